@@ -1,0 +1,10 @@
+-- Customers. No e-mail and no telephone: the owner of the view cannot read those columns at all.
+-- Relies on app.klanten (workspace_id, created_at, id) for lists and the primary key for details.
+grant select (workspace_id, id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at)
+  on app.klanten to gateway_owner;
+create view gateway.klanten as
+  select workspace_id, id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at
+  from app.klanten
+  where workspace_id = gateway.workspace();
+alter view gateway.klanten owner to gateway_owner;
+grant select on gateway.klanten to gateway_reader;

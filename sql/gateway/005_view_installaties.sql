@@ -1,0 +1,14 @@
+-- Installations.
+-- Relies on app.installaties (workspace_id, created_at, id) for lists, (workspace_id, klant_id, created_at, id) for the
+-- list of one customer, and the primary key for details.
+grant select (workspace_id, id, klant_id, naam, omschrijving, locatie, merk, type, serienummer, bouwjaar, inbedrijfstelling,
+    koudemiddel, koudemiddel_gwp, vulling_kg, interne_notities, lmra_verplicht, version, created_at, updated_at)
+  on app.installaties to gateway_owner;
+create view gateway.installaties as
+  select workspace_id, id, klant_id as customer_id, naam, omschrijving, locatie, merk, type, serienummer, bouwjaar,
+    inbedrijfstelling, koudemiddel, koudemiddel_gwp, vulling_kg, interne_notities, lmra_verplicht, version, created_at,
+    updated_at
+  from app.installaties
+  where workspace_id = gateway.workspace();
+alter view gateway.installaties owner to gateway_owner;
+grant select on gateway.installaties to gateway_reader;

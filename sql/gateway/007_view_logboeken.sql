@@ -1,0 +1,12 @@
+-- The audit log. Redaction is the projection layer's work: it needs the rules, not SQL.
+-- Relies on app.logboeken (workspace_id, tijdstip, id) and (workspace_id, entiteit_id, tijdstip, id), per year.
+-- Ordered by the partition key, so PostgreSQL appends the years in order and stops with the page; a keyset condition
+-- on (tijdstip, id) does not prune partitions, so the statements add tijdstip >= … beside it, which does.
+grant select (workspace_id, id, tijdstip, entiteit, entiteit_id, actie, actor_type, actor_id, wijzigingen)
+  on app.logboeken to gateway_owner;
+create view gateway.logboeken as
+  select workspace_id, id, entiteit as entity, entiteit_id as entity_id, actie, actor_type, actor_id, tijdstip, wijzigingen
+  from app.logboeken
+  where workspace_id = gateway.workspace();
+alter view gateway.logboeken owner to gateway_owner;
+grant select on gateway.logboeken to gateway_reader;

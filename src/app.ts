@@ -1,0 +1,83 @@
+import Koa from 'koa';
+import { databaseFault, Problem } from './errors.js';
+import { ClientGone, checkHost, checkTarget, exchangeOf, newExchange } from './http/exchange.js';
+import { commonHeaders, renderProblem } from './http/render.js';
+import { type RouteDeps, routes, unrouted } from './http/routes.js';
+
+/** The whole order of a request: identify → observe → render errors → check the target → route (http/routes). */
+export function app(deps: RouteDeps): Koa {
+  const koa = new Koa({ proxy: deps.settings.trustedProxyHops > 0, maxIpsCount: deps.settings.trustedProxyHops });
+  koa.silent = true; // errors are observed below; what still reaches Koa is a client that went away
+  koa.use(identify(deps));
+  koa.use(renderErrors(deps));
+  koa.use((ctx, next) => {
+    checkHost(ctx.req);
+    checkTarget(ctx.req, deps.settings.urlBytesMax);
+    return next();
+  });
+  koa.use(routes(deps));
+  koa.use(unrouted);
+  return koa;
+}
+
+/** Gives the request its id and the response the headers all have, and tells of it when it is over. */
+function identify({ observe, settings }: RouteDeps): Koa.Middleware {
+  const headers = Object.entries({
+    ...commonHeaders,
+    ...(settings.deprecation && { Deprecation: settings.deprecation }),
+    ...(settings.sunset && { Sunset: settings.sunset }),
+  });
+  return async (ctx, next) => {
+    const exchange = newExchange(ctx.req);
+    ctx.state['exchange'] = exchange;
+    for (const [name, value] of headers) ctx.res.setHeader(name, value);
+    ctx.res.setHeader('X-Request-Id', exchange.requestId);
+    ctx.res.once('close', () => {
+      observe({
+        type: 'request_finished',
+        requestId: exchange.requestId,
+        method: ctx.method,
+        route: String(ctx['_matchedRoute'] ?? 'none'),
+        status: ctx.res.statusCode,
+        code: exchange.code,
+        complete: ctx.res.writableFinished,
+        durationMs: performance.now() - exchange.startedMs,
+        tokenId: exchange.access?.tokenId ?? null,
+        workspace: exchange.access?.workspace ?? null,
+      });
+    });
+    await next();
+  };
+}
+
+/** The one place that turns anything thrown into a response. */
+function renderErrors({ observe }: RouteDeps): Koa.Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      if (error instanceof ClientGone || ctx.res.destroyed) return;
+      const exchange = exchangeOf(ctx);
+      const problem = asProblem(error);
+      if (problem.code === 'internal')
+        observe({ type: 'request_failed', requestId: exchange.requestId, error: error as Error });
+      exchange.code = problem.code;
+      const { status, headers, body } = renderProblem(problem, exchange.requestId);
+      for (const name of ['Content-Encoding', 'ETag', 'Link', 'Server-Timing', 'Data-As-Of'])
+        ctx.res.removeHeader(name);
+      for (const [name, value] of Object.entries(headers)) ctx.res.setHeader(name, value);
+      ctx.status = status;
+      ctx.body = body;
+    }
+  };
+}
+
+function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (databaseFault(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {
+    return new Problem('replica_unavailable', 'The database cannot answer now; try again.', {
+      headers: { 'Retry-After': '2' },
+    });
+  }
+  return new Problem('internal', 'Something went wrong on our side. Quote the request id when you report it.');
+}

@@ -1,0 +1,12 @@
+import { loadSettings, SettingsError } from '../settings.js';
+
+/** The setting ADMIN_URL, which only `migrate` and `tokens` use. Throws SettingsError when it is not set. */
+export function adminUrl(): string {
+  const { adminUrl } = loadSettings(process.env);
+  if (adminUrl === '') {
+    throw new SettingsError(
+      'ADMIN_URL is not set: the connection URL of the primary for a role that may migrate and manage tokens.',
+    );
+  }
+  return adminUrl;
+}

@@ -1,0 +1,125 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type Cluster, startCluster } from '../embedded/cluster.js';
+import { projectRoot } from '../paths.js';
+import { loadSettings, type Settings } from '../settings.js';
+import { type Command, Failure, print, program, say, UsageError, wholeNumber } from './command.js';
+import { bringUpToDate, caughtUp, databaseName, makeDatabase } from './demo/database.js';
+import { type GatewayProcess, startGatewayProcess } from './demo/gateway-process.js';
+import { portsFree } from './demo/ports.js';
+import { progressTo } from './demo/progress.js';
+import { type DemoState, demoState, keepState, writeWhole } from './demo/state.js';
+import { demoText } from './demo/text.js';
+import { ports } from './serve.js';
+
+const help = `Usage: ${program} demo [options]
+
+Starts a PostgreSQL primary with streaming replicas from the binaries that npm installed (or those in PG_BIN), fills
+it with two installers' workspaces, and runs the gateway in front. Ctrl-C or SIGTERM stops everything it started.
+
+Options:
+  --port N           Port of the API; 0 picks a free one; default PORT, else 8080
+  --ops-port N       Port of /livez, /readyz, /metrics and /docs; 0 picks a free one; default OPS_PORT, else 9090
+  --replicas N       Replicas, 1 to 8; default 1
+  --rows SIZE        small (default, some 20,000 rows in all), large (200,000 work orders), or a number of work orders
+  --dir DIR          Keep data, keys and tokens in DIR between runs; default a temporary folder
+  --ready-file FILE  When serving, write addresses, tokens and process ids to FILE as JSON
+  --help             This text
+
+Every setting works from the environment as in \`serve\`, but for the databases and keys, which are the demo's own.`;
+
+interface DemoOptions {
+  readonly dir: string | undefined;
+  readonly rows: string | undefined;
+  readonly replicas: number;
+  readonly readyFile: string | undefined;
+  readonly settings: Settings;
+  /** For `serve`. */
+  readonly args: readonly string[];
+}
+
+/** `demo`: everything on one machine. */
+export const demo: Command = {
+  summary: 'Run the gateway over a PostgreSQL primary and replica of its own, filled with an example',
+  help,
+  async run(args) {
+    const options = parse(args);
+    await portsFree(options.settings);
+    if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
+    const running: Running = {};
+    const interrupted = interruption(running);
+    try {
+      return await Promise.race([runDemo(options, running), interrupted]);
+    } finally {
+      if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
+      await running.gateway?.stop(options.settings.drainMs);
+      await running.cluster?.stop();
+      // Not by itself: work that was interrupted may still hold a connection, and a cluster that was being started is
+      // stopped by its reaper as soon as we are gone.
+      setImmediate(() => process.exit());
+    }
+  },
+};
+
+/** What has to be stopped by now. */
+interface Running {
+  cluster?: Cluster;
+  gateway?: GatewayProcess;
+  serving?: boolean;
+}
+
+/** The whole of it; resolves when the gateway ends by itself. */
+async function runDemo(options: DemoOptions, running: Running): Promise<number> {
+  say(
+    `Starting a primary and ${options.replicas === 1 ? 'a streaming replica' : `${options.replicas} streaming replicas`} …`,
+  );
+  const { dir, replicas } = options;
+  const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failed);
+  running.cluster = cluster;
+  const state = await fill(cluster, options);
+  await caughtUp(cluster);
+  const gateway = startGatewayProcess(options.args, environment(cluster, state));
+  running.gateway = gateway;
+  const ready = await gateway.ready;
+  if (ready !== undefined) {
+    await announce(cluster, state, ready, options.readyFile, gateway.pid);
+    running.serving = true;
+  }
+  const code = await gateway.exited;
+  say(`The gateway ended with code ${code}.`);
+  return code;
+}
+
+async function fill(cluster: Cluster, { dir, rows }: DemoOptions): Promise<DemoState> {
+  const state = demoState(dir, rows);
+  if (state.workspaces !== undefined) {
+    await bringUpToDate(cluster);
+    return state;
+  }
+  if (dir !== undefined) keepState(dir, state);
+  const whole = { ...state, workspaces: await makeDatabase(cluster, state, progressTo(process.stderr)) };
+  if (dir !== undefined) keepState(dir, whole);
+  return whole;
+}
+
+async function announce(
+  cluster: Cluster,
+  { workspaces = [] }: DemoState,
+  { url, opsUrl }: { url: string; opsUrl: string },
+  readyFile: string | undefined,
+  gatewayPid: number,
+): Promise<void> {
+  const primaryUrl = cluster.primary.url(databaseName);
+  const replicaUrls = cluster.replicas.map((replica) => replica.url(databaseName));
+  if (!(await fetch(`${url}/api/v1/openapi.json`)).ok) throw new Failure(`${url} does not answer.`);
+  const examples = await example(cluster, workspaces[0]?.id ?? '');
+  print(demoText({ url, opsUrl, primaryUrl, replicaUrls, workspaces, ...examples }));
+  if (readyFile === undefined) return;
+  const pids = { primary: cluster.primary.pid, replicas: cluster.replicas.map(({ pid }) => pid), gateway: gatewayPid };
+  const listed = workspaces.map(({ id, name, tokens }) => ({ id, name, tokens }));
+  writeWhole(
+    readyFile,
+    `${JSON.stringify({ baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces: listed }, null, 2)}\n`,
+  );
+}

@@ -1,0 +1,68 @@
+import { program, UsageError } from './command.js';
+
+/** What to print and the exit code. `unexpected` means a bug: its stack is worth showing. */
+export interface Explanation {
+  readonly text: string;
+  readonly exitCode: number;
+  readonly unexpected: boolean;
+}
+
+/** Errors whose message was written for the operator, by name → exit code. By name, so that nothing is loaded for it. */
+const spoken: Readonly<Record<string, number>> = {
+  SettingsError: 2,
+  UsageError: 2,
+  Failure: 1,
+  MigrationFailed: 1,
+  StartRefused: 1,
+};
+
+const connectionFaults: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'the host name is unknown',
+  EAI_AGAIN: 'the host name cannot be looked up now',
+  ETIMEDOUT: 'it does not answer',
+  EHOSTUNREACH: 'the host cannot be reached',
+  ENETUNREACH: 'the network cannot be reached',
+  ECONNRESET: 'it closed the connection',
+};
+
+/** One sentence or more for any error. Connection URLs and passwords are in none of the messages it passes on. */
+export function explain(error: unknown, command: string): Explanation {
+  const { name, message, code, severity, address, port } = error as DatabaseOrSystemError;
+  const hint = `Try: ${program}${command ? ` ${command}` : ''} --help`;
+  if (typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS'))
+    return expected(`${firstSentence(message)}\n${hint}`, 2);
+  if (error instanceof UsageError) return expected(`${message}\n${hint}`, 2);
+  const exitCode = spoken[name === 'Error' ? (error as object).constructor.name : name];
+  if (exitCode !== undefined) return expected(message, exitCode);
+  if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0], command);
+  if (code !== undefined && connectionFaults[code]) {
+    const where = address ? ` at ${address}:${port}` : '';
+    return expected(`The server${where} cannot be reached: ${connectionFaults[code]} (${code}).`, 1);
+  }
+  if (severity) return expected(`PostgreSQL says: ${message} (SQLSTATE ${code})`, 1);
+  if (code === 'ERR_INVALID_URL') return expected('A connection URL is not a valid URL.', 1);
+  if (code === 'EADDRINUSE')
+    return expected(`Port ${port} is in use; choose another with --port or --ops-port, 0 for a free one.`, 1);
+  if (code === 'EACCES' || code === 'ENOENT' || code === 'ENOSPC' || code === 'EROFS') return expected(message, 1);
+  if (/^(timeout expired|Connection terminated|Query read timeout)/.test(message)) {
+    return expected(`The database did not answer in time, or closed the connection (${message}).`, 1);
+  }
+  return { text: message, exitCode: 1, unexpected: true };
+}
+
+interface DatabaseOrSystemError extends Error {
+  readonly code?: string;
+  readonly severity?: string;
+  readonly address?: string;
+  readonly port?: number;
+}
+
+function expected(text: string, exitCode: number): Explanation {
+  return { text, exitCode, unexpected: false };
+}
+
+/** node:util adds advice on how to pass a value that begins with a dash; the first sentence says what is wrong. */
+function firstSentence(message: string): string {
+  return `${message.split('. ')[0]?.replace(/\.$/, '')}.`;
+}

@@ -1,0 +1,79 @@
+import { parseArgs } from 'node:util';
+import { type Gateway, startGateway } from '../gateway.js';
+import { loadSettings, printableSettings, type Settings } from '../settings.js';
+import { type Command, print, program, wholeNumber } from './command.js';
+
+const help = `Usage: ${program} serve [--port N] [--ops-port N] [--print-config]
+
+Runs the gateway until SIGTERM or SIGINT: then it finishes running responses and exits with 0; a second signal ends it
+at once with 1. Refuses to start, with all reasons, when a database is not what it needs (see \`${program} check\`).
+
+Options:
+  --port N        Port of the API listener, instead of the setting PORT; 0 picks a free one
+  --ops-port N    Port of the ops listener, instead of OPS_PORT; 0 picks a free one
+  --print-config  Print the settings in force as JSON, without secrets, and exit
+  --help          This text`;
+
+/** `serve`: the gateway itself. */
+export const serve: Command = {
+  summary: 'Run the gateway',
+  help,
+  async run(args) {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        port: { type: 'string' },
+        'ops-port': { type: 'string' },
+        'print-config': { type: 'boolean', default: false },
+      },
+    });
+    const settings = loadSettings(process.env, ports(values));
+    if (values['print-config']) {
+      print(JSON.stringify(printableSettings(settings), null, 2));
+      return 0;
+    }
+    return serveAlone(settings);
+  },
+};
+
+/** The ports given on the command line, as settings. */
+export function ports(given: { port?: string | undefined; 'ops-port'?: string | undefined }): Partial<Settings> {
+  return {
+    ...(given.port === undefined ? {} : { port: wholeNumber('--port', given.port, 0, 65535) }),
+    ...(given['ops-port'] === undefined ? {} : { opsPort: wholeNumber('--ops-port', given['ops-port'], 0, 65535) }),
+  };
+}
+
+/** One process that serves by itself. With several (webConcurrency) each worker runs this, under a parent of its own. */
+async function serveAlone(settings: Settings): Promise<number> {
+  const stopping = stopRequested();
+  const gateway = await Promise.race([startGateway(settings), stopping]);
+  if (gateway === undefined) process.exit(0); // asked to stop before it had started
+  announce(gateway);
+  await stopping;
+  await gateway.stop();
+  process.exit(0); // whatever a library still holds open may not keep a stopped gateway alive
+}
+
+/** Resolves at the first SIGTERM or SIGINT, or when the parent that wanted us is gone; a second signal ends the process. */
+function stopRequested(): Promise<undefined> {
+  return new Promise((resolve) => {
+    let signals = 0;
+    const onSignal = (): void => {
+      signals += 1;
+      if (signals > 1) process.exit(1);
+      resolve(undefined);
+    };
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+    if (process.send) {
+      process.on('disconnect', () => resolve(undefined));
+      process.channel?.unref(); // a gateway that could not start must be able to end
+    }
+  });
+}
+
+/** To a parent with an IPC channel, such as `demo`. */
+function announce({ url, opsUrl }: Gateway): void {
+  process.send?.({ type: 'ready', url, opsUrl }, undefined, undefined, () => undefined); // it may just have gone
+}

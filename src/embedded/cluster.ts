@@ -1,0 +1,156 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { serverAccount } from './account.js';
+import { copyAsStandby } from './backup.js';
+import { type Binaries, findBinaries } from './binaries.js';
+import { checkMajor, keptFolder, lock, makeTemporaryFolder, removeHalfMade, temporaryName } from './cluster-folder.js';
+import { initialize } from './initialize.js';
+import { PgNode, withClient } from './node.js';
+import { type Reaper, startReaper } from './reaper-link.js';
+import { defaultSettings, type ServerSettings } from './server-settings.js';
+import { until } from './wait.js';
+
+export interface ClusterOptions {
+  /** Kept between runs: what is there is started again, what is missing is made. Default: a temporary folder. */
+  dir?: string;
+  replicas: number;
+  /** On top of the defaults, for every server. */
+  settings?: ServerSettings;
+  /** On top of those, for replicas only. */
+  replicaSettings?: ServerSettings;
+  /** Folder with initdb and postgres; default PG_BIN, else the binaries from npm. */
+  pgBin?: string;
+}
+
+const streamingMsMax = 60_000;
+/** A kept replica that does not stream by then needs WAL that is gone, or was promoted: it is made anew. */
+const reviveMsMax = 10_000;
+
+/** Starts a primary and its streaming replicas; resolves when all replicas stream. Whatever fails, nothing is left. */
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  const account = serverAccount(options.dir);
+  const binaries = await findBinaries(account, options.pgBin);
+  const dir = options.dir ? keptFolder(options.dir, account) : temporaryName();
+  const reaper = startReaper();
+  if (!options.dir) reaper.tell({ temporary: dir });
+  const cluster = new Cluster(dir, options, binaries, reaper);
+  try {
+    if (!options.dir) makeTemporaryFolder(dir, account);
+    await lock(dir, reaper.pid);
+    await cluster.start(options.replicas);
+    return cluster;
+  } catch (fault) {
+    await cluster.stop().catch(() => undefined); // the first fault tells more
+    throw fault;
+  }
+}
+
+/** A primary with its streaming replicas, all on 127.0.0.1. */
+export class Cluster {
+  /** Real path of the folder with all data directories and logs. */
+  readonly dir: string;
+  readonly primary: PgNode;
+  readonly replicas: PgNode[] = [];
+  readonly #options: ClusterOptions;
+  readonly #binaries: Binaries;
+  readonly #reaper: Reaper;
+  #stopped: Promise<void> | undefined;
+
+  constructor(dir: string, options: ClusterOptions, binaries: Binaries, reaper: Reaper) {
+    this.dir = dir;
+    this.#options = options;
+    this.#binaries = binaries;
+    this.#reaper = reaper;
+    this.primary = this.#node('primary');
+  }
+
+  /** For startCluster. */
+  async start(replicas: number): Promise<void> {
+    removeHalfMade(this.dir);
+    if (existsSync(this.primary.dir)) checkMajor(this.primary.dir, this.#binaries.major);
+    else await initialize(this.primary.dir, this.#binaries, this.#reaper);
+    await this.primary.configure({ ...defaultSettings, ...this.#options.settings });
+    await this.primary.start();
+    for (const name of this.#surplus(replicas)) await rm(join(this.dir, name), { recursive: true, force: true });
+    while (this.replicas.length < replicas) await this.addReplica();
+  }
+
+  /** Adds a replica: one kept from an earlier run if it still can follow, else a new copy. Resolves when it streams. */
+  async addReplica(): Promise<PgNode> {
+    const node = this.#node(`replica${this.replicas.length + 1}`);
+    this.replicas.push(node); // from here on stop() stops it
+    if (!(await this.#revive(node))) await this.#make(node);
+    return node;
+  }
+
+  /** Replaces the data of the replica at `index` (from 0) by a new copy of the primary, on the same port. */
+  async rebuildReplica(index: number): Promise<void> {
+    const node = this.replicas[index];
+    if (!node) throw new Error(`There is no replica ${index}, only ${this.replicas.length} of them.`);
+    await this.#make(node);
+  }
+
+  /** Stops every server and removes a temporary folder. May be called again. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
+    // Data that nobody will read again need no checkpoint. All at once: the primary does not wait for a replica then.
+    const mode = this.#options.dir ? 'fast' : 'immediate';
+    const stops = await Promise.allSettled([this.primary, ...this.replicas].map((node) => node.stop(mode)));
+    await this.#reaper.end();
+    if (!this.#options.dir) await rm(this.dir, { recursive: true, force: true, maxRetries: 5 });
+    else await rm(join(this.dir, 'lock'), { force: true });
+    for (const stop of stops) if (stop.status === 'rejected') throw stop.reason;
+  }
+
+  async #revive(node: PgNode): Promise<boolean> {
+    if (!existsSync(join(node.dir, 'standby.signal'))) return false;
+    await this.#follow(node);
+    try {
+      await node.start();
+      return await this.#streams(node, reviveMsMax);
+    } catch {
+      return false;
+    }
+  }
+
+  async #make(node: PgNode): Promise<void> {
+    if (node.running) await node.kill9();
+    const { account } = this.#binaries;
+    const making = `${node.dir}.making`;
+    for (const dir of [node.dir, making]) await rm(dir, { recursive: true, force: true, maxRetries: 5 });
+    await withClient(this.primary.url(), async (client) => {
+      await copyAsStandby(client, this.primary.dir, making, node.name, account);
+      await rename(making, node.dir); // a data directory under its own name is a whole one
+      await this.#follow(node);
+      await node.start();
+      if (await this.#streams(node, streamingMsMax)) return;
+      throw new Error(`${node.name} does not stream within ${streamingMsMax / 1000} s; see ${node.log}`);
+    });
+  }
+
+  #follow(node: PgNode): Promise<void> {
+    const source = `host=127.0.0.1 port=${this.primary.port} user=postgres sslmode=disable gssencmode=disable`;
+    const { settings, replicaSettings } = this.#options;
+    const own = { primary_conninfo: `${source} application_name=${node.name}`, wal_retrieve_retry_interval: '500ms' };
+    return node.configure({ ...defaultSettings, ...settings, ...own, ...replicaSettings });
+  }
+
+  #streams(node: PgNode, msMax: number): Promise<boolean> {
+    const text = `select 1 from pg_stat_replication where application_name = $1 and state = 'streaming'`;
+    return until(async () => (await this.primary.query(text, [node.name])).length > 0, msMax, 20);
+  }
+
+  #surplus(replicas: number): string[] {
+    const names = readdirSync(this.dir).filter((name) => /^replica\d+$/.test(name));
+    return names.filter((name) => Number(name.slice('replica'.length)) > replicas);
+  }
+
+  #node(name: string): PgNode {
+    return new PgNode(name, join(this.dir, name), this.#binaries, this.#reaper);
+  }
+}

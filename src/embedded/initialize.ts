@@ -1,0 +1,56 @@
+import { spawn } from 'node:child_process';
+import { renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { type Binaries, runAs, serverEnv } from './binaries.js';
+import { endAll } from './processes.js';
+import type { Reaper } from './reaper-link.js';
+
+const initMsMax = 60_000;
+
+/** Makes a new, empty database cluster. It gets the name `dir` only when whole, so a crash leaves no half one there. */
+export async function initialize(dir: string, binaries: Binaries, reaper: Reaper): Promise<void> {
+  const making = `${dir}.making`;
+  let output = '';
+  // C.UTF-8 sorts alike on every machine; where the system does not know it, C does too.
+  for (const locale of ['C.UTF-8', 'C']) {
+    rmSync(making, { recursive: true, force: true });
+    reaper.tell({ started: making });
+    const run = await runInitdb(making, locale, binaries);
+    reaper.tell({ stopped: making });
+    output = run.output;
+    if (run.ok) return renameSync(making, dir);
+    if (!/invalid locale/.test(output)) break;
+  }
+  const barred = binaries.account && /Permission denied/.test(output);
+  const advice = barred
+    ? ` (PostgreSQL runs as ${binaries.account?.name}, which may have no way in: name another folder)`
+    : '';
+  throw new Error(`initdb failed for ${dir}${advice}: ${output.slice(-600).trim()}`);
+}
+
+function runInitdb(dir: string, locale: string, binaries: Binaries): Promise<{ ok: boolean; output: string }> {
+  const { initdb, account } = binaries;
+  const args = ['-D', dir, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', `--locale=${locale}`, '--no-sync'];
+  const options = { ...runAs(account), env: serverEnv, cwd: dirname(dir), detached: true };
+  const child = spawn(initdb, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+  }
+  return new Promise((resolve) => {
+    const limit = setTimeout(() => {
+      output += `no end in ${initMsMax / 1000} s`;
+      void endAll(dir, 0);
+    }, initMsMax);
+    child.on('error', (fault) => {
+      clearTimeout(limit);
+      resolve({ ok: false, output: `${output}${fault.message}` });
+    });
+    child.on('close', (code) => {
+      clearTimeout(limit);
+      resolve({ ok: code === 0, output });
+    });
+  });
+}

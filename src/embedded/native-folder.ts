@@ -1,0 +1,68 @@
+import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { cp, mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, relative } from 'node:path';
+
+/**
+ * Makes the library links that npm cannot pack (the package's install script makes them where scripts may run).
+ * Several processes may do so at once: a link is made in one step and a present one is left alone. False when not allowed.
+ */
+export function linkLibraries(native: string): boolean {
+  const links: { source: string; target: string }[] = JSON.parse(
+    readFileSync(join(native, 'pg-symlinks.json'), 'utf8'),
+  );
+  for (const { source, target } of links) {
+    const link = join(native, '..', target);
+    if (existsSync(link)) continue;
+    try {
+      symlinkSync(relative(dirname(target), source), link);
+    } catch {
+      if (!existsSync(link)) return false;
+    }
+  }
+  return true;
+}
+
+/**
+ * A complete copy of the folder below the temporary directory, made once per version and user and then kept (60 MB):
+ * everybody may read it, only we may write it. Made aside and renamed, so that processes starting together share one.
+ */
+export async function privateCopy(native: string): Promise<string> {
+  const { name, version } = JSON.parse(readFileSync(join(native, '..', 'package.json'), 'utf8'));
+  const folder = join(tmpdir(), `postgres-${basename(name)}-${version}-uid${process.getuid?.()}`);
+  const copy = join(folder, 'native');
+  if (isOurs(folder) && sameFiles(native, copy)) return copy;
+
+  const made = await mkdtemp(`${folder}-`);
+  await cp(native, join(made, 'native'), { recursive: true, verbatimSymlinks: true });
+  linkLibraries(join(made, 'native'));
+  openToAll(made);
+  // Present but incomplete: a cleaner of temporary files has been at it.
+  if (isOurs(folder) && !sameFiles(native, copy)) await rm(folder, { recursive: true, force: true });
+  await rename(made, folder).catch(() => rm(made, { recursive: true, force: true }));
+  if (!isOurs(folder)) throw new Error(`${folder} cannot be made or is another user's: remove it, or set PG_BIN.`);
+  return copy;
+}
+
+/** What lies in a folder open to all is trusted only when nobody else can have put it there. */
+function isOurs(folder: string): boolean {
+  const found = lstatSync(folder, { throwIfNoEntry: false });
+  return !!found?.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
+}
+
+/** The original may have been unpacked under a strict umask. */
+function openToAll(folder: string): void {
+  chmodSync(folder, 0o755);
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (entry.isSymbolicLink()) continue;
+    const path = join(entry.parentPath, entry.name);
+    chmodSync(path, statSync(path).mode & 0o100 ? 0o755 : 0o644);
+  }
+}
+
+function sameFiles(original: string, copy: string): boolean {
+  return readdirSync(original, { recursive: true, encoding: 'utf8' }).every((name) => {
+    const [there, here] = [original, copy].map((folder) => statSync(join(folder, name), { throwIfNoEntry: false }));
+    return !there || (there.isDirectory() ? here?.isDirectory() : here?.size === there.size);
+  });
+}

@@ -1,0 +1,189 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
+import { give } from './account.js';
+import { type Binaries, runAs, serverEnv } from './binaries.js';
+import { freePort } from './ports.js';
+import { endAll, killAll, processesOf, readLines, signal } from './processes.js';
+import type { Reaper } from './reaper-link.js';
+import { type ServerSettings, writeSettings } from './server-settings.js';
+import { until } from './wait.js';
+
+export type StopMode = 'smart' | 'fast' | 'immediate';
+
+/** Recovery after a crash counts in it; seconds are usual. */
+const startMsMax = 120_000;
+const stopMsMax = 15_000;
+
+/** One PostgreSQL server on an existing data directory. */
+export class PgNode {
+  /** "primary", "replica1", …; a replica's application_name as well. */
+  readonly name: string;
+  /** Data directory, a real path. */
+  readonly dir: string;
+  /** Server log, next to the data directory. */
+  readonly log: string;
+  readonly #binaries: Binaries;
+  readonly #reaper: Reaper;
+  #settings: ServerSettings = {};
+  #port = 0;
+  #child: ChildProcess | undefined;
+
+  constructor(name: string, dir: string, binaries: Binaries, reaper: Reaper) {
+    this.name = name;
+    this.dir = dir;
+    this.log = join(dirname(dir), `${name}.log`);
+    this.#binaries = binaries;
+    this.#reaper = reaper;
+  }
+
+  /** TCP port on 127.0.0.1; 0 before the first start, then the same for good. */
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Process id of the postmaster; 0 when it does not run. */
+  get pid(): number {
+    return (this.running && this.#child?.pid) || 0;
+  }
+
+  get running(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Connection string of the superuser, or of another user (trusted without a password). */
+  url(database = 'postgres', user = 'postgres'): string {
+    return `postgres://${encodeURIComponent(user)}@127.0.0.1:${this.#port}/${encodeURIComponent(database)}`;
+  }
+
+  /** Runs one statement as superuser on a connection of its own. */
+  async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return withClient(this.url(), async (client) => (await client.query<Row>(text, values)).rows);
+  }
+
+  /** Resolves when the server takes queries. Throws with the end of its log when it does not come up. */
+  async start(): Promise<void> {
+    if (this.running) return;
+    // Backends of a killed server leave by themselves, and a reaper may still be at work for a former run.
+    if (!(await until(() => processesOf(this.dir).length === 0, 10_000, 50))) {
+      throw new Error(`${this.dir} is in use by process ${processesOf(this.dir)[0]?.pid}: is a demo running there?`);
+    }
+    rmSync(join(this.dir, 'postmaster.pid'), { force: true }); // nobody's by now, though its id may be a stranger's
+    for (let attempt = 1; ; attempt++) {
+      const port = this.#port || (await freePort());
+      const fault = await this.#startOn(port);
+      if (!fault) return;
+      const raceLost = /could not bind|Address already in use|could not create any TCP/.test(fault);
+      if (!raceLost || attempt === 5) throw new Error(`${this.name} (PostgreSQL) did not start: ${fault}`);
+    }
+  }
+
+  /** Stops the server: fast ends its connections, smart waits for them, immediate forgoes the checkpoint. */
+  async stop(mode: StopMode = 'fast'): Promise<void> {
+    if (this.running) {
+      this.thaw();
+      signal(this.pid, stopSignals[mode]);
+      await until(() => !this.running, stopMsMax);
+    }
+    await endAll(this.dir, 5000);
+    await until(() => !this.running, 5000);
+    this.#reaper.tell({ stopped: this.dir });
+  }
+
+  async restart(mode: StopMode = 'fast'): Promise<void> {
+    await this.stop(mode);
+    await this.start();
+  }
+
+  /** SIGKILL to postmaster and backends alike. start() brings it back by crash recovery, on the same port. */
+  async kill9(): Promise<void> {
+    await killAll(this.dir);
+    await until(() => !this.running, 5000);
+  }
+
+  /** Freezes the server: connections stay open and new ones are accepted by the kernel, but nothing answers. */
+  freeze(): void {
+    // The postmaster first: it starts nothing new while its children are counted.
+    signal(this.pid, 'SIGSTOP');
+    for (const { pid } of processesOf(this.dir)) signal(pid, 'SIGSTOP');
+  }
+
+  thaw(): void {
+    for (const { pid } of processesOf(this.dir)) signal(pid, 'SIGCONT');
+  }
+
+  /**
+   * Adds to the server's own settings (null: takes one away) and has them reloaded; resolves when new sessions see them.
+   * Settings that need a restart wait for restart(). Throws on a value that PostgreSQL refuses.
+   */
+  async configure(settings: ServerSettings): Promise<void> {
+    this.#settings = { ...this.#settings, ...settings };
+    writeSettings(this.dir, this.#settings, this.#binaries.account);
+    if (!this.running) return;
+    const loaded = async () => (await this.query<{ at: string }>('select pg_conf_load_time()::text at'))[0]?.at;
+    const before = await loaded();
+    signal(this.pid, 'SIGHUP');
+    if (!(await until(async () => (await loaded()) !== before, 5000))) throw new Error(`${this.name} does not reload.`);
+    const refused = await this.query<{ name: string; error: string }>(
+      // The excluded text is PostgreSQL's for a value that waits for a restart.
+      `select name, error from pg_file_settings where error <> 'setting could not be applied'`,
+    );
+    if (refused[0]) throw new Error(`${this.name} refuses setting ${refused[0].name}: ${refused[0].error}`);
+  }
+
+  /** Makes a replica a primary of its own, on a new timeline. Throws when that takes over 30 s. */
+  async promote(): Promise<void> {
+    const [row] = await this.query<{ promoted: boolean }>('select pg_promote(true, 30) promoted');
+    if (!row?.promoted) throw new Error(`${this.name} was not promoted within 30 s: ${this.#logTail()}`);
+  }
+
+  /** One attempt; the fault as text when it failed. */
+  async #startOn(port: number): Promise<string | undefined> {
+    const { postgres, account } = this.#binaries;
+    const fixed = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories='];
+    const args = ['-D', this.dir, ...fixed.flatMap((setting) => ['-c', setting])];
+    this.#reaper.tell({ started: this.dir });
+    const log = openSync(this.log, 'a', 0o600);
+    give(this.log, account);
+    const options = { ...runAs(account), env: serverEnv, cwd: dirname(this.dir), detached: true };
+    const child = spawn(postgres, args, { ...options, stdio: ['ignore', log, log] });
+    closeSync(log);
+    child.unref();
+    child.on('error', () => undefined); // pid is undefined then
+    this.#child = child.pid ? child : undefined;
+
+    let status = '';
+    const settled = await until(() => {
+      // Lines 1 and 8 of postmaster.pid; "standby" there means a replica that is not consistent yet.
+      const lines = readLines(join(this.dir, 'postmaster.pid'));
+      status = Number(lines[0]) === child.pid ? (lines[7]?.trim() ?? '') : '';
+      return status === 'ready' || !this.running;
+    }, startMsMax);
+    if (status === 'ready' && this.running) {
+      this.#port = port;
+      return undefined;
+    }
+    await endAll(this.dir, 5000);
+    return `${settled ? 'it ended' : `no sign of life in ${startMsMax / 1000} s`}; its log ends in\n${this.#logTail()}`;
+  }
+
+  #logTail(): string {
+    return readLines(this.log).slice(-12).join('\n').trim();
+  }
+}
+
+/** postmaster's signals, PostgreSQL documentation § 18.5. */
+const stopSignals: Record<StopMode, NodeJS.Signals> = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' };
+
+/** Runs `work` on a connection of its own, ended afterwards. A server that does not answer within 10 s is an error. */
+export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+  client.on('error', () => undefined); // a dying connection fails its query as well
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,137 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { until } from './wait.js';
+
+/** A process that works on a data directory. Roots are the postmaster and initdb; all others descend from one. */
+export interface ServerProcess {
+  pid: number;
+  root: boolean;
+  command: string;
+}
+
+/**
+ * The processes at work on a data directory, found by command line and descent rather than by postmaster.pid: that file
+ * is absent while a server starts, and a stale one may name a stranger's process. `dir` must be a real path.
+ */
+export function processesOf(dir: string): ServerProcess[] {
+  const all = process.platform === 'linux' ? listFromProc() : listFromPs();
+  const found = new Map<number, ServerProcess>();
+  for (const { pid, command, cwd } of all) {
+    const root = command.includes(` -D ${dir} `);
+    // A backend that outlived its postmaster (it was frozen at the time) is known by its working directory only.
+    if (root || cwd() === dir) found.set(pid, { pid, root, command });
+  }
+  for (let size = -1; size !== found.size; ) {
+    size = found.size;
+    for (const { pid, parent, command } of all) {
+      if (found.has(parent) && !found.has(pid)) found.set(pid, { pid, root: false, command });
+    }
+  }
+  return [...found.values()];
+}
+
+/** Sends a signal; false when there is no such process (any more). */
+export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
+  if (!(pid > 0)) return false; // 0 would mean our own process group
+  try {
+    return process.kill(pid, name);
+  } catch {
+    return false;
+  }
+}
+
+/** SIGKILL to everything at work on the directory, as a power cut would. Throws when something is left after 5 s. */
+export async function killAll(dir: string): Promise<void> {
+  const gone = await until(() => {
+    // Stopped first: a postmaster that sees a child die would start new ones behind our back.
+    for (const { pid, root } of processesOf(dir)) if (root) signal(pid, 'SIGSTOP');
+    const left = processesOf(dir);
+    for (const { pid } of left) signal(pid, 'SIGKILL');
+    return left.length === 0;
+  }, 5000);
+  if (!gone) throw new Error(`Processes of ${dir} survive SIGKILL: ${processesOf(dir).map(({ pid }) => pid)}`);
+  await releaseSharedMemory(dir);
+}
+
+/** Immediate shutdown (SIGQUIT) of whatever works on the directory, also when frozen; SIGKILL after `graceMs`. */
+export async function endAll(dir: string, graceMs: number): Promise<void> {
+  for (const { pid, root, command } of processesOf(dir)) {
+    if (root) signal(pid, /initdb\b/.test(command.split(' ')[0] ?? '') ? 'SIGKILL' : 'SIGQUIT');
+    signal(pid, 'SIGCONT');
+  }
+  await until(() => processesOf(dir).length === 0, graceMs, 25);
+  await killAll(dir);
+}
+
+/**
+ * A killed server leaves its System V segment behind, and macOS has room for 32 of those. Only to be called for a server
+ * that ran since this machine booted: line 7 of postmaster.pid, "key id", means something else by the next boot.
+ */
+async function releaseSharedMemory(dir: string): Promise<void> {
+  const id = readLines(join(dir, 'postmaster.pid'))[6]?.trim().split(/\s+/)[1];
+  if (!id) return;
+  await promisify(execFile)('ipcrm', ['-m', id]).catch(() => undefined); // not everywhere installed; then it stays
+}
+
+/** The lines of a small file; none when it cannot be read. */
+export function readLines(file: string): string[] {
+  try {
+    return readFileSync(file, 'latin1').split('\n');
+  } catch {
+    return [];
+  }
+}
+
+/** Names one process for good: ids are used again, an id with its start time is not. Undefined when it does not run. */
+export function processIdentity(pid: number): string | undefined {
+  if (process.platform === 'linux') {
+    const stat = procStat(pid);
+    return stat && `${pid} ${stat[19]}`;
+  }
+  return signal(pid, 0) ? `${pid}` : undefined;
+}
+
+interface Listed {
+  pid: number;
+  parent: number;
+  command: string;
+  cwd: () => string | undefined;
+}
+
+function listFromProc(): Listed[] {
+  const listed: Listed[] = [];
+  for (const name of readdirSync('/proc')) {
+    const pid = Number(name);
+    if (!Number.isInteger(pid)) continue;
+    const command = `${readLines(`/proc/${pid}/cmdline`).join('\n').replaceAll('\0', ' ')} `;
+    if (!command.includes('postgres') && !command.includes('initdb')) continue;
+    const parent = Number(procStat(pid)?.[1]);
+    listed.push({ pid, parent, command, cwd: () => (command.startsWith('postgres') ? workingFolder(pid) : undefined) });
+  }
+  return listed;
+}
+
+/** The fields of /proc/<pid>/stat (proc(5)) after the name, thus counted from field 3; undefined for the dead. */
+function procStat(pid: number): string[] | undefined {
+  const line = readLines(`/proc/${pid}/stat`)[0];
+  const fields = line?.slice(line.lastIndexOf(')') + 2).split(' ');
+  return fields?.[0] === 'Z' ? undefined : fields;
+}
+
+function workingFolder(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return undefined; // another account's process, in a container without CAP_SYS_PTRACE
+  }
+}
+
+function listFromPs(): Listed[] {
+  const text = execFileSync('ps', ['-axo', 'pid=,ppid=,command='], { encoding: 'utf8', maxBuffer: 1 << 24 });
+  return text.split('\n').flatMap((line) => {
+    const [, pid, parent, command] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+    return command ? [{ pid: Number(pid), parent: Number(parent), command: `${command} `, cwd: () => undefined }] : [];
+  });
+}

@@ -1,0 +1,43 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { until } from './wait.js';
+
+/** What the reaper is told: real paths of data directories and of folders to remove at the end. */
+export type ReaperMessage = { started: string } | { stopped: string } | { temporary: string };
+
+/** The process that cleans up after us; see reaper.ts. */
+export interface Reaper {
+  pid: number;
+  tell(message: ReaperMessage): void;
+  /** Lets it remove what is left, and waits for that; throws after 15 s. */
+  end(): Promise<void>;
+}
+
+/** Starts a reaper. It is detached, or Ctrl-C in a terminal would end it together with us. */
+export function startReaper(): Reaper {
+  const script = fileURLToPath(new URL('./reaper.js', import.meta.url));
+  const env = { PATH: process.env.PATH, NODE_OPTIONS: '' };
+  const child = spawn(process.execPath, [script], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+    env,
+    cwd: '/',
+  });
+  const { pid, stdin } = child;
+  if (!pid) throw new Error(`Cannot start ${process.execPath} ${script}`);
+  let ended = false;
+  child.once('exit', () => {
+    ended = true;
+  });
+  stdin.on('error', () => undefined); // it was killed: servers are then stopped by stop() only
+  child.unref(); // neither it nor its pipe keeps our process alive
+  (stdin as typeof stdin & { unref(): void }).unref();
+  return {
+    pid,
+    tell: (message) => stdin.write(`${JSON.stringify(message)}\n`),
+    async end() {
+      stdin.end();
+      if (!(await until(() => ended, 15_000))) throw new Error(`The clean-up process ${pid} does not end.`);
+    },
+  };
+}

@@ -1,0 +1,35 @@
+/**
+ * Runs as a process of its own, started before the first server. It reads what its parent starts from standard input,
+ * one JSON message a line, and when that ends — the parent stopped, crashed or was killed — it ends every server that is
+ * still there and removes the temporary folders. Standard input is the only sign that reaches us after kill -9.
+ */
+import { rm } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { endAll, processesOf } from './processes.js';
+import type { ReaperMessage } from './reaper-link.js';
+
+const servers = new Set<string>();
+const temporary = new Set<string>();
+
+// Whoever ends our parent's whole family means the servers too, and we see to that once the parent is gone.
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => undefined);
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const message = JSON.parse(line) as ReaperMessage;
+  if ('started' in message) servers.add(message.started);
+  if ('stopped' in message) servers.delete(message.stopped);
+  if ('temporary' in message) temporary.add(message.temporary);
+}
+
+await Promise.all([...servers].map(end));
+await Promise.all([...temporary].map((folder) => rm(folder, { recursive: true, force: true, maxRetries: 20 })));
+
+async function end(dir: string): Promise<void> {
+  // Looked for more than once: the parent may have died between fork and exec of a server, which shows up late.
+  for (let round = 0; round < 3; round++) {
+    await endAll(dir, 4500);
+    await sleep(50);
+    if (round > 0 && processesOf(dir).length === 0) return;
+  }
+}

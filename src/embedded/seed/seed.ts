@@ -1,0 +1,144 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { projectRoot } from '../../paths.js';
+import { loadCustomers } from './customers.js';
+import type { Keys } from './encrypt.js';
+import { seedId } from './random.js';
+import { loadSignatures } from './signatures.js';
+import { type Sizes, secondSizesOf, sizesOf } from './sizes.js';
+
+export interface SeedOptions {
+  /** Work orders of the first workspace: small is 3,000 (some 20,000 rows in all), large 200,000. */
+  rows: 'small' | 'large' | number;
+  /** The moment that counts as today; the history ends the day before and began eight years earlier. */
+  now?: Date;
+  /** AES-256 keys of 32 bytes: k1 (oldest), k2 and k3. */
+  keys: Keys;
+  /** Called after each step with the share of the work that is done (0 to 1) and what comes next. */
+  onProgress?(done: number, what: string): void;
+}
+
+export interface Seeded {
+  workspaces: { id: string; name: string; ownerId: string }[];
+}
+
+interface Workspace extends Sizes {
+  index: number;
+  id: string;
+  name: string;
+  users: number;
+}
+
+/** The SQL files in their order, each with its share of the time at `large`. */
+const steps: readonly { file: string; weight: number; what: string }[] = [
+  { file: '02_partitions', weight: 0, what: 'partitions' },
+  { file: '03_workspaces', weight: 0, what: 'workspaces' },
+  { file: '04_customers', weight: 1, what: 'customers' },
+  { file: '05_installations', weight: 2, what: 'installations' },
+  { file: '06_work_orders', weight: 20, what: 'work orders' },
+  { file: '07_actions', weight: 20, what: 'actions' },
+  { file: '08_hours', weight: 12, what: 'hours' },
+  { file: '09_changes', weight: 1, what: 'changes' },
+  { file: '10_log', weight: 25, what: 'log entries' },
+  { file: '11_log_edges', weight: 0, what: 'log entries at the edges of days and years' },
+];
+const weightOfCustomers = 4;
+const weightOfVacuum = 15;
+
+/**
+ * Fills the reference app (sql/app/schema.sql has run, as the same superuser, on the primary) in one transaction, then
+ * vacuums and analyzes it. The same options give the same rows, but for the bytes of encrypted values.
+ */
+export async function seed(client: pg.Client, options: SeedOptions): Promise<Seeded> {
+  const workspaces = workspacesOf(sizesOf(options.rows));
+  const progress = progressOf(options);
+  await client.query('begin');
+  try {
+    await fill(client, options, workspaces, progress);
+    await client.query('commit');
+  } catch (error) {
+    // The connection may be what broke; then there is nothing left to roll back.
+    await client.query('rollback').catch(() => undefined);
+    throw error;
+  }
+  progress(0, 'vacuum and analyze');
+  await client.query(
+    `vacuum (analyze) app.workspaces, app.users, app.klanten, app.installaties, app.werkbonnen,
+       app.werkbon_handelingen, app.werkbon_uren, app.logboeken`,
+  );
+  progress(weightOfVacuum, 'done');
+  return {
+    workspaces: workspaces.map(({ index, id, name }) => ({ id, name, ownerId: seedId('gebruiker', index, 1) })),
+  };
+}
+
+async function fill(
+  client: pg.Client,
+  options: SeedOptions,
+  workspaces: Workspace[],
+  progress: (weight: number, next: string) => void,
+): Promise<void> {
+  // Rows refer to each other by construction, so checking the foreign keys one by one is skipped; so is the planner's
+  // habit of compiling expressions, which takes longer than it saves here.
+  await client.query(`set local session_replication_role = replica; set local timezone = 'UTC'; set local jit = off;
+    set local work_mem = '128MB'; set local wal_compression = on`);
+  await client.query(await statements('01_frame'));
+  await insertWorkspaces(client, workspaces, options.now ?? new Date());
+  await loadSignatures(client);
+  const total = workspaces.reduce((sum, each) => sum + each.customers, 0);
+  for (const workspace of workspaces) {
+    let share = 0;
+    await loadCustomers(client, options.keys, workspace, (done) => {
+      progress(((done - share) * weightOfCustomers * workspace.customers) / total, 'encrypted customers');
+      share = done;
+    });
+  }
+  await client.query('analyze seed_customers; analyze seed_signatures; analyze seed_workspaces');
+  for (const step of steps) {
+    progress(0, step.what);
+    await client.query(await statements(step.file));
+    progress(step.weight, step.what);
+  }
+}
+
+function workspacesOf(sizes: Sizes): Workspace[] {
+  return [
+    { index: 0, id: seedId('workspace', 0, 1), name: 'Koeltechniek De Vries B.V.', users: 8, ...sizes },
+    { index: 1, id: seedId('workspace', 1, 1), name: 'Klimaatservice Noord', users: 3, ...secondSizesOf(sizes) },
+  ];
+}
+
+async function insertWorkspaces(client: pg.Client, workspaces: Workspace[], now: Date): Promise<void> {
+  for (const each of workspaces) {
+    await client.query(
+      `insert into seed_workspaces
+       select $1, $2, $3, $4, $5, $6, $7, $8, (today - interval '8 years')::date, today
+       from (select ($9::timestamptz at time zone 'Europe/Amsterdam')::date as today) day`,
+      [
+        each.index,
+        each.id,
+        each.name,
+        each.users,
+        each.customers,
+        each.installations,
+        each.workOrders,
+        each.logEntries,
+        now.toISOString(),
+      ],
+    );
+  }
+}
+
+function progressOf(options: SeedOptions): (weight: number, next: string) => void {
+  const total = steps.reduce((sum, each) => sum + each.weight, weightOfCustomers + weightOfVacuum);
+  let done = 0;
+  return (weight, next) => {
+    done = Math.min(total, done + weight);
+    options.onProgress?.(done / total, next);
+  };
+}
+
+async function statements(file: string): Promise<string> {
+  return readFile(join(projectRoot, 'sql', 'app', 'seed', `${file}.sql`), 'utf8');
+}

@@ -1,0 +1,43 @@
+/** How many rows the first workspace gets; the second one gets a share of them. */
+export interface Sizes {
+  customers: number;
+  installations: number;
+  workOrders: number;
+  logEntries: number;
+}
+
+const small = 3_000;
+const large = 200_000;
+
+/**
+ * Up to 3,000 work orders a young company: few work orders per customer. Beyond that one with many years behind it:
+ * 20 work orders and 50 log entries per customer.
+ */
+export function sizesOf(rows: 'small' | 'large' | number): Sizes {
+  const workOrders = rows === 'small' ? small : rows === 'large' ? large : rows;
+  if (!Number.isSafeInteger(workOrders) || workOrders < 1 || workOrders > 5_000_000) {
+    throw new RangeError('rows must be small, large or a whole number from 1 to 5000000');
+  }
+  const young = Math.min(workOrders, small);
+  return {
+    customers: atLeast(Math.max(young / 3, workOrders / 20)),
+    installations: atLeast(Math.max(young / 2, workOrders / 10)),
+    workOrders,
+    logEntries: atLeast(Math.max((young * 5) / 3, workOrders > small ? workOrders * 2.5 : 0)),
+  };
+}
+
+/** The second workspace, much smaller than the first. */
+export function secondSizesOf(first: Sizes): Sizes {
+  return {
+    customers: atLeast(first.customers / 20),
+    installations: atLeast(first.installations / 20),
+    workOrders: atLeast(first.workOrders / 20),
+    logEntries: atLeast(first.logEntries / 20),
+  };
+}
+
+/** The traps need a few rows of each kind, however small the data set. */
+function atLeast(count: number): number {
+  return Math.max(30, Math.round(count));
+}

@@ -1,0 +1,77 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Context } from 'koa';
+import { invalid, Problem } from '../errors.js';
+import type { Access } from './auth.js';
+import { requestId } from './request-id.js';
+
+/** What is known of a request while it runs; rides on ctx.state. */
+export interface Exchange {
+  readonly requestId: string;
+  readonly startedMs: number;
+  access: Access | null;
+  /** Time until the token was accepted, in milliseconds. */
+  authMs: number;
+  /** Code of the problem that was answered, for log and metrics. */
+  code: string | null;
+  /** Headers every response of an authenticated request carries. */
+  headers: Record<string, string>;
+}
+
+export function newExchange(request: IncomingMessage): Exchange {
+  const id = requestId(request.headers['x-request-id']);
+  return { requestId: id, startedMs: performance.now(), access: null, authMs: 0, code: null, headers: {} };
+}
+
+export function exchangeOf(ctx: Context): Exchange {
+  return ctx.state['exchange'] as Exchange;
+}
+
+/** How often a header was sent: Node keeps the first of some and joins others, so only rawHeaders can tell. */
+export function headerCount(request: IncomingMessage, name: string): number {
+  const { rawHeaders } = request;
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const raw = rawHeaders[i] as string;
+    if (raw.length === name.length && raw.toLowerCase() === name) count++;
+  }
+  return count;
+}
+
+/** Throws 400 when one of the headers was sent more than once. */
+export function refuseRepeated(request: IncomingMessage, names: readonly string[]): void {
+  const faults = names
+    .filter((name) => headerCount(request, name) > 1)
+    .map((header) => ({ header, code: 'repeated_header', detail: `The header ${header} is given more than once.` }));
+  if (faults.length > 0) throw invalid(faults);
+}
+
+/** Host of the request target (RFC 9112 §3.2): required in HTTP/1.1, at most once, and nothing but host and port. */
+export function checkHost(request: IncomingMessage): void {
+  const { host } = request.headers;
+  if (host === undefined && request.httpVersion === '1.0') return;
+  if (host === undefined || headerCount(request, 'host') > 1 || !/^[A-Za-z0-9._~:[\]-]{1,255}$/.test(host)) {
+    throw invalid([{ header: 'host', code: 'invalid_host', detail: 'One valid Host header is required.' }]);
+  }
+}
+
+/** Throws 414 for a request target longer than allowed. */
+export function checkTarget(request: IncomingMessage, bytesMax: number): void {
+  if ((request.url as string).length > bytesMax)
+    throw new Problem('uri_too_long', `The request target is longer than ${bytesMax} bytes.`);
+}
+
+/** A signal that aborts when the client goes away before the response was sent. */
+export function clientSignal(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) controller.abort(new ClientGone());
+  });
+  return controller.signal;
+}
+
+/** The client closed the connection; there is nobody to answer. */
+export class ClientGone extends Error {
+  constructor() {
+    super('the client closed the connection');
+  }
+}

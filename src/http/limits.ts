@@ -1,0 +1,48 @@
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+
+/** What is left of a limit after a request was counted. */
+export interface Allowance {
+  readonly allowed: boolean;
+  readonly remaining: number;
+  /** Whole seconds until the window ends, rounded up: waiting that long is enough. */
+  readonly resetSeconds: number;
+}
+
+/** Counts something per key in windows of a minute. */
+export interface Limiter {
+  readonly quota: number;
+  consume(key: string): Promise<Allowance>;
+  /** Whether the key is over the limit already; counts nothing. */
+  exhausted(key: string): Promise<boolean>;
+}
+
+const windowSeconds = 60;
+
+/** A limiter of this process. */
+export function memoryLimiter(name: string, quota: number): Limiter {
+  const limiter = new RateLimiterMemory({ keyPrefix: name, points: quota, duration: windowSeconds });
+  return {
+    quota,
+    consume: (key) => limiter.consume(key).then(allowanceOf(true), allowanceOf(false)),
+    exhausted: async (key) => ((await limiter.get(key))?.remainingPoints ?? quota) <= 0,
+  };
+}
+
+function allowanceOf(allowed: boolean): (result: unknown) => Allowance {
+  return (result) => {
+    if (!(result instanceof RateLimiterRes)) throw result;
+    return {
+      allowed,
+      remaining: result.remainingPoints,
+      resetSeconds: Math.max(1, Math.ceil(result.msBeforeNext / 1000)),
+    };
+  };
+}
+
+/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */
+export function rateLimitHeaders(limiter: Limiter, { remaining, resetSeconds }: Allowance): Record<string, string> {
+  return {
+    'RateLimit-Policy': `"default";q=${limiter.quota};w=${windowSeconds}`,
+    RateLimit: `"default";r=${Math.max(0, remaining)};t=${resetSeconds}`,
+  };
+}

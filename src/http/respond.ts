@@ -1,0 +1,80 @@
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
+import type { Context } from 'koa';
+import type { Observe } from '../ops/events.js';
+import type { Reply } from '../read/reply.js';
+import { ClientGone, exchangeOf } from './exchange.js';
+
+const gzipOptions = { level: 4 };
+const brotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } };
+
+/** The encodings a list can have, best first; detail responses are always identity, as their ETag is strong. */
+const encodings = {
+  br: {
+    whole: promisify(brotliCompress) as (body: string, options: object) => Promise<Buffer>,
+    stream: () => createBrotliCompress(brotliOptions),
+    options: brotliOptions,
+  },
+  gzip: {
+    whole: promisify(gzip) as (body: string, options: object) => Promise<Buffer>,
+    stream: () => createGzip(gzipOptions),
+    options: gzipOptions,
+  },
+} as const;
+type Encoding = keyof typeof encodings;
+
+/** Bodies below this many characters are sent as they are: compressing them saves less than a packet. */
+const compressFrom = 1000;
+
+/** Sends a reply. A body in pieces is sent as it comes, with backpressure; if it cannot be finished the connection is destroyed. */
+export async function respond(ctx: Context, reply: Reply, compressible: boolean, observe: Observe): Promise<void> {
+  const exchange = exchangeOf(ctx);
+  ctx.status = reply.status;
+  for (const [name, value] of Object.entries(reply.headers)) ctx.res.setHeader(name, value);
+  ctx.res.setHeader('Server-Timing', `auth;dur=${exchange.authMs.toFixed(2)}, db;dur=${reply.databaseMs.toFixed(2)}`);
+  if (compressible) ctx.res.setHeader('Vary', 'Accept-Encoding');
+  if (reply.body === null) return;
+  ctx.res.setHeader('Content-Type', 'application/json');
+  const encoding = compressible ? chooseEncoding(ctx) : null;
+  if (typeof reply.body === 'string') {
+    if (encoding === null || reply.body.length < compressFrom) {
+      ctx.body = reply.body;
+    } else {
+      ctx.res.setHeader('Content-Encoding', encoding);
+      ctx.body = await encodings[encoding].whole(reply.body, encodings[encoding].options);
+    }
+    return;
+  }
+  if (encoding !== null) ctx.res.setHeader('Content-Encoding', encoding);
+  if (ctx.method === 'HEAD') {
+    await reply.body.return(undefined);
+    ctx.respond = false;
+    ctx.res.end();
+    return;
+  }
+  await sendPieces(ctx, reply.body, encoding, observe);
+}
+
+async function sendPieces(
+  ctx: Context,
+  pieces: AsyncGenerator<string>,
+  encoding: Encoding | null,
+  observe: Observe,
+): Promise<void> {
+  ctx.respond = false; // from here on the response is ours: Koa would end it cleanly
+  try {
+    if (encoding === null) await pipeline(pieces, ctx.res);
+    else await pipeline(pieces, encodings[encoding].stream(), ctx.res);
+  } catch (error) {
+    ctx.res.destroy();
+    const gone = error instanceof ClientGone || (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE';
+    if (!gone) observe({ type: 'page_broken', requestId: exchangeOf(ctx).requestId, reason: (error as Error).message });
+  }
+}
+
+function chooseEncoding(ctx: Context): Encoding | null {
+  if (ctx.headers['accept-encoding'] === undefined) return null;
+  const chosen = ctx.acceptsEncodings('br', 'gzip', 'identity');
+  return chosen === 'br' || chosen === 'gzip' ? chosen : null;
+}

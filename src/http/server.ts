@@ -1,0 +1,77 @@
+import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type Koa from 'koa';
+import { Problem } from '../errors.js';
+import type { Settings } from '../settings.js';
+import { commonHeaders, renderProblem } from './render.js';
+import { requestId } from './request-id.js';
+
+/** What HTTP parsing can fail with (llhttp's and Node's error codes) → the problem the client is told. */
+const parseProblems: Readonly<Record<string, Problem>> = {
+  HPE_HEADER_OVERFLOW: new Problem('headers_too_large', 'The request header is too large.'),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: new Problem('payload_too_large', 'The chunk extensions are too large.'),
+  ERR_HTTP_REQUEST_TIMEOUT: new Problem('request_timeout', 'The request did not arrive in time.'),
+};
+const malformed = new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
+
+/** The API listener: Node's HTTP server with our bounds, and problem details also where Node would answer by itself. */
+export function apiServer(koa: Koa, settings: Settings): Server {
+  const server = createServer(
+    {
+      maxHeaderSize: settings.headerBytesMax,
+      headersTimeout: settings.headersTimeoutMs,
+      requestTimeout: settings.requestTimeoutMs,
+      keepAliveTimeout: settings.keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(1000, settings.headersTimeoutMs),
+      requireHostHeader: false, // http/exchange checks it, so that the answer is ours
+      noDelay: true,
+    },
+    koa.callback(),
+  );
+  server.on('checkExpectation', (request: IncomingMessage, response) => {
+    const id = requestId(request.headers['x-request-id']);
+    const { status, headers, body } = renderProblem(
+      new Problem('expectation_failed', 'Only Expect: 100-continue is supported.'),
+      id,
+    );
+    response.writeHead(status, { ...commonHeaders, ...headers, 'X-Request-Id': id }).end(body);
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else answerRaw(socket, unknownMethod(error) ?? parseProblems[error.code as string] ?? malformed);
+  });
+  server.on('connect', (_request, socket) => answerRaw(socket, notHere('CONNECT')));
+  return server;
+}
+
+/** A method Node's parser does not know is a method that is not allowed, not a malformed request. */
+function unknownMethod(error: { code?: string | undefined; rawPacket?: Buffer }): Problem | undefined {
+  if (error.code !== 'HPE_INVALID_METHOD') return undefined;
+  const line = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}) \S+ HTTP\/1\.[01]\r?\n/.exec(
+    error.rawPacket?.toString('latin1') ?? '',
+  );
+  return line ? notHere(line[1] as string) : undefined;
+}
+
+function notHere(method: string): Problem {
+  return new Problem('method_not_allowed', `${method} is not possible here.`, {
+    headers: { Allow: 'GET, HEAD, OPTIONS, PATCH, POST' },
+  });
+}
+
+/** Writes a whole response to a socket that Node's HTTP has given up on, and closes it. */
+function answerRaw(socket: Duplex, problem: Problem): void {
+  const id = requestId(undefined);
+  const { status, headers, body } = renderProblem(problem, id);
+  const all = {
+    ...commonHeaders,
+    ...headers,
+    'X-Request-Id': id,
+    Connection: 'close',
+    'Content-Length': String(Buffer.byteLength(body)),
+  };
+  const lines = Object.entries({ Date: new Date().toUTCString(), ...all }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+}

@@ -1,0 +1,134 @@
+/**
+ * A scanner over JSON text as PostgreSQL prints jsonb. Works on positions in the text and never on parsed values:
+ * what is not replaced is copied as it stands, so numbers such as 12.50 or 12345678901234567890 keep every digit.
+ *
+ * No function recurses: jsonb may nest deeper than the stack is tall.
+ */
+
+/** The text is not JSON. Says nothing of the text. */
+export class MalformedJson extends Error {
+  override readonly name = 'MalformedJson';
+  constructor() {
+    super('malformed JSON');
+  }
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** Position of the first character at or after `at` that is not white space. */
+export function skipSpace(json: string, at: number): number {
+  let next = at;
+  for (let code = json.charCodeAt(next); isSpace(code); code = json.charCodeAt(next)) next++;
+  return next;
+}
+
+/** Position just after the string whose opening quote is at `start`. Throws MalformedJson when it does not end. */
+export function stringEnd(json: string, start: number): number {
+  let close = json.indexOf('"', start + 1);
+  while (close >= 0) {
+    let back = close;
+    while (json.charCodeAt(back - 1) === backslash) back--;
+    if ((close - back) % 2 === 0) return close + 1;
+    close = json.indexOf('"', close + 1);
+  }
+  throw new MalformedJson();
+}
+
+/** Position just after the value that starts at `start`. Throws MalformedJson when none starts there or it does not end. */
+export function valueEnd(json: string, start: number): number {
+  const opening = json[start];
+  if (opening === '"') return stringEnd(json, start);
+  if (opening === '{' || opening === '[') return containerEnd(json, start);
+  scalar.lastIndex = start;
+  if (!scalar.test(json)) throw new MalformedJson();
+  return scalar.lastIndex;
+}
+
+/** The string between the quotes of json[start, end), its escapes resolved. Throws MalformedJson on an invalid escape. */
+export function stringAt(json: string, start: number, end: number): string {
+  const raw = json.slice(start + 1, end - 1);
+  if (!raw.includes('\\')) return raw;
+  try {
+    return String(JSON.parse(json.slice(start, end)));
+  } catch {
+    throw new MalformedJson();
+  }
+}
+
+/** The elements of the array that `json` is, each as its JSON text. Throws MalformedJson when it is no array. */
+export function elementsOf(json: string): string[] {
+  const elements: string[] = [];
+  for (let at = opened(json, '[', ']'); at >= 0; ) {
+    const end = valueEnd(json, at);
+    elements.push(json.slice(at, end));
+    at = separated(json, end, ']');
+  }
+  return elements;
+}
+
+/** The members of the object that `json` is: name and JSON text of the value. Throws MalformedJson when it is none. */
+export function membersOf(json: string): [name: string, value: string][] {
+  const members: [string, string][] = [];
+  for (let at = opened(json, '{', '}'); at >= 0; ) {
+    if (json[at] !== '"') throw new MalformedJson();
+    const nameEnd = stringEnd(json, at);
+    const colon = skipSpace(json, nameEnd);
+    if (json[colon] !== ':') throw new MalformedJson();
+    const start = skipSpace(json, colon + 1);
+    const end = valueEnd(json, start);
+    members.push([stringAt(json, at, nameEnd), json.slice(start, end)]);
+    at = separated(json, end, '}');
+  }
+  return members;
+}
+
+/** The names of all members in `json`, at every depth. Throws MalformedJson. */
+export function namesIn(json: string): string[] {
+  const names: string[] = [];
+  for (let start = json.indexOf('"'); start >= 0; ) {
+    const end = stringEnd(json, start);
+    if (json[skipSpace(json, end)] === ':') names.push(stringAt(json, start, end));
+    start = json.indexOf('"', end);
+  }
+  return names;
+}
+
+/** Position of the first item of a container, or -1 when it has none. */
+function opened(json: string, opening: string, closing: string): number {
+  const start = skipSpace(json, 0);
+  if (json[start] !== opening) throw new MalformedJson();
+  const first = skipSpace(json, start + 1);
+  return json[first] === closing ? ended(json, first) : first;
+}
+
+/** Position of the item that follows the one that ends at `end`, or -1 when that was the last. */
+function separated(json: string, end: number, closing: string): number {
+  const next = skipSpace(json, end);
+  if (json[next] === closing) return ended(json, next);
+  if (json[next] !== ',') throw new MalformedJson();
+  return skipSpace(json, next + 1);
+}
+
+/** -1, once it is sure that nothing follows the closing bracket. */
+function ended(json: string, closing: number): -1 {
+  if (skipSpace(json, closing + 1) !== json.length) throw new MalformedJson();
+  return -1;
+}
+
+const scalar = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
+
+function containerEnd(json: string, start: number): number {
+  let depth = 0;
+  for (let at = start; at < json.length; at++) {
+    const char = json.charCodeAt(at);
+    if (char === quote) at = stringEnd(json, at) - 1;
+    else if (char === 0x7b || char === 0x5b) depth++;
+    else if ((char === 0x7d || char === 0x5d) && --depth === 0) return at + 1;
+  }
+  throw new MalformedJson();
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}

@@ -1,0 +1,56 @@
+import { createSecretKey, type KeyObject } from 'node:crypto';
+
+/** The data keys by key id: 256-bit AES keys held as KeyObjects, so that no log line or inspection can print them. */
+export interface Keyring {
+  /** Key ids in the order of the setting, for the start-up check that compares them with the ids in use. */
+  readonly ids: readonly string[];
+  /** The key with this id, or undefined when the keyring does not hold it. */
+  get(id: string): KeyObject | undefined;
+}
+
+const keyBytes = 32;
+
+/** No colon, which ends the key id in a stored value; too short for a base64 key put in the place of its id. */
+const idPattern = /^[A-Za-z0-9_.-]{1,40}$/;
+
+/**
+ * Reads the keyring setting: a JSON object of key id → base64 of 32 bytes.
+ *
+ * Throws one Error that names every fault. Faulty entries are named by position, and by id only where the id is
+ * well-formed; neither a key nor any other part of the setting is ever in the message (JSON.parse would quote it).
+ */
+export function parseKeyring(json: string): Keyring {
+  const keys = new Map<string, KeyObject>();
+  const faults: string[] = [];
+  for (const [index, [id, value]] of entriesOf(json).entries()) {
+    const wellFormedId = idPattern.test(id);
+    const key = keyFrom(value);
+    const entry = `entry ${index + 1}${wellFormedId ? ` ("${id}")` : ''}`;
+    if (!wellFormedId) faults.push(`${entry}: the key id must be 1 to 40 letters, digits, "_", "." or "-"`);
+    if (key === undefined) faults.push(`${entry}: the key must be the base64 of exactly ${keyBytes} bytes`);
+    if (wellFormedId && key !== undefined) keys.set(id, key);
+  }
+  if (faults.length > 0) throw new Error(`The keyring is not usable: ${faults.join('; ')}.`);
+  return { ids: [...keys.keys()], get: (id) => keys.get(id) };
+}
+
+function entriesOf(json: string): [string, unknown][] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(json);
+  } catch {
+    throw new Error('The keyring is not usable: it is not JSON.');
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw new Error('The keyring is not usable: it is not a JSON object of key id to key.');
+  }
+  return Object.entries(parsed);
+}
+
+function keyFrom(value: unknown): KeyObject | undefined {
+  if (typeof value !== 'string') return undefined;
+  const bytes = Buffer.from(value, 'base64');
+  // Buffer.from skips what is not base64; only a value that encodes back to itself was base64 throughout.
+  if (bytes.length !== keyBytes || bytes.toString('base64') !== value) return undefined;
+  return createSecretKey(bytes);
+}

@@ -1,0 +1,69 @@
+import type { CompiledResource } from '../compile/compiled.js';
+import type { Row } from '../db/guarded-query.js';
+import { onReplica } from '../db/replicas.js';
+import type { Statement } from '../db/statement.js';
+import { Problem } from '../errors.js';
+import type { ReadDeps } from './chunks.js';
+import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from './etag.js';
+import { possible, type Reader } from './parse.js';
+import { dataAsOf, type Reply } from './reply.js';
+
+/** A detail request whose every part has been checked. */
+export interface DetailRequest {
+  readonly compiled: CompiledResource;
+  readonly reader: Reader;
+  /** As bound: null when no record can have it. */
+  readonly id: string | null;
+  readonly ifMatch: readonly EntityTag[] | '*' | null;
+  readonly ifNoneMatch: readonly EntityTag[] | '*' | null;
+}
+
+/** Path and conditional headers → DetailRequest. Throws Problem if_match_invalid; a damaged If-None-Match is no condition. */
+export function parseDetail(
+  compiled: CompiledResource,
+  reader: Reader,
+  id: string,
+  headers: { ifMatch: string | undefined; ifNoneMatch: string | undefined },
+): DetailRequest {
+  const conditional = compiled.versionAt >= 0;
+  const ifMatch = conditional && headers.ifMatch !== undefined ? parseEntityTags(headers.ifMatch) : null;
+  if (ifMatch === undefined) throw new Problem('if_match_invalid', 'If-Match must be a list of entity tags.');
+  const ifNoneMatch =
+    conditional && headers.ifNoneMatch !== undefined ? (parseEntityTags(headers.ifNoneMatch) ?? null) : null;
+  return { compiled, reader, id: possible('uuid', id), ifMatch, ifNoneMatch };
+}
+
+/** One record by its id: one statement on one replica. Throws Problem not_found, precondition_failed. */
+export async function readDetail(deps: ReadDeps, request: DetailRequest): Promise<Reply> {
+  const { compiled, reader } = request;
+  const startedMs = performance.now();
+  const run = {
+    statement: compiled.statements.detail as Statement,
+    workspace: reader.workspace,
+    values: { id: request.id },
+  };
+  const { row, asOfMs } = await onReplica(deps.replicas, {}, deps.observe, async (replica) => {
+    const found: Row[] = [];
+    await replica.short.run(run, { waitMs: deps.queueWaitMs }, (columns) => found.push(columns));
+    return { row: found[0], asOfMs: replica.state.asOfMs };
+  });
+  const databaseMs = performance.now() - startedMs;
+  if (row === undefined) throw notFound();
+  const headers = dataAsOf(asOfMs);
+  if (compiled.versionAt >= 0) {
+    const etag = etagOf(row[compiled.versionAt] as string);
+    headers['ETag'] = etag;
+    if (request.ifMatch !== null && !matchesStrongly(request.ifMatch, etag)) {
+      throw new Problem('precondition_failed', 'The record has another version.', { headers });
+    }
+    if (request.ifNoneMatch !== null && matchesWeakly(request.ifNoneMatch, etag)) {
+      return { status: 304, headers, body: null, databaseMs };
+    }
+  }
+  return { status: 200, headers, body: compiled.writer.write(row, reader.workspace), databaseMs };
+}
+
+/** Unknown, malformed and another workspace's id: the same answer. */
+export function notFound(): Problem {
+  return new Problem('not_found', 'There is no such record.');
+}

@@ -1,0 +1,34 @@
+/** An entity tag of If-Match or If-None-Match. */
+export interface EntityTag {
+  readonly weak: boolean;
+  readonly opaque: string;
+}
+
+/** The strong ETag of a version: the same from replica, primary, detail read and write response. */
+export function etagOf(version: string): string {
+  return `"v${version}"`;
+}
+
+/** The field's tags, '*', or undefined when it is neither (RFC 9110 §8.8.3, §13.1; empty list elements are allowed, §5.6.1). */
+export function parseEntityTags(header: string): readonly EntityTag[] | '*' | undefined {
+  if (header.trim() === '*') return '*';
+  const tags: EntityTag[] = [];
+  let rest = header;
+  while (rest !== '') {
+    const match = /^[ \t]*(?:(W\/)?"([\x21\x23-\x7e\x80-\xff]*)")?[ \t]*(?:,|$)/.exec(rest);
+    if (match === null) return undefined;
+    if (match[2] !== undefined) tags.push({ weak: match[1] !== undefined, opaque: match[2] });
+    rest = rest.slice(match[0].length);
+  }
+  return tags.length > 0 ? tags : undefined;
+}
+
+/** Strong comparison (RFC 9110 §8.8.3.2): weak tags never match. */
+export function matchesStrongly(tags: readonly EntityTag[] | '*', etag: string): boolean {
+  return tags === '*' || tags.some(({ weak, opaque }) => !weak && `"${opaque}"` === etag);
+}
+
+/** Weak comparison, for If-None-Match. */
+export function matchesWeakly(tags: readonly EntityTag[] | '*', etag: string): boolean {
+  return tags === '*' || tags.some(({ opaque }) => `"${opaque}"` === etag);
+}

@@ -1,0 +1,178 @@
+import type { Key } from '../compile/row-writer.js';
+import { type Chunk, keyOf, type Range, type ReadDeps, rangeValues, readChunk, readRows } from './chunks.js';
+import { encodeCursor } from './cursor.js';
+import type { PageMemory } from './page-memory.js';
+import type { ListRequest } from './parse.js';
+import { dataAsOf, type Reply } from './reply.js';
+
+/** Rows of the first chunk of a large page: few, so that the first byte is early. */
+const firstChunkRows = 100;
+
+/** Where a page lies, and what is known of its end before its rows are read. */
+interface Page {
+  readonly number: number | null;
+  readonly range: Range;
+  readonly hasMore: boolean;
+  readonly first: Chunk;
+}
+
+/**
+ * The whole way of a list after its request has been checked: find where the page starts, read it, say where the next one
+ * starts. A page of up to chunkRowsMax rows is one statement; a larger one is chunk after chunk of the same statement.
+ */
+export async function readList(deps: ReadDeps, memory: PageMemory, request: ListRequest): Promise<Reply> {
+  const startedMs = performance.now();
+  const total = request.total ? countRows(deps, request) : null;
+  total?.catch(() => {}); // it is awaited below; until then a failure must not count as unhandled
+  const start = await findStart(deps, memory, request);
+  const page =
+    request.perPage <= deps.chunkRowsMax ? await shortPage(deps, request, start) : await longPage(deps, request, start);
+  const { asOfMs } = page.first.replica.state;
+  const nextKey = (page.hasMore ? page.range.until : null) ?? page.first.last ?? start.after;
+  const headers = { Link: links(deps, request, page.hasMore ? nextKey : null), ...dataAsOf(asOfMs) };
+  const finish = async (count: number, last: Key | null): Promise<string> => {
+    const end = (page.hasMore ? page.range.until : null) ?? last ?? start.after;
+    if (page.number !== null) memory.remember(request, page.number, end);
+    return envelopeEnd(deps, request, page, count, end, await total);
+  };
+  const body = page.first.more
+    ? streamPage(deps, request, page, finish)
+    : `{"data":[${page.first.json}${await finish(page.first.count, page.first.last)}`;
+  return { status: 200, headers, body, databaseMs: performance.now() - startedMs };
+}
+
+/** The key the page starts behind: the cursor's, the remembered end of the page before, or found by an index-only skip. */
+async function findStart(
+  deps: ReadDeps,
+  memory: PageMemory,
+  request: ListRequest,
+): Promise<{ number: number | null; after: Key | null }> {
+  if ('after' in request.start) return { number: null, after: request.start.after };
+  const { page } = request.start;
+  if (page === 1) return { number: page, after: null };
+  const remembered = memory.endBefore(request, page);
+  if (remembered !== undefined) return { number: page, after: remembered };
+  const skip = (page - 1) * request.perPage - 1;
+  const [row] = await readRows(deps, request, request.statements.keys.all, { skip, limit: 1 });
+  const after = keyOf(row) ?? (await lastKey(deps, request));
+  return { number: page, after };
+}
+
+async function shortPage(
+  deps: ReadDeps,
+  request: ListRequest,
+  { number, after }: { number: number | null; after: Key | null },
+): Promise<Page> {
+  const lane = request.perPage <= firstChunkRows * 2 ? 'short' : 'long';
+  const first = await readChunk(deps, request, { after, until: null }, request.perPage, lane);
+  return {
+    number,
+    range: { after, until: first.more ? first.last : null },
+    hasMore: first.more,
+    first: { ...first, more: false },
+  };
+}
+
+/**
+ * A page whose rows do not fit one chunk. Its end is looked up first, keys only, because the headers already say where
+ * the next page starts; its rows are then those between two keys. Rows inserted between them meanwhile are in it too.
+ */
+async function longPage(
+  deps: ReadDeps,
+  request: ListRequest,
+  { number, after }: { number: number | null; after: Key | null },
+): Promise<Page> {
+  const keys = request.statements.keys[after ? 'after' : 'all'];
+  const [first, [end, beyond]] = await Promise.all([
+    readChunk(deps, request, { after, until: null }, firstChunkRows, 'long'),
+    readRows(deps, request, keys, { ...rangeValues({ after, until: null }), skip: request.perPage - 1, limit: 2 }),
+  ]);
+  const until = keyOf(end) ?? (first.more ? await lastKey(deps, request) : null);
+  return { number, range: { after, until }, hasMore: beyond !== undefined, first };
+}
+
+/** The page as it arrives. At most one chunk is read ahead of the client, so a slow one costs two chunks of memory and no connection. */
+async function* streamPage(
+  deps: ReadDeps,
+  request: ListRequest,
+  page: Page,
+  finish: (count: number, last: Key | null) => Promise<string>,
+): AsyncGenerator<string> {
+  const { asOfMs } = page.first.replica.state;
+  let chunk = page.first;
+  let rows = firstChunkRows;
+  let { count, last } = chunk;
+  let opening = '{"data":[';
+  while (chunk.more) {
+    rows = nextRows(deps, chunk, rows);
+    const range = { after: chunk.last, until: page.range.until };
+    const ahead = readChunk(deps, request, range, rows, 'long', { asOfMs });
+    ahead.catch(() => {}); // awaited after the client took what is there
+    yield opening + chunk.json;
+    const { replica } = chunk;
+    chunk = await ahead;
+    if (chunk.replica !== replica)
+      deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.replica.name });
+    count += chunk.count;
+    last = chunk.last ?? last;
+    opening = chunk.count > 0 ? ',' : '';
+  }
+  yield opening + chunk.json + (await finish(count, last));
+}
+
+/** Rows that make about chunkBytes, judged by the chunk before. */
+function nextRows(deps: ReadDeps, chunk: Chunk, rows: number): number {
+  const fitting = Math.floor((deps.chunkBytes * chunk.count) / Math.max(1, chunk.json.length));
+  return Math.max(10, Math.min(fitting, rows * 8, deps.chunkRowsMax));
+}
+
+async function lastKey(deps: ReadDeps, request: ListRequest): Promise<Key | null> {
+  const [row] = await readRows(deps, request, request.statements.last, { limit: 1 });
+  return keyOf(row);
+}
+
+async function countRows(deps: ReadDeps, request: ListRequest): Promise<number> {
+  const [row] = await readRows(deps, request, request.statements.count, {});
+  return Number(row?.[0]);
+}
+
+function envelopeEnd(
+  deps: ReadDeps,
+  request: ListRequest,
+  page: Page,
+  count: number,
+  end: Key | null,
+  total: number | null,
+): string {
+  const pagination = {
+    page: page.number,
+    perPage: request.perPage,
+    count,
+    hasMore: page.hasMore,
+    nextCursor: encodeCursor(request.context, end),
+    next: page.hasMore ? nextUrl(deps, request, end) : null,
+    ...(total !== null && { total }),
+    complete: true,
+  };
+  return `],"pagination":${JSON.stringify(pagination)}}`;
+}
+
+/** Link header (RFC 8288): always the first page, and the next one where there is one. */
+function links(deps: ReadDeps, request: ListRequest, next: Key | null): string {
+  const first = `<${listUrl(deps, request, {})}>; rel="first"`;
+  return next === null ? first : `<${nextUrl(deps, request, next)}>; rel="next", ${first}`;
+}
+
+function nextUrl(deps: ReadDeps, request: ListRequest, key: Key | null): string {
+  return listUrl(deps, request, { cursor: encodeCursor(request.context, key) });
+}
+
+function listUrl(deps: ReadDeps, request: ListRequest, extra: Record<string, string>): string {
+  const parameters = {
+    ...request.filters,
+    perPage: String(request.perPage),
+    ...(request.total && { total: 'true' }),
+    ...extra,
+  };
+  return `${deps.baseUrl}/${request.compiled.resource.name}?${new URLSearchParams(parameters)}`;
+}

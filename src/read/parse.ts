@@ -1,0 +1,129 @@
+import type { CompiledResource } from '../compile/compiled.js';
+import type { Key } from '../compile/row-writer.js';
+import { filterShape, type ListStatements } from '../compile/statements.js';
+import type { WorkspaceId } from '../db/statement.js';
+import { type Fault, invalid } from '../errors.js';
+import type { Filter } from '../resources/definition.js';
+import { cursorContext, decodeCursor } from './cursor.js';
+import { isDate, parseQuery } from './query-string.js';
+
+/** Who reads, and for whom. */
+export interface Reader {
+  readonly tokenId: string;
+  readonly workspace: WorkspaceId;
+}
+
+/** A list request whose every part has been checked. */
+export interface ListRequest {
+  readonly compiled: CompiledResource;
+  readonly statements: ListStatements;
+  readonly reader: Reader;
+  /** The filters as given, for links. */
+  readonly filters: Readonly<Record<string, string>>;
+  /** The filters as bound; null where the value cannot exist, which matches nothing. */
+  readonly values: Readonly<Record<string, string | null>>;
+  /** What cursors and remembered page ends of this list are bound to. */
+  readonly context: string;
+  readonly start: { readonly page: number } | { readonly after: Key | null };
+  readonly perPage: number;
+  readonly total: boolean;
+}
+
+export interface ListLimits {
+  readonly perPageDefault: number;
+  readonly perPageMax: number;
+  readonly timeZone: string;
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const paging = ['page', 'perPage', 'cursor', 'total'];
+
+/** An id as it is bound: null, which equals nothing, when it cannot be an id. */
+export function possible(type: Filter['type'], value: string): string | null {
+  if (type === 'uuid') return uuid.test(value) ? value : null;
+  return value.includes('\0') ? null : value; // PostgreSQL's text holds no NUL
+}
+
+/** Query string → ListRequest; throws invalid() with every fault. */
+export function parseList(compiled: CompiledResource, reader: Reader, query: string, limits: ListLimits): ListRequest {
+  const { resource } = compiled;
+  const faults: Fault[] = [];
+  const given = parseQuery(query, new Set([...Object.keys(resource.filters), ...paging]), faults);
+  const filters: Record<string, string> = {};
+  const values: Record<string, string | null> = { timeZone: limits.timeZone };
+  for (const [name, filter] of Object.entries(resource.filters)) {
+    const value = given.get(name);
+    if (value === undefined) continue;
+    filters[name] = value;
+    values[name] = filter.kind === 'equals' ? possible(filter.type, value) : date(name, value, faults);
+  }
+  const { from, to } = values;
+  if (from && to && from > to) faults.push({ parameter: 'from', code: 'range_reversed', detail: 'from is after to.' });
+  const page = integer('page', given.get('page'), 1, 999_999_999, faults);
+  const perPageDefault = Math.min(limits.perPageDefault, limits.perPageMax);
+  const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
+  const total = boolean('total', given.get('total'), faults);
+  const context = cursorContext(reader.workspace, resource.name, filters);
+  const cursor = given.get('cursor');
+  if (cursor !== undefined && given.has('page')) {
+    faults.push({
+      parameter: 'cursor',
+      code: 'conflicting_parameters',
+      detail: 'page and cursor cannot be given together.',
+    });
+  }
+  const after = cursor === undefined ? undefined : decodeCursor(context, cursor, resource.order);
+  if (cursor !== undefined && after === undefined) {
+    const detail =
+      'The cursor is damaged, or belongs to another list: use it with the filters of the page it came from.';
+    faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
+  }
+  if (faults.length > 0) throw invalid(faults);
+  const statements = compiled.statements.lists.get(filterShape(Object.keys(filters))) as ListStatements;
+  return {
+    compiled,
+    statements,
+    reader,
+    filters,
+    values,
+    context,
+    start: after === undefined ? { page } : { after },
+    perPage,
+    total,
+  };
+}
+
+/** For endpoints that take no parameters; throws invalid() naming those given. */
+export function refuseParameters(query: string): void {
+  const faults: Fault[] = [];
+  parseQuery(query, new Set(), faults);
+  if (faults.length > 0) throw invalid(faults);
+}
+
+function integer(
+  parameter: string,
+  value: string | undefined,
+  byDefault: number,
+  max: number,
+  faults: Fault[],
+): number {
+  if (value === undefined) return byDefault;
+  const number = /^[1-9]\d{0,11}$/.test(value) ? Number(value) : Number.NaN;
+  if (number <= max) return number;
+  const code = /^\d+$/.test(value) ? 'out_of_range' : 'invalid_integer';
+  faults.push({ parameter, code, detail: `${parameter} must be a whole number from 1 to ${max}.` });
+  return byDefault;
+}
+
+function boolean(parameter: string, value: string | undefined, faults: Fault[]): boolean {
+  if (value !== undefined && value !== 'true' && value !== 'false') {
+    faults.push({ parameter, code: 'invalid_boolean', detail: `${parameter} must be true or false.` });
+  }
+  return value === 'true';
+}
+
+function date(parameter: string, value: string, faults: Fault[]): string {
+  if (!isDate(value))
+    faults.push({ parameter, code: 'invalid_date', detail: `${parameter} must be a calendar date, YYYY-MM-DD.` });
+  return value;
+}

@@ -1,0 +1,14 @@
+/** What a read answers, before HTTP: no header of the transport, no Koa. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The whole body, or its pieces as they become available; null for none (304). */
+  readonly body: string | AsyncGenerator<string> | null;
+  /** Time spent waiting for the database before the first byte, in milliseconds. */
+  readonly databaseMs: number;
+}
+
+/** `Data-As-Of` in RFC 3339, or nothing when it is not known. */
+export function dataAsOf(asOfMs: number | null): Record<string, string> {
+  return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
+}

@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import { startCluster } from '../../src/embedded/cluster.js';
+import { processesOf } from '../../src/embedded/processes.js';
+import { until } from '../../src/embedded/wait.js';
+
+test.serial('the embedded primary and its replica start, replicate and stop without a trace', async (t) => {
+  const cluster = await startCluster({ replicas: 1 });
+  const [replica] = cluster.replicas;
+  await cluster.primary.query('create table t as select 7 as n');
+  const arrived = async () => (await replica?.query(`select to_regclass('t') is not null yes`))?.[0]?.yes === true;
+  t.true(await until(arrived, 5000));
+  t.deepEqual(await replica?.query('select n, pg_is_in_recovery() standby from t'), [{ n: 7, standby: true }]);
+
+  await cluster.stop();
+  t.false(existsSync(cluster.dir));
+  for (const node of [cluster.primary, ...cluster.replicas]) t.deepEqual(processesOf(node.dir), []);
+});
+
+test.serial('killing the starter with -9 leaves no server behind', async (t) => {
+  const module = new URL('../../src/embedded/cluster.js', import.meta.url);
+  const script = `const { startCluster } = await import('${module}');
+    const { dir, primary, replicas } = await startCluster({ replicas: 1 });
+    console.log(JSON.stringify({ dir, servers: [primary.dir, replicas[0].dir] }));
+    setInterval(() => {}, 1000);`;
+  const starter = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.teardown(() => starter.kill('SIGKILL'));
+  let line = '';
+  starter.stdout.on('data', (chunk: Buffer) => {
+    line += chunk;
+  });
+  t.true(await until(() => line.endsWith('\n'), 60_000));
+  const { dir, servers } = JSON.parse(line) as { dir: string; servers: string[] };
+  for (const server of servers) t.true(processesOf(server).length > 1);
+
+  starter.kill('SIGKILL');
+  t.true(await until(() => !existsSync(dir), 6000));
+  for (const server of servers) t.deepEqual(processesOf(server), []);
+});
+
+test.serial('a server killed with -9 comes back on the same port with every committed row', async (t) => {
+  const cluster = await startCluster({ replicas: 0 });
+  t.teardown(() => cluster.stop());
+  const { primary } = cluster;
+  const url = primary.url();
+  await primary.query('create table t as select 7 as n');
+  await primary.kill9();
+  t.deepEqual(processesOf(primary.dir), []);
+  await primary.start();
+  t.is(primary.url(), url);
+  t.deepEqual(await primary.query('select n from t'), [{ n: 7 }]);
+});
+
+test.serial('a kept folder is started again, and refused when it holds something else', async (t) => {
+  const parent = await mkdtemp(join(tmpdir(), 'kept-'));
+  t.teardown(() => rm(parent, { recursive: true, force: true }));
+  await chmod(parent, 0o755); // root's servers run as another account
+  const dir = join(parent, 'cluster');
+  for (const run of [1, 2]) {
+    const cluster = await startCluster({ dir, replicas: 1 });
+    try {
+      if (run === 1) await cluster.primary.query('create table t as select 7 as n');
+      else t.deepEqual(await cluster.primary.query('select n from t'), [{ n: 7 }]);
+    } finally {
+      await cluster.stop();
+    }
+  }
+  await t.throwsAsync(startCluster({ dir: parent, replicas: 0 }), { message: /holds something else/ });
+});

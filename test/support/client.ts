@@ -1,0 +1,126 @@
+import { Agent, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import { connect } from 'node:net';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
+import { contractValidator } from './contract.js';
+
+export interface ClientOptions {
+  /** Sent as Bearer token unless a request says otherwise. */
+  readonly token?: string;
+  /** When given, every response is held against it. */
+  readonly document?: OpenApiDocument;
+}
+
+export interface RequestOptions {
+  /** An array sends the header once per value. */
+  readonly headers?: OutgoingHttpHeaders;
+  /** Text and bytes are sent as they are; anything else as JSON. A content type is added unless one is given. */
+  readonly body?: unknown;
+  /** Replaces the client's token; null sends none. */
+  readonly token?: string | null;
+  /** Do not hold the response against the document. */
+  readonly unchecked?: boolean;
+}
+
+export interface ApiReply {
+  readonly status: number;
+  /** Names in lower case; a header that came several times is joined with ", ". */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body, decompressed. */
+  readonly text: string;
+  /** The body's bytes as they came. */
+  readonly bytes: Buffer;
+  json<T>(): T;
+}
+
+export interface ApiClient {
+  get(path: string, options?: RequestOptions): Promise<ApiReply>;
+  request(method: string, path: string, options?: RequestOptions): Promise<ApiReply>;
+  /** Closes the kept connections. */
+  close(): void;
+}
+
+/**
+ * A client over node:http that sends what it is told, byte for byte where it matters: `path` goes on the wire as given,
+ * behind the path of `baseUrl`. Rejects when the connection breaks before the end of the body, and with
+ * ContractViolation when the response is not as documented.
+ */
+export function apiClient(baseUrl: string, { token, document }: ClientOptions = {}): ApiClient {
+  const { hostname, port, pathname } = new URL(baseUrl);
+  const agent = new Agent({ keepAlive: true });
+  const validate = document && contractValidator(document);
+
+  async function request(method: string, path: string, options: RequestOptions = {}): Promise<ApiReply> {
+    const target = `${pathname.replace(/\/$/, '')}${path}`;
+    const bearer = options.token === undefined ? token : options.token;
+    const body = encoded(options.body);
+    const headers: OutgoingHttpHeaders = {
+      ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
+      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
+      ...lowerCased(options.headers),
+    };
+    const reply = await new Promise<ApiReply>((done, fail) => {
+      const sent = httpRequest({ agent, hostname, port, method, path: target, headers }, (message) => {
+        receive(message).then(done, fail);
+      });
+      sent.on('error', fail);
+      sent.end(body);
+    });
+    if (!options.unchecked)
+      validate?.({ method, path: target, status: reply.status, headers: reply.headers, body: reply.text });
+    return reply;
+  }
+
+  return { request, get: (path, options) => request('GET', path, options), close: () => agent.destroy() };
+}
+
+/**
+ * Writes the text as it is to a local port and gives back all that came until the server closed the connection, or
+ * until `timeoutMs` passed. For HTTP that no client would send.
+ */
+export function rawRequest(port: number, text: string, timeoutMs = 5000): Promise<string> {
+  return new Promise((done, fail) => {
+    let received = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write(text, 'latin1'));
+    const timer = setTimeout(() => socket.destroy(), timeoutMs);
+    socket.setEncoding('utf8');
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    // A reset behind an answer is the server refusing to read on; without one it is an outcome as well.
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNREFUSED') fail(error);
+    });
+    socket.on('close', () => {
+      clearTimeout(timer);
+      done(received);
+    });
+  });
+}
+
+async function receive(message: IncomingMessage): Promise<ApiReply> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk as Buffer);
+  const bytes = Buffer.concat(chunks);
+  const headers = Object.fromEntries(
+    Object.entries(message.headersDistinct).map(([name, values]) => [name, (values ?? []).join(', ')]),
+  );
+  const text = decompressed(bytes, headers['content-encoding']).toString('utf8');
+  return { status: message.statusCode ?? 0, headers, bytes, text, json: <T>() => JSON.parse(text) as T };
+}
+
+function decompressed(bytes: Buffer, encoding: string | undefined): Buffer {
+  if (bytes.length === 0) return bytes; // HEAD names the encoding that GET would have
+  if (encoding === 'gzip') return gunzipSync(bytes);
+  if (encoding === 'br') return brotliDecompressSync(bytes);
+  return bytes;
+}
+
+function encoded(body: unknown): Buffer | undefined {
+  if (body === undefined || Buffer.isBuffer(body)) return body;
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+function lowerCased(headers: OutgoingHttpHeaders = {}): OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}

@@ -1,0 +1,164 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import {
+  type ApiResponse,
+  type Header,
+  type MediaType,
+  type Method,
+  type OpenApiDocument,
+  type Reference,
+  type Responses,
+  resolve,
+} from '../../src/compile/openapi-document.js';
+import type { JsonSchema } from '../../src/resources/definition.js';
+
+/** One exchange as a client saw it; `body` is decompressed, header names are in lower case. */
+export interface Exchange {
+  readonly method: string;
+  /** The request target, query included. */
+  readonly path: string;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** A response that the document does not describe; the message names every violation. */
+export class ContractViolation extends Error {
+  override readonly name = 'ContractViolation';
+  constructor(exchange: Exchange, violations: readonly string[]) {
+    const { method, path, status, body } = exchange;
+    super(
+      `${method} ${path} → ${status} breaks the contract:\n  ${violations.join('\n  ')}\n  body: ${body.slice(0, 500)}`,
+    );
+  }
+}
+
+/** Headers of HTTP itself, which no operation describes. */
+const httpHeaders = new Set([
+  'connection',
+  'content-length',
+  'content-type',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+]);
+
+/** Throws ContractViolation for a response that the OpenAPI document does not describe. */
+export function contractValidator(document: OpenApiDocument): (exchange: Exchange) => void {
+  const conforms = schemaValidator(document);
+  return (exchange) => {
+    const reference = responsesFor(document, exchange)[String(exchange.status)];
+    if (!reference) throw new ContractViolation(exchange, ['the document describes no such status here']);
+    const response = resolve(document, reference);
+    const violations = [...headerFaults(exchange, response), ...bodyFaults(exchange, response)];
+    if (violations.length > 0) throw new ContractViolation(exchange, violations);
+  };
+
+  function headerFaults({ headers }: Exchange, response: ApiResponse): string[] {
+    const described = new Map(Object.entries(response.headers).map(([name, header]) => [name.toLowerCase(), header]));
+    const unknown = Object.keys(headers).filter((name) => !described.has(name) && !httpHeaders.has(name));
+    const faults = unknown.map((name) => `header ${name}: not described`);
+    for (const [name, reference] of described) {
+      const header = resolve<Header>(document, reference);
+      const value = headers[name];
+      if (value === undefined && header.required) faults.push(`header ${name}: missing`);
+      if (value === undefined) continue;
+      faults.push(
+        ...conforms(pathOf(reference, 'schema'), typed(value, header.schema)).map(
+          (f) => `header ${name}: ${f} (${value})`,
+        ),
+      );
+    }
+    return faults;
+  }
+
+  function bodyFaults({ method, headers, body }: Exchange, response: ApiResponse): string[] {
+    const type = headers['content-type'];
+    const [described] = Object.entries(response.content ?? {});
+    if (!described) {
+      if (body !== '') return ['there is a body where none may be'];
+      return type === undefined ? [] : ['there is a content type without a body'];
+    }
+    const [mediaType, media] = described;
+    const faults =
+      type?.replace(/; *charset=utf-8$/i, '') === mediaType ? [] : [`content type ${type}, not ${mediaType}`];
+    if (method === 'HEAD') return body === '' ? faults : [...faults, 'the answer to HEAD has a body'];
+    return [...faults, ...contentFaults(media, body, headers['x-request-id'])];
+  }
+
+  function contentFaults(media: MediaType, text: string, requestId: string | undefined): string[] {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return ['the body is not JSON'];
+    }
+    const faults = conforms(media.schema, value).map((fault) => `body ${fault}`);
+    const { data, pagination, code, type, requestId: named } = (value ?? {}) as Record<string, unknown>;
+    if (data !== undefined && !(text.startsWith('{"data":[') && text.endsWith('"complete":true}}'))) {
+      faults.push('body: not in the order of a list');
+    }
+    if (Array.isArray(data) && (pagination as { count?: unknown } | undefined)?.count !== data.length) {
+      faults.push('body /pagination/count: not the number of records');
+    }
+    if (typeof code === 'string' && !String(type).endsWith(`:${code}`)) faults.push('body /type: not that of the code');
+    if (typeof code === 'string' && named !== requestId) faults.push('body /requestId: not that of the header');
+    return faults;
+  }
+}
+
+/** The responses described for the exchange's path and method, or those for requests that fit none. */
+function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Responses {
+  const base = new URL(document.servers[0]?.url ?? '', 'http://localhost').pathname;
+  const [target = ''] = path.split('?');
+  const segments = target.startsWith(`${base}/`) ? target.slice(base.length).split('/') : [];
+  const matches = (template: string): boolean => {
+    const parts = template.split('/');
+    return (
+      parts.length === segments.length &&
+      parts.every((part, i) => (part.startsWith('{') ? segments[i] !== '' : part === segments[i]))
+    );
+  };
+  // A path without parameters goes before one with them (OpenAPI 3.1.1 §4.8.8.2); here they never compete.
+  const item = Object.entries(document.paths).find(([template]) => matches(template))?.[1];
+  return item?.[method.toLowerCase() as Method]?.responses ?? document['x-other-responses'];
+}
+
+/** A function that names what is wrong with a value; the schema may refer into the document. Compiles each schema once. */
+function schemaValidator(document: OpenApiDocument): (schema: JsonSchema, value: unknown) => string[] {
+  const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
+  addFormats.default(ajv);
+  ajv.addVocabulary(Object.keys(document)); // ajv compiles the whole document on the way to a part of it
+  ajv.addSchema(document, 'document');
+  const compiled = new Map<JsonSchema | string, ValidateFunction>();
+  return (schema, value) => {
+    const key = typeof schema.$ref === 'string' ? schema.$ref : schema;
+    const validate = compiled.get(key) ?? ajv.compile(absolute(schema) as JsonSchema);
+    compiled.set(key, validate);
+    if (validate(value)) return [];
+    return (validate.errors ?? []).map(
+      ({ instancePath, message, params }) => `${instancePath || '/'}: ${message} ${JSON.stringify(params)}`,
+    );
+  };
+}
+
+/** The same schema with references into the document instead of into itself. */
+function absolute(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(absolute);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, value]) => [
+      key,
+      key === '$ref' && typeof value === 'string' ? value.replace(/^#/, 'document#') : absolute(value),
+    ]),
+  );
+}
+
+function pathOf({ $ref }: Reference, member: string): JsonSchema {
+  return { $ref: `${$ref}/${member}` };
+}
+
+/** A header's value as its schema's type. */
+function typed(value: string, schema: JsonSchema): unknown {
+  return schema.type === 'integer' && /^-?[0-9]+$/.test(value) ? Number(value) : value;
+}

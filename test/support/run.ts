@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { startCluster } from '../../src/embedded/cluster.js';
+import { projectRoot } from '../../src/paths.js';
+import { makeTemplate } from './template.js';
+
+// `npm test [-- ava's arguments]`: a real primary and a real streaming replica with a seeded template database, for all
+// test files of the run. Each file clones the template (test/support/workspace.ts).
+
+const cluster = await startCluster({
+  replicas: 1,
+  settings: { log_line_prefix: '%m [%p] %d|%a|', max_connections: '300', fsync: 'off', full_page_writes: 'off' },
+});
+let code = 1;
+try {
+  const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
+  const template = await makeTemplate(cluster, keys);
+  code = await runAva({
+    ...template,
+    keys,
+    primary: cluster.primary.url(),
+    replicas: cluster.replicas.map((node) => node.url()),
+    logs: logFiles(),
+  });
+} finally {
+  await cluster.stop();
+}
+process.exitCode = code;
+
+function logFiles(): { primary: string; replica: string } {
+  return { primary: cluster.primary.log, replica: (cluster.replicas[0] as { log: string }).log };
+}
+
+/** Runs AVA on what this program was given, shows its output, and closes with a line that counts. */
+async function runAva(shared: object): Promise<number> {
+  const ava = join(projectRoot, 'node_modules/ava/entrypoints/cli.mjs');
+  const child = spawn(process.execPath, [ava, ...process.argv.slice(2)], {
+    cwd: projectRoot,
+    stdio: ['inherit', 'pipe', 'inherit'],
+    env: { ...process.env, TEST_SHARED: JSON.stringify(shared) },
+  });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    process.stdout.write(chunk);
+    output = (output + chunk.toString()).slice(-4000);
+  });
+  const exitCode = await new Promise<number>((resolve) => child.on('close', (status) => resolve(status ?? 1)));
+  const count = (what: string): number => Number(new RegExp(`(\\d+) tests? ${what}`).exec(output)?.[1] ?? 0);
+  console.log(
+    `${count('passed')} passed, ${Math.max(count('failed'), exitCode === 0 ? 0 : 1)} failed, ${count('skipped')} skipped`,
+  );
+  return exitCode;
+}

@@ -1,0 +1,34 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { migrate } from '../../src/db/migrations.js';
+import type { Cluster } from '../../src/embedded/cluster.js';
+import { seed } from '../../src/embedded/seed/seed.js';
+import { projectRoot } from '../../src/paths.js';
+
+/** The seeded workspaces of the template; [0] has some 20,000 rows, [1] few. */
+export interface SharedTemplate {
+  readonly workspaces: { id: string; name: string; ownerId: string }[];
+}
+
+/** The database every test file clones: reference app, small data set, gateway schema and its proposed indexes. */
+export const templateName = 'template_workspace';
+
+export async function makeTemplate(cluster: Cluster, keys: Readonly<Record<string, string>>): Promise<SharedTemplate> {
+  const admin = new pg.Client(cluster.primary.url());
+  await admin.connect();
+  await admin.query(`create database ${templateName}`);
+  await admin.end();
+  const url = cluster.primary.url(templateName);
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    await client.query(await readFile(join(projectRoot, 'sql/app/schema.sql'), 'utf8'));
+    const bytes = Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')]));
+    const { workspaces } = await seed(client, { rows: 'small', keys: bytes, now: new Date('2026-11-21T12:00:00Z') });
+    await migrate(url);
+    return { workspaces };
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { PassThrough } from 'node:stream';
+import anyTest, { type ExecutionContext, type TestFn } from 'ava';
+import pg from 'pg';
+import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
+import { type Gateway, startGateway } from '../../src/gateway.js';
+import { newToken, tokenHash } from '../../src/http/token-format.js';
+import { loadSettings, type Settings } from '../../src/settings.js';
+import { type ApiClient, apiClient } from './client.js';
+import { type SharedTemplate, templateName } from './template.js';
+
+interface Shared extends SharedTemplate {
+  readonly keys: Readonly<Record<string, string>>;
+  readonly primary: string;
+  readonly replicas: readonly string[];
+  readonly logs: { readonly primary: string; readonly replica: string };
+}
+
+/** What `npm test` started for all files; files run by themselves need `npm test -- path`. */
+export const shared: Shared = JSON.parse(process.env['TEST_SHARED'] ?? 'null') as Shared;
+
+export const allScopes = [
+  'read:klanten',
+  'read:installaties',
+  'read:werkbonnen',
+  'read:logboeken',
+  'write:installaties',
+];
+
+/** A database of this test file's own, on the shared primary and replica, and what is needed to talk to it. */
+export interface TestDatabase {
+  readonly name: string;
+  readonly primary: pg.Client;
+  readonly replica: pg.Client;
+  readonly workspaces: Shared['workspaces'];
+  readonly settings: Settings;
+  /** A new token's text. */
+  token(options?: { workspace?: number; scopes?: readonly string[]; expiresAt?: Date | null }): Promise<string>;
+  /** Resolves when the replica has replayed all the primary has written. */
+  caughtUp(): Promise<void>;
+  /** A gateway in this process, stopped after the test file, its log, and a client with an all-scopes token. */
+  gateway(overrides?: Partial<Settings>): Promise<RunningGateway>;
+}
+
+export interface RunningGateway {
+  readonly gateway: Gateway;
+  readonly client: ApiClient;
+  readonly token: string;
+  /** Everything logged so far. */
+  log(): string;
+}
+
+/** What `t.context` holds. */
+export interface TestContext extends RunningGateway {
+  readonly database: TestDatabase;
+}
+
+/** Connection URL of a database and role on a server given by any of its URLs. */
+export function urlOf(server: string, database: string, user: string): string {
+  const url = new URL(server);
+  url.pathname = `/${database}`;
+  url.username = user;
+  return url.href;
+}
+
+/**
+ * AVA's `test` for a file with a database and a gateway of its own: `t.context` holds both. Everything is taken down
+ * after the file's tests.
+ */
+export function gatewayTest(overrides: Partial<Settings> = {}): TestFn<TestContext> {
+  const test = anyTest as TestFn<TestContext>;
+  const cleanUps: (() => Promise<unknown>)[] = [];
+  test.before(async (t) => {
+    const database = await cloneTemplate(cleanUps);
+    Object.assign(t.context, { database, ...(await database.gateway(overrides)) });
+  });
+  test.after.always(async () => {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+  });
+  return test;
+}
+
+async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<TestDatabase> {
+  const name = `test_${randomUUID().replaceAll('-', '').slice(0, 12)}`;
+  const [replicaServer] = shared.replicas as [string];
+  await onServer(`create database ${name} template ${templateName}`);
+  cleanUps.push(() => onServer(`drop database ${name} with (force)`));
+  const primary = await connected(urlOf(shared.primary, name, 'postgres'), cleanUps);
+  await replayed(primary, replicaServer);
+  const replica = await connected(urlOf(replicaServer, name, 'postgres'), cleanUps);
+  const settings = loadSettings(
+    {},
+    {
+      host: '127.0.0.1',
+      port: 0,
+      opsPort: 0,
+      replicaUrls: urlOf(replicaServer, name, 'gateway_reader'),
+      primaryUrl: urlOf(shared.primary, name, 'gateway_writer'),
+      adminUrl: urlOf(shared.primary, name, 'postgres'),
+      dataKeys: JSON.stringify(shared.keys),
+      rateLimitPerMinute: 1_000_000,
+      authFailuresPerMinute: 1_000_000,
+      logLevel: 'trace',
+    },
+  );
+  const caughtUp = (): Promise<void> => replayed(primary, replicaServer);
+  const token: TestDatabase['token'] = async ({ workspace = 0, scopes = allScopes, expiresAt = null } = {}) => {
+    const text = newToken();
+    const { id, ownerId } = shared.workspaces[workspace] as { id: string; ownerId: string };
+    await primary.query(
+      'insert into app.api_tokens (id, workspace_id, created_by, naam, token_hash, scopes, expires_at) values ($1, $2, $3, $4, $5, $6, $7)',
+      [randomUUID(), id, ownerId, 'test', tokenHash(text), scopes, expiresAt],
+    );
+    await caughtUp();
+    return text;
+  };
+  const gateway: TestDatabase['gateway'] = async (overrides = {}) => {
+    const chunks: string[] = [];
+    const destination = new PassThrough();
+    destination.on('data', (chunk: Buffer) => chunks.push(chunk.toString()));
+    const running = await startGateway({ ...settings, ...overrides }, destination);
+    cleanUps.push(() => running.stop());
+    const text = await token();
+    const client = apiClient(`${running.url}/api/v1`, { token: text, document: await openapiOf(running.url) });
+    return { gateway: running, client, token: text, log: () => chunks.join('') };
+  };
+  return { name, primary, replica, workspaces: shared.workspaces, settings, caughtUp, token, gateway };
+}
+
+async function connected(url: string, cleanUps: (() => Promise<unknown>)[]): Promise<pg.Client> {
+  const client = new pg.Client(url);
+  client.on('error', () => {});
+  await client.connect();
+  cleanUps.push(() => client.end());
+  return client;
+}
+
+async function openapiOf(url: string): Promise<OpenApiDocument> {
+  return (await (await fetch(`${url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
+}
+
+async function onServer(sql: string): Promise<void> {
+  const client = new pg.Client(shared.primary);
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
+
+async function replayed(primary: pg.Client, replicaServer: string): Promise<void> {
+  const { rows } = await primary.query<{ lsn: string }>('select pg_current_wal_flush_lsn()::text as lsn');
+  const replica = new pg.Client(replicaServer);
+  await replica.connect();
+  try {
+    for (let waited = 0; waited < 30_000; waited += 20) {
+      const answer = await replica.query<{ there: boolean }>('select pg_last_wal_replay_lsn() >= $1::pg_lsn as there', [
+        rows[0]?.lsn,
+      ]);
+      if (answer.rows[0]?.there) return;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  } finally {
+    await replica.end();
+  }
+  throw new Error('the replica did not catch up within 30 s');
+}
+
+/** Waits until the condition holds; fails the test with `what` after `timeoutMs`. */
+export async function eventually(
+  t: ExecutionContext,
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs = 10_000,
+): Promise<void> {
+  for (const started = Date.now(); Date.now() - started < timeoutMs; ) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  t.fail(`${what} did not happen within ${timeoutMs} ms`);
+}

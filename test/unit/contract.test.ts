@@ -1,0 +1,148 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import test from 'ava';
+import { openapi } from '../../src/compile/openapi.js';
+import { exampleRecord } from '../../src/compile/record-example.js';
+import { resources } from '../../src/resources/all.js';
+import { klanten } from '../../src/resources/klanten.js';
+import { apiClient, rawRequest } from '../support/client.js';
+import { ContractViolation, contractValidator, type Exchange } from '../support/contract.js';
+
+const document = openapi(resources, { version: '1.0.0', publicUrl: '', perPageDefault: 100, perPageMax: 10000 });
+const validate = contractValidator(document);
+
+const everywhere = {
+  'content-type': 'application/json; charset=utf-8',
+  'x-request-id': 'r1',
+  'api-version': '1.0.0',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+};
+const pagination = { page: 1, perPage: 100, count: 1, hasMore: false, nextCursor: 'abc', next: null, complete: true };
+const list: Exchange = {
+  method: 'GET',
+  path: '/api/v1/klanten?perPage=100',
+  status: 200,
+  headers: {
+    ...everywhere,
+    ratelimit: '"default";r=59;t=42',
+    'ratelimit-policy': '"default";q=60;w=60',
+    'server-timing': 'db;dur=1',
+    'data-as-of': '2026-03-14T09:26:53.589Z',
+    link: '</api/v1/klanten>; rel="first"',
+    vary: 'Accept-Encoding',
+  },
+  body: JSON.stringify({ data: [exampleRecord(klanten)], pagination }),
+};
+const problem: Exchange = {
+  method: 'GET',
+  path: '/api/v1/nothing',
+  status: 404,
+  headers: { ...everywhere, 'content-type': 'application/problem+json' },
+  body: JSON.stringify({
+    type: 'urn:workspace-data-api:problem:not_found',
+    title: 'Not found',
+    status: 404,
+    detail: 'There is nothing here.',
+    code: 'not_found',
+    requestId: 'r1',
+  }),
+};
+const record = (change: object): string =>
+  JSON.stringify({ data: [{ ...exampleRecord(klanten), ...change }], pagination });
+const without = (exchange: Exchange, name: string): Exchange => {
+  const { [name]: _, ...headers } = exchange.headers as Record<string, string>;
+  return { ...exchange, headers };
+};
+
+test('responses as documented pass', (t) => {
+  t.notThrows(() => validate(list));
+  t.notThrows(() => validate({ ...list, method: 'HEAD', body: '' }));
+  t.notThrows(() => validate({ ...list, body: record({ naam: null, decodeErrors: ['/naam'] }) }));
+  t.notThrows(() => validate(problem));
+});
+
+const violations: readonly (readonly [name: string, exchange: Exchange, message: RegExp])[] = [
+  ['a member too many', { ...list, body: record({ email: 'x@example.com' }) }, /additional properties.*email/],
+  ['a member missing', { ...list, body: record({ naam: undefined }) }, /required property 'naam'/],
+  [
+    'a timestamp without milliseconds',
+    { ...list, body: record({ createdAt: '2026-03-14T09:26:53Z' }) },
+    /createdAt.*pattern/,
+  ],
+  ['a wrong count', { ...list, body: list.body.replace('"count":1', '"count":2') }, /not the number of records/],
+  ['a list cut short', { ...list, body: list.body.slice(0, -1) }, /not JSON/],
+  ['hasMore without next', { ...list, body: list.body.replace('"hasMore":false', '"hasMore":true') }, /next.*string/],
+  ['a header missing', without(list, 'x-request-id'), /header x-request-id: missing/],
+  [
+    'a header with another value',
+    { ...list, headers: { ...list.headers, 'cache-control': 'private' } },
+    /header cache-control/,
+  ],
+  [
+    'a header nobody described',
+    { ...list, headers: { ...list.headers, 'x-powered-by': 'x' } },
+    /x-powered-by: not described/,
+  ],
+  [
+    'another media type',
+    { ...list, headers: { ...list.headers, 'content-type': 'text/html' } },
+    /content type text\/html/,
+  ],
+  ['a status nobody described', { ...list, status: 418 }, /no such status/],
+  ['a body to HEAD', { ...list, method: 'HEAD' }, /HEAD has a body/],
+  ['a code of another status', { ...problem, body: problem.body.replaceAll('not_found', 'internal') }, /\/code/],
+  ['the identifier of another request', { ...problem, body: problem.body.replace('"r1"', '"r2"') }, /requestId/],
+  ['an unknown path that answers', { ...list, path: '/api/v1/klanten/' }, /no such status/],
+];
+for (const [name, exchange, message] of violations) {
+  test(`${name} is a violation`, (t) => {
+    t.throws(() => validate(exchange), { instanceOf: ContractViolation, message });
+  });
+}
+
+test('the client decompresses, checks each response, repeats headers and reports broken bodies', async (t) => {
+  const seen: string[][] = [];
+  await serving(
+    (request, response) => {
+      seen.push(request.rawHeaders);
+      if (request.url === '/api/v1/broken') {
+        response.writeHead(200, { 'content-length': 10 }).write('short', () => response.destroy());
+        return;
+      }
+      const { date: _, ...headers } = list.headers as Record<string, string>;
+      const encoded = request.headers['accept-encoding'] === 'gzip';
+      const body = request.url === '/api/v1/bad' ? '{}' : list.body;
+      response.writeHead(200, { ...headers, ...(encoded ? { 'content-encoding': 'gzip' } : {}) });
+      response.end(encoded ? gzipSync(body) : body);
+    },
+    async (port) => {
+      const client = apiClient(`http://127.0.0.1:${port}/api/v1`, { token: 'wdg_x', document });
+      const reply = await client.get('/klanten', { headers: { 'Accept-Encoding': 'gzip', 'X-Twice': ['a', 'b'] } });
+      t.is(reply.text, list.body);
+      t.is(reply.json<{ data: unknown[] }>().data.length, 1);
+      t.is(seen[0]?.filter((name) => name === 'x-twice').length, 2);
+      t.true(seen[0]?.includes('Bearer wdg_x'));
+      await t.throwsAsync(client.get('/bad'), { instanceOf: ContractViolation });
+      t.is((await client.get('/bad', { unchecked: true, token: null })).text, '{}');
+      t.false(seen.at(-1)?.includes('authorization'));
+      await t.throwsAsync(client.get('/broken', { unchecked: true }), { code: 'ECONNRESET' });
+      client.close();
+      t.regex(await rawRequest(port, 'GARBAGE\r\n\r\n'), /^HTTP\/1\.1 400/);
+    },
+  );
+});
+
+async function serving(listener: RequestListener, use: (port: number) => Promise<void>): Promise<void> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    await use((server.address() as AddressInfo).port);
+  } finally {
+    server.close();
+  }
+}

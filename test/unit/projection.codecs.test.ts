@@ -1,0 +1,153 @@
+import { createCipheriv, randomBytes } from 'node:crypto';
+import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
+import { type CodecName, compileCodec, DecodeError, type DecodeReason } from '../../src/projection/codecs.js';
+import { parseKeyring } from '../../src/projection/keyring.js';
+
+const keyring = parseKeyring(
+  JSON.stringify(
+    Object.fromEntries(['k1', 'k2', 'k3', 'k5', 'k9'].map((id) => [id, randomBytes(32).toString('base64')])),
+  ),
+);
+const workspace = '5e6f4d0a-6d0c-4f0e-8a53-2f5a3c1b9d11';
+const row = '0b0e7c7e-1c5e-4a57-9d0b-4c6f1f1f1f01';
+const straat = compileCodec('aes-256-gcm', { keyring, legacy: true }, 'klanten', 'straat');
+
+/** The stored value as the app writes it; without `place` a legacy one. */
+function encrypt(text: string | Buffer, place?: string, id = 'k1'): string {
+  const key = keyring.get(id);
+  if (key === undefined) throw new Error(`no key ${id}`);
+  const iv = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', key, iv);
+  if (place !== undefined) cipher.setAAD(Buffer.from(place));
+  const sealed = Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
+  return `enc:${place === undefined ? 'v1' : 'v2'}:${id}:${sealed.toString('base64')}`;
+}
+
+const here = `${workspace}|klanten|straat|${row}`;
+
+function refuses(t: ExecutionContext, decode: () => string, reason: DecodeReason): void {
+  const error = t.throws(decode, { instanceOf: DecodeError });
+  t.is(error.reason, reason);
+  t.is(error.message, reason);
+}
+
+test('a value is read in the cell it was encrypted for, whatever its text and key', (t) => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 300 }), fc.constantFrom(...keyring.ids), (text, id) => {
+      t.is(straat(encrypt(text, here, id), workspace, row), text);
+    }),
+  );
+  t.is(straat(encrypt('', here), workspace, row), '');
+  t.is(straat(encrypt('\uFEFFé €', here), workspace, row), '\uFEFFé €');
+});
+
+test('a value moved to another row, column, table or workspace is refused', (t) => {
+  const stored = encrypt('Dorpsstraat', here);
+  const options = { keyring, legacy: true };
+  refuses(t, () => straat(stored, workspace, row.replace('1', '2')), 'bad_tag');
+  refuses(t, () => straat(stored, workspace.replace('5', '6'), row), 'bad_tag');
+  refuses(t, () => compileCodec('aes-256-gcm', options, 'klanten', 'plaats')(stored, workspace, row), 'bad_tag');
+  refuses(t, () => compileCodec('aes-256-gcm', options, 'users', 'straat')(stored, workspace, row), 'bad_tag');
+});
+
+test('every single-bit flip of a stored value is refused', (t) => {
+  const flipAll = (stored: string): void => {
+    for (let at = 0; at < stored.length; at++) {
+      for (let bit = 0; bit < 16; bit++) {
+        const flipped =
+          stored.slice(0, at) + String.fromCharCode(stored.charCodeAt(at) ^ (1 << bit)) + stored.slice(at + 1);
+        t.throws(() => straat(flipped, workspace, row), { instanceOf: DecodeError }, `bit ${bit} of character ${at}`);
+      }
+    }
+  };
+  for (const text of ['', 'a', 'Kade', 'Dorpsstraat']) flipAll(encrypt(text, here));
+});
+
+test('every single-bit flip of the encrypted bytes fails the tag', (t) => {
+  const stored = encrypt('Dorpsstraat', here);
+  const start = 'enc:v2:k1:'.length;
+  const sealed = Buffer.from(stored.slice(start), 'base64');
+  for (let bit = 0; bit < sealed.length * 8; bit++) {
+    const bytes = Buffer.from(sealed);
+    bytes.writeUInt8(bytes.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+    refuses(t, () => straat(stored.slice(0, start) + bytes.toString('base64'), workspace, row), 'bad_tag');
+  }
+});
+
+test('a legacy value is read where that is allowed and refused where it is not', (t) => {
+  const stored = encrypt('Dorpsstraat');
+  t.is(straat(stored, workspace, row), 'Dorpsstraat');
+  const strict = compileCodec('aes-256-gcm', { keyring, legacy: false }, 'klanten', 'straat');
+  refuses(t, () => strict(stored, workspace, row), 'legacy_refused');
+  t.is(strict(encrypt('Dorpsstraat', here), workspace, row), 'Dorpsstraat');
+});
+
+test('relabelling a value as another version does not make it readable', (t) => {
+  refuses(t, () => straat(encrypt('Dorpsstraat', here).replace('v2', 'v1'), workspace, row), 'bad_tag');
+  refuses(t, () => straat(encrypt('Dorpsstraat').replace('v1', 'v2'), workspace, row), 'bad_tag');
+});
+
+test('an unknown key, another key and a value of another form are told apart', (t) => {
+  const stored = encrypt('Dorpsstraat', here);
+  refuses(t, () => straat(stored.replace('k1', 'k7'), workspace, row), 'unknown_key');
+  refuses(t, () => straat(stored.replace('k1', ''), workspace, row), 'unknown_key');
+  refuses(t, () => straat(stored.replace('k1', 'k2'), workspace, row), 'bad_tag');
+  const [body] = stored.split(':').slice(3);
+  for (const other of ['', 'Dorpsstraat', 'enc:', 'enc:v2:', 'enc:v2:k1', 'enc:v2:k1:', `enc:v3:k1:${body}`]) {
+    refuses(t, () => straat(other, workspace, row), 'bad_format');
+  }
+  const tooShort = randomBytes(27).toString('base64');
+  refuses(t, () => straat(`enc:v2:k1:${tooShort}`, workspace, row), 'bad_format');
+  for (const garbled of [
+    `${stored} `,
+    `${stored}\n`,
+    stored.replace(/=*$/, ''),
+    stored.replace('k1:', 'k1:!'),
+    `${stored}=`,
+  ]) {
+    if (garbled !== stored) refuses(t, () => straat(garbled, workspace, row), 'bad_format');
+  }
+});
+
+test('a decrypted value that is not UTF-8 is refused', (t) => {
+  refuses(t, () => straat(encrypt(Buffer.from([0x44, 0xff]), here), workspace, row), 'bad_utf8');
+});
+
+test('base64 is read when it is canonical base64 of UTF-8 and refused otherwise', (t) => {
+  const land = compileCodec('base64', { keyring, legacy: true }, 'klanten', 'land');
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      t.is(land(Buffer.from(text).toString('base64'), workspace, row), text);
+    }),
+  );
+  for (const stored of [
+    'TmVk*',
+    'TmVk\n',
+    ' TmVk',
+    'TmV',
+    'TmVkZQ',
+    'TmVkZR==',
+    'TmVkZQ=',
+    'Nederland!',
+    '__8=',
+    '====',
+  ]) {
+    refuses(t, () => land(stored, workspace, row), 'bad_format');
+  }
+  for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80]]) {
+    refuses(t, () => land(Buffer.from(bytes).toString('base64'), workspace, row), 'bad_utf8');
+  }
+});
+
+test('plain is the value as it stands', (t) => {
+  t.is(compileCodec('plain', { keyring, legacy: true }, 'klanten', 'land')('enc:v2:k1:', workspace, row), 'enc:v2:k1:');
+});
+
+test('a codec that does not exist is refused before any row is read', (t) => {
+  for (const name of ['rot13', 'toString', '__proto__']) {
+    t.throws(() => compileCodec(name as CodecName, { keyring, legacy: true }, 'klanten', 'naam'), {
+      message: `No codec "${name}" for klanten.naam.`,
+    });
+  }
+});

@@ -1,0 +1,192 @@
+import { randomBytes } from 'node:crypto';
+import test from 'ava';
+import fc from 'fast-check';
+import { holdsImage } from '../../src/projection/images.js';
+import { isSignatureName, stripImages } from '../../src/projection/strip.js';
+
+const bytesOf: Record<string, Buffer> = {
+  png: Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d494844520000012c00000096', 'hex'), randomBytes(300)]),
+  jpeg: Buffer.concat([Buffer.from('ffd8ffe000104a46494600010101006000600000', 'hex'), randomBytes(300)]),
+  gif: Buffer.concat([Buffer.from('GIF89a'), randomBytes(300)]),
+  webp: Buffer.concat([Buffer.from('RIFF'), randomBytes(4), Buffer.from('WEBPVP8 '), randomBytes(300)]),
+  bmp: Buffer.concat([Buffer.from('BM'), randomBytes(4), Buffer.from([0, 0, 0, 0, 54, 0, 0, 0]), randomBytes(300)]),
+  tiff: Buffer.concat([Buffer.from('49492a0008000000', 'hex'), randomBytes(300)]),
+  tiffBig: Buffer.concat([Buffer.from('4d4d002a00000008', 'hex'), randomBytes(300)]),
+  heic: Buffer.concat([Buffer.from('00000018', 'hex'), Buffer.from('ftypheic'), randomBytes(300)]),
+  svg: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0L9 9"/></svg>'),
+  svgFile: Buffer.from('<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0L9 9"/></svg>'),
+  unknown: randomBytes(1000),
+};
+
+const wrap = (text: string, lineBreak: string): string => text.match(/.{1,76}/g)?.join(lineBreak) ?? text;
+
+/** Every image in every form it may be stored in. */
+const images: string[] = Object.values(bytesOf).flatMap((bytes) => {
+  const base64 = bytes.toString('base64');
+  return [
+    base64,
+    bytes.toString('base64url'),
+    wrap(base64, '\n'),
+    wrap(base64, '\r\n  '),
+    base64.replaceAll('/', '\\/'),
+    `data:image/png;base64,${base64}`,
+    `De klant tekende: ${base64} op het scherm.`,
+    JSON.stringify({ bijlage: { inhoud: base64 } }),
+  ];
+});
+for (const type of ['png', 'jpeg', 'gif']) {
+  const hex = bytesOf[type]?.toString('hex') ?? '';
+  images.push(hex, hex.toUpperCase(), `\\x${hex}`);
+}
+for (const type of ['png', 'jpeg']) images.push(JSON.stringify(bytesOf[type]), encodeURIComponent(images[0] ?? ''));
+images.push(
+  '<SVG viewBox="0 0 9 9"></SVG>',
+  'DATA:IMAGE/PNG;base64,AA==',
+  'data%3Aimage%2Fpng%3Bbase64%2CAA==',
+  '&lt;svg viewBox=&quot;0 0 9 9&quot;&gt;',
+  'iVBO\nRw0K\nGgoA\nAAAN',
+  '{"0":137,"1":80,"2":78,"3":71,"4":13,"5":10,"6":26,"7":10,"8":0}',
+);
+
+const harmless = [
+  'Onderhoud',
+  'Lekcontrole volgens EN 378, druk 18/4,2 bar < 20 & 80% vochtigheid; geen "lek" gevonden.\nFilter gereinigd.',
+  'https://voorbeeld.nl/9j/foto',
+  'Werkbon 2024-UklGR-0007',
+  '0b0e7c7e-1c5e-4a57-9d0b-4c6f1f1f1f01',
+  randomBytes(32)
+    .toString('hex')
+    .replace(/ffd8ff|89504e47/g, '0'),
+  'woord '.repeat(2000),
+  Array.from({ length: 200 }, (_, index) => `SERIE${index}`).join('\n'),
+  '[137, 80, 78]',
+];
+
+test('an image is recognised in every form it is stored in', (t) => {
+  for (const image of images) t.true(holdsImage(image), image.slice(0, 80));
+});
+
+test('ordinary text is not taken for an image', (t) => {
+  for (const text of harmless) t.false(holdsImage(text), text.slice(0, 80));
+});
+
+test('names of signatures are told from when and by whom was signed', (t) => {
+  for (const name of ['handtekening', 'HandtekeningKlant', 'hand_tekening', 'customerSignature', 'PARAAF', 'krabbel']) {
+    t.true(isSignatureName(name), name);
+  }
+  for (const name of ['ondertekeningAfbeelding', 'ondertekening_image', 'svgOndertekening', 'ondertekeningData']) {
+    t.true(isSignatureName(name), name);
+  }
+  for (const name of ['ondertekendOp', 'ondertekendDoor', 'ondertekeningDatum', 'tekening', 'paragraaf', 'signaal']) {
+    t.false(isSignatureName(name), name);
+  }
+});
+
+test('the value of a signature becomes null whatever it is, but for true, false and null', (t) => {
+  const stored =
+    '{"handtekening": "x", "paraaf": {"punten": [1, {"a": "]}"}]}, "krabbel": [1, 2], "signature": 12.50, ' +
+    '"handtekeningAanwezig": true, "signatureOk": false, "paraaf2": null, "ondertekendOp": "2024-05-01", "n": 1.0}';
+  const kept =
+    '{"handtekening": null, "paraaf": null, "krabbel": null, "signature": null, ' +
+    '"handtekeningAanwezig": true, "signatureOk": false, "paraaf2": null, "ondertekendOp": "2024-05-01", "n": 1.0}';
+  t.is(stripImages(stored), kept);
+});
+
+test('escapes hide neither an image nor the name of a signature', (t) => {
+  t.is(
+    stripImages(String.raw`{"handteken\u0069ng": "x", "a": "\u0069VBORw0KGgo="}`),
+    String.raw`{"handteken\u0069ng": null, "a": null}`,
+  );
+  t.is(stripImages(`["${(images[8] ?? '').replaceAll('/', '\\/')}"]`), '[null]');
+  t.is(stripImages(String.raw`["\"<svg width=\"9\">", "\\", "a\\\"b"]`), String.raw`[null, "\\", "a\\\"b"]`);
+});
+
+test('an image in place of a name takes its member with it', (t) => {
+  const image = JSON.stringify(images[0]);
+  t.is(stripImages(`{${image}: 1, "a": 2}`), '{"a": 2}');
+  t.is(stripImages(`{"a": 2, ${image}: {"b": [1]}}`), '{"a": 2}');
+  t.is(stripImages(`{"a": 2, ${image}: 1, ${image}: 2}`), '{"a": 2}');
+  t.is(stripImages(`{${image}: 1}`), '{}');
+  t.is(stripImages(`{"a": 1, ${image}: 2, "b": 3}`), '{"a": 1, "b": 3}');
+});
+
+test('an image as a list of bytes becomes null', (t) => {
+  const buffer = JSON.stringify(bytesOf.png);
+  t.is(stripImages(`{"a": ${buffer}, "b": 1}`), '{"a": {"type":"Buffer","data":null}, "b": 1}');
+  t.is(stripImages(`[${JSON.stringify(new Uint8Array(bytesOf.jpeg ?? []))}, 1.50]`), '[null, 1.50]');
+  t.is(stripImages('[[137, 80, 78, 71, 13, 10, 26, 10, 0], "[137, 80"]'), '[null, "[137, 80"]');
+});
+
+test('a bare string, number or word is a value too', (t) => {
+  t.is(stripImages(JSON.stringify(images[0])), 'null');
+  for (const json of ['"tekening"', '12.50', 'true', 'null', '[]', '{}']) t.is(stripImages(json), json);
+});
+
+test('text that is not JSON comes back as null when it may hold an image, and never throws', (t) => {
+  for (const json of [`"${images[0]}`, '{"handtekening": ', '{"handtekening": [1', String.raw`{"\u00zz": 1}`]) {
+    t.is(stripImages(json), 'null');
+  }
+  fc.assert(fc.property(fc.string(), (text) => typeof stripImages(text) === 'string'));
+});
+
+test('values nested deeper than any call stack are stripped', (t) => {
+  const deep = (inner: string) => '[{"a": '.repeat(50_000) + inner + '}]'.repeat(50_000);
+  t.is(stripImages(deep('"<svg viewBox"')), deep('null'));
+  t.is(stripImages(`{"paraaf": ${deep('1')}}`), '{"paraaf": null}');
+});
+
+/** A JSON document as jsonb prints it, and what must be left of it. */
+interface Doc {
+  stored: string;
+  kept: string;
+}
+
+const same = (json: string): Doc => ({ stored: json, kept: json });
+const scalar = fc.oneof(
+  fc.constantFrom('12.50', '12345678901234567890', '-0.000', '1e-400', '0', 'true', 'false', 'null', '137').map(same),
+  fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...harmless)).map((text) => same(JSON.stringify(text))),
+);
+const image = fc
+  .tuple(fc.constantFrom(...images), fc.boolean())
+  .map(([text, slashes]) => JSON.stringify(text).replaceAll('/', slashes ? '\\/' : '/'))
+  .map((stored) => ({ stored, kept: 'null' }));
+const name = fc.oneof(fc.string(), fc.constantFrom('omschrijving', 'ondertekendOp', 'tekening', 'a"b\\'));
+
+function docs(leaf: fc.Arbitrary<Doc>, names: fc.Arbitrary<string>): fc.Arbitrary<Doc> {
+  return fc.letrec<{ doc: Doc }>((tie) => ({
+    doc: fc.oneof(
+      { depthSize: 'medium', withCrossShrink: true },
+      leaf,
+      fc.array(tie('doc'), { maxLength: 5 }).map((items) => ({
+        stored: `[${items.map(({ stored }) => stored).join(', ')}]`,
+        kept: `[${items.map(({ kept }) => kept).join(', ')}]`,
+      })),
+      fc.array(fc.tuple(names, tie('doc')), { maxLength: 5 }).map((members) => ({
+        stored: `{${members.map(([key, { stored }]) => `${JSON.stringify(key)}: ${stored}`).join(', ')}}`,
+        kept: `{${members.map(([key, { stored, kept }]) => `${JSON.stringify(key)}: ${keptUnder(key, stored, kept)}`).join(', ')}}`,
+      })),
+    ),
+  })).doc;
+}
+
+const keptUnder = (key: string, stored: string, kept: string): string =>
+  isSignatureName(key) && stored !== 'true' && stored !== 'false' ? 'null' : kept;
+
+test('a document without images comes back as it was, to the last digit', (t) => {
+  fc.assert(
+    fc.property(docs(scalar, name), ({ stored }) => {
+      t.is(stripImages(stored), stored);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('of a document with images and signatures at any depth all is left but those', (t) => {
+  const names = fc.oneof(name, fc.constantFrom('handtekening', 'klantSignature', 'paraaf'));
+  fc.assert(
+    fc.property(docs(fc.oneof(scalar, image), names), ({ stored, kept }) => {
+      t.is(stripImages(stored), kept);
+    }),
+    { numRuns: 500 },
+  );
+});
