@@ -83,6 +83,8 @@ const sqlStates: Readonly<Record<string, DatabaseFault>> = {
   '26000': 'retry', // a prepared statement that is not there: PgBouncer gave us another server connection
   '0A000': 'retry', // "cached plan must not change result type": DDL under a prepared statement
   '55006': 'retry',
+  '55P03': 'retry', // lock_timeout
+  '23503': 'retry', // foreign key: what a statement before saw is gone; the next run says so properly
 };
 
 /** Meaning of an error thrown by pg. */

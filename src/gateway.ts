@@ -4,9 +4,14 @@ import type { DestinationStream } from 'pino';
 import { app } from './app.js';
 import { compileResource } from './compile/compiled.js';
 import { openapi } from './compile/openapi.js';
+import { Connection } from './db/connection.js';
+import { Lane } from './db/lane.js';
 import { Heartbeat } from './db/position.js';
+import { Primary } from './db/primary.js';
 import { PrimaryProbe } from './db/primary-probe.js';
 import { Replica } from './db/replica.js';
+import { primarySource } from './db/source.js';
+import { WritePositions } from './db/write-positions.js';
 import { Tokens } from './http/auth.js';
 import { memoryLimiter } from './http/limits.js';
 import { apiVersion } from './http/render.js';
@@ -17,9 +22,12 @@ import { logEvents } from './ops/log.js';
 import { metricsEvents } from './ops/metrics.js';
 import { opsServer } from './ops/server.js';
 import { parseKeyring } from './projection/keyring.js';
+import { freshnessRouter } from './read/freshness.js';
 import { PageMemory } from './read/page-memory.js';
 import { resources } from './resources/all.js';
 import type { Settings } from './settings.js';
+import { bodyReader } from './write/body.js';
+import { IdempotencyExpiry } from './write/expiry.js';
 
 /** A running gateway. */
 export interface Gateway {
@@ -54,6 +62,9 @@ export async function startGateway(settings: Settings, log?: DestinationStream):
   await primaryProbe?.start();
   await Promise.all(replicas.map((replica) => replica.start()));
 
+  const primary = settings.primaryUrl ? new Primary(settings, observe) : null;
+  const primaryReads = settings.primaryUrl ? primaryReadLane(settings) : null;
+  const positions = new WritePositions();
   const document = openapi(resources, { version: apiVersion, ...settings });
   let stopping = false;
   const api = apiServer(
@@ -67,6 +78,23 @@ export async function startGateway(settings: Settings, log?: DestinationStream):
       tokens: new Tokens(replicas, settings, observe),
       tokenLimiter: memoryLimiter('token', settings.rateLimitPerMinute),
       failureLimiter: memoryLimiter('address', settings.authFailuresPerMinute),
+      routeWritten: freshnessRouter({
+        replicas,
+        positions,
+        primary: primaryReads && primarySource(primaryReads),
+        primaryReadsPerSecond: settings.primaryReadsPerSecond,
+        waitMs: settings.freshnessWaitMs,
+        observe,
+      }),
+      readBody: bodyReader(settings.bodyBytesMax),
+      writes: primary && {
+        primary,
+        positions,
+        running: new Map(),
+        expiry: new IdempotencyExpiry(primary),
+        idempotencyWaitMs: settings.idempotencyWaitMs,
+        observe,
+      },
     }),
     settings,
   );
@@ -88,9 +116,19 @@ export async function startGateway(settings: Settings, log?: DestinationStream):
     ops.close();
     ops.closeAllConnections();
     primaryProbe?.close();
+    primaryReads?.close();
+    await primary?.close();
     for (const replica of replicas) replica.close();
   };
   return { url, opsUrl, replicas, stop };
+}
+
+/** Connections for the capped reads on the primary. */
+function primaryReadLane(settings: Settings): Lane {
+  const { primaryUrl: url, connectTimeoutMs, namedStatements, statementTimeoutMs, queueMax } = settings;
+  const connections = settings.primaryReadConnections;
+  const limits = { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
+  return new Lane(limits, () => Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements }));
 }
 
 function replicaUrls({ replicaUrls }: Settings): string[] {

@@ -34,6 +34,13 @@ export interface Settings {
   readonly statementTimeoutMs: number;
   readonly chunkBytes: number;
   readonly chunkRowsMax: number;
+  readonly primaryConnections: number;
+  readonly writeWaitMs: number;
+  readonly writeTimeoutMs: number;
+  readonly idempotencyWaitMs: number;
+  readonly freshnessWaitMs: number;
+  readonly primaryReadConnections: number;
+  readonly primaryReadsPerSecond: number;
   readonly probeIntervalMs: number;
   readonly probeDeadlineMs: number;
   readonly lagMaxMs: number;

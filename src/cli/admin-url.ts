@@ -1,3 +1,4 @@
+import { isConnectionUrl } from '../db/connection-url.js';
 import { loadSettings, SettingsError } from '../settings.js';
 
 /** The setting ADMIN_URL, which only `migrate` and `tokens` use. Throws SettingsError when it is not set. */
@@ -8,5 +9,6 @@ export function adminUrl(): string {
       'ADMIN_URL is not set: the connection URL of the primary for a role that may migrate and manage tokens.',
     );
   }
+  if (!isConnectionUrl(adminUrl)) throw new SettingsError('ADMIN_URL must be a connection URL, postgres://….');
   return adminUrl;
 }

@@ -1,11 +1,11 @@
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Cluster, startCluster } from '../embedded/cluster.js';
 import { projectRoot } from '../paths.js';
 import { loadSettings, type Settings } from '../settings.js';
 import { type Command, Failure, print, program, say, UsageError, wholeNumber } from './command.js';
-import { bringUpToDate, caughtUp, databaseName, makeDatabase } from './demo/database.js';
+import { bringUpToDate, caughtUp, databaseName, exampleIds, makeDatabase } from './demo/database.js';
 import { type GatewayProcess, startGatewayProcess } from './demo/gateway-process.js';
 import { portsFree } from './demo/ports.js';
 import { progressTo } from './demo/progress.js';
@@ -75,9 +75,10 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
     `Starting a primary and ${options.replicas === 1 ? 'a streaming replica' : `${options.replicas} streaming replicas`} …`,
   );
   const { dir, replicas } = options;
+  const kept = demoState(dir, options.rows);
   const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failed);
   running.cluster = cluster;
-  const state = await fill(cluster, options);
+  const state = await fill(cluster, kept, options.dir);
   await caughtUp(cluster);
   const gateway = startGatewayProcess(options.args, environment(cluster, state));
   running.gateway = gateway;
@@ -91,8 +92,7 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
   return code;
 }
 
-async function fill(cluster: Cluster, { dir, rows }: DemoOptions): Promise<DemoState> {
-  const state = demoState(dir, rows);
+async function fill(cluster: Cluster, state: DemoState, dir: string | undefined): Promise<DemoState> {
   if (state.workspaces !== undefined) {
     await bringUpToDate(cluster);
     return state;
@@ -113,7 +113,7 @@ async function announce(
   const primaryUrl = cluster.primary.url(databaseName);
   const replicaUrls = cluster.replicas.map((replica) => replica.url(databaseName));
   if (!(await fetch(`${url}/api/v1/openapi.json`)).ok) throw new Failure(`${url} does not answer.`);
-  const examples = await example(cluster, workspaces[0]?.id ?? '');
+  const examples = await exampleIds(primaryUrl, workspaces[0]?.id ?? '');
   print(demoText({ url, opsUrl, primaryUrl, replicaUrls, workspaces, ...examples }));
   if (readyFile === undefined) return;
   const pids = { primary: cluster.primary.pid, replicas: cluster.replicas.map(({ pid }) => pid), gateway: gatewayPid };
@@ -122,4 +122,75 @@ async function announce(
     readyFile,
     `${JSON.stringify({ baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces: listed }, null, 2)}\n`,
   );
+}
+
+function parse(args: readonly string[]): DemoOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      port: { type: 'string' },
+      'ops-port': { type: 'string' },
+      replicas: { type: 'string', default: '1' },
+      rows: { type: 'string' },
+      dir: { type: 'string' },
+      'ready-file': { type: 'string' },
+    },
+  });
+  const { rows, dir, 'ready-file': readyFile } = values;
+  if (rows !== undefined && rows !== 'small' && rows !== 'large' && !/^[1-9]\d{0,6}$/.test(rows)) {
+    throw new UsageError(`--rows must be small, large or a number from 1 to 9999999, not "${rows}".`);
+  }
+  const given = ports(values);
+  const chosen = Object.entries({ '--port': given.port, '--ops-port': given.opsPort });
+  return {
+    dir: dir === undefined ? undefined : resolve(dir),
+    rows,
+    replicas: wholeNumber('--replicas', values.replicas, 1, 8),
+    readyFile: readyFile === undefined ? undefined : resolve(readyFile),
+    settings: loadSettings(demoEnvironment(), given),
+    args: chosen.flatMap(([option, value]) => (value === undefined ? [] : [option, String(value)])),
+  };
+}
+
+/** Ours, without what the demo decides: a secret may be set by itself or by the name of its file, not both. */
+function demoEnvironment(): NodeJS.ProcessEnv {
+  const env: NodeJS.ProcessEnv = {
+    ...process.env,
+    CONFIG_FILE: process.env.CONFIG_FILE ?? join(projectRoot, 'config/demo.json'),
+  };
+  for (const name of ['REPLICA_URLS', 'PRIMARY_URL', 'ADMIN_URL', 'DATA_KEYS']) {
+    delete env[name];
+    delete env[`${name}_FILE`];
+  }
+  return env;
+}
+
+function environment(cluster: Cluster, { keys }: DemoState): NodeJS.ProcessEnv {
+  return {
+    ...demoEnvironment(),
+    REPLICA_URLS: cluster.replicas.map((replica) => replica.url(databaseName, 'gateway_reader')).join(' '),
+    PRIMARY_URL: cluster.primary.url(databaseName, 'gateway_writer'),
+    DATA_KEYS: JSON.stringify(keys),
+  };
+}
+
+/** Resolves to the exit code at the first SIGINT or SIGTERM; at a second one running responses are not waited for. */
+function interruption(running: Running): Promise<number> {
+  return new Promise((resolve) => {
+    let signals = 0;
+    const onSignal = (): void => {
+      signals += 1;
+      if (signals > 1) running.gateway?.kill();
+      else say('\nStopping …');
+      resolve(running.serving ? 0 : 1);
+    };
+    process.on('SIGINT', onSignal);
+    process.on('SIGTERM', onSignal);
+    process.on('SIGHUP', onSignal); // its terminal is gone
+  });
+}
+
+/** What goes wrong with the cluster is said in a sentence, such as a folder of another PostgreSQL version. */
+function failed(error: unknown): never {
+  throw new Failure((error as Error).message);
 }

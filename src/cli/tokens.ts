@@ -129,7 +129,10 @@ interface Described {
 
 /** The one place a plain token is printed. */
 function show({ id, token }: CreatedToken, { name, workspaceId, scopes, expiresAt }: Described, json = false): void {
-  if (json) return print(JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: moment(expiresAt) }));
+  if (json) {
+    print(JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: moment(expiresAt) }));
+    return;
+  }
   say(
     `Token ${id} "${name}" for ${scopes.join(', ')}; expires ${moment(expiresAt) ?? 'never'}. It is shown this once:`,
   );
@@ -152,7 +155,10 @@ function listed(token: ListedToken): Record<string, unknown> {
 }
 
 function table(tokens: readonly ListedToken[]): void {
-  if (tokens.length === 0) return say('There are no tokens.');
+  if (tokens.length === 0) {
+    say('There are no tokens.');
+    return;
+  }
   const rows = [
     ['ID', 'STATE', 'CREATED', 'EXPIRES', 'WORKSPACE', 'NAME', 'SCOPES'],
     ...tokens.map((token) => [

@@ -1,8 +1,11 @@
 import type { Observe } from '../ops/events.js';
 import type { CodecOptions } from '../projection/codecs.js';
 import { leaves, type Resource } from '../resources/definition.js';
+import { isWritten } from './record-schema.js';
 import { compileRowWriter, type RowWriter } from './row-writer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
+import { compileWriteRules, type WriteRules } from './write-rules.js';
+import { compileWriteStatements, type WriteStatements } from './write-statements.js';
 
 /** A resource with all that is made of its definition at start-up; a request only picks from it. */
 export interface CompiledResource {
@@ -11,6 +14,22 @@ export interface CompiledResource {
   readonly writer: RowWriter;
   /** Position of the version column in a row; -1 without one. */
   readonly versionAt: number;
+  /** How it is written; null for what is only read. */
+  readonly write: CompiledWrite | null;
+}
+
+/** All that is made for the writes of a resource. Rows are those of the reads: the same columns in the same order. */
+export interface CompiledWrite {
+  readonly rules: WriteRules;
+  readonly statements: WriteStatements;
+  /** What the audit log calls the resource. */
+  readonly entity: string;
+  readonly versionAt: number;
+  /** Each writable member and its position in a row. */
+  readonly writableAt: readonly (readonly [string, number])[];
+  readonly wholeWriter: RowWriter;
+  /** For tokens without the read scope: writable members, id, version and timestamps. */
+  readonly writtenWriter: RowWriter;
 }
 
 /** Throws an Error that names the contradiction when the definition cannot be served. */
@@ -28,10 +47,32 @@ export function compileResource(resource: Resource, codecs: CodecOptions, observ
   for (const [name, { column }] of Object.entries(resource.filters)) {
     if (!columns.includes(column)) refuse(`filter ${name} is on column ${column}, which no field shows`);
   }
+  const versionAt = resource.version === undefined ? -1 : columns.indexOf(resource.version);
+  const writer = compileRowWriter(resource, codecs, observe);
+  const { writeView, auditEntity, version } = resource;
+  if (writeView !== undefined && (version === undefined || auditEntity === undefined)) {
+    refuse('a written resource needs a version and the name the audit log has for it');
+  }
+  const write = writeView === undefined ? null : compileWrite({ ...resource, writeView }, codecs, observe, versionAt, writer);
+  return { resource, statements: compileStatements(resource), writer, versionAt, write };
+}
+
+function compileWrite(
+  resource: Resource & { writeView: string },
+  codecs: CodecOptions,
+  observe: Observe,
+  versionAt: number,
+  wholeWriter: RowWriter,
+): CompiledWrite {
+  const rules = compileWriteRules(resource);
+  const columns = leaves(resource).map(({ field }) => field.column);
   return {
-    resource,
-    statements: compileStatements(resource),
-    writer: compileRowWriter(resource, codecs, observe),
-    versionAt: resource.version === undefined ? -1 : columns.indexOf(resource.version),
+    rules,
+    statements: compileWriteStatements(resource),
+    entity: resource.auditEntity as string,
+    versionAt,
+    writableAt: rules.writable.map(({ name, column }) => [name, columns.indexOf(column)]),
+    wholeWriter,
+    writtenWriter: compileRowWriter(resource, codecs, observe, (field) => isWritten(resource, field)),
   };
 }

@@ -15,7 +15,7 @@ export const dateSchema: JsonSchema = {
 };
 
 const identifier: JsonSchema = { type: 'string', minLength: 1 };
-const uuidPattern = '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$';
+const uuidPattern = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$';
 
 const typeSchemas: Readonly<Record<FieldType, JsonSchema>> = {
   uuid: identifier,

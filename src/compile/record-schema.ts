@@ -26,11 +26,16 @@ export function recordSchema(resource: Resource): JsonSchema {
  */
 export function writtenSchema(resource: Resource): JsonSchema {
   return assemble(resource, {
-    keep: (field) => field.write !== undefined || field.column === 'id' || isStamp(field, resource),
+    keep: (field) => isWritten(resource, field),
     required: () => true,
     schema: readSchema,
     description: 'What a token without the read scope gets back from a write.',
   });
+}
+
+/** Whether the write scope alone shows a field: what it may write, and id, version and timestamps. */
+export function isWritten(resource: Resource, field: Field): boolean {
+  return field.write !== undefined || field.column === 'id' || isStamp(field, resource);
 }
 
 /** Body of POST: the writable fields; those that must be given are required and not null. */

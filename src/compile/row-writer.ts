@@ -42,14 +42,24 @@ function writeTimestamp(value: string): string {
   return `"${value.slice(0, 10)}T${value.slice(11, 19)}.${fraction.length >= 3 ? fraction.slice(0, 3) : fraction.padEnd(3, '0')}Z"`;
 }
 
-/** Everything that does not depend on a row is decided here, once. */
-export function compileRowWriter(resource: Resource, codecs: CodecOptions, observe: Observe): RowWriter {
+/**
+ * Everything that does not depend on a row is decided here, once. Rows always hold all columns of the resource; `shown`
+ * picks what becomes a member.
+ */
+export function compileRowWriter(
+  resource: Resource,
+  codecs: CodecOptions,
+  observe: Observe,
+  shown: (field: Field) => boolean = () => true,
+): RowWriter {
   const all = leaves(resource);
+  const members = all.filter(({ field }) => shown(field));
+  const positions = members.map((leaf) => all.indexOf(leaf));
   const position = (column: string): number => all.findIndex(({ field }) => field.column === column);
   const [first, second] = resource.order.map(({ column }) => position(column)) as [number, number];
   const idAt = position('id');
   let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
-  const writeLeaf = all.map(({ field, path }): Writer => {
+  const writeLeaf = members.map(({ field, path }): Writer => {
     const plain = cleaning(resource, all, field);
     if (field.codec === undefined) return plain;
     const decode = compileCodec(field.codec, codecs, resource.table, field.column);
@@ -70,11 +80,11 @@ export function compileRowWriter(resource: Resource, codecs: CodecOptions, obser
       }
     };
   });
-  const { prefixes, suffix } = punctuation(all);
+  const { prefixes, suffix } = punctuation(members);
   const write = (row: Row, workspace: string): string => {
     let json = '';
     for (let i = 0; i < prefixes.length; i++) {
-      const value = row[i] as string | null;
+      const value = row[positions[i] as number] as string | null;
       json += prefixes[i] as string;
       json += value === null ? 'null' : (writeLeaf[i] as Writer)(value, row, workspace);
     }

@@ -66,8 +66,6 @@ function roleFaults(role: RoleRow): string[] {
     ...(held.length > 0 ? [`it has ${held.join(', ')}`] : []),
     ...(role.member_of.length > 0 ? [`it is a member of ${role.member_of.join(', ')}`] : []),
     ...(role.owns.length > 0 ? [`it owns ${role.owns.join(', ')}`] : []),
-    ...role.creates_in.map(
-      (schema) => `it may create in schema ${schema} (REVOKE CREATE ON SCHEMA ${schema} FROM PUBLIC)`,
-    ),
+    ...role.creates_in.map((schema) => `it may create in schema ${schema}`),
   ];
 }

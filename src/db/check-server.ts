@@ -67,7 +67,7 @@ export async function checkFunctions(client: pg.Client, settings: Settings): Pro
   } catch (error) {
     return [look(tokens), verdict(what, [`DATA_KEYS: ${(error as Error).message.replace(/\.$/, '')}`], '')];
   }
-  const used = keys.rows.map((row) => String(row['key_id']));
+  const used = keys.rows.map((row) => String(row.key_id));
   const missing = used.filter((id) => !known.includes(id));
   const faults = missing.length > 0 ? [`DATA_KEYS lacks ${missing.join(', ')}, which the database uses`] : [];
   return [look(tokens), verdict(what, faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`)];

@@ -5,7 +5,7 @@ import { checkRole, reader, writer } from './check-role.js';
 import { checkFunctions, checkServer, checkTimeZone } from './check-server.js';
 import { checkViews } from './check-views.js';
 import { checkWriteViews } from './check-writes.js';
-import { connectionUrls, serverName } from './connection-url.js';
+import { connectionUrls, isConnectionUrl, serverName } from './connection-url.js';
 import { type Finding, type Item, verdict, warning } from './finding.js';
 
 const statementTimeoutMs = 5000;
@@ -52,33 +52,33 @@ async function inspectServer(
   inspection: Inspection,
 ): Promise<Finding[]> {
   const server = `${role} (${serverName(url)})`;
+  if (!isConnectionUrl(url))
+    return [{ server, ...verdict('connection', ['its connection URL must be postgres://…'], '') }];
   const items: Item[] = [];
-  let client: pg.Client | undefined;
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: settings.connectTimeoutMs,
+    query_timeout: statementTimeoutMs,
+    application_name: 'gateway-check',
+  });
+  client.on('error', () => undefined); // a connection that dies is seen by the statement on it
   try {
-    client = new pg.Client({
-      connectionString: url,
-      connectionTimeoutMillis: settings.connectTimeoutMs,
-      query_timeout: statementTimeoutMs,
-      application_name: 'gateway-check',
-    });
-    client.on('error', () => undefined); // a connection that dies is seen by the statement on it
     await client.connect();
     items.push(verdict('connection', [], 'It answers.'));
     for await (const found of inspection(client, settings)) items.push(...found);
   } catch (error) {
     items.push(broken(error));
   } finally {
-    await client?.end().catch(() => undefined);
+    await client.end().catch(() => undefined);
   }
   return items.map((item) => ({ server, ...item }));
 }
 
-/** Away now, or refused for good: a wrong password, an unknown database, a URL that is none. */
+/** Away now, or refused for good: a wrong password, an unknown database. */
 function broken(error: unknown): Item {
   const { code, message } = error as { code?: string; message: string };
   const what = 'connection';
   const reason = message || code || 'no reason given';
-  if (code === 'ERR_INVALID_URL') return verdict(what, ['its connection URL is not a valid URL'], '');
   if (databaseFault(error) === 'bug') return verdict(what, [`it refuses: ${reason}${code ? ` (${code})` : ''}`], '');
   return warning(what, `It cannot be reached now: ${reason}.`);
 }

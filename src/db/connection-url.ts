@@ -3,12 +3,14 @@ export function connectionUrls(setting: string): string[] {
   return setting.split(/[\s,]+/).filter((url) => url !== '');
 }
 
+/** Whether pg can connect with it: it takes anything for a URL, and looks for a host called "base" then. */
+export function isConnectionUrl(url: string): boolean {
+  return /^postgres(ql)?:/.test(url) && URL.canParse(url);
+}
+
 /** "host:port/database" of a connection URL, for messages: no user, no password, no parameters. */
 export function serverName(url: string): string {
-  try {
-    const { hostname, port, pathname, searchParams } = new URL(url);
-    return `${hostname || searchParams.get('host') || 'localhost'}:${port || '5432'}${decodeURIComponent(pathname)}`;
-  } catch {
-    return '(not a connection URL)';
-  }
+  if (!isConnectionUrl(url)) return 'not a connection URL';
+  const { hostname, port, pathname, searchParams } = new URL(url);
+  return `${hostname || searchParams.get('host') || 'localhost'}:${port || '5432'}${pathname}`;
 }

@@ -19,6 +19,18 @@ export interface ConnectionOptions {
 /** The connection went away under a statement, or could not be made. Carries no address and no credentials. */
 export class ConnectionLost extends Error {}
 
+/** The statement took longer than it may; the same elsewhere would only double the load. SQLSTATE as of statement_timeout. */
+export class StatementTimeout extends Error {
+  readonly code = '57014';
+
+  constructor() {
+    super('the statement took too long');
+  }
+}
+
+/** How long a connection may take to say goodbye before it is cut. */
+const farewellMsMax = 1000;
+
 /**
  * One pipelined connection. It is used for as long as nothing goes wrong on it: after any error it takes no more
  * statements and closes when those in flight have ended.
@@ -26,14 +38,18 @@ export class ConnectionLost extends Error {}
 export class Connection {
   readonly #client: pg.Client;
   readonly #named: boolean;
-  readonly #startedMs = new Set<{ atMs: number }>();
+  readonly #started = new Set<{ readonly atMs: number; overdue: boolean }>();
   #usable = true;
+  #farewell: NodeJS.Timeout | undefined;
   #onEnd: () => void = () => {};
 
   private constructor(client: pg.Client, named: boolean) {
     this.#client = client;
     this.#named = named;
-    client.on('error', () => this.#ended());
+    client.on('error', () => {
+      this.destroy();
+      this.#ended();
+    });
     client.on('end', () => this.#ended());
   }
 
@@ -59,17 +75,11 @@ export class Connection {
 
   /** Statements sent and not yet answered. */
   get inFlight(): number {
-    return this.#startedMs.size;
+    return this.#started.size;
   }
 
   get usable(): boolean {
     return this.#usable;
-  }
-
-  /** Age of the oldest statement in flight, in milliseconds; 0 when idle. */
-  oldestMs(nowMs: number): number {
-    for (const { atMs } of this.#startedMs) return nowMs - atMs;
-    return 0;
   }
 
   /** Called once, when the connection is gone. */
@@ -80,16 +90,25 @@ export class Connection {
   /** Resolves when PostgreSQL has said that the statement is complete; rows come as they arrive. */
   run(run: Run, onRow: (row: Row) => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      const started = { atMs: performance.now() };
-      this.#startedMs.add(started);
+      const started = { atMs: performance.now(), overdue: false };
+      this.#started.add(started);
       const done = (error: Error | null): void => {
-        this.#startedMs.delete(started);
-        if (error) this.#retire();
-        if (error) reject(error instanceof pg.DatabaseError || this.#usable ? error : asLost(error));
-        else resolve();
+        this.#started.delete(started);
+        if (error || !this.#usable) this.#retire();
+        if (!error) resolve();
+        else if (started.overdue) reject(new StatementTimeout());
+        else reject(error instanceof pg.DatabaseError || this.#usable ? error : asLost(error));
       };
       this.#client.query(new GuardedQuery({ ...run, named: this.#named }, onRow, done) as never);
     });
+  }
+
+  /** Ends it when its oldest statement has taken longer than that: with StatementTimeout; those behind it were only lost. */
+  destroyIfOverdue(nowMs: number, statementMsMax: number): void {
+    const [oldest] = this.#started;
+    if (oldest === undefined || nowMs - oldest.atMs <= statementMsMax) return;
+    oldest.overdue = true;
+    this.destroy();
   }
 
   /** Ends it now; statements in flight reject. PostgreSQL stops a running one within a second (client_connection_check_interval). */
@@ -105,11 +124,14 @@ export class Connection {
 
   #retire(): void {
     this.#usable = false;
-    if (this.#startedMs.size === 0) this.#client.end().catch(() => {});
+    if (this.#started.size > 0 || this.#farewell !== undefined) return;
+    this.#farewell = setTimeout(() => this.destroy(), farewellMsMax).unref(); // a frozen server never says goodbye
+    this.#client.end().catch(() => {});
   }
 
   #ended(): void {
     this.#usable = false;
+    clearTimeout(this.#farewell);
     const listener = this.#onEnd;
     this.#onEnd = () => {};
     listener();

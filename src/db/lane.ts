@@ -1,5 +1,6 @@
 import { Problem } from '../errors.js';
-import type { Connection, Run } from './connection.js';
+import { type Connection, ConnectionLost, type Run } from './connection.js';
+import { FairQueue } from './fair-queue.js';
 import type { Row } from './guarded-query.js';
 
 /** Bounds of a lane; times in milliseconds. */
@@ -7,8 +8,18 @@ export interface LaneLimits {
   readonly connections: number;
   /** Statements in flight per connection. */
   readonly depth: number;
+  /** Statements in flight per workspace. */
+  readonly perWorkspace: number;
   readonly queueMax: number;
   readonly statementTimeoutMs: number;
+}
+
+/** How long to wait for a connection, and what makes the wait or the statement pointless. */
+export interface Patience {
+  readonly waitMs: number;
+  readonly signal?: AbortSignal | undefined;
+  /** A page that has begun is never turned away for a full queue: the number of those is bounded elsewhere. */
+  readonly begun?: boolean;
 }
 
 interface Waiter {
@@ -17,21 +28,19 @@ interface Waiter {
   readonly fail: (error: Error) => void;
 }
 
-/** How long to wait for a connection, and what makes the wait or the statement pointless. */
-export interface Patience {
-  readonly waitMs: number;
-  readonly signal?: AbortSignal | undefined;
-}
+/** How long a statement nobody waits for any more may go on: most end sooner, and then the connection stays. */
+const abandonedMsMax = 100;
 
 /**
- * A bounded set of connections to one server with a bounded queue in front. Short statements share connections by
- * pipelining (depth > 1); long ones have a connection to themselves (depth 1) and are cancelled when their client goes.
+ * A bounded set of connections to one server with a bounded, fair queue in front. Short statements share connections by
+ * pipelining (depth > 1); long ones have a connection to themselves (depth 1) and are ended when their client goes.
  */
 export class Lane {
   readonly #limits: LaneLimits;
   readonly #connect: () => Promise<Connection>;
   readonly #connections = new Set<Connection>();
-  readonly #waiting = new Map<Waiter, NodeJS.Timeout>();
+  readonly #queue = new FairQueue<Waiter>();
+  readonly #running = new Map<string, number>();
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
   #closed = false;
@@ -47,7 +56,7 @@ export class Lane {
   }
 
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#queue.size;
   }
 
   get inFlight(): number {
@@ -59,13 +68,9 @@ export class Lane {
   /** Runs one statement. Rejects with Problem `overloaded` when no connection is free in time. */
   async run(run: Run, patience: Patience, onRow: (row: Row) => void): Promise<void> {
     if (patience.signal?.aborted) throw patience.signal.reason;
-    const start = (connection: Connection): Promise<void> => this.#start(connection, run, patience.signal, onRow);
-    const free = this.#free();
-    try {
-      await (free ? start(free) : this.#enqueue(patience, start));
-    } finally {
-      if (this.#waiting.size > 0) this.#serve();
-    }
+    const whose = run.workspace ?? '';
+    const free = this.#mayRun(whose) ? this.#free() : null;
+    return free ? this.#start(free, run, patience.signal, onRow) : this.#enqueue(whose, run, patience, onRow);
   }
 
   /** Breaks every connection: what is in flight rejects at once and can be repeated elsewhere. */
@@ -73,12 +78,21 @@ export class Lane {
     for (const connection of this.#connections) connection.destroy();
   }
 
+  /** Puts new connections in the place of all: what is in flight ends on the old ones. */
+  renew(): void {
+    for (const connection of this.#connections) connection.close();
+  }
+
   close(): void {
     this.#closed = true;
     clearInterval(this.#sweeper);
-    for (const connection of this.#connections) connection.close();
-    for (const waiter of this.#waiting.keys())
-      this.#settle(waiter)?.fail(new Problem('overloaded', 'The gateway is stopping.'));
+    this.renew();
+    this.#failAll(new Problem('overloaded', 'The gateway is stopping.', { headers: { 'Retry-After': '1' } }));
+  }
+
+  /** Statements that are for no workspace (token look-ups) are not anybody's share. */
+  #mayRun(whose: string): boolean {
+    return whose === '' || (this.#running.get(whose) ?? 0) < this.#limits.perWorkspace;
   }
 
   #free(): Connection | null {
@@ -98,37 +112,62 @@ export class Lane {
   }
 
   #start(connection: Connection, run: Run, signal: AbortSignal | undefined, onRow: (row: Row) => void): Promise<void> {
-    const running = connection.run(run, onRow);
-    if (this.#limits.depth > 1 || signal === undefined) return running;
-    const abort = (): void => connection.destroy();
-    signal.addEventListener('abort', abort, { once: true });
-    return running.finally(() => signal.removeEventListener('abort', abort));
+    const whose = run.workspace ?? '';
+    this.#running.set(whose, (this.#running.get(whose) ?? 0) + 1);
+    const wanted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
+    const running = connection.run(run, wanted).finally(() => {
+      const left = (this.#running.get(whose) as number) - 1;
+      if (left === 0) this.#running.delete(whose);
+      else this.#running.set(whose, left);
+      if (this.#queue.size > 0) this.#serve();
+    });
+    return this.#limits.depth > 1 || signal === undefined ? running : orAborted(running, signal, connection);
   }
 
-  #enqueue({ waitMs, signal }: Patience, start: (connection: Connection) => Promise<void>): Promise<void> {
-    if (this.#waiting.size >= this.#limits.queueMax) throw overloaded();
+  #enqueue(whose: string, run: Run, patience: Patience, onRow: (row: Row) => void): Promise<void> {
+    const { waitMs, signal, begun = false } = patience;
     return new Promise((resolve, reject) => {
-      const waiter: Waiter = { start: (connection) => start(connection).then(resolve, reject), fail: reject };
-      this.#waiting.set(
-        waiter,
-        setTimeout(() => this.#settle(waiter)?.fail(overloaded()), waitMs),
-      );
-      signal?.addEventListener('abort', () => this.#settle(waiter)?.fail(signal.reason as Error), { once: true });
+      const leave = (error: Error): void => {
+        if (this.#queue.delete(whose, waiter)) waiter.fail(error);
+      };
+      const timer = setTimeout(() => leave(this.#outOfTime()), waitMs);
+      const abort = (): void => leave(signal?.reason as Error);
+      signal?.addEventListener('abort', abort, { once: true });
+      const left = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', abort);
+      };
+      const waiter: Waiter = {
+        start: (connection) => {
+          left();
+          this.#start(connection, run, signal, onRow).then(resolve, reject);
+        },
+        fail: (error) => {
+          left();
+          reject(error);
+        },
+      };
+      this.#queue.add(whose, waiter);
+      if (this.#queue.size > this.#limits.queueMax && !begun) this.#queue.takeNewestOfMost()?.fail(overloaded());
     });
   }
 
-  /** Takes a waiter out of the queue; undefined when it was served already. */
-  #settle(waiter: Waiter): Waiter | undefined {
-    clearTimeout(this.#waiting.get(waiter));
-    return this.#waiting.delete(waiter) ? waiter : undefined;
+  /** Without a single connection it is the server that does not answer, not the gateway that is busy. */
+  #outOfTime(): Error {
+    return this.#connections.size === 0 ? new ConnectionLost('no connection in time') : overloaded();
+  }
+
+  #failAll(error: Error): void {
+    for (const waiter of this.#queue.drain()) waiter.fail(error);
   }
 
   #serve(): void {
-    for (const waiter of this.#waiting.keys()) {
+    while (this.#queue.size > 0) {
       const connection = this.#free();
       if (connection === null) return;
-      this.#settle(waiter)?.start(connection);
-      return; // the next statement to end, or the next connection to open, serves the next one
+      const waiter = this.#queue.take((whose) => this.#mayRun(whose));
+      if (waiter === undefined) return;
+      waiter.start(connection);
     }
   }
 
@@ -140,25 +179,41 @@ export class Lane {
       this.#connections.add(connection);
       connection.onEnd(() => {
         this.#connections.delete(connection);
-        if (this.#waiting.size > 0) this.#free();
+        if (this.#queue.size > 0) this.#free();
       });
-      for (let slots = this.#limits.depth; slots > 0 && this.#waiting.size > 0; slots--) this.#serve();
     } catch (error) {
       // Whoever waits for this server is better told now, to try another, than at the end of its wait.
-      if (this.#connections.size === 0) {
-        for (const waiter of this.#waiting.keys()) this.#settle(waiter)?.fail(error as Error);
-      }
+      if (this.#connections.size === 0) this.#failAll(error as Error);
     } finally {
       this.#opening--;
     }
+    this.#serve();
   }
 
   #sweep(): void {
     const now = performance.now();
-    for (const connection of this.#connections) {
-      if (connection.oldestMs(now) > this.#limits.statementTimeoutMs) connection.destroy();
-    }
+    for (const connection of this.#connections) connection.destroyIfOverdue(now, this.#limits.statementTimeoutMs);
   }
+}
+
+/**
+ * Rejects when the signal aborts. The statement then has a moment to end by itself, as a new connection costs more than
+ * the rest of a chunk; after that its connection goes. Its slot is free only when one of the two has happened, so a
+ * storm of aborts opens no more connections than the lane has. Nothing is cancelled by name that could meet another.
+ */
+function orAborted(running: Promise<void>, signal: AbortSignal, connection: Connection): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let grace: NodeJS.Timeout | undefined;
+    const abort = (): void => {
+      grace = setTimeout(() => connection.destroy(), abandonedMsMax);
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    running.then(resolve, reject).finally(() => {
+      clearTimeout(grace);
+      signal.removeEventListener('abort', abort);
+    });
+  });
 }
 
 function overloaded(): Problem {

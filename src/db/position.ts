@@ -3,7 +3,12 @@ import type { Lsn } from './lsn.js';
 /** Where the primary was, and when: everything committed before `atMs` (gateway's clock, epoch) lies at or before `lsn`. */
 export interface Position {
   readonly atMs: number;
+  /** The same moment on the clock that never steps (performance.now()). */
+  readonly tickMs: number;
   readonly lsn: Lsn;
+  /** Positions of another timeline, or of another cluster, cannot be compared with this one. */
+  readonly timeline: string;
+  readonly systemIdentifier: string;
 }
 
 /** What a replica's replay position says of it. */
@@ -34,7 +39,7 @@ export class Heartbeat {
 
   add(sample: Position): void {
     const newest = this.newest;
-    if (newest && sample.lsn < newest.lsn) this.#samples.length = 0; // another cluster or timeline: old positions prove nothing
+    if (newest && !continues(newest, sample)) this.#samples.length = 0; // what came before proves nothing of this history
     this.#samples.push(sample);
     while ((this.#samples[0] as Position).atMs < sample.atMs - this.#keptMs) this.#samples.shift();
   }
@@ -48,4 +53,12 @@ export class Heartbeat {
     }
     return { asOfMs: null, lagMs: Number.POSITIVE_INFINITY };
   }
+}
+
+function continues(before: Position, after: Position): boolean {
+  return (
+    after.lsn >= before.lsn &&
+    after.timeline === before.timeline &&
+    after.systemIdentifier === before.systemIdentifier
+  );
 }

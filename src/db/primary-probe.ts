@@ -3,23 +3,34 @@ import type { Settings } from '../settings.js';
 import { Connection } from './connection.js';
 import { parseLsn } from './lsn.js';
 import type { Heartbeat } from './position.js';
+import { Probe } from './probe.js';
 import type { Statement } from './statement.js';
 
-const positionStatement: Statement = { name: 'position', text: 'select pg_current_wal_flush_lsn()', parameters: [] };
+/** The first eight digits of a WAL file's name are its timeline. */
+const positionStatement: Statement = {
+  name: 'position',
+  text: `select pg_current_wal_flush_lsn(), substr(pg_walfile_name(pg_current_wal_flush_lsn()), 1, 8), system_identifier
+    from pg_control_system()`,
+  parameters: [],
+};
 
 /** Samples the primary's position every probe interval on a connection of its own, for the heartbeat. Never rejects. */
 export class PrimaryProbe {
-  readonly #settings: Settings;
+  readonly #probe: Probe;
+  readonly #intervalMs: number;
   readonly #heartbeat: Heartbeat;
   readonly #observe: Observe;
-  #connection: Connection | null = null;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
   /** Whether the last sample succeeded. */
   reachable = false;
 
   constructor(settings: Settings, heartbeat: Heartbeat, observe: Observe) {
-    this.#settings = settings;
+    const { primaryUrl: url, connectTimeoutMs, namedStatements, probeDeadlineMs, probeIntervalMs } = settings;
+    const connect = (): Promise<Connection> =>
+      Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements });
+    this.#probe = new Probe(connect, positionStatement, probeDeadlineMs);
+    this.#intervalMs = probeIntervalMs;
     this.#heartbeat = heartbeat;
     this.#observe = observe;
   }
@@ -29,7 +40,7 @@ export class PrimaryProbe {
     await this.#sample();
     const again = (): void => {
       if (this.#closed) return;
-      this.#timer = setTimeout(() => void this.#sample().then(again), this.#settings.probeIntervalMs).unref();
+      this.#timer = setTimeout(() => void this.#sample().then(again), this.#intervalMs).unref();
     };
     again();
   }
@@ -37,32 +48,19 @@ export class PrimaryProbe {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
-    this.#connection?.destroy();
+    this.#probe.close();
   }
 
   async #sample(): Promise<void> {
-    const deadline = setTimeout(() => this.#connection?.destroy(), this.#settings.probeDeadlineMs);
     try {
-      const { primaryUrl: url, connectTimeoutMs, namedStatements } = this.#settings;
-      if (!this.#connection?.usable) {
-        this.#connection = await Connection.open({
-          url,
-          applicationName: 'workspace-data-gateway',
-          connectTimeoutMs,
-          namedStatements,
-        });
-      }
-      const atMs = Date.now(); // taken before asking: what is committed by then lies at or before the answer
-      await this.#connection.run({ statement: positionStatement, workspace: null, values: {} }, ([lsn]) => {
-        this.#heartbeat.add({ atMs, lsn: parseLsn(lsn as string) });
-      });
+      const [atMs, tickMs] = [Date.now(), performance.now()]; // before asking: what is committed by then lies at or before the answer
+      const [lsn, timeline, systemIdentifier] = (await this.#probe.ask()) as [string, string, string];
+      this.#heartbeat.add({ atMs, tickMs, lsn: parseLsn(lsn), timeline, systemIdentifier });
       this.reachable = true;
     } catch (error) {
-      if (this.reachable)
+      if (this.reachable && !this.#closed)
         this.#observe({ type: 'primary_failed', code: String((error as { code?: unknown }).code ?? 'connection') });
       this.reachable = false;
-    } finally {
-      clearTimeout(deadline);
     }
   }
 }

@@ -1,16 +1,18 @@
 import type { Observe } from '../ops/events.js';
 import type { Settings } from '../settings.js';
 import { Connection } from './connection.js';
+import type { Row } from './guarded-query.js';
 import { Lane } from './lane.js';
 import { type Lsn, parseLsn } from './lsn.js';
-import type { Heartbeat } from './position.js';
+import type { Currency, Heartbeat } from './position.js';
+import { Probe } from './probe.js';
 import type { Statement } from './statement.js';
 
 const probeStatement: Statement = {
   name: 'probe',
-  text: `select pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn(), '0/0'), system_identifier, timeline_id,
+  text: `select pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn(), '0/0'), system_identifier,
     (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint
-    from pg_control_system(), pg_control_checkpoint()`,
+    from pg_control_system()`,
   parameters: [],
 };
 const goodProbesToReadmit = 3;
@@ -31,16 +33,18 @@ export class Replica {
   readonly short: Lane;
   readonly long: Lane;
   state: ReplicaState = { healthy: false, reason: 'not probed yet', replayed: 0n, asOfMs: null, lagMs: 0 };
-  readonly #connect: () => Promise<Connection>;
   readonly #heartbeat: Heartbeat;
   readonly #settings: Settings;
   readonly #observe: Observe;
-  #probeConnection: Connection | null = null;
+  readonly #question: Probe;
+  #probing: Promise<void> | null = null;
+  #probedMs = Number.NEGATIVE_INFINITY;
   #goodProbes = 0;
   #everHealthy = false;
   #systemIdentifier: string | null = null;
+  /** Where it was seen ahead of its primary. */
+  #strayedAt: Lsn | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #probing: Promise<void> | null = null;
   #closed = false;
 
   constructor(name: string, url: string, heartbeat: Heartbeat, settings: Settings, observe: Observe) {
@@ -49,16 +53,16 @@ export class Replica {
     this.#settings = settings;
     this.#observe = observe;
     const { connectTimeoutMs, namedStatements, statementTimeoutMs, queueMax } = settings;
-    this.#connect = () =>
+    const connect = (): Promise<Connection> =>
       Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements });
+    this.#question = new Probe(connect, probeStatement, settings.probeDeadlineMs);
+    const both = { queueMax, statementTimeoutMs };
+    const { shortConnections, shortDepth, shortPerWorkspace, longConnections, longPerWorkspace } = settings;
     this.short = new Lane(
-      { connections: settings.shortConnections, depth: settings.shortDepth, queueMax, statementTimeoutMs },
-      this.#connect,
+      { ...both, connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace },
+      connect,
     );
-    this.long = new Lane(
-      { connections: settings.longConnections, depth: 1, queueMax, statementTimeoutMs },
-      this.#connect,
-    );
+    this.long = new Lane({ ...both, connections: longConnections, depth: 1, perWorkspace: longPerWorkspace }, connect);
   }
 
   get inFlight(): number {
@@ -75,12 +79,22 @@ export class Replica {
     again();
   }
 
-  /** One probe; those asking while one runs share it. Never rejects: its outcome is `state`. */
-  probe(): Promise<void> {
+  /**
+   * One probe, unless the last is younger than `ageMsMax`; those asking while one runs share it. Never rejects: its
+   * outcome is `state`.
+   */
+  probe(ageMsMax = 0): Promise<void> {
+    if (performance.now() - this.#probedMs < ageMsMax) return Promise.resolve();
     this.#probing ??= this.#probe().finally(() => {
       this.#probing = null;
     });
     return this.#probing;
+  }
+
+  /** Puts new connections in the place of all, as their prepared statements no longer fit the schema. */
+  renew(): void {
+    this.short.renew();
+    this.long.renew();
   }
 
   close(): void {
@@ -88,49 +102,29 @@ export class Replica {
     clearTimeout(this.#timer);
     this.short.close();
     this.long.close();
-    this.#probeConnection?.destroy();
+    this.#question.close();
   }
 
   async #probe(): Promise<void> {
-    let deadline: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      deadline = setTimeout(() => reject(new Error('probe deadline passed')), this.#settings.probeDeadlineMs);
-    });
     try {
-      this.#judge(await Promise.race([this.#ask(), late]));
+      const answer = await this.#question.ask();
+      if (!this.#closed) this.#judge(answer);
     } catch (error) {
-      this.#probeConnection?.destroy();
-      this.#probeConnection = null;
-      this.#eject((error as Error).message);
-    } finally {
-      clearTimeout(deadline);
+      if (!this.#closed) this.#eject((error as Error).message);
     }
+    this.#probedMs = performance.now();
   }
 
-  async #ask(): Promise<readonly (string | null)[]> {
-    if (!this.#probeConnection?.usable) {
-      const connection = await this.#connect();
-      if (this.#closed) connection.close();
-      this.#probeConnection = connection;
-    }
-    let answer: readonly (string | null)[] = [];
-    await this.#probeConnection.run({ statement: probeStatement, workspace: null, values: {} }, (row) => {
-      answer = row;
-    });
-    return answer;
-  }
-
-  #judge([inRecovery, replayedText, systemIdentifier, , replayedAtMs]: readonly (string | null)[]): void {
-    const replayed = parseLsn(replayedText as string);
+  #judge([inRecovery, replayedText, systemIdentifier, replayedAtMs]: Row): void {
     if (inRecovery !== 't') return this.#eject('it is not in recovery: it was promoted, or it is a primary');
-    if (this.#systemIdentifier !== null && systemIdentifier !== this.#systemIdentifier) {
-      this.#systemIdentifier = systemIdentifier as string;
-      return this.#eject('it became another cluster');
-    }
-    this.#systemIdentifier = systemIdentifier as string;
-    const known = this.#heartbeat.newest
+    this.#systemIdentifier ??= systemIdentifier as string;
+    const cluster = this.#heartbeat.newest?.systemIdentifier ?? this.#systemIdentifier;
+    if (systemIdentifier !== cluster) return this.#eject('it belongs to another cluster');
+    const replayed = parseLsn(replayedText as string);
+    if (this.#hasStrayed(replayed)) return this.#eject('it is ahead of the primary: it follows another timeline');
+    const known: Currency = this.#heartbeat.newest
       ? this.#heartbeat.currency(replayed)
-      : { asOfMs: replayedAtMs === null ? null : Number(replayedAtMs), lagMs: 0 };
+      : { asOfMs: replayedAtMs == null ? null : Number(replayedAtMs), lagMs: 0 };
     if (known.lagMs > this.#settings.lagMaxMs) return this.#eject('it lags behind the primary', { ...known, replayed });
     this.#goodProbes++;
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
@@ -139,14 +133,26 @@ export class Replica {
     this.state = { healthy, reason: healthy ? null : 'it is back, and on probation', replayed, ...known };
   }
 
-  #eject(reason: string, known: Partial<ReplicaState> = {}): void {
+  /**
+   * No replica can have replayed what its primary had not written at a later moment. One that has, belongs to a history
+   * that a failover left behind, and its positions prove nothing; it stays out until it moves.
+   */
+  #hasStrayed(replayed: Lsn): boolean {
+    const { newest } = this.#heartbeat;
+    const before = this.state.replayed;
+    if (newest !== undefined && newest.tickMs > this.#probedMs && before > newest.lsn) this.#strayedAt = before;
+    if (this.#strayedAt !== replayed) this.#strayedAt = null;
+    return this.#strayedAt !== null;
+  }
+
+  /** `lagging` is what is known of a replica that is alive: what it is answering, it may finish. */
+  #eject(reason: string, lagging?: Partial<ReplicaState>): void {
     this.#goodProbes = 0;
     if (this.state.healthy || this.state.reason !== reason)
       this.#observe({ type: 'replica_ejected', replica: this.name, reason });
-    this.state = { ...this.state, ...known, healthy: false, reason };
-    if (this.state.lagMs <= this.#settings.lagMaxMs) {
-      this.short.reset();
-      this.long.reset();
-    }
+    this.state = { ...this.state, ...lagging, healthy: false, reason };
+    if (lagging !== undefined) return;
+    this.short.reset();
+    this.long.reset();
   }
 }

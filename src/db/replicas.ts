@@ -11,6 +11,8 @@ export interface Need {
   readonly replayed?: Lsn;
   /** Continuation of a page: the replica must be known current up to this moment, epoch milliseconds. */
   readonly asOfMs?: number | null;
+  /** Continuation of a page: how long to look for a replica that can go on, from the first trouble on. Not given: one retry. */
+  readonly resumeMs?: number;
 }
 
 /** What routing looks at. */
@@ -38,33 +40,65 @@ export function choose<R extends Candidate>(replicas: readonly R[], need: Need):
 }
 
 /**
- * Does one piece of reading on a replica, and once more, on another if there is one, when the first failed in a way that
- * says nothing about the statement. `work` must be repeatable from its beginning. Throws Problem `replica_unavailable`.
+ * Does one piece of reading on a replica. When it fails in a way that says nothing about the statement, it is repeated
+ * on another replica if there is one: once, or for the continuation of a page until `resumeMs` have passed. `work` must
+ * be repeatable from its beginning; `failures` tells it how often it was begun before. Throws Problem `replica_unavailable`.
  */
 export async function onReplica<T>(
   replicas: readonly Replica[],
   need: Need,
   observe: Observe,
-  work: (replica: Replica) => Promise<T>,
+  work: (replica: Replica, failures: number) => Promise<T>,
 ): Promise<T> {
   const avoid = new Set<Candidate>(need.avoid);
-  for (let attempt = 1; ; attempt++) {
-    const replica = choose(replicas, { ...need, avoid });
-    if (replica === null) throw replicaUnavailable();
+  let renewals = 0;
+  let giveUpMs = Number.POSITIVE_INFINITY;
+  for (let failures = 0; ; ) {
+    const replica = await next(replicas, { ...need, avoid });
+    if (replica === null) {
+      giveUpMs = Math.min(giveUpMs, performance.now() + (need.resumeMs ?? 0));
+      if (performance.now() >= giveUpMs) throw replicaUnavailable();
+      await fresherState(replicas);
+      continue;
+    }
     try {
-      return await work(replica);
+      return await work(replica, failures);
     } catch (error) {
-      if (error instanceof Problem || databaseFault(error) === 'bug') throw error;
-      observe({
-        type: 'replica_failed',
-        replica: replica.name,
-        code: String((error as { code?: unknown }).code ?? 'connection'),
-      });
-      if (databaseFault(error) === 'timeout' || attempt === 2) throw replicaUnavailable();
+      const fault = error instanceof Problem ? 'bug' : databaseFault(error);
+      if (fault === 'bug') throw error;
+      const code = String((error as { code?: unknown }).code ?? 'connection');
+      observe({ type: 'replica_failed', replica: replica.name, code });
+      if (fault === 'timeout') throw replicaUnavailable();
+      if (planIsStale.has(code) && renewals++ < replicas.length) {
+        replica.renew();
+        continue;
+      }
+      failures++;
       avoid.add(replica);
-      await replica.probe(); // tells a dead server from a dead backend before the choice is made again
+      giveUpMs = Math.min(giveUpMs, performance.now() + (need.resumeMs ?? 0));
+      if (need.resumeMs === undefined ? failures > 1 : performance.now() >= giveUpMs) throw replicaUnavailable();
     }
   }
+}
+
+/** DDL under a prepared statement, and a prepared statement that is not there: a new connection helps, not another replica. */
+const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000']);
+
+/** One that failed already is asked how it is before it is used again: a dead backend is not yet a dead server. */
+async function next(replicas: readonly Replica[], need: Need): Promise<Replica | null> {
+  const replica = choose(replicas, need);
+  if (replica === null || !need.avoid?.has(replica)) return replica;
+  await replica.probe(pauseMs);
+  return choose(replicas, need);
+}
+
+/** How long states are taken for true while a page waits for a better one. */
+const pauseMs = 25;
+
+async function fresherState(replicas: readonly Replica[]): Promise<void> {
+  const pause = new Promise((resolve) => setTimeout(resolve, pauseMs));
+  for (const replica of replicas) if (replica.state.healthy) void replica.probe(pauseMs);
+  await pause;
 }
 
 /** 503 with the time after which a replica may have been readmitted. */

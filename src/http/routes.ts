@@ -1,19 +1,23 @@
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import type { CompiledResource } from '../compile/compiled.js';
+import type { CompiledResource, CompiledWrite } from '../compile/compiled.js';
 import type { Replica } from '../db/replica.js';
 import { Problem } from '../errors.js';
 import type { Observe } from '../ops/events.js';
 import type { ReadDeps } from '../read/chunks.js';
 import { parseDetail, readDetail } from '../read/detail.js';
+import type { FreshnessRouter } from '../read/freshness.js';
 import { readList } from '../read/list.js';
 import type { PageMemory } from '../read/page-memory.js';
 import { parseList, refuseParameters } from '../read/parse.js';
 import type { Settings } from '../settings.js';
+import type { BodyReader } from '../write/body.js';
+import { parseWrite } from '../write/request.js';
+import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit } from './admit.js';
 import { type Access, requireScope } from './auth.js';
 import { baseUrl } from './base-url.js';
-import { clientSignal } from './exchange.js';
+import { clientSignal, headerCount } from './exchange.js';
 import { respond } from './respond.js';
 
 /** What the API listener works with; made once by the gateway. */
@@ -24,6 +28,10 @@ export interface RouteDeps extends Admission {
   readonly compiled: readonly CompiledResource[];
   readonly pageMemory: PageMemory;
   readonly openapi: string;
+  readonly routeWritten: FreshnessRouter;
+  readonly readBody: BodyReader;
+  /** Null without a primary: then there are no write routes. */
+  readonly writes: WriteDeps | null;
 }
 
 export const apiPrefix = '/api/v1';
@@ -35,6 +43,10 @@ export function routes(deps: RouteDeps): Middleware {
     const { name, detail } = compiled.resource;
     router.get(`/${name}`, listRoute(deps, compiled));
     if (detail) router.get(`/${name}/:id`, detailRoute(deps, compiled));
+    if (compiled.write !== null && deps.writes !== null) {
+      router.post(`/${name}`, writeRoute(deps, deps.writes, compiled, compiled.write));
+      router.patch(`/${name}/:id`, writeRoute(deps, deps.writes, compiled, compiled.write));
+    }
   }
   router.get('/openapi.json', openapiRoute(deps));
   return router.routes() as unknown as Middleware;
@@ -65,6 +77,37 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     await respond(ctx, reply, false, deps.observe);
   };
 }
+
+/**
+ * The whole way of a write: token and limit → scope → Accept → media type and size → headers and parameters → body →
+ * transaction on the primary → respond. All is checked before the primary is contacted.
+ */
+function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResource, rules: CompiledWrite): Middleware {
+  const { name } = compiled.resource;
+  return async (ctx) => {
+    const access: Access = await admit(deps, ctx);
+    requireScope(access, `write:${name}`);
+    requireJsonAccepted(ctx);
+    const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
+    refuseParameters(ctx.querystring);
+    const request = parseWrite(rules.rules, access, access.scopes.has(`read:${name}`), {
+      method: ctx.method,
+      path: ctx.path,
+      id: (ctx['params'].id as string | undefined) ?? null,
+      idempotencyKey: { value: ctx.get('idempotency-key') || undefined, timesSent: headerCount(ctx.req, 'idempotency-key') },
+      ifMatch: ctx.headers['if-match'],
+      body,
+    });
+    const location = (id: string): string => `${baseUrl(ctx, deps.settings.publicUrl)}${apiPrefix}/${name}/${id}`;
+    await respond(ctx, await write(writes, rules, request, location), false, deps.observe);
+  };
+}
+
+/** What a write's body may be; PATCH bodies are merge patches (RFC 7396). */
+const mediaTypes: Readonly<Record<string, readonly string[]>> = {
+  POST: ['application/json'],
+  PATCH: ['application/json', 'application/merge-patch+json'],
+};
 
 function openapiRoute({ openapi, observe }: RouteDeps): Middleware {
   return async (ctx) => {
@@ -99,6 +142,7 @@ function readDeps(deps: RouteDeps, ctx: Context): ReadDeps {
   return {
     observe,
     replicas,
+    routeWritten: deps.routeWritten,
     queueWaitMs: settings.queueWaitMs,
     chunkRowsMax: settings.chunkRowsMax,
     chunkBytes: settings.chunkBytes,

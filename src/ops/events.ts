@@ -27,6 +27,8 @@ export type Event =
   | { readonly type: 'replica_ejected'; readonly replica: string; readonly reason: string }
   | { readonly type: 'replica_failed'; readonly replica: string; readonly code: string }
   | { readonly type: 'primary_failed'; readonly code: string }
+  | { readonly type: 'primary_read' }
+  | { readonly type: 'write_finished'; readonly outcome: string }
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
   | { readonly type: 'stopping' };
 

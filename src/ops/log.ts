@@ -13,6 +13,8 @@ const levels: Readonly<Record<Event['type'], 'debug' | 'info' | 'warn' | 'error'
   replica_ejected: 'warn',
   replica_failed: 'warn',
   primary_failed: 'warn',
+  primary_read: 'debug',
+  write_finished: 'debug',
   started: 'info',
   stopping: 'info',
 };

@@ -38,6 +38,9 @@ export function metricsEvents(replicas: () => readonly Replica[]): Metrics {
     'replica',
     'code',
   ]);
+  const primaryFailed = counter('primary_failures', 'Transactions on the primary that failed and were retried or given up.', ['code']);
+  const primaryReads = counter('primary_reads', 'Reads the primary served because no replica had replayed the last write.', []);
+  const writes = counter('writes', 'Writes by outcome: created, updated, replayed, or the code of the problem.', ['outcome']);
   replicaGauges(registry, replicas);
   const handlers: Handlers = {
     request_finished: ({ method, route, status, code, durationMs }) => {
@@ -50,6 +53,9 @@ export function metricsEvents(replicas: () => readonly Replica[]): Metrics {
     page_broken: () => broken.inc(),
     replica_ejected: ({ replica }) => ejected.inc({ replica }),
     replica_failed: ({ replica, code }) => failed.inc({ replica, code }),
+    primary_failed: ({ code }) => primaryFailed.inc({ code }),
+    primary_read: () => primaryReads.inc(),
+    write_finished: ({ outcome }) => writes.inc({ outcome }),
   };
   return { registry, observe: (event) => (handlers[event.type] as ((event: Event) => void) | undefined)?.(event) };
 }

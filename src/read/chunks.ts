@@ -1,13 +1,19 @@
 import type { Key } from '../compile/row-writer.js';
 import type { Replica } from '../db/replica.js';
-import { type Need, onReplica } from '../db/replicas.js';
+import { type Need, onReplica, replicaUnavailable } from '../db/replicas.js';
+import type { Source } from '../db/source.js';
 import type { Statement, Values } from '../db/statement.js';
+import type { CompiledResource } from '../compile/compiled.js';
+import { databaseFault, Problem } from '../errors.js';
 import type { Observe } from '../ops/events.js';
-import type { ListRequest } from './parse.js';
+import type { FreshnessRouter } from './freshness.js';
+import type { ListRequest, Reader } from './parse.js';
 
 /** What reading needs of the gateway. */
 export interface ReadDeps {
   readonly replicas: readonly Replica[];
+  /** Where reads of a written resource go, so that a workspace sees its own writes. */
+  readonly routeWritten: FreshnessRouter;
   readonly observe: Observe;
   readonly queueWaitMs: number;
   readonly chunkRowsMax: number;
@@ -27,7 +33,7 @@ export interface Chunk {
   readonly last: Key | null;
   /** Whether there was a row beyond `count`. */
   readonly more: boolean;
-  readonly replica: Replica;
+  readonly replica: Source;
 }
 
 /** A range of a list: behind a key, up to and including a key; null is open. */
@@ -54,7 +60,7 @@ export async function readChunk(
   const statement = request.statements.rows[bounds];
   const values = { ...request.values, ...rangeValues(range), limit: rows + 1 };
   const waitMs = need.asOfMs === undefined ? deps.queueWaitMs : deps.chunkWaitMs;
-  return onReplica(deps.replicas, need, deps.observe, async (replica) => {
+  return onSource(deps, request, need, async (replica) => {
     let json = '';
     let count = 0;
     let more = false;
@@ -72,6 +78,20 @@ export async function readChunk(
   });
 }
 
+/** Does a piece of reading where it may be done: on a replica, or for a written resource perhaps on the primary. */
+export async function onSource<T>(
+  deps: ReadDeps,
+  { compiled, reader }: { compiled: CompiledResource; reader: Reader },
+  need: Need,
+  work: (source: Source) => Promise<T>,
+): Promise<T> {
+  const route = compiled.write === null ? { need: {} } : await deps.routeWritten(reader.workspace);
+  if ('need' in route) return onReplica(deps.replicas, { ...need, ...route.need }, deps.observe, work);
+  return work(route.primary).catch((error) => {
+    throw error instanceof Problem || databaseFault(error) === 'bug' ? error : replicaUnavailable();
+  });
+}
+
 /** Rows of one of the small statements of a list: keys, or a count. */
 export async function readRows(
   deps: ReadDeps,
@@ -80,7 +100,7 @@ export async function readRows(
   extra: Values,
 ): Promise<(string | null)[][]> {
   const run = { statement, workspace: request.reader.workspace, values: { ...request.values, ...extra } };
-  return onReplica(deps.replicas, {}, deps.observe, async (replica) => {
+  return onSource(deps, request, {}, async (replica) => {
     const rows: (string | null)[][] = [];
     await replica.long.run(run, { waitMs: deps.queueWaitMs, signal: deps.signal }, (row) => rows.push([...row]));
     return rows;

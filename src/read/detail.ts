@@ -1,9 +1,8 @@
 import type { CompiledResource } from '../compile/compiled.js';
 import type { Row } from '../db/guarded-query.js';
-import { onReplica } from '../db/replicas.js';
 import type { Statement } from '../db/statement.js';
 import { Problem } from '../errors.js';
-import type { ReadDeps } from './chunks.js';
+import { onSource, type ReadDeps } from './chunks.js';
 import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from './etag.js';
 import { possible, type Reader } from './parse.js';
 import { dataAsOf, type Reply } from './reply.js';
@@ -42,7 +41,7 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     workspace: reader.workspace,
     values: { id: request.id },
   };
-  const { row, asOfMs } = await onReplica(deps.replicas, {}, deps.observe, async (replica) => {
+  const { row, asOfMs } = await onSource(deps, request, {}, async (replica) => {
     const found: Row[] = [];
     await replica.short.run(run, { waitMs: deps.queueWaitMs }, (columns) => found.push(columns));
     return { row: found[0], asOfMs: replica.state.asOfMs };

@@ -10,6 +10,8 @@ export type JsonSchema = { readonly [keyword: string]: unknown };
 export interface WriteRule {
   /** Must be given on POST, and may not be null. */
   readonly required?: boolean;
+  /** View in which a record of the same workspace must have this id. */
+  readonly references?: string;
   /** Keywords beside the type: lengths, bounds. */
   readonly schema?: JsonSchema;
 }
@@ -76,6 +78,8 @@ export interface Resource {
   readonly version?: string;
   /** The view that POST and PATCH go through, on the primary. */
   readonly writeView?: string;
+  /** What the app's audit log calls such an entity; needed with writeView. */
+  readonly auditEntity?: string;
 }
 
 /** A leaf of the record: the path of its JSON members and its field. */

@@ -27,6 +27,12 @@ export const allScopes = [
   'write:installaties',
 ];
 
+/**
+ * The client's validator and the gateway share this process: while a schema is compiled or a large page is validated,
+ * the gateway's clocks run on. Tests of these limits set them themselves.
+ */
+const unhurried = { queueWaitMs: 10_000, probeDeadlineMs: 10_000, connectTimeoutMs: 10_000 };
+
 /** A database of this test file's own, on the shared primary and replica, and what is needed to talk to it. */
 export interface TestDatabase {
   readonly name: string;
@@ -118,7 +124,7 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<Test
     const chunks: string[] = [];
     const destination = new PassThrough();
     destination.on('data', (chunk: Buffer) => chunks.push(chunk.toString()));
-    const running = await startGateway({ ...settings, ...overrides }, destination);
+    const running = await startGateway({ ...settings, ...unhurried, ...overrides }, destination);
     cleanUps.push(() => running.stop());
     const text = await token();
     const client = apiClient(`${running.url}/api/v1`, { token: text, document: await openapiOf(running.url) });

@@ -4,7 +4,7 @@ insert into app.klanten (id, workspace_id, naam, straat, huisnummer, toevoeging,
 select pg_temp.seed_id('klant', c.workspace, c.n), w.id, c.naam, c.straat, c.huisnummer, c.toevoeging, c.postcode,
   c.plaats, c.land, c.kvk_nummer, c.email, c.telefoon, made.created_at,
   case when pg_temp.draw(c.workspace, c.n, 2, 4) = 0
-    then made.created_at + (w.today + time '04:00' - made.created_at::timestamp) * (pg_temp.draw(c.workspace, c.n, 3, 997) / 1000.0)
+    then made.created_at + (w.today - 1 + time '12:00' - made.created_at::timestamp) * (pg_temp.draw(c.workspace, c.n, 3, 997) / 1000.0)
     else made.created_at end
 from seed_customers c
 join seed_workspaces w using (workspace)

@@ -53,8 +53,9 @@ from (
   select w.workspace, w.id as workspace_id, w.today, made.n, made.created_at,
     1 + pg_temp.draw(w.workspace, made.n, 18, 9) * (pg_temp.draw(w.workspace, made.n, 19, 3) / 2)::bigint as version,
     -- Every second installation is the next customer's; the others went to a customer of before.
-    case when made.n % 2 = 0 then greatest(1, made.n::bigint * w.customers / w.installations)
-      else 1 + pg_temp.draw(w.workspace, made.n, 20, greatest(1, made.n::bigint * w.customers / w.installations)::int) end::int as customer,
+    -- Four back, as rows that share a moment are set back by up to four.
+    case when made.n % 2 = 0 then greatest(1, (made.n - 4)::bigint * w.customers / w.installations)
+      else 1 + pg_temp.draw(w.workspace, made.n, 20, greatest(1, (made.n - 4)::bigint * w.customers / w.installations)::int) end::int as customer,
     made.created_at::date - pg_temp.draw(w.workspace, made.n, 21, case when made.n <= w.installations * 0.3 then 3000 else 60 end) as started
   from seed_workspaces w
   cross join lateral (select n, pg_temp.created_at(w.first_day, w.today, n, w.installations) + interval '2 hours' as created_at

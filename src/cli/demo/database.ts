@@ -80,6 +80,19 @@ export async function caughtUp(cluster: Cluster): Promise<void> {
   }
 }
 
+/** Ids to show in examples. */
+export async function exampleIds(
+  url: string,
+  workspaceId: string,
+): Promise<{ installationId: string; customerId: string }> {
+  const text =
+    'select id as "installationId", klant_id as "customerId" from app.installaties where workspace_id = $1 order by created_at, id limit 1';
+  const ids = await asAdmin(url, (client) =>
+    client.query<{ installationId: string; customerId: string }>(text, [workspaceId]),
+  );
+  return ids.rows[0] ?? { installationId: '', customerId: '' };
+}
+
 async function replayed(replica: Cluster['primary'], lsn: string): Promise<boolean> {
   const text = 'select pg_last_wal_replay_lsn() >= $1::pg_lsn as done';
   return (await replica.query<{ done: boolean }>(text, [lsn]))[0]?.done ?? false;

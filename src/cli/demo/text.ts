@@ -24,7 +24,7 @@ ${demo.workspaces.map(tokensText).join('')}
 Try:
 
   BASE=${demo.url}/api/v1
-  TOKEN=${first?.tokens['all']}
+  TOKEN=${first?.tokens.all}
 
   curl -H "Authorization: Bearer $TOKEN" "$BASE/klanten?perPage=2"
   curl -H "Authorization: Bearer $TOKEN" "$BASE/installaties?perPage=2&total=true"

@@ -1,0 +1,54 @@
+-- What the writer may do, column by column. An installation's refrigerant, charge, notes and LMRA flag can be read back
+-- through the view and never written: neither the writer nor the view's owner has the privilege, so PostgreSQL itself
+-- refuses. The same view name with other SQL below it fits another app.
+
+-- Automatically updatable (CREATE VIEW, "Updatable Views"); the check option keeps a row in its workspace on the way in.
+-- Its columns are those of gateway.installaties, so that a write answers with the same record as a read.
+grant insert (id, workspace_id, klant_id, naam, omschrijving, locatie, merk, type, serienummer, bouwjaar, inbedrijfstelling),
+    update (klant_id, naam, omschrijving, locatie, merk, type, serienummer, bouwjaar, inbedrijfstelling)
+  on app.installaties to gateway_owner;
+create view gateway.installaties_write as
+  select workspace_id, id, klant_id as customer_id, naam, omschrijving, locatie, merk, type, serienummer, bouwjaar,
+    inbedrijfstelling, koudemiddel, koudemiddel_gwp, vulling_kg, interne_notities, lmra_verplicht, version, created_at,
+    updated_at
+  from app.installaties
+  where workspace_id = gateway.workspace()
+  with cascaded check option;
+alter view gateway.installaties_write owner to gateway_owner;
+grant select on gateway.installaties_write to gateway_writer;
+grant insert (id, workspace_id, customer_id, naam, omschrijving, locatie, merk, type, serienummer, bouwjaar, inbedrijfstelling),
+    update (customer_id, naam, omschrijving, locatie, merk, type, serienummer, bouwjaar, inbedrijfstelling)
+  on gateway.installaties_write to gateway_writer;
+
+-- The app's own audit log: entries are added, never changed and never read here.
+grant insert (workspace_id, entiteit, entiteit_id, actie, actor_type, actor_id, wijzigingen) on app.logboeken to gateway_owner;
+create view gateway.logboeken_write as
+  select workspace_id, entiteit as entity, entiteit_id as entity_id, actie, actor_type, actor_id, wijzigingen
+  from app.logboeken
+  where workspace_id = gateway.workspace()
+  with cascaded check option;
+alter view gateway.logboeken_write owner to gateway_owner;
+grant insert on gateway.logboeken_write to gateway_writer;
+grant usage on sequence app.logboeken_id_seq to gateway_writer; -- a column default runs with the rights of who inserts
+
+-- A new owner of an installation must be a customer of the same workspace; for that the writer sees ids and nothing else.
+grant select (workspace_id, id) on gateway.klanten to gateway_writer;
+-- Reading one's own write while every replica is behind (capped).
+grant select on gateway.installaties to gateway_writer;
+
+-- Outcomes of writes by token and Idempotency-Key, stored in the transaction of the write itself. A row whose status is
+-- null exists only inside a running transaction: the primary key makes others with the same key wait for its end.
+create table gateway.idempotency (
+  token_id uuid not null,
+  key text not null,
+  fingerprint bytea not null,       -- SHA-256 of method, path, If-Match and canonical body
+  status smallint,
+  record_id uuid,
+  version bigint,
+  body text,
+  created_at timestamptz not null default now(),
+  primary key (token_id, key)
+);
+create index idempotency_age on gateway.idempotency (created_at); -- for the clean-up
+alter table gateway.idempotency owner to gateway_owner;
+grant select, insert, delete, update (status, record_id, version, body) on gateway.idempotency to gateway_writer;

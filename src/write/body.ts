@@ -1,0 +1,51 @@
+import { koaBody } from 'koa-body';
+import type { Context } from 'koa';
+import { Problem } from '../errors.js';
+
+/** How deep a body may nest. */
+export const bodyDepthMax = 20;
+
+/** Reads a request's body. Throws 415 for what is not JSON in UTF-8, 413 for what is too large. */
+export type BodyReader = (ctx: Context, mediaTypes: readonly string[]) => Promise<Buffer>;
+
+/**
+ * koa-body reads the bytes and bounds them; it is told the body is text in a one-byte encoding, so that what it hands over
+ * are the bytes themselves and the strict JSON step sees invalid UTF-8.
+ */
+export function bodyReader(bytesMax: number): BodyReader {
+  const read = koaBody({
+    text: true,
+    json: false,
+    urlencoded: false,
+    multipart: false,
+    textTypes: ['*/*'],
+    textLimit: bytesMax,
+    encoding: 'binary',
+    onError: (error) => {
+      if ((error as { status?: number }).status === 413) throw tooLarge(bytesMax);
+      throw new Problem('invalid_request', 'The body did not arrive whole.', { headers: { Connection: 'close' } });
+    },
+  });
+  return async (ctx, mediaTypes) => {
+    checkMediaType(ctx, mediaTypes);
+    if (Number(ctx.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
+    await read(ctx as never, async () => {});
+    const { body } = ctx.request as unknown as { body?: unknown };
+    return Buffer.from(typeof body === 'string' ? body : '', 'latin1');
+  };
+}
+
+function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
+  const [type = '', ...parameters] = (ctx.headers['content-type'] ?? '').toLowerCase().split(';').map((part) => part.trim());
+  const charsetFits = parameters.every((parameter) => parameter === '' || /^charset="?utf-?8"?$/.test(parameter));
+  const { 'content-encoding': encoding = 'identity' } = ctx.headers;
+  if (mediaTypes.includes(type) && charsetFits && encoding === 'identity') return;
+  throw new Problem('unsupported_media_type', `The body must be ${mediaTypes.join(' or ')} in UTF-8, without a content coding.`, {
+    headers: { 'Accept-Encoding': 'identity', ...(ctx.method === 'PATCH' && { 'Accept-Patch': mediaTypes.join(', ') }) },
+  });
+}
+
+/** The rest of the body is not worth reading: the connection is closed after the answer. */
+function tooLarge(bytesMax: number): Problem {
+  return new Problem('payload_too_large', `The body is larger than ${bytesMax} bytes.`, { headers: { Connection: 'close' } });
+}

@@ -1,0 +1,135 @@
+import type { Fault } from '../errors.js';
+
+/** A JSON value; objects have no prototype. */
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+/** What was read, or all that is wrong with it. */
+export type StrictJson = { readonly value: Json } | { readonly faults: readonly Fault[] };
+
+const token = /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null))/y;
+const literals: Readonly<Record<string, Json>> = { true: true, false: false, null: null };
+
+/**
+ * JSON (RFC 8259) as I-JSON (RFC 7493) narrows it: UTF-8, no duplicate names, no lone surrogates, no number that JavaScript
+ * cannot hold without loss. Beyond that no NUL, which PostgreSQL's text cannot hold, no `__proto__`, no nesting deeper than
+ * `depthMax`. Faults carry the pointer of the value; a syntax error ends the reading, everything else is collected.
+ */
+export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return { faults: [{ pointer: '', code: 'invalid_utf8', detail: 'The body is not valid UTF-8.' }] };
+  }
+  const reader = new Reader(text, depthMax);
+  const value = reader.document();
+  return reader.faults.length > 0 ? { faults: reader.faults } : { value };
+}
+
+class SyntaxFault extends Error {}
+
+class Reader {
+  readonly faults: Fault[] = [];
+  readonly #text: string;
+  readonly #depthMax: number;
+  #at = 0;
+
+  constructor(text: string, depthMax: number) {
+    this.#text = text;
+    this.#depthMax = depthMax;
+  }
+
+  document(): Json {
+    try {
+      const value = this.#value(this.#next(), '', 0);
+      if (this.#text.slice(this.#at).trim() !== '') throw new SyntaxFault();
+      return value;
+    } catch (error) {
+      if (!(error instanceof SyntaxFault)) throw error;
+      const detail = this.#text === '' ? 'The body is empty.' : `The body is not JSON: see character ${this.#at + 1}.`;
+      this.faults.push({ pointer: '', code: 'syntax', detail });
+      return null;
+    }
+  }
+
+  #next(): string {
+    token.lastIndex = this.#at;
+    const match = token.exec(this.#text);
+    if (match === null) throw new SyntaxFault();
+    this.#at = token.lastIndex;
+    return (match[1] ?? match[2] ?? match[3] ?? match[4]) as string;
+  }
+
+  #value(first: string, pointer: string, depth: number): Json {
+    if (first === '{' || first === '[') {
+      if (depth >= this.#depthMax) {
+        // Reading on would nest as deep as the body goes.
+        this.faults.push({ pointer, code: 'too_deep', detail: `The body is nested deeper than ${this.#depthMax}.` });
+        throw new SyntaxFault();
+      }
+      return first === '{' ? this.#object(pointer, depth + 1) : this.#array(pointer, depth + 1);
+    }
+    if (first.startsWith('"')) return this.#string(first, pointer);
+    if (first in literals) return literals[first] as Json;
+    if (/^[-\d]/.test(first)) return this.#number(first, pointer);
+    throw new SyntaxFault();
+  }
+
+  #object(pointer: string, depth: number): Json {
+    const value: { [name: string]: Json } = Object.create(null);
+    let next = this.#next();
+    if (next === '}') return value;
+    for (;;) {
+      if (!next.startsWith('"')) throw new SyntaxFault();
+      const name = this.#string(next, pointer);
+      const inner = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+      if (this.#next() !== ':') throw new SyntaxFault();
+      if (name === '__proto__') this.faults.push({ pointer: inner, code: 'forbidden_name', detail: 'This name is not allowed.' });
+      if (name in value) this.faults.push({ pointer: inner, code: 'duplicate_name', detail: `The name ${JSON.stringify(name)} is given twice.` });
+      value[name] = this.#value(this.#next(), inner, depth);
+      next = this.#next();
+      if (next === '}') return value;
+      if (next !== ',') throw new SyntaxFault();
+      next = this.#next();
+    }
+  }
+
+  #array(pointer: string, depth: number): Json {
+    const values: Json[] = [];
+    let next = this.#next();
+    if (next === ']') return values;
+    for (;;) {
+      values.push(this.#value(next, `${pointer}/${values.length}`, depth));
+      next = this.#next();
+      if (next === ']') return values;
+      if (next !== ',') throw new SyntaxFault();
+      next = this.#next();
+    }
+  }
+
+  #string(literal: string, pointer: string): string {
+    const text = JSON.parse(literal) as string;
+    if (text.includes('\0')) this.faults.push({ pointer, code: 'nul', detail: 'The character NUL is not allowed.' });
+    if (!text.isWellFormed()) this.faults.push({ pointer, code: 'lone_surrogate', detail: 'Half of a surrogate pair is not a character.' });
+    return text;
+  }
+
+  #number(literal: string, pointer: string): number {
+    const number = Number(literal);
+    if (decimal(literal) !== decimal(String(number))) {
+      this.faults.push({ pointer, code: 'lossy_number', detail: `${literal.slice(0, 40)} cannot be held without loss.` });
+    }
+    return number;
+  }
+}
+
+/** A decimal literal as its significant digits and exponent, so that 1.50, 15e-1 and 1.5 are the same. */
+function decimal(literal: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
+  if (match === null) return literal; // Infinity
+  const [, sign, whole, fraction = '', exponent = '0'] = match as unknown as [string, string, string, string?, string?];
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  if (significant === '') return '0';
+  return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
+}

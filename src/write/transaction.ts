@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import type { CompiledWrite } from '../compile/compiled.js';
+import type { Row } from '../db/guarded-query.js';
+import type { Transaction } from '../db/primary.js';
+import type { Statement } from '../db/statement.js';
+import { type Fault, invalid, Problem } from '../errors.js';
+import type { FieldType } from '../resources/definition.js';
+import { etagOf, matchesStrongly } from '../read/etag.js';
+import { notFound } from '../read/detail.js';
+import type { Target, WriteRequest } from './request.js';
+
+/** What a write answers, now or on replay. */
+export interface Outcome {
+  readonly status: number;
+  readonly id: string;
+  readonly version: string;
+  readonly body: string;
+  readonly replayed: boolean;
+}
+
+const claim: Statement = {
+  name: 'idempotency.claim',
+  text: `insert into gateway.idempotency (token_id, key, fingerprint) values ($1, $2, $3) on conflict do nothing returning true`,
+  parameters: ['token', 'key', 'fingerprint'],
+};
+const recall: Statement = {
+  name: 'idempotency.recall',
+  text: `select fingerprint = $3, status, record_id, version, body from gateway.idempotency where token_id = $1 and key = $2`,
+  parameters: ['token', 'key', 'fingerprint'],
+};
+const store: Statement = {
+  name: 'idempotency.store',
+  text: `update gateway.idempotency set status = $3, record_id = $4, version = $5, body = $6 where token_id = $1 and key = $2`,
+  parameters: ['token', 'key', 'status', 'id', 'version', 'body'],
+};
+const audit: Statement = {
+  name: 'audit',
+  text: `insert into gateway.logboeken_write (workspace_id, entity, entity_id, actie, actor_type, actor_id, wijzigingen)
+    values ($1, $2, $3, $4, 'token', $5, $6)`,
+  parameters: ['workspace', 'entity', 'id', 'action', 'token', 'changes'],
+};
+
+/**
+ * The whole write, inside one transaction: claim the key → replay if it was used → change the record → audit entry → store the
+ * answer under the key. Safe to run again. Throws 422, 400, 404, 412 as Problems, which roll everything back.
+ */
+export async function writeOnce(transaction: Transaction, write: CompiledWrite, request: WriteRequest): Promise<Outcome> {
+  const { tokenId } = request.writer;
+  const claimed = { token: tokenId, key: request.key, fingerprint: request.fingerprint };
+  if ((await transaction.query(claim, claimed).catch(asInProgress)).length === 0) {
+    return replay(await transaction.query(recall, claimed));
+  }
+  await checkReferences(transaction, write, request);
+  const change = request.target === null ? await create(transaction, write, request) : await update(transaction, write, request, request.target);
+  if (change.entries.length > 0 || change.action === 'aangemaakt') {
+    const changes = JSON.stringify(change.entries);
+    await transaction.query(audit, { entity: write.entity, id: change.id, action: change.action, token: tokenId, changes });
+  }
+  const writer = request.mayRead ? write.wholeWriter : write.writtenWriter;
+  const body = writer.write(change.row, request.writer.workspace);
+  const outcome = { status: request.target === null ? 201 : 200, id: change.id, version: change.row[write.versionAt] as string, body };
+  await transaction.query(store, { token: tokenId, key: request.key, ...outcome });
+  return { ...outcome, replayed: false };
+}
+
+/** Another transaction holds the key for longer than lock_timeout (SQLSTATE 55P03). */
+function asInProgress(error: unknown): never {
+  if ((error as { code?: unknown }).code !== '55P03') throw error;
+  throw inProgress();
+}
+
+/** 409: whoever asks again a second later finds the outcome, or a free key. */
+export function inProgress(): Problem {
+  const detail = 'A request with this Idempotency-Key is still running; send the same request again for its outcome.';
+  return new Problem('idempotency_in_progress', detail, { headers: { 'Retry-After': '1' } });
+}
+
+function replay([row]: Row[]): Outcome {
+  // Between the conflict and this question the key can only vanish by expiry: then the request is as good as new.
+  if (row === undefined) throw inProgress();
+  const [same, status, id, version, body] = row as readonly string[];
+  if (same !== 't') {
+    throw new Problem('idempotency_key_reused', 'This Idempotency-Key was used for a request with another method, path, If-Match or body.');
+  }
+  return { status: Number(status), id: id as string, version: version as string, body: body as string, replayed: true };
+}
+
+interface Change {
+  readonly id: string;
+  readonly row: Row;
+  readonly action: 'aangemaakt' | 'gewijzigd';
+  readonly entries: readonly { veld: string; oud: unknown; nieuw: unknown }[];
+}
+
+async function create(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest): Promise<Change> {
+  const id = randomUUID();
+  const values = Object.fromEntries(write.rules.writable.map(({ name }) => [name, members[name] ?? null]));
+  const [row] = await transaction.query(write.statements.insert, { ...values, id });
+  const entries = write.rules.writable
+    .map(({ name, type }) => ({ veld: name, oud: null, nieuw: typed(type, members[name]) }))
+    .filter(({ nieuw }) => nieuw !== null);
+  return { id, row: row as Row, action: 'aangemaakt', entries };
+}
+
+/** Locks the row first, so that the version that is compared is the version that is changed. */
+async function update(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest, target: Target): Promise<Change> {
+  const [row] = target.id === null ? [] : await transaction.query(write.statements.lock, { id: target.id });
+  if (row === undefined || target.id === null) throw notFound();
+  const etag = etagOf(row[write.versionAt] as string);
+  if (!matchesStrongly(target.ifMatch, etag)) {
+    throw new Problem('precondition_failed', 'The record has changed since: read it again and decide anew.', { headers: { ETag: etag } });
+  }
+  const before = Object.fromEntries(write.writableAt.map(([name, at]) => [name, row[at] as string | null]));
+  const after = { ...before, ...members };
+  const changed = write.rules.writable.filter(({ name }) => before[name] !== after[name]);
+  const entries = changed.map(({ name, type }) => ({ veld: name, oud: typed(type, before[name]), nieuw: typed(type, after[name]) }));
+  if (entries.length === 0) return { id: target.id, row, action: 'gewijzigd', entries };
+  const [updated] = await transaction.query(write.statements.update, { ...after, id: target.id });
+  return { id: target.id, row: updated as Row, action: 'gewijzigd', entries };
+}
+
+/** A record may refer only to records of its own workspace. Throws invalid() with every reference that does not hold. */
+async function checkReferences(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest): Promise<void> {
+  const faults: Fault[] = [];
+  for (const [name, statement] of write.statements.references) {
+    const id = members[name];
+    if (id === undefined || id === null || (await transaction.query(statement, { id })).length > 0) continue;
+    faults.push({ pointer: `/${name}`, code: 'unknown_reference', detail: 'There is no record with this id.' });
+  }
+  if (faults.length > 0) throw invalid(faults);
+}
+
+/** A stored text as it stands in an audit diff. */
+function typed(type: FieldType, value: string | null | undefined): unknown {
+  return value != null && type === 'integer' ? Number(value) : (value ?? null);
+}

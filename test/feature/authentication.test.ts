@@ -1,0 +1,127 @@
+import { newToken } from '../../src/http/token-format.js';
+import { codeOf, faultsOf } from '../support/lists.js';
+import { eventually, gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest();
+const realm = 'Bearer realm="workspace-data-api"';
+
+test('without a token the answer is 401 and says how to authenticate', async (t) => {
+  for (const options of [
+    { token: null },
+    { headers: { authorization: '' } },
+    { headers: { authorization: 'Basic eA==' } },
+    { headers: { authorization: `Bearer${t.context.token}` } },
+  ]) {
+    const reply = await t.context.client.get('/klanten', options);
+    t.is(reply.status, 401);
+    t.is(codeOf(reply), 'token_missing');
+    t.is(reply.headers['www-authenticate'], realm);
+    t.is(reply.headers.ratelimit, undefined);
+  }
+});
+
+test('malformed, unknown, expired and revoked tokens look the same', async (t) => {
+  const { client, database, token } = t.context;
+  const expired = await database.token({ expiresAt: new Date(Date.now() - 1000) });
+  const revoked = await database.token();
+  await database.primary.query('update app.api_tokens set revoked_at = now() where token_hash = sha256($1::bytea)', [
+    Buffer.from(revoked),
+  ]);
+  await database.caughtUp();
+  const mistyped = `${token.slice(0, -1)}${token.endsWith('0') ? '1' : '0'}`;
+  const values = [newToken(), expired, revoked, mistyped, 'x', token.slice(0, -1), `${token}0`, token.toUpperCase()];
+  const answers = new Set<string>();
+  for (const value of [...values.map((each) => `Bearer ${each}`), `Bearer ${token} x`, 'Bearer']) {
+    const reply = await client.get('/klanten', { headers: { authorization: value } });
+    t.is(reply.status, 401, value);
+    t.is(reply.headers['www-authenticate'], `${realm}, error="invalid_token"`);
+    t.is(codeOf(reply), 'token_invalid');
+    const { 'x-request-id': _, date: __, ...headers } = reply.headers;
+    answers.add(JSON.stringify([headers, reply.text.replace(/"requestId":"[^"]*"/, '')]));
+  }
+  t.is(answers.size, 1);
+});
+
+test('the scheme is read in any case', async (t) => {
+  const { client, token } = t.context;
+  for (const scheme of ['bearer', 'BEARER', 'Bearer  ']) {
+    const reply = await client.get('/klanten?perPage=1', { headers: { authorization: `${scheme} ${token}` } });
+    t.is(reply.status, 200);
+  }
+});
+
+test('two Authorization headers are refused, even when both are the same and valid', async (t) => {
+  const { client, token } = t.context;
+  for (const second of [`Bearer ${token}`, 'Bearer x']) {
+    const reply = await client.get('/klanten', { headers: { Authorization: [`Bearer ${token}`, second] } });
+    t.is(reply.status, 400);
+    t.deepEqual(faultsOf(reply), ['authorization repeated_header']);
+  }
+});
+
+test('a token in the query string is never accepted', async (t) => {
+  const { client, token, log } = t.context;
+  for (const name of ['access_token', 'token', 'authorization', 'api_key']) {
+    t.is((await client.get(`/klanten?${name}=${token}`, { token: null })).status, 401);
+    t.is((await client.get(`/klanten?${name}=${token}`)).status, 400);
+  }
+  t.false(log().includes(token));
+});
+
+test('a token that expires is refused from that moment, although it was accepted just before', async (t) => {
+  const { client, database } = t.context;
+  const expiresAt = new Date(Date.now() + 1500);
+  const token = await database.token({ expiresAt });
+  t.is((await client.get('/klanten?perPage=1', { token })).status, 200);
+  await eventually(t, 'the expiry', () => Date.now() > expiresAt.getTime());
+  t.is((await client.get('/klanten?perPage=1', { token })).status, 401);
+});
+
+test('a token that is revoked is refused within five seconds and the lag', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token();
+  const accepted = async () => (await client.get('/klanten?perPage=1', { token })).status === 200;
+  t.true(await accepted());
+  await database.primary.query('update app.api_tokens set revoked_at = now() where token_hash = sha256($1::bytea)', [
+    Buffer.from(token),
+  ]);
+  const revokedMs = performance.now();
+  await database.caughtUp();
+  await eventually(t, 'the refusal', async () => !(await accepted()));
+  t.true(performance.now() - revokedMs < 6000);
+});
+
+test('a new token works as soon as it has reached the replica', async (t) => {
+  const { client, database } = t.context;
+  t.is((await client.get('/klanten?perPage=1', { token: await database.token() })).status, 200);
+});
+
+test('failed authentications are limited per client address; others are not kept out', async (t) => {
+  const { client, token, gateway } = await t.context.database.gateway({
+    authFailuresPerMinute: 3,
+    trustedProxyHops: 1,
+  });
+  const from = (address: string) => ({ 'x-forwarded-for': address });
+  t.is((await client.get('/klanten?perPage=1', { headers: from('192.0.2.1') })).status, 200);
+  for (let i = 0; i < 3; i++) {
+    const refused = await client.get('/klanten', { token: i === 0 ? null : newToken(), headers: from('192.0.2.1') });
+    t.is(refused.status, 401);
+  }
+  const limited = await client.get('/klanten', { token: 'x', headers: from('192.0.2.1') });
+  t.is(limited.status, 429);
+  t.is(codeOf(limited), 'rate_limited');
+  t.regex(limited.headers['retry-after'] as string, /^([1-9]|[1-5]\d|60)$/);
+  t.is((await client.get('/klanten', { token: 'x', headers: from('198.51.100.7') })).status, 401);
+  t.is((await client.get('/klanten?perPage=1', { token, headers: from('192.0.2.1') })).status, 200);
+  t.is((await fetch(`${gateway.url}/api/v1/openapi.json`, { headers: from('192.0.2.1') })).status, 200);
+});
+
+test('X-Forwarded-For of a client that is no proxy does not get round the limit', async (t) => {
+  const { client } = await t.context.database.gateway({ authFailuresPerMinute: 2 });
+  const statuses: number[] = [];
+  for (let i = 1; i <= 4; i++) {
+    const headers = { 'x-forwarded-for': `192.0.2.${i}`, forwarded: `for=192.0.2.${i}` };
+    statuses.push((await client.get('/klanten', { token: 'x', headers })).status);
+  }
+  t.deepEqual(statuses, [401, 401, 429, 429]);
+});

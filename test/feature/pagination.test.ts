@@ -1,0 +1,131 @@
+import { listNames, type Page, page, pages, records } from '../support/lists.js';
+import { gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest({ publicUrl: 'https://data.example.com' });
+
+for (const list of listNames) {
+  test(`${list}: a page says how many rows it has and where the next one starts`, async (t) => {
+    const { data, pagination, reply } = await page(t.context.client, `/${list}?perPage=7`);
+    t.is(data.length, 7);
+    t.deepEqual(Object.keys(reply.json()), ['data', 'pagination']);
+    t.deepEqual(Object.keys(pagination), ['page', 'perPage', 'count', 'hasMore', 'nextCursor', 'next', 'complete']);
+    const { nextCursor, next, ...rest } = pagination;
+    t.deepEqual(rest, { page: 1, perPage: 7, count: 7, hasMore: true, complete: true } as object);
+    t.regex(nextCursor, /^[A-Za-z0-9_-]+$/);
+    t.is(next, `https://data.example.com/api/v1/${list}?perPage=7&cursor=${nextCursor}`);
+    t.true(reply.text.endsWith('"complete":true}}'));
+  });
+
+  test(`${list}: the Link header has the next page of the body, and the first one`, async (t) => {
+    const { pagination, reply } = await page(t.context.client, `/${list}?perPage=7&total=true`);
+    const first = `<https://data.example.com/api/v1/${list}?perPage=7&total=true>; rel="first"`;
+    t.is(reply.headers.link, `<${pagination.next}>; rel="next", ${first}`);
+  });
+
+  test(`${list}: the last page has no next, yet a cursor behind which new rows will come`, async (t) => {
+    const { client } = t.context;
+    const all = await page(client, `/${list}?perPage=10000`);
+    t.false(all.pagination.hasMore);
+    t.is(all.pagination.next, null);
+    t.false(all.reply.headers.link?.includes('rel="next"'));
+    t.true(all.reply.headers.link?.endsWith('rel="first"'));
+    const behind = await page(client, `/${list}?cursor=${all.pagination.nextCursor}`);
+    t.deepEqual(behind.data, []);
+    t.is(behind.pagination.page, null);
+    t.is(behind.pagination.nextCursor, all.pagination.nextCursor);
+  });
+
+  test(`${list}: a page that just ends with the list is the last one`, async (t) => {
+    const { client } = t.context;
+    const { length } = await records(client, `/${list}?perPage=10000`);
+    for (const size of [length, length + 1]) {
+      const exact = await page(client, `/${list}?perPage=${size}`);
+      t.is(exact.pagination.count, length);
+      t.false(exact.pagination.hasMore);
+    }
+    t.true((await page(client, `/${list}?perPage=${length - 1}`)).pagination.hasMore);
+  });
+
+  test(`${list}: past the end there is an empty page`, async (t) => {
+    for (const query of ['page=999999999', 'page=2&perPage=10000', 'page=90000&perPage=10000']) {
+      const { data, pagination, reply } = await page(t.context.client, `/${list}?${query}`);
+      t.deepEqual(data, []);
+      t.is(pagination.count, 0);
+      t.false(pagination.hasMore);
+      t.is(pagination.next, null);
+      t.false(reply.headers.link?.includes('next'));
+    }
+  });
+
+  test(`${list}: a page reached by number is the page reached by walking`, async (t) => {
+    const { database } = t.context;
+    const walked = await records(t.context.client, `/${list}?perPage=100`);
+    const token = await database.token(); // has walked nothing yet
+    for (const number of [3, 2, 7, 1]) {
+      const { data, pagination } = await page(t.context.client, `/${list}?page=${number}&perPage=100`, { token });
+      t.is(pagination.page, number);
+      t.deepEqual(data, walked.slice((number - 1) * 100, number * 100));
+    }
+  });
+
+  test(`${list}: total is exact, and only there when asked for`, async (t) => {
+    const { client, database } = t.context;
+    const { rows } = await database.primary.query<{ count: string }>(
+      `select count(*) from app.${list} where workspace_id = $1`,
+      [database.workspaces[0]?.id],
+    );
+    const total = Number(rows[0]?.count);
+    const first = await page(client, `/${list}?perPage=3&total=true`);
+    t.is(first.pagination.total, total);
+    t.deepEqual(Object.keys(first.pagination).slice(-2), ['total', 'complete']);
+    const { next } = first.pagination;
+    const second = await page(client, (next as string).split('/api/v1')[1] as string);
+    t.is(second.pagination.total, total, 'the next page is asked for in the same way');
+    t.is((await page(client, `/${list}?total=true&page=999999`)).pagination.total, total);
+    t.false('total' in (await page(client, `/${list}?total=false`)).pagination);
+    t.is((await records(client, `/${list}?perPage=1000`)).length, total);
+  });
+}
+
+test('links name the address the client used when none is configured', async (t) => {
+  const { client, gateway } = await t.context.database.gateway({});
+  const { pagination } = await page(client, '/klanten?perPage=1');
+  t.true(pagination.next?.startsWith(`${gateway.url}/api/v1/klanten?perPage=1&cursor=`));
+  const named = await client.get('/klanten?perPage=1', { headers: { host: 'api.example.nl:8443' } });
+  t.true(named.json<Page>().pagination.next?.startsWith('http://api.example.nl:8443/api/v1/klanten?'));
+});
+
+test('links behind a proxy follow X-Forwarded-Proto and -Host only when the proxy is trusted', async (t) => {
+  const headers = {
+    'x-forwarded-proto': 'https',
+    'x-forwarded-host': 'api.example.nl',
+    'x-forwarded-for': '192.0.2.1',
+  };
+  const [trusting, plain] = [
+    await t.context.database.gateway({ trustedProxyHops: 1 }),
+    await t.context.database.gateway(),
+  ];
+  const next = async ({ client }: typeof plain) =>
+    (await page(client, '/klanten?perPage=1', { headers })).pagination.next;
+  t.true((await next(trusting))?.startsWith('https://api.example.nl/api/v1/klanten?'));
+  t.true((await next(plain))?.startsWith(`${plain.gateway.url}/api/v1/klanten?`));
+});
+
+test('following next to the end gives the whole list, with its filters', async (t) => {
+  const { client } = t.context;
+  const filter = 'entity=werkbon&from=2021-01-01&to=2022-12-31';
+  const seen: string[] = [];
+  for (let path: string | null = `/logboeken?${filter}&perPage=150`; path !== null; ) {
+    const { data, pagination }: Page = await page(client, path);
+    seen.push(...data.map(({ id }) => id));
+    const { next }: { next: string | null } = pagination;
+    path = next && (next.split('/api/v1')[1] as string);
+    if (path) t.true(path.startsWith(`/logboeken?${filter}&perPage=150&cursor=`));
+  }
+  t.true(seen.length > 300);
+  t.deepEqual(
+    seen,
+    (await records<{ id: string }>(client, `/logboeken?${filter}&perPage=10000`)).map(({ id }) => id),
+  );
+  for await (const _ of pages(client, `/logboeken?${filter}`, 'page')) t.pass();
+});

@@ -1,0 +1,96 @@
+import { mock } from 'node:test';
+import { codeOf, type Page } from '../support/lists.js';
+import { gatewayTest } from '../support/workspace.js';
+
+const quota = 6;
+const test = gatewayTest({ rateLimitPerMinute: quota });
+
+/** The `r` and `t` of a RateLimit header. */
+function rateOf(headers: Readonly<Record<string, string>>): { remaining: number; seconds: number } {
+  const [, remaining, seconds] = /^"default";r=(\d+);t=(\d+)$/.exec(headers.ratelimit as string) ?? [];
+  return { remaining: Number(remaining), seconds: Number(seconds) };
+}
+
+test('by default a token has 60 requests a minute', async (t) => {
+  const { client } = await t.context.database.gateway({ rateLimitPerMinute: 60 });
+  const reply = await client.get('/klanten?perPage=1');
+  t.is(reply.headers['ratelimit-policy'], '"default";q=60;w=60');
+  t.deepEqual(rateOf(reply.headers), { remaining: 59, seconds: 60 });
+});
+
+test('every authenticated response counts and says what is left: 200, 304, 400, 403, 404, 406', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token({ scopes: ['read:installaties'] });
+  const list = await client.get('/installaties?perPage=1', { token });
+  const path = `/installaties/${list.json<Page>().data[0]?.id}`;
+  const others = [
+    await client.get(path, { token, headers: { 'if-none-match': '*' } }),
+    await client.get('/installaties?perPage=0', { token }),
+    await client.get('/klanten', { token }),
+    await client.get('/installaties/onbekend', { token }),
+    await client.get(path, { token, headers: { accept: 'text/html' } }),
+  ];
+  const replies = [list, ...others];
+  t.deepEqual(
+    replies.map(({ status }) => status),
+    [200, 304, 400, 403, 404, 406],
+  );
+  t.deepEqual(
+    replies.map(({ headers }) => rateOf(headers).remaining),
+    [5, 4, 3, 2, 1, 0],
+  );
+  for (const { headers } of replies) {
+    t.is(headers['ratelimit-policy'], `"default";q=${quota};w=60`);
+    t.false(Object.keys(headers).some((name) => /^x-ratelimit|^ratelimit-(?!policy)/.test(name)));
+  }
+});
+
+test('the limit is over all endpoints together, and one token does not use up that of another', async (t) => {
+  const { client, database } = t.context;
+  const [busy, other] = [await database.token(), await database.token()];
+  for (const path of ['/klanten', '/installaties', '/werkbonnen', '/logboeken', '/klanten/x', '/klanten?perPage=1']) {
+    t.not((await client.get(path, { token: busy })).status, 429);
+  }
+  const limited = await client.get('/logboeken', { token: busy });
+  t.is(limited.status, 429);
+  t.is(codeOf(limited), 'rate_limited');
+  t.is((await client.get('/logboeken?perPage=1', { token: other })).status, 200);
+});
+
+test('what needs no token is not limited and shows no limit', async (t) => {
+  const { client } = t.context;
+  for (let i = 0; i <= quota; i++) {
+    const reply = await client.get('/openapi.json');
+    t.is(reply.status, 200);
+    t.is(reply.headers.ratelimit, undefined);
+    t.is((await client.request('OPTIONS', '/klanten')).status, 204);
+  }
+});
+
+// The gateway runs in this process, so its clock can be moved on instead of waited for.
+test.serial('waiting as long as Retry-After says is enough, also after many requests that were refused', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token();
+  const get = () => client.get('/klanten?perPage=1', { token });
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  try {
+    t.is((await get()).status, 200);
+    mock.timers.setTime(Date.now() + 10_300);
+    for (let i = 1; i < quota; i++) t.is((await get()).status, 200);
+    for (let i = 0; i < 3 * quota; i++) {
+      const limited = await get();
+      t.is(limited.status, 429);
+      t.deepEqual(rateOf(limited.headers), { remaining: 0, seconds: 50 });
+      t.is(limited.headers['retry-after'], '50');
+    }
+    mock.timers.setTime(Date.now() + 49_000);
+    t.is((await get()).status, 429);
+    t.is((await get()).headers['retry-after'], '1');
+    mock.timers.setTime(Date.now() + 1_000);
+    const again = await get();
+    t.is(again.status, 200);
+    t.deepEqual(rateOf(again.headers), { remaining: quota - 1, seconds: 60 });
+  } finally {
+    mock.timers.reset();
+  }
+});

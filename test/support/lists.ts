@@ -1,0 +1,71 @@
+import type { ApiClient, ApiReply, RequestOptions } from './client.js';
+
+/** The four lists, each with the filters it takes. */
+export const lists = {
+  klanten: [],
+  installaties: ['customerId'],
+  werkbonnen: ['installationId', 'from', 'to'],
+  logboeken: ['entity', 'entityId', 'from', 'to'],
+} as const;
+export type ListName = keyof typeof lists;
+export const listNames = Object.keys(lists) as ListName[];
+
+/** A list's body. */
+export interface Page<R = { readonly id: string }> {
+  readonly data: R[];
+  readonly pagination: {
+    readonly page: number | null;
+    readonly perPage: number;
+    readonly count: number;
+    readonly hasMore: boolean;
+    readonly nextCursor: string;
+    readonly next: string | null;
+    readonly total?: number;
+  };
+}
+
+/** One page and the answer it came in; rejects unless it is a 200. */
+export interface PageReply<R> extends Page<R> {
+  readonly reply: ApiReply;
+}
+
+export async function page<R>(client: ApiClient, path: string, options?: RequestOptions): Promise<PageReply<R>> {
+  const reply = await client.get(path, options);
+  if (reply.status !== 200) throw new Error(`${path}: ${reply.status} ${reply.text}`);
+  return { ...reply.json<Page<R>>(), reply };
+}
+
+/** Every page of a list as a client would walk it: by `nextCursor`, or by page number, until hasMore is false. */
+export async function* pages<R>(
+  client: ApiClient,
+  path: string,
+  by: 'cursor' | 'page' = 'cursor',
+  options?: RequestOptions,
+): AsyncGenerator<PageReply<R>> {
+  const joiner = path.includes('?') ? '&' : '?';
+  let next = '';
+  for (let number = 2; ; number++) {
+    const current = await page<R>(client, path + next, options);
+    yield current;
+    if (!current.pagination.hasMore) return;
+    next = joiner + (by === 'page' ? `page=${number}` : `cursor=${current.pagination.nextCursor}`);
+  }
+}
+
+/** All records of a list, over all its pages. */
+export async function records<R>(client: ApiClient, path: string, options?: RequestOptions): Promise<R[]> {
+  const all: R[] = [];
+  for await (const { data } of pages<R>(client, path, 'cursor', options)) all.push(...data);
+  return all;
+}
+
+/** What is wrong, as the problem names it: "perPage invalid_integer". */
+export function faultsOf(reply: ApiReply): string[] {
+  const { errors = [] } = reply.json<{ errors?: Record<string, string>[] }>();
+  return errors.map(({ parameter, header, pointer, code }) => `${parameter ?? header ?? pointer} ${code}`);
+}
+
+/** The code of a problem. */
+export function codeOf(reply: ApiReply): string {
+  return reply.json<{ code: string }>().code;
+}
