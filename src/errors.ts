@@ -65,6 +65,9 @@ export function invalid(faults: readonly Fault[], code: ProblemCode = 'invalid_r
   return new Problem(code, detail, { faults });
 }
 
+/** Why the gateway does not start; every reason is listed. */
+export class StartRefused extends Error {}
+
 /** What an error from PostgreSQL or its connection means for the statement that met it. */
 export type DatabaseFault = 'retry' | 'timeout' | 'bug';
 
@@ -80,6 +83,7 @@ const sqlStates: Readonly<Record<string, DatabaseFault>> = {
   '57': 'retry', // operator intervention: shutdown, terminated, starting up
   '58': 'retry', // system errors: I/O
   '25006': 'retry', // read-only: the primary has become a standby
+  '25P03': 'retry', // idle_in_transaction_session_timeout: we were too busy to go on
   '26000': 'retry', // a prepared statement that is not there: PgBouncer gave us another server connection
   '0A000': 'retry', // "cached plan must not change result type": DDL under a prepared statement
   '55006': 'retry',

@@ -1,10 +1,12 @@
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import cluster from 'node:cluster';
 import type { DestinationStream } from 'pino';
+import { AggregatorRegistry, type Registry } from 'prom-client';
 import { app } from './app.js';
 import { compileResource } from './compile/compiled.js';
 import { openapi } from './compile/openapi.js';
+import { inspect } from './db/check.js';
 import { Connection } from './db/connection.js';
+import { connectionUrls } from './db/connection-url.js';
 import { Lane } from './db/lane.js';
 import { Heartbeat } from './db/position.js';
 import { Primary } from './db/primary.js';
@@ -12,16 +14,22 @@ import { PrimaryProbe } from './db/primary-probe.js';
 import { Replica } from './db/replica.js';
 import { primarySource } from './db/source.js';
 import { WritePositions } from './db/write-positions.js';
+import { StartRefused } from './errors.js';
 import { Tokens } from './http/auth.js';
-import { memoryLimiter } from './http/limits.js';
+import { LargePages } from './http/large-pages.js';
+import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
 import { docsPage } from './ops/docs-page.js';
 import type { Observe } from './ops/events.js';
 import { logEvents } from './ops/log.js';
 import { metricsEvents } from './ops/metrics.js';
-import { opsServer } from './ops/server.js';
-import { parseKeyring } from './projection/keyring.js';
+import { type Readiness, readinessOf } from './ops/readiness.js';
+import { type OpsDeps, opsServer } from './ops/server.js';
+import { alone, type Peers } from './peers/peers.js';
+import { redisPeers } from './peers/redis.js';
+import { workerPeers } from './peers/workers.js';
+import { type Keyring, parseKeyring } from './projection/keyring.js';
 import { freshnessRouter } from './read/freshness.js';
 import { PageMemory } from './read/page-memory.js';
 import { resources } from './resources/all.js';
@@ -35,36 +43,66 @@ export interface Gateway {
   readonly url: string;
   readonly opsUrl: string;
   readonly replicas: readonly Replica[];
+  readonly readiness: () => Readiness;
   /** Not ready → drain → closed. Resolves when everything has ended, after drainMs at the latest. */
   stop(): Promise<void>;
 }
 
-/** Why the gateway does not start; every reason is listed. */
-export class StartRefused extends Error {}
-
-/** Compiles the definitions, checks the databases, opens the listeners. Throws StartRefused. */
+/** Compiles the definitions, checks the databases, opens the listeners. Throws StartRefused, and leaves nothing open then. */
 export async function startGateway(settings: Settings, log?: DestinationStream): Promise<Gateway> {
+  const closers: Closer[] = [];
+  try {
+    return await start(settings, log, closers);
+  } catch (error) {
+    await closeAll(closers);
+    throw error;
+  }
+}
+
+/** Closes something that was opened; the last opened is closed first. */
+type Closer = () => unknown;
+
+async function closeAll(closers: Closer[]): Promise<void> {
+  for (const close of closers.splice(0).reverse()) await close();
+}
+
+async function start(settings: Settings, log: DestinationStream | undefined, closers: Closer[]): Promise<Gateway> {
   const sinks: Observe[] = [logEvents(settings.logLevel, log)];
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
   };
-  const keyring = parseKeyring(settings.dataKeys || '{}');
+  const keyring = keyringOf(settings);
+  await refuseWrong(settings);
   const compiled = resources.map((resource) =>
     compileResource(resource, { keyring, legacy: settings.decodeLegacy }, observe),
   );
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const primaryProbe = settings.primaryUrl ? new PrimaryProbe(settings, heartbeat, observe) : null;
-  const replicas = replicaUrls(settings).map(
+  const replicas = connectionUrls(settings.replicaUrls).map(
     (url, i) => new Replica(`replica${i + 1}`, url, heartbeat, settings, observe),
   );
-  const metrics = metricsEvents(() => replicas);
+  const positions = new WritePositions();
+  const peers = peersOf(settings, positions, observe);
+  closers.push(() => peers.close());
+  positions.share(peers);
+  const largePages = new LargePages(settings, observe);
+  const metrics = metricsEvents(() => replicas, {
+    large_pages: { help: 'Large pages under way.', value: () => largePages.underWay },
+    client_connections: { help: 'Connections of clients.', value: () => connectionsOf(api) },
+  });
   sinks.push(metrics.observe);
+  closers.push(() => replicas.map((replica) => replica.close()));
+  closers.push(() => primaryProbe?.close());
   await primaryProbe?.start();
   await Promise.all(replicas.map((replica) => replica.start()));
+  // Asked again, in this order: a replica of another history shows itself by being ahead of a later position.
+  await primaryProbe?.sample();
+  await Promise.all(replicas.map((replica) => replica.probe()));
 
   const primary = settings.primaryUrl ? new Primary(settings, observe) : null;
   const primaryReads = settings.primaryUrl ? primaryReadLane(settings) : null;
-  const positions = new WritePositions();
+  closers.push(() => primary?.close());
+  closers.push(() => primaryReads?.close());
   const document = openapi(resources, { version: apiVersion, ...settings });
   let stopping = false;
   const api = apiServer(
@@ -73,15 +111,17 @@ export async function startGateway(settings: Settings, log?: DestinationStream):
       observe,
       replicas,
       compiled,
+      largePages,
       pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
       openapi: JSON.stringify(document),
       tokens: new Tokens(replicas, settings, observe),
-      tokenLimiter: memoryLimiter('token', settings.rateLimitPerMinute),
-      failureLimiter: memoryLimiter('address', settings.authFailuresPerMinute),
+      tokenLimiter: peers.limiter('token', settings.rateLimitPerMinute),
+      failureLimiter: peers.limiter('address', settings.authFailuresPerMinute),
       routeWritten: freshnessRouter({
         replicas,
         positions,
-        primary: primaryReads && primarySource(primaryReads),
+        heartbeat,
+        primary: () => (primaryReads && primaryProbe?.reachable ? primarySource(primaryReads) : null),
         primaryReadsPerSecond: settings.primaryReadsPerSecond,
         waitMs: settings.freshnessWaitMs,
         observe,
@@ -97,15 +137,18 @@ export async function startGateway(settings: Settings, log?: DestinationStream):
       },
     }),
     settings,
+    observe,
   );
-  const ops = opsServer({
-    registry: metrics.registry,
-    replicas,
-    stopping: () => stopping,
-    docsHtml: docsPage(document),
-  });
+  const readiness = (): Readiness => readinessOf(replicas, stopping);
+  const opsUrl = cluster.isWorker
+    ? ''
+    : await listenOps(
+        settings,
+        { metrics: () => metrics.registry.metrics(), readiness, docsHtml: docsPage(document) },
+        closers,
+      );
+  if (cluster.isWorker) answerParent(metrics.registry);
   const url = await listen(api, settings.host, settings.port);
-  const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
   observe({ type: 'started', url, opsUrl });
 
   const stop = async (): Promise<void> => {
@@ -113,14 +156,46 @@ export async function startGateway(settings: Settings, log?: DestinationStream):
     observe({ type: 'stopping' });
     await new Promise((resolve) => setTimeout(resolve, settings.notReadyMs));
     await drain(api, settings.drainMs);
-    ops.close();
-    ops.closeAllConnections();
-    primaryProbe?.close();
-    primaryReads?.close();
-    await primary?.close();
-    for (const replica of replicas) replica.close();
+    await closeAll(closers);
   };
-  return { url, opsUrl, replicas, stop };
+  return { url, opsUrl, replicas, readiness, stop };
+}
+
+/** Limits and write positions are shared through Redis, else with the other workers of a parent, else with nobody. */
+function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Peers {
+  if (settings.redisUrl !== '')
+    return redisPeers(settings.redisUrl, settings.instances * settings.webConcurrency, observe);
+  if (cluster.isWorker)
+    return workerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
+  return alone;
+}
+
+/** From now on the parent gets this worker's metrics when it asks; prom-client listens once an aggregator exists. */
+function answerParent(registry: Registry): void {
+  new AggregatorRegistry();
+  AggregatorRegistry.setRegistries(registry);
+}
+
+async function listenOps(settings: Settings, deps: OpsDeps, closers: Closer[]): Promise<string> {
+  const ops = opsServer(deps);
+  closers.push(() => close(ops));
+  return listen(ops, settings.opsHost, settings.opsPort);
+}
+
+function keyringOf({ dataKeys }: Settings): Keyring {
+  try {
+    return parseKeyring(dataKeys || '{}');
+  } catch (error) {
+    throw new StartRefused(`DATA_KEYS: ${(error as Error).message}`);
+  }
+}
+
+/** Looks at the databases the way `check` does. What cannot be reached now may come; what is wrong refuses the start. */
+async function refuseWrong(settings: Settings): Promise<void> {
+  const wrong = (await inspect(settings)).filter(({ refuse }) => refuse);
+  if (wrong.length === 0) return;
+  const reasons = wrong.map(({ server, what, detail }) => `${server}: ${what}: ${detail}`);
+  throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
 }
 
 /** Connections for the capped reads on the primary. */
@@ -128,32 +203,7 @@ function primaryReadLane(settings: Settings): Lane {
   const { primaryUrl: url, connectTimeoutMs, namedStatements, statementTimeoutMs, queueMax } = settings;
   const connections = settings.primaryReadConnections;
   const limits = { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
-  return new Lane(limits, () => Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements }));
-}
-
-function replicaUrls({ replicaUrls }: Settings): string[] {
-  const urls = replicaUrls.split(/[\s,]+/).filter((url) => url !== '');
-  if (urls.length === 0) throw new StartRefused('REPLICA_URLS names no replica.');
-  return urls;
-}
-
-async function listen(server: Server, host: string, port: number): Promise<string> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new StartRefused(`Cannot listen on ${host}:${port}: ${error.code}.`)),
-    );
-    server.listen(port, host, resolve);
-  });
-  const address = server.address() as AddressInfo;
-  const name = address.family === 'IPv6' ? `[${address.address}]` : address.address;
-  return `http://${name}:${address.port}`;
-}
-
-/** Takes no new connections, lets running responses end, breaks what is left at the deadline. */
-async function drain(server: Server, drainMs: number): Promise<void> {
-  const deadline = setTimeout(() => server.closeAllConnections(), drainMs);
-  const idle = setInterval(() => server.closeIdleConnections(), 50);
-  await new Promise((resolve) => server.close(resolve));
-  clearTimeout(deadline);
-  clearInterval(idle);
+  return new Lane(limits, () =>
+    Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements }),
+  );
 }

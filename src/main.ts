@@ -55,13 +55,16 @@ function version(): number {
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
 const args = process.argv.slice(2);
+let code: number;
 try {
-  process.exitCode = await main(args);
+  code = await main(args);
 } catch (error) {
   const { text, exitCode, unexpected } = explain(
     error,
     args[0] !== undefined && Object.hasOwn(commands, args[0]) ? args[0] : '',
   );
   say(unexpected ? ((error as Error).stack ?? text) : text);
-  process.exitCode = exitCode;
+  code = exitCode;
 }
+// Not left to happen by itself: what a failed start or interrupted work still holds open may not keep us alive.
+process.exit(code);

@@ -55,9 +55,7 @@ export const demo: Command = {
       if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
       await running.gateway?.stop(options.settings.drainMs);
       await running.cluster?.stop();
-      // Not by itself: work that was interrupted may still hold a connection, and a cluster that was being started is
-      // stopped by its reaper as soon as we are gone.
-      setImmediate(() => process.exit());
+      // A cluster that was still being started is stopped by its reaper as soon as we are gone.
     }
   },
 };
@@ -71,11 +69,9 @@ interface Running {
 
 /** The whole of it; resolves when the gateway ends by itself. */
 async function runDemo(options: DemoOptions, running: Running): Promise<number> {
-  say(
-    `Starting a primary and ${options.replicas === 1 ? 'a streaming replica' : `${options.replicas} streaming replicas`} …`,
-  );
   const { dir, replicas } = options;
   const kept = demoState(dir, options.rows);
+  say(`Starting a primary and ${replicas === 1 ? 'a streaming replica' : `${replicas} streaming replicas`} …`);
   const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failed);
   running.cluster = cluster;
   const state = await fill(cluster, kept, options.dir);

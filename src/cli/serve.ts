@@ -1,6 +1,8 @@
+import cluster from 'node:cluster';
 import { parseArgs } from 'node:util';
 import { type Gateway, startGateway } from '../gateway.js';
 import { loadSettings, printableSettings, type Settings } from '../settings.js';
+import { startWorkers, type WorkerMessage } from '../workers.js';
 import { type Command, print, program, wholeNumber } from './command.js';
 
 const help = `Usage: ${program} serve [--port N] [--ops-port N] [--print-config]
@@ -32,7 +34,7 @@ export const serve: Command = {
       print(JSON.stringify(printableSettings(settings), null, 2));
       return 0;
     }
-    return serveAlone(settings);
+    return serveUntilStopped(settings);
   },
 };
 
@@ -44,15 +46,24 @@ export function ports(given: { port?: string | undefined; 'ops-port'?: string | 
   };
 }
 
-/** One process that serves by itself. With several (webConcurrency) each worker runs this, under a parent of its own. */
-async function serveAlone(settings: Settings): Promise<number> {
+/** One gateway, a parent with its workers, or one of these workers. */
+async function serveUntilStopped(settings: Settings): Promise<number> {
   const stopping = stopRequested();
-  const gateway = await Promise.race([startGateway(settings), stopping]);
-  if (gateway === undefined) process.exit(0); // asked to stop before it had started
-  announce(gateway);
+  const start = settings.webConcurrency > 1 && cluster.isPrimary ? startWorkers : startGateway;
+  const serving = await Promise.race([start(settings), stopping]);
+  if (serving === undefined) return 0; // asked to stop before it had started
+  if (cluster.isWorker) report(serving as Gateway, settings);
+  announce(serving);
   await stopping;
-  await gateway.stop();
-  process.exit(0); // whatever a library still holds open may not keep a stopped gateway alive
+  await serving.stop();
+  return 0;
+}
+
+/** A worker tells its parent whether it is ready, again and again. */
+function report({ readiness }: Gateway, { probeIntervalMs }: Settings): void {
+  const tell = (): unknown => process.send?.({ type: 'readiness', readiness: readiness() } satisfies WorkerMessage);
+  tell();
+  setInterval(tell, probeIntervalMs).unref();
 }
 
 /** Resolves at the first SIGTERM or SIGINT, or when the parent that wanted us is gone; a second signal ends the process. */
@@ -66,14 +77,11 @@ function stopRequested(): Promise<undefined> {
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
-    if (process.send) {
-      process.on('disconnect', () => resolve(undefined));
-      process.channel?.unref(); // a gateway that could not start must be able to end
-    }
+    if (process.send) process.on('disconnect', () => resolve(undefined));
   });
 }
 
 /** To a parent with an IPC channel, such as `demo`. */
-function announce({ url, opsUrl }: Gateway): void {
+function announce({ url, opsUrl }: { url: string; opsUrl: string }): void {
   process.send?.({ type: 'ready', url, opsUrl }, undefined, undefined, () => undefined); // it may just have gone
 }

@@ -35,7 +35,11 @@ const errorResponses = {
   PreconditionFailed: { codes: ['precondition_failed'], rate: 'always', headers: ['ETag', 'ReadMoment'] },
   PayloadTooLarge: { codes: ['payload_too_large'], rate: 'whenAuthenticated' },
   UriTooLong: { codes: ['uri_too_long'], rate: 'whenAuthenticated' },
-  UnsupportedMediaType: { codes: ['unsupported_media_type'], rate: 'always' },
+  UnsupportedMediaType: {
+    codes: ['unsupported_media_type'],
+    rate: 'always',
+    headers: ['Accept-Encoding', 'Accept-Patch'],
+  },
   ExpectationFailed: { codes: ['expectation_failed'], rate: 'whenAuthenticated' },
   KeyReused: { codes: ['idempotency_key_reused'], rate: 'always' },
   PreconditionRequired: { codes: ['precondition_required'], rate: 'always' },

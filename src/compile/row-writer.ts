@@ -1,6 +1,7 @@
 import type { Row } from '../db/guarded-query.js';
 import type { Observe } from '../ops/events.js';
-import { type CodecOptions, compileCodec, DecodeError } from '../projection/codecs.js';
+import { type CodecName, type CodecOptions, compileCodec, type RowDecoder } from '../projection/codecs.js';
+import { DecodeError } from '../projection/decode-error.js';
 import { holdsImage } from '../projection/images.js';
 import { redactDiff } from '../projection/redact.js';
 import { stripImages } from '../projection/strip.js';
@@ -18,7 +19,7 @@ export interface RowWriter {
 }
 
 /** JSON of a stored value, null never given. */
-type Writer = (value: string, row: Row, workspace: string) => string;
+type Writer = (value: string, row: Row) => string;
 
 const quoted: Writer = (value) => `"${value}"`;
 
@@ -59,13 +60,15 @@ export function compileRowWriter(
   const [first, second] = resource.order.map(({ column }) => position(column)) as [number, number];
   const idAt = position('id');
   let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
-  const writeLeaf = members.map(({ field, path }): Writer => {
-    const plain = cleaning(resource, all, field);
-    if (field.codec === undefined) return plain;
-    const decode = compileCodec(field.codec, codecs, resource.table, field.column);
-    return (value, row, workspace) => {
+  const decoders = compileDecoders(resource, codecs, members, positions);
+  const writeLeaf = members.map((leaf): Writer => {
+    const { field, path } = leaf;
+    if (field.codec === undefined) return cleaning(resource, all, field);
+    const { decoder, leaves: decoded } = decoders.get(field.codec) as Decoding;
+    const column = decoded.indexOf(leaf);
+    return (_, row) => {
       try {
-        return JSON.stringify(decode(value, workspace, row[idAt] as string));
+        return decoder.json(column);
       } catch (error) {
         const reason = error instanceof DecodeError ? error.reason : 'unexpected';
         failed.push(pointer(path));
@@ -80,13 +83,15 @@ export function compileRowWriter(
       }
     };
   });
+  const decoding = [...decoders.values()];
   const { prefixes, suffix } = punctuation(members);
   const write = (row: Row, workspace: string): string => {
+    for (const { decoder } of decoding) decoder.take(row, workspace, row[idAt] as string);
     let json = '';
     for (let i = 0; i < prefixes.length; i++) {
       const value = row[positions[i] as number] as string | null;
       json += prefixes[i] as string;
-      json += value === null ? 'null' : (writeLeaf[i] as Writer)(value, row, workspace);
+      json += value === null ? 'null' : (writeLeaf[i] as Writer)(value, row);
     }
     json += suffix;
     if (failed.length === 0) return `${json}}`;
@@ -95,6 +100,30 @@ export function compileRowWriter(
     return json;
   };
   return { write, key: (row) => [row[first] as string, row[second] as string] };
+}
+
+/** The decoder of all leaves with one codec: they are decoded a row at a time. */
+interface Decoding {
+  readonly decoder: RowDecoder;
+  readonly leaves: readonly Leaf[];
+}
+
+function compileDecoders(
+  resource: Resource,
+  codecs: CodecOptions,
+  members: readonly Leaf[],
+  positions: readonly number[],
+): Map<CodecName, Decoding> {
+  const names = new Set(members.flatMap(({ field }) => field.codec ?? []));
+  const decodingOf = (name: CodecName): Decoding => {
+    const decoded = members.filter(({ field }) => field.codec === name);
+    const columns = decoded.map((leaf) => ({
+      name: leaf.field.column,
+      at: positions[members.indexOf(leaf)] as number,
+    }));
+    return { decoder: compileCodec(name, codecs, resource.table, columns), leaves: decoded };
+  };
+  return new Map([...names].map((name) => [name, decodingOf(name)]));
 }
 
 function cleaning(resource: Resource, all: readonly Leaf[], field: Field): Writer {

@@ -10,7 +10,15 @@ export interface WriteRules {
   readonly create: (body: unknown) => readonly Fault[];
   readonly patch: (body: unknown) => readonly Fault[];
   /** The writable members and their columns, in the order of the definition. */
-  readonly writable: readonly { readonly name: string; readonly column: string; readonly type: FieldType }[];
+  readonly writable: readonly WritableMember[];
+}
+
+export interface WritableMember {
+  readonly name: string;
+  readonly column: string;
+  readonly type: FieldType;
+  /** What the app's audit log calls it. */
+  readonly auditName: string;
 }
 
 /** ajv keyword → our code and what to say. `null` where null is not allowed has a code of its own. */
@@ -36,7 +44,7 @@ export function compileWriteRules(resource: Resource): WriteRules {
     patch: rule(ajv.compile(patchSchema(resource))),
     writable: leaves(resource)
       .filter(({ field }) => field.write !== undefined)
-      .map(({ path, field }) => ({ name: path[0] as string, column: field.column, type: field.type })),
+      .map(({ path, field }) => ({ name: path[0] as string, column: field.column, type: field.type, auditName: field.write?.auditName ?? field.column })),
   };
 }
 

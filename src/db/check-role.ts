@@ -18,7 +18,7 @@ export const reader: Allowance = {
 /** The writer has what the schema gateway grants it, but for the migrations table; write views are checked by column. */
 export const writer: Allowance = {
   relations: /^gateway[.](?!migrations)/,
-  privileges: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  privileges: ['SELECT', 'INSERT', 'UPDATE'],
 };
 
 interface RoleRow {

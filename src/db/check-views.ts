@@ -53,7 +53,7 @@ export async function checkViews(client: pg.Client): Promise<Item[]> {
 }
 
 /** The columns a resource needs of its view, each with the field type it is used as. */
-export function columnsOf(resource: Resource): Map<string, FieldType> {
+function columnsOf(resource: Resource): Map<string, FieldType> {
   return new Map<string, FieldType>([
     ['workspace_id', 'uuid'],
     ...leaves(resource).map(({ field }) => [field.column, field.type] as const),

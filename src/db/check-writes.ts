@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { resources } from '../resources/all.js';
 import { leaves } from '../resources/definition.js';
 import { checkSql } from './check-sql.js';
-import { type Item, verdict, warning } from './finding.js';
+import { type Item, verdict } from './finding.js';
 
 /** The write views: by its grants the writer may change exactly the fields the write scope names, whatever the gateway does. */
 export async function checkWriteViews(client: pg.Client): Promise<Item[]> {
@@ -15,7 +15,7 @@ export async function checkWriteViews(client: pg.Client): Promise<Item[]> {
     ]);
     const [view] = rows;
     if (view === undefined) {
-      items.push(warning(what, 'It does not exist: run `migrate`, or write it. Writes cannot work.'));
+      items.push(verdict(what, ['it does not exist: run `migrate`, or write it'], ''));
       continue;
     }
     const writable = leaves(resource)

@@ -73,9 +73,10 @@ export class Lane {
     return free ? this.#start(free, run, patience.signal, onRow) : this.#enqueue(whose, run, patience, onRow);
   }
 
-  /** Breaks every connection: what is in flight rejects at once and can be repeated elsewhere. */
+  /** Breaks every connection: what is in flight or waits rejects at once and can be repeated elsewhere. */
   reset(): void {
     for (const connection of this.#connections) connection.destroy();
+    this.#failAll(new ConnectionLost('the replica was taken out'));
   }
 
   /** Puts new connections in the place of all: what is in flight ends on the old ones. */

@@ -57,8 +57,6 @@ export class Heartbeat {
 
 function continues(before: Position, after: Position): boolean {
   return (
-    after.lsn >= before.lsn &&
-    after.timeline === before.timeline &&
-    after.systemIdentifier === before.systemIdentifier
+    after.lsn >= before.lsn && after.timeline === before.timeline && after.systemIdentifier === before.systemIdentifier
   );
 }

@@ -37,10 +37,10 @@ export class PrimaryProbe {
 
   /** Samples now, and again every interval until closed. */
   async start(): Promise<void> {
-    await this.#sample();
+    await this.sample();
     const again = (): void => {
       if (this.#closed) return;
-      this.#timer = setTimeout(() => void this.#sample().then(again), this.#intervalMs).unref();
+      this.#timer = setTimeout(() => void this.sample().then(again), this.#intervalMs).unref();
     };
     again();
   }
@@ -51,7 +51,8 @@ export class PrimaryProbe {
     this.#probe.close();
   }
 
-  async #sample(): Promise<void> {
+  /** Never rejects: `reachable` tells. */
+  async sample(): Promise<void> {
     try {
       const [atMs, tickMs] = [Date.now(), performance.now()]; // before asking: what is committed by then lies at or before the answer
       const [lsn, timeline, systemIdentifier] = (await this.#probe.ask()) as [string, string, string];

@@ -11,19 +11,34 @@ export interface Transaction {
   query(statement: Statement, values: Values): Promise<Row[]>;
 }
 
-/** What a transaction gave, and a position at or after which the primary has it. */
-export interface Committed<T> {
-  readonly value: T;
-  /** Null when the connection was lost between COMMIT and the question: then only the time is known. */
-  readonly lsn: Lsn | null;
+/** A place in the history of a cluster. Positions of another timeline, or of another cluster, prove nothing of this one. */
+export interface Place {
+  readonly lsn: Lsn;
+  readonly timeline: string;
+  readonly systemIdentifier: string;
 }
 
-const plain = (name: string, text: string): Statement => ({ name, text, parameters: [] });
-const begin = plain('begin', 'begin');
-const commit = plain('commit', 'commit');
-const rollback = plain('rollback', 'rollback');
-/** Where the next record goes: also commits that are not flushed yet (synchronous_commit off in the app) lie before it. */
-const position = plain('write-position', 'select pg_current_wal_insert_lsn()');
+/** How a transaction ended: what it gave and is committed, or the Problem that it was rolled back for. */
+export interface Ended<T> {
+  readonly outcome: T | Problem;
+  /** Where the primary was afterwards: all that the transaction wrote or saw lies at or before it. */
+  readonly place: Place;
+}
+
+/** At READ COMMITTED, whatever the server's default: who waited for another's key must see the outcome it stored. */
+const begin: Statement = { name: 'begin', text: 'begin isolation level read committed', parameters: [] };
+
+/**
+ * Where the next record goes: commits that are not flushed yet (synchronous_commit off in the app) lie before it too. At
+ * the start of a page it lies behind the page's header, where no record ends and no replica arrives before the next
+ * one: 24 bytes, or 40 at the start of a segment (PostgreSQL, xlog_internal.h).
+ */
+const whereAfter = `select lsn - case
+      when (lsn - pg_lsn '0/0') % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
+      when (lsn - pg_lsn '0/0') % current_setting('wal_block_size')::int = 24 then 24
+      else 0
+    end as lsn, substr(pg_walfile_name(lsn), 1, 8) as timeline, system_identifier::text as system
+  from pg_current_wal_insert_lsn() lsn, pg_control_system()`;
 
 /** How often a transaction is run in all: serialization failures and deadlocks go away, a lost connection is replaced. */
 const attemptsMax = 3;
@@ -49,87 +64,114 @@ export class Primary {
     this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 
-  get connections(): number {
-    return this.#pool.totalCount;
-  }
-
   /**
-   * Runs `work` in a transaction and commits it, unless it throws. It may run several times, so it must be safe to repeat:
-   * after a lost COMMIT the second run finds what the first one did. Throws Problems of `work`, or primary_unavailable.
+   * Runs `work` in a transaction and commits it; a Problem that it throws rolls it back and is its outcome. It may run
+   * several times, so it must be safe to repeat: after a lost COMMIT the second run finds what the first one did. Throws
+   * primary_unavailable, after writeTimeoutMs and one wait for a connection at the latest.
    */
-  async transaction<T>(workspace: WorkspaceId, work: (transaction: Transaction) => Promise<T>): Promise<Committed<T>> {
-    const startedMs = performance.now();
+  async transaction<T>(
+    workspace: WorkspaceId,
+    work: (transaction: Transaction) => Promise<T>,
+  ): Promise<Ended<T>> {
+    const deadlineMs = performance.now() + this.#settings.writeTimeoutMs;
     for (let attempt = 1; ; attempt++) {
+      const client = await this.#connect();
       try {
-        return await this.#attempt(workspace, work);
+        return await this.#within(client, deadlineMs, () => runOnce(client, workspace, work));
       } catch (error) {
-        if (error instanceof Problem) throw error;
-        if (databaseFault(error) === 'bug') throw error;
-        const code = String((error as { code?: unknown }).code ?? 'connection');
-        this.#observe({ type: 'primary_failed', code });
-        const late = performance.now() - startedMs > this.#settings.writeTimeoutMs;
-        if (attempt >= attemptsMax || late || !repeatable(code)) throw primaryUnavailable();
+        const code = this.#told(error);
+        if (attempt >= attemptsMax || performance.now() >= deadlineMs || !repeatable(code)) throw primaryUnavailable();
       }
     }
   }
 
-  /** The position now: what a 412 has seen lies at or before it. Null when the primary does not say. */
-  async position(): Promise<Lsn | null> {
-    return this.#connected(async (client) => this.#lsn(client)).catch(() => null);
-  }
-
-  /** One statement outside any workspace, for housekeeping. */
-  async execute(statement: Statement): Promise<void> {
-    await this.#connected((client) => run(client, statement, null, {}));
+  /** One statement outside any workspace, for housekeeping; it gets a connection only when one is free. */
+  async execute(statement: Statement): Promise<Row[]> {
+    if (this.#pool.waitingCount > 0) throw primaryUnavailable();
+    const client = await this.#connect();
+    const deadlineMs = performance.now() + this.#settings.writeTimeoutMs;
+    return this.#within(client, deadlineMs, () => run(client, statement, null, {}));
   }
 
   async close(): Promise<void> {
     await this.#pool.end();
   }
 
-  #attempt<T>(workspace: WorkspaceId, work: (transaction: Transaction) => Promise<T>): Promise<Committed<T>> {
-    return this.#connected(async (client) => {
-      await run(client, begin, null, {});
-      try {
-        const value = await work({ query: (statement, values) => run(client, statement, workspace, values) });
-        await run(client, commit, null, {});
-        return { value, lsn: await this.#lsn(client).catch(() => null) };
-      } catch (error) {
-        if (error instanceof Problem) await run(client, rollback, null, {}).catch(() => destroy(client));
-        throw error;
-      }
-    });
-  }
-
-  async #lsn(client: pg.PoolClient): Promise<Lsn> {
-    const [row] = await run(client, position, null, {});
-    return parseLsn(row?.[0] as string);
-  }
-
-  /** A connection for a while; it is discarded when `work` fails in a way that leaves it in doubt, or takes too long. */
-  async #connected<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
-    const deadline = setTimeout(() => destroy(client), this.#settings.writeTimeoutMs);
+  /** A primary that refuses connections, or has none free in time, is not asked again: the client is told at once. */
+  async #connect(): Promise<pg.PoolClient> {
+    if (this.#pool.waitingCount >= this.#settings.queueMax) throw primaryUnavailable();
     try {
-      const value = await work(client);
+      return await this.#pool.connect();
+    } catch (error) {
+      this.#observe({ type: 'primary_failed', code: codeOf(error) });
+      throw primaryUnavailable();
+    }
+  }
+
+  /** Until `work` ends or the deadline cuts the connection; one that anything failed on is not used again. */
+  async #within<T>(client: pg.PoolClient, deadlineMs: number, work: () => Promise<T>): Promise<T> {
+    const timer = setTimeout(() => destroy(client), Math.max(0, deadlineMs - performance.now()));
+    try {
+      const value = await work();
       client.release();
       return value;
     } catch (error) {
-      client.release(!(error instanceof Problem));
+      client.release(true);
       throw error;
     } finally {
-      clearTimeout(deadline);
+      clearTimeout(timer);
     }
+  }
+
+  /** The code of a failure that the primary is to blame for. Throws what is a bug of ours. */
+  #told(error: unknown): string {
+    if (databaseFault(error) === 'bug') throw error;
+    const code = codeOf(error);
+    this.#observe({ type: 'primary_failed', code });
+    return code;
   }
 }
 
-/** Connection failures and failed serializations may be tried again at once; a primary that says no says it again. */
+async function runOnce<T>(
+  client: pg.PoolClient,
+  workspace: WorkspaceId,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<Ended<T>> {
+  await run(client, begin, null, {});
+  let outcome: T | Problem;
+  try {
+    outcome = await work({ query: (statement, values) => run(client, statement, workspace, values) });
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    outcome = error;
+  }
+  return { outcome, place: await end(client, outcome instanceof Problem ? 'ROLLBACK' : 'COMMIT') };
+}
+
+/**
+ * Ends the transaction and asks where the primary is then, in one message: so no outcome is known without its place. A
+ * COMMIT that PostgreSQL answers otherwise has not happened (COMMIT, "Outputs").
+ */
+async function end(client: pg.PoolClient, how: 'COMMIT' | 'ROLLBACK'): Promise<Place> {
+  const results: unknown = await client.query(`${how}; ${whereAfter}`);
+  const [ended, where] = results as [pg.QueryResult, pg.QueryResult<{ lsn: string; timeline: string; system: string }>];
+  const [place] = where.rows;
+  if (ended.command !== how || place === undefined) throw new Error(`${how} was answered ${ended.command}`);
+  return { lsn: parseLsn(place.lsn), timeline: place.timeline, systemIdentifier: place.system };
+}
+
+function codeOf(error: unknown): string {
+  return String((error as { code?: unknown }).code ?? 'connection');
+}
+
+/** Lost connections and failed serializations may be tried again at once; a primary that says no says it again. */
 function repeatable(code: string): boolean {
-  return code === 'connection' || code === '23503' || code.startsWith('40') || code.startsWith('08') || code.startsWith('57P') || /^E[A-Z]+$/.test(code);
+  const isLost = code === 'connection' || code.startsWith('08') || code.startsWith('57P') || /^E[A-Z]+$/.test(code);
+  return isLost || code.startsWith('40') || code === '25P03' || code === '23503';
 }
 
 /** 503; a write that was under way may have happened: the same Idempotency-Key reveals it. */
-export function primaryUnavailable(): Problem {
+function primaryUnavailable(): Problem {
   return new Problem('primary_unavailable', 'The primary cannot take writes now; try again with the same Idempotency-Key.', {
     headers: { 'Retry-After': '2' },
   });

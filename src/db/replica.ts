@@ -122,15 +122,22 @@ export class Replica {
     if (systemIdentifier !== cluster) return this.#eject('it belongs to another cluster');
     const replayed = parseLsn(replayedText as string);
     if (this.#hasStrayed(replayed)) return this.#eject('it is ahead of the primary: it follows another timeline');
-    const known: Currency = this.#heartbeat.newest
-      ? this.#heartbeat.currency(replayed)
-      : { asOfMs: replayedAtMs == null ? null : Number(replayedAtMs), lagMs: 0 };
+    const known = this.#currency(replayed, replayedAtMs == null ? null : Number(replayedAtMs));
     if (known.lagMs > this.#settings.lagMaxMs) return this.#eject('it lags behind the primary', { ...known, replayed });
     this.#goodProbes++;
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
     if (healthy && !this.state.healthy) this.#observe({ type: 'replica_admitted', replica: this.name });
     this.#everHealthy ||= healthy;
     this.state = { healthy, reason: healthy ? null : 'it is back, and on probation', replayed, ...known };
+  }
+
+  /** By the heartbeat; where that knows no position so old, as at its start, by when what was replayed last was committed. */
+  #currency(replayed: Lsn, replayedAtMs: number | null): Currency {
+    const { newest } = this.#heartbeat;
+    if (!newest) return { asOfMs: replayedAtMs, lagMs: 0 };
+    const known = this.#heartbeat.currency(replayed);
+    if (known.asOfMs !== null || replayedAtMs === null) return known;
+    return { asOfMs: replayedAtMs, lagMs: Math.max(0, newest.atMs - replayedAtMs) };
   }
 
   /**

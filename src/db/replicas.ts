@@ -64,6 +64,8 @@ export async function onReplica<T>(
     try {
       return await work(replica, failures);
     } catch (error) {
+      if (error instanceof Problem && error.code === 'overloaded')
+        observe({ type: 'request_shed', bound: 'connections' });
       const fault = error instanceof Problem ? 'bug' : databaseFault(error);
       if (fault === 'bug') throw error;
       const code = String((error as { code?: unknown }).code ?? 'connection');
@@ -75,6 +77,7 @@ export async function onReplica<T>(
       }
       failures++;
       avoid.add(replica);
+      void replica.probe(pauseMs); // so that a dead one is out before others come to it
       giveUpMs = Math.min(giveUpMs, performance.now() + (need.resumeMs ?? 0));
       if (need.resumeMs === undefined ? failures > 1 : performance.now() >= giveUpMs) throw replicaUnavailable();
     }
@@ -84,21 +87,21 @@ export async function onReplica<T>(
 /** DDL under a prepared statement, and a prepared statement that is not there: a new connection helps, not another replica. */
 const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000']);
 
+/** How long a page pauses between two looks for a replica that can go on. */
+const pauseMs = 25;
+const pause = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, pauseMs));
+
 /** One that failed already is asked how it is before it is used again: a dead backend is not yet a dead server. */
 async function next(replicas: readonly Replica[], need: Need): Promise<Replica | null> {
   const replica = choose(replicas, need);
   if (replica === null || !need.avoid?.has(replica)) return replica;
-  await replica.probe(pauseMs);
+  await Promise.all([replica.probe(), need.resumeMs === undefined ? undefined : pause()]);
   return choose(replicas, need);
 }
 
-/** How long states are taken for true while a page waits for a better one. */
-const pauseMs = 25;
-
 async function fresherState(replicas: readonly Replica[]): Promise<void> {
-  const pause = new Promise((resolve) => setTimeout(resolve, pauseMs));
   for (const replica of replicas) if (replica.state.healthy) void replica.probe(pauseMs);
-  await pause;
+  await pause();
 }
 
 /** 503 with the time after which a replica may have been readmitted. */

@@ -5,7 +5,7 @@ export interface Source {
   readonly name: string;
   readonly short: Lane;
   readonly long: Lane;
-  readonly state: { readonly asOfMs: number | null };
+  readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
 }
 
 /** The primary as a source: always current. */
@@ -15,7 +15,7 @@ export function primarySource(lane: Lane): Source {
     short: lane,
     long: lane,
     get state() {
-      return { asOfMs: Date.now() };
+      return { asOfMs: Date.now(), healthy: true };
     },
   };
 }

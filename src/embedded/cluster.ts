@@ -38,6 +38,11 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   try {
     if (!options.dir) makeTemporaryFolder(dir, account);
     await lock(dir, reaper.pid);
+  } catch (fault) {
+    await reaper.end(); // the folder is another's: nothing in it is ours to stop
+    throw fault;
+  }
+  try {
     await cluster.start(options.replicas);
     return cluster;
   } catch (fault) {

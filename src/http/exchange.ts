@@ -48,6 +48,7 @@ export function refuseRepeated(request: IncomingMessage, names: readonly string[
 /** Host of the request target (RFC 9112 §3.2): required in HTTP/1.1, at most once, and nothing but host and port. */
 export function checkHost(request: IncomingMessage): void {
   const { host } = request.headers;
+  if (request.httpVersionMajor < 1) throw new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
   if (host === undefined && request.httpVersion === '1.0') return;
   if (host === undefined || headerCount(request, 'host') > 1 || !/^[A-Za-z0-9._~:[\]-]{1,255}$/.test(host)) {
     throw invalid([{ header: 'host', code: 'invalid_host', detail: 'One valid Host header is required.' }]);
@@ -63,9 +64,11 @@ export function checkTarget(request: IncomingMessage, bytesMax: number): void {
 /** A signal that aborts when the client goes away before the response was sent. */
 export function clientSignal(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
-  response.once('close', () => {
+  const leave = (): void => {
     if (!response.writableFinished) controller.abort(new ClientGone());
-  });
+  };
+  if (response.closed) leave();
+  else response.once('close', leave);
   return controller.signal;
 }
 

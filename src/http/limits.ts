@@ -1,4 +1,4 @@
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
 /** What is left of a limit after a request was counted. */
 export interface Allowance {
@@ -16,11 +16,15 @@ export interface Limiter {
   exhausted(key: string): Promise<boolean>;
 }
 
-const windowSeconds = 60;
+export const windowSeconds = 60;
 
 /** A limiter of this process. */
 export function memoryLimiter(name: string, quota: number): Limiter {
-  const limiter = new RateLimiterMemory({ keyPrefix: name, points: quota, duration: windowSeconds });
+  return limiterOf(quota, new RateLimiterMemory({ keyPrefix: name, points: quota, duration: windowSeconds }));
+}
+
+/** A limiter that counts wherever the library's limiter counts. Rejects when that place cannot be asked. */
+export function limiterOf(quota: number, limiter: RateLimiterAbstract): Limiter {
   return {
     quota,
     consume: (key) => limiter.consume(key).then(allowanceOf(true), allowanceOf(false)),

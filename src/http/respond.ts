@@ -1,9 +1,11 @@
+import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
 import type { Observe } from '../ops/events.js';
 import type { Reply } from '../read/reply.js';
+import type { Settings } from '../settings.js';
 import { ClientGone, exchangeOf } from './exchange.js';
 
 const gzipOptions = { level: 4 };
@@ -27,8 +29,14 @@ type Encoding = keyof typeof encodings;
 /** Bodies below this many characters are sent as they are: compressing them saves less than a packet. */
 const compressFrom = 1000;
 
+/** What sending works with. */
+export interface RespondDeps {
+  readonly observe: Observe;
+  readonly settings: Pick<Settings, 'pageTimeMaxMs'>;
+}
+
 /** Sends a reply. A body in pieces is sent as it comes, with backpressure; if it cannot be finished the connection is destroyed. */
-export async function respond(ctx: Context, reply: Reply, compressible: boolean, observe: Observe): Promise<void> {
+export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
   const exchange = exchangeOf(ctx);
   ctx.status = reply.status;
   for (const [name, value] of Object.entries(reply.headers)) ctx.res.setHeader(name, value);
@@ -53,23 +61,37 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
     ctx.res.end();
     return;
   }
-  await sendPieces(ctx, reply.body, encoding, observe);
+  await sendPieces(ctx, reply.body, encoding, deps);
 }
 
 async function sendPieces(
   ctx: Context,
   pieces: AsyncGenerator<string>,
   encoding: Encoding | null,
-  observe: Observe,
+  { observe, settings }: RespondDeps,
 ): Promise<void> {
   ctx.respond = false; // from here on the response is ours: Koa would end it cleanly
+  const overtime = setTimeout(() => ctx.res.destroy(new Error('page time exceeded')), settings.pageTimeMaxMs);
   try {
-    if (encoding === null) await pipeline(pieces, ctx.res);
-    else await pipeline(pieces, encodings[encoding].stream(), ctx.res);
+    const body = resetting(pieces, ctx.res);
+    if (encoding === null) await pipeline(body, ctx.res);
+    else await pipeline(body, encodings[encoding].stream(), ctx.res);
   } catch (error) {
     ctx.res.destroy();
     const gone = error instanceof ClientGone || (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE';
     if (!gone) observe({ type: 'page_broken', requestId: exchangeOf(ctx).requestId, reason: (error as Error).message });
+  } finally {
+    clearTimeout(overtime);
+  }
+}
+
+/** A reset, as to an HTTP/1.0 client, whose body ends with the connection, an orderly end would look like a whole page. */
+async function* resetting(pieces: AsyncGenerator<string>, response: ServerResponse): AsyncGenerator<string> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    response.socket?.resetAndDestroy();
+    throw error;
   }
 }
 

@@ -18,6 +18,7 @@ import { type Admission, admit } from './admit.js';
 import { type Access, requireScope } from './auth.js';
 import { baseUrl } from './base-url.js';
 import { clientSignal, headerCount } from './exchange.js';
+import type { LargePages } from './large-pages.js';
 import { respond } from './respond.js';
 
 /** What the API listener works with; made once by the gateway. */
@@ -27,6 +28,7 @@ export interface RouteDeps extends Admission {
   readonly replicas: readonly Replica[];
   readonly compiled: readonly CompiledResource[];
   readonly pageMemory: PageMemory;
+  readonly largePages: LargePages;
   readonly openapi: string;
   readonly routeWritten: FreshnessRouter;
   readonly readBody: BodyReader;
@@ -59,8 +61,9 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     requireScope(access, `read:${compiled.resource.name}`);
     requireJsonAccepted(ctx);
     const request = parseList(compiled, access, ctx.querystring, deps.settings);
+    if (request.perPage > deps.settings.chunkRowsMax) await deps.largePages.enter(access, ctx.res);
     const reply = await readList(readDeps(deps, ctx), deps.pageMemory, request);
-    await respond(ctx, reply, true, deps.observe);
+    await respond(ctx, reply, true, deps);
   };
 }
 
@@ -74,7 +77,7 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.headers;
     const request = parseDetail(compiled, access, ctx['params'].id as string, { ifMatch, ifNoneMatch });
     const reply = await readDetail(readDeps(deps, ctx), request);
-    await respond(ctx, reply, false, deps.observe);
+    await respond(ctx, reply, false, deps);
   };
 }
 
@@ -99,7 +102,7 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
       body,
     });
     const location = (id: string): string => `${baseUrl(ctx, deps.settings.publicUrl)}${apiPrefix}/${name}/${id}`;
-    await respond(ctx, await write(writes, rules, request, location), false, deps.observe);
+    await respond(ctx, await write(writes, rules, request, location), false, deps);
   };
 }
 
@@ -109,11 +112,11 @@ const mediaTypes: Readonly<Record<string, readonly string[]>> = {
   PATCH: ['application/json', 'application/merge-patch+json'],
 };
 
-function openapiRoute({ openapi, observe }: RouteDeps): Middleware {
+function openapiRoute(deps: RouteDeps): Middleware {
   return async (ctx) => {
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
-    await respond(ctx, { status: 200, headers: {}, body: openapi, databaseMs: 0 }, true, observe);
+    await respond(ctx, { status: 200, headers: {}, body: deps.openapi, databaseMs: 0 }, true, deps);
   };
 }
 
@@ -147,6 +150,7 @@ function readDeps(deps: RouteDeps, ctx: Context): ReadDeps {
     chunkRowsMax: settings.chunkRowsMax,
     chunkBytes: settings.chunkBytes,
     chunkWaitMs: settings.statementTimeoutMs,
+    resumeMs: settings.resumeMs,
     get baseUrl() {
       return baseUrl(ctx, settings.publicUrl) + apiPrefix;
     },

@@ -2,9 +2,11 @@ import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'n
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
 import { Problem } from '../errors.js';
+import type { Observe } from '../ops/events.js';
 import type { Settings } from '../settings.js';
 import { commonHeaders, renderProblem } from './render.js';
 import { requestId } from './request-id.js';
+import { endSlowClients } from './slow-clients.js';
 
 /** What HTTP parsing can fail with (llhttp's and Node's error codes) → the problem the client is told. */
 const parseProblems: Readonly<Record<string, Problem>> = {
@@ -15,7 +17,8 @@ const parseProblems: Readonly<Record<string, Problem>> = {
 const malformed = new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
 
 /** The API listener: Node's HTTP server with our bounds, and problem details also where Node would answer by itself. */
-export function apiServer(koa: Koa, settings: Settings): Server {
+export function apiServer(koa: Koa, settings: Settings, observe: Observe): Server {
+  const handle = koa.callback();
   const server = createServer(
     {
       maxHeaderSize: settings.headerBytesMax,
@@ -26,15 +29,21 @@ export function apiServer(koa: Koa, settings: Settings): Server {
       requireHostHeader: false, // http/exchange checks it, so that the answer is ours
       noDelay: true,
     },
-    koa.callback(),
+    (request, response) => {
+      if (!server.listening) response.shouldKeepAlive = false; // stopping: this connection's last response says so
+      void handle(request, response);
+    },
   );
+  server.maxConnections = settings.clientConnectionsMax;
+  endSlowClients(server, settings, observe);
   server.on('checkExpectation', (request: IncomingMessage, response) => {
     const id = requestId(request.headers['x-request-id']);
     const { status, headers, body } = renderProblem(
       new Problem('expectation_failed', 'Only Expect: 100-continue is supported.'),
       id,
     );
-    response.writeHead(status, { ...commonHeaders, ...headers, 'X-Request-Id': id }).end(body);
+    const length = { 'Content-Length': Buffer.byteLength(body) };
+    response.writeHead(status, { ...commonHeaders, ...headers, ...length, 'X-Request-Id': id }).end(body);
   });
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();

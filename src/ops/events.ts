@@ -23,14 +23,20 @@ export type Event =
       readonly reason: string;
     }
   | { readonly type: 'limit_hit'; readonly limit: 'token' | 'address' }
+  | { readonly type: 'request_shed'; readonly bound: ShedBound }
+  | { readonly type: 'client_too_slow'; readonly bytesPerSecond: number }
   | { readonly type: 'replica_admitted'; readonly replica: string }
   | { readonly type: 'replica_ejected'; readonly replica: string; readonly reason: string }
   | { readonly type: 'replica_failed'; readonly replica: string; readonly code: string }
   | { readonly type: 'primary_failed'; readonly code: string }
+  | { readonly type: 'redis_failed' }
   | { readonly type: 'primary_read' }
   | { readonly type: 'write_finished'; readonly outcome: string }
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
   | { readonly type: 'stopping' };
+
+/** The bound at which a request was turned away with 503 overloaded. */
+export type ShedBound = 'connections' | 'large_pages_per_token' | 'large_pages_per_workspace';
 
 /** Takes an event; never throws. */
 export type Observe = (event: Event) => void;

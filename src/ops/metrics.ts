@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Lane } from '../db/lane.js';
 import type { Replica } from '../db/replica.js';
 import type { Event, Observe } from './events.js';
 
@@ -10,8 +11,13 @@ export interface Metrics {
 
 type Handlers = { readonly [T in Event['type']]?: (event: Extract<Event, { type: T }>) => void };
 
+/** Gauges without labels: what they say, and where their value comes from. */
+export type PlainGauges = Readonly<
+  Record<string, { readonly help: string; readonly value: () => number | Promise<number> }>
+>;
+
 /** Prometheus metrics of one gateway; nothing is registered globally, so two gateways in one process do not meet. */
-export function metricsEvents(replicas: () => readonly Replica[]): Metrics {
+export function metricsEvents(replicas: () => readonly Replica[], gauges: PlainGauges): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -31,17 +37,45 @@ export function metricsEvents(replicas: () => readonly Replica[]): Metrics {
     'reason',
   ]);
   const limitHits = counter('limit_hits', 'Requests answered 429.', ['limit']);
-  const resumed = counter('pages_resumed', 'Pages continued on another replica.', ['resource']);
+  const shed = counter('requests_shed', 'Requests answered 503 overloaded, by the bound they met.', ['bound']);
+  const slow = counter('slow_clients', 'Connections destroyed because the client took its response too slowly.', []);
+  const resumed = counter('pages_resumed', 'Times a page was continued after its replica failed it.', ['resource']);
   const broken = counter('pages_broken', 'Pages that could not be finished; the connection was destroyed.', []);
   const ejected = counter('replica_ejections', 'Times a replica was taken out.', ['replica']);
   const failed = counter('replica_failures', 'Statements that failed on a replica and were retried or given up.', [
     'replica',
     'code',
   ]);
-  const primaryFailed = counter('primary_failures', 'Transactions on the primary that failed and were retried or given up.', ['code']);
-  const primaryReads = counter('primary_reads', 'Reads the primary served because no replica had replayed the last write.', []);
-  const writes = counter('writes', 'Writes by outcome: created, updated, replayed, or the code of the problem.', ['outcome']);
+  const primaryFailed = counter(
+    'primary_failures',
+    'Transactions on the primary that failed and were retried or given up.',
+    ['code'],
+  );
+  const primaryReads = counter(
+    'primary_reads',
+    'Reads the primary served because no replica had replayed the last write.',
+    [],
+  );
+  const writes = counter('writes', 'Writes by outcome: created, updated, replayed, or the code of the problem.', [
+    'outcome',
+  ]);
+  const redisFailed = counter(
+    'redis_failures',
+    'Times Redis did not answer and the local share of the limits took over.',
+    [],
+  );
   replicaGauges(registry, replicas);
+  poolGauges(registry, replicas);
+  for (const [name, { help, value }] of Object.entries(gauges)) {
+    new Gauge({
+      name: `gateway_${name}`,
+      help,
+      registers,
+      async collect() {
+        this.set(await value());
+      },
+    });
+  }
   const handlers: Handlers = {
     request_finished: ({ method, route, status, code, durationMs }) => {
       requests.observe({ method, route, status }, durationMs / 1000);
@@ -49,11 +83,14 @@ export function metricsEvents(replicas: () => readonly Replica[]): Metrics {
     },
     decode_failed: ({ resource, pointer, reason }) => decodeErrors.inc({ resource, pointer, reason }),
     limit_hit: ({ limit }) => limitHits.inc({ limit }),
+    request_shed: ({ bound }) => shed.inc({ bound }),
+    client_too_slow: () => slow.inc(),
     page_resumed: ({ resource }) => resumed.inc({ resource }),
     page_broken: () => broken.inc(),
     replica_ejected: ({ replica }) => ejected.inc({ replica }),
     replica_failed: ({ replica, code }) => failed.inc({ replica, code }),
     primary_failed: ({ code }) => primaryFailed.inc({ code }),
+    redis_failed: () => redisFailed.inc(),
     primary_read: () => primaryReads.inc(),
     write_finished: ({ outcome }) => writes.inc({ outcome }),
   };
@@ -67,12 +104,6 @@ function replicaGauges(registry: Registry, replicas: () => readonly Replica[]): 
       help: 'How far the replica is behind the newest known position of the primary.',
       value: ({ state }) => state.lagMs / 1000,
     },
-    replica_in_flight: { help: 'Statements in flight.', value: (replica) => replica.inFlight },
-    replica_connections: { help: 'Open connections.', value: ({ short, long }) => short.open + long.open },
-    replica_waiting: {
-      help: 'Statements waiting for a connection.',
-      value: ({ short, long }) => short.waiting + long.waiting,
-    },
   };
   for (const [name, { help, value }] of Object.entries(gauges)) {
     new Gauge({
@@ -82,6 +113,27 @@ function replicaGauges(registry: Registry, replicas: () => readonly Replica[]): 
       registers: [registry],
       collect() {
         for (const replica of replicas()) this.set({ replica: replica.name }, value(replica));
+      },
+    });
+  }
+}
+
+function poolGauges(registry: Registry, replicas: () => readonly Replica[]): void {
+  const gauges: Readonly<Record<string, { help: string; value: (lane: Lane) => number }>> = {
+    pool_connections: { help: 'Open connections to a replica.', value: ({ open }) => open },
+    pool_in_flight: { help: 'Statements in flight.', value: ({ inFlight }) => inFlight },
+    pool_waiting: { help: 'Statements waiting for a connection.', value: ({ waiting }) => waiting },
+  };
+  for (const [name, { help, value }] of Object.entries(gauges)) {
+    new Gauge({
+      name: `gateway_${name}`,
+      help,
+      labelNames: ['replica', 'lane'],
+      registers: [registry],
+      collect() {
+        for (const replica of replicas())
+          for (const lane of ['short', 'long'] as const)
+            this.set({ replica: replica.name, lane }, value(replica[lane]));
       },
     });
   }

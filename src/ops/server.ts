@@ -1,12 +1,11 @@
 import { createServer, type Server } from 'node:http';
-import type { Registry } from 'prom-client';
-import type { Replica } from '../db/replica.js';
+import { Registry } from 'prom-client';
+import type { Readiness } from './readiness.js';
 
-/** What the ops listener shows. */
+/** What the ops listener shows: of one gateway, or of all workers of a parent. */
 export interface OpsDeps {
-  readonly registry: Registry;
-  readonly replicas: readonly Replica[];
-  readonly stopping: () => boolean;
+  readonly metrics: () => Promise<string>;
+  readonly readiness: () => Readiness;
   readonly docsHtml: string;
 }
 
@@ -14,11 +13,11 @@ type Page = (deps: OpsDeps) => Promise<{ status: number; type: string; body: str
 
 const pages: Readonly<Record<string, Page>> = {
   '/livez': async () => ({ status: 200, type: 'application/json', body: '{"status":"alive"}' }),
-  '/readyz': async (deps) => {
-    const { ready, body } = readiness(deps);
-    return { status: ready ? 200 : 503, type: 'application/json', body: JSON.stringify(body) };
+  '/readyz': async ({ readiness }) => {
+    const answer = readiness();
+    return { status: answer.status === 'ready' ? 200 : 503, type: 'application/json', body: JSON.stringify(answer) };
   },
-  '/metrics': async ({ registry }) => ({ status: 200, type: registry.contentType, body: await registry.metrics() }),
+  '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
   '/docs': async ({ docsHtml }) => ({ status: 200, type: 'text/html; charset=utf-8', body: docsHtml }),
 };
 
@@ -39,20 +38,4 @@ export function opsServer(deps: OpsDeps): Server {
       () => response.writeHead(500).end(),
     );
   });
-}
-
-/** Ready while reads can be answered: one healthy replica is enough. */
-function readiness({ replicas, stopping }: OpsDeps): { ready: boolean; body: object } {
-  const healthy = replicas.some(({ state }) => state.healthy);
-  const reasons = [...(stopping() ? ['stopping'] : []), ...(healthy ? [] : ['no healthy replica'])];
-  const states = replicas.map(({ name, state }) => ({
-    name,
-    healthy: state.healthy,
-    ...(state.reason !== null && { reason: state.reason }),
-    lagMs: Number.isFinite(state.lagMs) ? state.lagMs : null,
-  }));
-  return {
-    ready: reasons.length === 0,
-    body: { status: reasons.length === 0 ? 'ready' : 'not ready', reasons, replicas: states },
-  };
 }

@@ -1,9 +1,9 @@
+import type { CompiledResource } from '../compile/compiled.js';
 import type { Key } from '../compile/row-writer.js';
 import type { Replica } from '../db/replica.js';
 import { type Need, onReplica, replicaUnavailable } from '../db/replicas.js';
 import type { Source } from '../db/source.js';
 import type { Statement, Values } from '../db/statement.js';
-import type { CompiledResource } from '../compile/compiled.js';
 import { databaseFault, Problem } from '../errors.js';
 import type { Observe } from '../ops/events.js';
 import type { FreshnessRouter } from './freshness.js';
@@ -19,6 +19,7 @@ export interface ReadDeps {
   readonly chunkRowsMax: number;
   readonly chunkBytes: number;
   readonly chunkWaitMs: number;
+  readonly resumeMs: number;
   /** Origin and path prefix of links, such as https://example.com/api/v1. */
   readonly baseUrl: string;
   /** Aborts when the client is gone. */
@@ -34,6 +35,24 @@ export interface Chunk {
   /** Whether there was a row beyond `count`. */
   readonly more: boolean;
   readonly replica: Source;
+  /** The moment up to which the replica was known to be current before it was asked, epoch milliseconds. */
+  readonly asOfMs: number | null;
+  /** How often the chunk was begun in vain before. */
+  readonly failures: number;
+  /** What reading on from here asks of its source. */
+  readonly onward: PageNeed;
+}
+
+/** What a part of a page asks of its source. */
+export interface PageNeed extends Need {
+  /** The page began on the primary, as no replica had replayed the workspace's last write. */
+  readonly onPrimary?: boolean;
+}
+
+/** Rows of a small statement, and how current they are. */
+export interface Rows {
+  readonly rows: readonly (string | null)[][];
+  readonly asOfMs: number | null;
 }
 
 /** A range of a list: behind a key, up to and including a key; null is open. */
@@ -52,20 +71,22 @@ export async function readChunk(
   range: Range,
   rows: number,
   lane: 'short' | 'long',
-  need: Need = {},
+  need: PageNeed = {},
 ): Promise<Chunk> {
   const { writer } = request.compiled;
   const { workspace } = request.reader;
   const bounds = range.after ? (range.until ? 'between' : 'after') : range.until ? 'until' : 'all';
   const statement = request.statements.rows[bounds];
   const values = { ...request.values, ...rangeValues(range), limit: rows + 1 };
-  const waitMs = need.asOfMs === undefined ? deps.queueWaitMs : deps.chunkWaitMs;
-  return onSource(deps, request, need, async (replica) => {
+  const begun = need.resumeMs !== undefined;
+  const patience = { waitMs: begun ? deps.chunkWaitMs : deps.queueWaitMs, begun, signal: deps.signal };
+  return onSource(deps, request, need, async (replica, used, failures) => {
+    const { asOfMs } = replica.state;
     let json = '';
     let count = 0;
     let more = false;
     let last: Key | null = null;
-    await replica[lane].run({ statement, workspace, values }, { waitMs, signal: deps.signal }, (row) => {
+    await replica[lane].run({ statement, workspace, values }, patience, (row) => {
       if (count === rows) {
         more = true;
         return;
@@ -74,20 +95,28 @@ export async function readChunk(
       count++;
       last = writer.key(row);
     });
-    return { json, count, last, more, replica };
+    const onward = { ...used, asOfMs: used.onPrimary ? null : (need.asOfMs ?? asOfMs), resumeMs: deps.resumeMs };
+    return { json, count, last, more, replica, asOfMs, failures, onward };
   });
 }
 
-/** Does a piece of reading where it may be done: on a replica, or for a written resource perhaps on the primary. */
+/**
+ * Does a piece of reading where it may be done: on a replica, or for a written resource perhaps on the primary. `work` is
+ * told what was asked of its source. A page that has begun asks what its first rows asked, not what was written since.
+ */
 export async function onSource<T>(
   deps: ReadDeps,
   { compiled, reader }: { compiled: CompiledResource; reader: Reader },
-  need: Need,
-  work: (source: Source) => Promise<T>,
+  need: PageNeed,
+  work: (source: Source, used: PageNeed, failures: number) => Promise<T>,
 ): Promise<T> {
-  const route = compiled.write === null ? { need: {} } : await deps.routeWritten(reader.workspace);
-  if ('need' in route) return onReplica(deps.replicas, { ...need, ...route.need }, deps.observe, work);
-  return work(route.primary).catch((error) => {
+  const isSettled = compiled.write === null || (need.resumeMs !== undefined && !need.onPrimary);
+  const route = isSettled ? { need: {} } : await deps.routeWritten(reader.workspace, need.resumeMs);
+  if ('need' in route) {
+    const used = { ...need, ...route.need, onPrimary: false };
+    return onReplica(deps.replicas, used, deps.observe, (replica, failures) => work(replica, used, failures));
+  }
+  return work(route.primary, { ...need, onPrimary: true }, 0).catch((error) => {
     throw error instanceof Problem || databaseFault(error) === 'bug' ? error : replicaUnavailable();
   });
 }
@@ -98,12 +127,14 @@ export async function readRows(
   request: ListRequest,
   statement: Statement,
   extra: Values,
-): Promise<(string | null)[][]> {
+  need: PageNeed = {},
+): Promise<Rows> {
   const run = { statement, workspace: request.reader.workspace, values: { ...request.values, ...extra } };
-  return onSource(deps, request, {}, async (replica) => {
+  return onSource(deps, request, need, async (replica) => {
+    const { asOfMs } = replica.state;
     const rows: (string | null)[][] = [];
     await replica.long.run(run, { waitMs: deps.queueWaitMs, signal: deps.signal }, (row) => rows.push([...row]));
-    return rows;
+    return { rows, asOfMs };
   });
 }
 

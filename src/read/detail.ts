@@ -42,9 +42,10 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     values: { id: request.id },
   };
   const { row, asOfMs } = await onSource(deps, request, {}, async (replica) => {
+    const { asOfMs } = replica.state; // as of before the statement: it may become fresher meanwhile, the row does not
     const found: Row[] = [];
     await replica.short.run(run, { waitMs: deps.queueWaitMs }, (columns) => found.push(columns));
-    return { row: found[0], asOfMs: replica.state.asOfMs };
+    return { row: found[0], asOfMs };
   });
   const databaseMs = performance.now() - startedMs;
   if (row === undefined) throw notFound();

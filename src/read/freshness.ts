@@ -1,7 +1,8 @@
-import type { Need } from '../db/replicas.js';
+import type { Heartbeat } from '../db/position.js';
 import type { Replica } from '../db/replica.js';
+import { choose, type Need } from '../db/replicas.js';
 import type { Source } from '../db/source.js';
-import type { WritePosition, WritePositions } from '../db/write-positions.js';
+import { sameHistory, type WritePosition, type WritePositions } from '../db/write-positions.js';
 import { Problem } from '../errors.js';
 import type { Observe } from '../ops/events.js';
 
@@ -12,15 +13,19 @@ export type Route = { readonly need: Need } | { readonly primary: Source };
 export interface Freshness {
   readonly replicas: readonly Replica[];
   readonly positions: WritePositions;
-  /** Capped reads on the primary; null without a primary. */
-  readonly primary: Source | null;
+  readonly heartbeat: Heartbeat;
+  /** Capped reads on the primary; null without a primary, or while it does not answer. */
+  readonly primary: () => Source | null;
   readonly primaryReadsPerSecond: number;
   readonly waitMs: number;
   readonly observe: Observe;
 }
 
-/** Decides where a read of a workspace's written resources goes. Throws replica_unavailable. */
-export type FreshnessRouter = (workspace: string) => Promise<Route>;
+/**
+ * Decides where a read of a workspace's written resources goes. Throws replica_unavailable, but for a page that has
+ * begun not before `patienceMs`.
+ */
+export type FreshnessRouter = (workspace: string, patienceMs?: number) => Promise<Route>;
 
 const pollMs = 15;
 
@@ -30,40 +35,55 @@ const pollMs = 15;
  * asked for in a statement of its own before the read: in one statement both would see the snapshot from before.
  */
 export function freshnessRouter(freshness: Freshness): FreshnessRouter {
+  const { replicas, positions, heartbeat, waitMs, observe } = freshness;
   const mayAskPrimary = perSecond(freshness.primaryReadsPerSecond);
-  return async (workspace) => {
-    const position = freshness.positions.of(workspace);
+  return async (workspace, patienceMs = 0) => {
+    const position = await positions.of(workspace);
     if (position === undefined) return { need: {} };
-    const need: Need = position.lsn === null ? { asOfMs: position.atMs } : { replayed: position.lsn };
-    if (someReplayed(freshness.replicas, position) || (await replayedInTime(freshness, position))) return { need };
-    if (freshness.primary === null || !mayAskPrimary()) throw notReplayedYet();
-    freshness.observe({ type: 'primary_read' });
-    return { primary: freshness.primary };
+    for (const startedMs = performance.now(); ; await pause(pollMs)) {
+      const need = needOf(position, heartbeat);
+      // Without any replica it is not freshness that lacks: that read has its own answer.
+      if (choose(replicas, need) !== null || choose(replicas, {}) === null) return { need };
+      const waitedMs = performance.now() - startedMs;
+      if (waitedMs < waitMs) {
+        await Promise.race([someProbe(replicas), pause(waitMs - waitedMs)]);
+        continue;
+      }
+      const primary = freshness.primary();
+      if (primary !== null && mayAskPrimary()) {
+        observe({ type: 'primary_read' });
+        return { primary };
+      }
+      if (waitedMs >= patienceMs) throw notReplayedYet();
+    }
   };
 }
 
-function someReplayed(replicas: readonly Replica[], { lsn, atMs }: WritePosition): boolean {
-  return replicas.some(({ state }) => state.healthy && (lsn === null ? (state.asOfMs ?? 0) >= atMs : state.replayed >= lsn));
+/**
+ * What a replica must have replayed. A position of another history than the primary's proves nothing of its replicas
+ * (after a failover the write may not even be in it): then one will do that shows the primary as it was after the write.
+ */
+function needOf(position: WritePosition, { newest }: Heartbeat): Need {
+  const comparable = newest === undefined || sameHistory(position, newest);
+  return comparable ? { replayed: position.lsn } : { asOfMs: position.atMs };
 }
 
-async function replayedInTime({ replicas, waitMs }: Freshness, position: WritePosition): Promise<boolean> {
-  for (const startedMs = performance.now(); performance.now() - startedMs < waitMs; ) {
-    await Promise.race(replicas.filter(({ state }) => state.healthy).map((replica) => replica.probe()));
-    if (someReplayed(replicas, position)) return true;
-    await new Promise((resolve) => setTimeout(resolve, pollMs));
-  }
-  return false;
+function someProbe(replicas: readonly Replica[]): Promise<void> {
+  return Promise.race(replicas.filter(({ state }) => state.healthy).map((replica) => replica.probe()));
 }
 
-/** At most `quota` in any second of the clock. */
-function perSecond(quota: number): () => boolean {
-  let second = 0;
-  let used = 0;
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** At most `quota` in any second, wherever it begins. */
+export function perSecond(quota: number, now: () => number = () => performance.now()): () => boolean {
+  const usedAt = new Array<number>(quota).fill(Number.NEGATIVE_INFINITY); // a ring of the last `quota` uses
+  let oldest = 0;
   return () => {
-    const now = Math.floor(performance.now() / 1000);
-    if (now !== second) used = 0;
-    second = now;
-    return used++ < quota;
+    const atMs = now();
+    if (quota === 0 || atMs - (usedAt[oldest] as number) < 1000) return false;
+    usedAt[oldest] = atMs;
+    oldest = (oldest + 1) % quota;
+    return true;
   };
 }
 

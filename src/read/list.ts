@@ -1,5 +1,14 @@
 import type { Key } from '../compile/row-writer.js';
-import { type Chunk, keyOf, type Range, type ReadDeps, rangeValues, readChunk, readRows } from './chunks.js';
+import {
+  type Chunk,
+  keyOf,
+  type PageNeed,
+  type Range,
+  type ReadDeps,
+  rangeValues,
+  readChunk,
+  readRows,
+} from './chunks.js';
 import { encodeCursor } from './cursor.js';
 import type { PageMemory } from './page-memory.js';
 import type { ListRequest } from './parse.js';
@@ -27,9 +36,8 @@ export async function readList(deps: ReadDeps, memory: PageMemory, request: List
   const start = await findStart(deps, memory, request);
   const page =
     request.perPage <= deps.chunkRowsMax ? await shortPage(deps, request, start) : await longPage(deps, request, start);
-  const { asOfMs } = page.first.replica.state;
   const nextKey = (page.hasMore ? page.range.until : null) ?? page.first.last ?? start.after;
-  const headers = { Link: links(deps, request, page.hasMore ? nextKey : null), ...dataAsOf(asOfMs) };
+  const headers = { Link: links(deps, request, page.hasMore ? nextKey : null), ...dataAsOf(page.first.asOfMs) };
   const finish = async (count: number, last: Key | null): Promise<string> => {
     const end = (page.hasMore ? page.range.until : null) ?? last ?? start.after;
     if (page.number !== null) memory.remember(request, page.number, end);
@@ -53,8 +61,8 @@ async function findStart(
   const remembered = memory.endBefore(request, page);
   if (remembered !== undefined) return { number: page, after: remembered };
   const skip = (page - 1) * request.perPage - 1;
-  const [row] = await readRows(deps, request, request.statements.keys.all, { skip, limit: 1 });
-  const after = keyOf(row) ?? (await lastKey(deps, request));
+  const { rows } = await readRows(deps, request, request.statements.keys.all, { skip, limit: 1 });
+  const after = keyOf(rows[0]) ?? (await lastKey(deps, request));
   return { number: page, after };
 }
 
@@ -83,11 +91,15 @@ async function longPage(
   { number, after }: { number: number | null; after: Key | null },
 ): Promise<Page> {
   const keys = request.statements.keys[after ? 'after' : 'all'];
-  const [first, [end, beyond]] = await Promise.all([
+  const values = { ...rangeValues({ after, until: null }), skip: request.perPage - 1, limit: 2 };
+  const [first, ends] = await Promise.all([
     readChunk(deps, request, { after, until: null }, firstChunkRows, 'long'),
-    readRows(deps, request, keys, { ...rangeValues({ after, until: null }), skip: request.perPage - 1, limit: 2 }),
+    readRows(deps, request, keys, values),
   ]);
-  const until = keyOf(end) ?? (first.more ? await lastKey(deps, request) : null);
+  // A replica further behind than the one that gave the first rows may not know where the page ends.
+  const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);
+  const [end, beyond] = (isBehind ? await readRows(deps, request, keys, values, first.onward) : ends).rows;
+  const until = keyOf(end) ?? (first.more ? await lastKey(deps, request, first.onward) : null);
   return { number, range: { after, until }, hasMore: beyond !== undefined, first };
 }
 
@@ -98,7 +110,7 @@ async function* streamPage(
   page: Page,
   finish: (count: number, last: Key | null) => Promise<string>,
 ): AsyncGenerator<string> {
-  const { asOfMs } = page.first.replica.state;
+  const { onward } = page.first;
   let chunk = page.first;
   let rows = firstChunkRows;
   let { count, last } = chunk;
@@ -106,12 +118,16 @@ async function* streamPage(
   while (chunk.more) {
     rows = nextRows(deps, chunk, rows);
     const range = { after: chunk.last, until: page.range.until };
-    const ahead = readChunk(deps, request, range, rows, 'long', { asOfMs });
-    ahead.catch(() => {}); // awaited after the client took what is there
+    const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', onward);
+    let failed = false;
+    const ahead = read();
+    ahead.catch(() => {
+      failed = true;
+    });
     yield opening + chunk.json;
     const { replica } = chunk;
-    chunk = await ahead;
-    if (chunk.replica !== replica)
+    chunk = await (failed ? read() : ahead); // what failed while the client took its time may be possible again
+    if (chunk.failures > 0 || !replica.state.healthy)
       deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.replica.name });
     count += chunk.count;
     last = chunk.last ?? last;
@@ -126,14 +142,15 @@ function nextRows(deps: ReadDeps, chunk: Chunk, rows: number): number {
   return Math.max(10, Math.min(fitting, rows * 8, deps.chunkRowsMax));
 }
 
-async function lastKey(deps: ReadDeps, request: ListRequest): Promise<Key | null> {
-  const [row] = await readRows(deps, request, request.statements.last, { limit: 1 });
-  return keyOf(row);
+async function lastKey(deps: ReadDeps, request: ListRequest, need: PageNeed = {}): Promise<Key | null> {
+  const { rows } = await readRows(deps, request, request.statements.last, { limit: 1 }, need);
+  return keyOf(rows[0]);
 }
 
 async function countRows(deps: ReadDeps, request: ListRequest): Promise<number> {
-  const [row] = await readRows(deps, request, request.statements.count, {});
-  return Number(row?.[0]);
+  const need = request.perPage > deps.chunkRowsMax ? { resumeMs: deps.resumeMs } : {}; // told at the end of a long page
+  const { rows } = await readRows(deps, request, request.statements.count, {}, need);
+  return Number(rows[0]?.[0]);
 }
 
 function envelopeEnd(

@@ -12,6 +12,8 @@ export interface WriteRule {
   readonly required?: boolean;
   /** View in which a record of the same workspace must have this id. */
   readonly references?: string;
+  /** What the app's audit log calls the field, where that is not its column in the view. */
+  readonly auditName?: string;
   /** Keywords beside the type: lengths, bounds. */
   readonly schema?: JsonSchema;
 }

@@ -38,7 +38,7 @@ export const installaties: Resource = {
       column: 'customer_id',
       type: 'uuid',
       description: 'The customer the installation belongs to.',
-      write: { required: true, references: 'gateway.klanten' },
+      write: { required: true, references: 'gateway.klanten', auditName: 'klant_id' },
     },
     naam: {
       column: 'naam',

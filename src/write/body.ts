@@ -35,11 +35,18 @@ export function bodyReader(bytesMax: number): BodyReader {
   };
 }
 
+/** type/subtype and its parameters (RFC 9110 §8.3.1): a token or a quoted string each. */
+const mediaType = /^\s*([^\s;]+)\s*((?:;\s*(?:[^\s;=]+=(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)\s*)?)*)$/;
+const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
+
+/** Parameters other than charset mean nothing for JSON and are passed over, as RFC 2045 §1 asks. */
 function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
-  const [type = '', ...parameters] = (ctx.headers['content-type'] ?? '').toLowerCase().split(';').map((part) => part.trim());
-  const charsetFits = parameters.every((parameter) => parameter === '' || /^charset="?utf-?8"?$/.test(parameter));
-  const { 'content-encoding': encoding = 'identity' } = ctx.headers;
-  if (mediaTypes.includes(type) && charsetFits && encoding === 'identity') return;
+  const { 'content-type': sent = [], 'content-encoding': codings = [] } = ctx.req.headersDistinct;
+  const [, type = '', parameters = ''] = mediaType.exec(sent.length === 1 ? (sent[0] as string).toLowerCase() : '') ?? [];
+  const charsets = [...parameters.matchAll(charsetParameter)].map(([, quoted, bare]) => quoted ?? bare);
+  const isUtf8 = charsets.every((charset) => charset === 'utf-8' || charset === 'utf8');
+  const isPlain = codings.every((coding) => coding.toLowerCase() === 'identity');
+  if (mediaTypes.includes(type) && isUtf8 && isPlain) return;
   throw new Problem('unsupported_media_type', `The body must be ${mediaTypes.join(' or ')} in UTF-8, without a content coding.`, {
     headers: { 'Accept-Encoding': 'identity', ...(ctx.method === 'PATCH' && { 'Accept-Patch': mediaTypes.join(', ') }) },
   });

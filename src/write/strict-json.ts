@@ -12,7 +12,8 @@ const literals: Readonly<Record<string, Json>> = { true: true, false: false, nul
 /**
  * JSON (RFC 8259) as I-JSON (RFC 7493) narrows it: UTF-8, no duplicate names, no lone surrogates, no number that JavaScript
  * cannot hold without loss. Beyond that no NUL, which PostgreSQL's text cannot hold, no `__proto__`, no nesting deeper than
- * `depthMax`. Faults carry the pointer of the value; a syntax error ends the reading, everything else is collected.
+ * `depthMax`. Faults carry the pointer of the value. A syntax error or too deep a nesting ends the reading; all else is collected,
+ * until the faults themselves would be as large as a body may be.
  */
 export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   let text: string;
@@ -26,13 +27,22 @@ export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   return reader.faults.length > 0 ? { faults: reader.faults } : { value };
 }
 
+/** Ends the reading: what is wrong is told already. */
+class Enough extends Error {}
 class SyntaxFault extends Error {}
+
+/** What telling a fault may take of faultCharactersMax beside its pointer. */
+const faultCharacters = 100;
+const faultCharactersMax = 65_536;
+/** As much of the body as a fault quotes. */
+const quoteMax = 40;
 
 class Reader {
   readonly faults: Fault[] = [];
   readonly #text: string;
   readonly #depthMax: number;
   #at = 0;
+  #charactersLeft = faultCharactersMax;
 
   constructor(text: string, depthMax: number) {
     this.#text = text;
@@ -42,14 +52,21 @@ class Reader {
   document(): Json {
     try {
       const value = this.#value(this.#next(), '', 0);
-      if (this.#text.slice(this.#at).trim() !== '') throw new SyntaxFault();
+      if (!/^[ \t\n\r]*$/.test(this.#text.slice(this.#at))) throw new SyntaxFault();
       return value;
     } catch (error) {
+      if (error instanceof Enough) return null;
       if (!(error instanceof SyntaxFault)) throw error;
       const detail = this.#text === '' ? 'The body is empty.' : `The body is not JSON: see character ${this.#at + 1}.`;
       this.faults.push({ pointer: '', code: 'syntax', detail });
       return null;
     }
+  }
+
+  #fault(pointer: string, code: string, detail: string): void {
+    this.#charactersLeft -= pointer.length + faultCharacters;
+    if (this.faults.length > 0 && this.#charactersLeft < 0) throw new Enough();
+    this.faults.push({ pointer, code, detail });
   }
 
   #next(): string {
@@ -64,8 +81,8 @@ class Reader {
     if (first === '{' || first === '[') {
       if (depth >= this.#depthMax) {
         // Reading on would nest as deep as the body goes.
-        this.faults.push({ pointer, code: 'too_deep', detail: `The body is nested deeper than ${this.#depthMax}.` });
-        throw new SyntaxFault();
+        this.#fault(pointer, 'too_deep', `The body is nested deeper than ${this.#depthMax}.`);
+        throw new Enough();
       }
       return first === '{' ? this.#object(pointer, depth + 1) : this.#array(pointer, depth + 1);
     }
@@ -84,8 +101,8 @@ class Reader {
       const name = this.#string(next, pointer);
       const inner = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
       if (this.#next() !== ':') throw new SyntaxFault();
-      if (name === '__proto__') this.faults.push({ pointer: inner, code: 'forbidden_name', detail: 'This name is not allowed.' });
-      if (name in value) this.faults.push({ pointer: inner, code: 'duplicate_name', detail: `The name ${JSON.stringify(name)} is given twice.` });
+      if (name === '__proto__') this.#fault(inner, 'forbidden_name', 'This name is not allowed.');
+      if (name in value) this.#fault(inner, 'duplicate_name', 'This name is given more than once.');
       value[name] = this.#value(this.#next(), inner, depth);
       next = this.#next();
       if (next === '}') return value;
@@ -109,15 +126,15 @@ class Reader {
 
   #string(literal: string, pointer: string): string {
     const text = JSON.parse(literal) as string;
-    if (text.includes('\0')) this.faults.push({ pointer, code: 'nul', detail: 'The character NUL is not allowed.' });
-    if (!text.isWellFormed()) this.faults.push({ pointer, code: 'lone_surrogate', detail: 'Half of a surrogate pair is not a character.' });
+    if (text.includes('\0')) this.#fault(pointer, 'nul', 'The character NUL is not allowed.');
+    if (!text.isWellFormed()) this.#fault(pointer, 'lone_surrogate', 'Half of a surrogate pair is not a character.');
     return text;
   }
 
   #number(literal: string, pointer: string): number {
     const number = Number(literal);
     if (decimal(literal) !== decimal(String(number))) {
-      this.faults.push({ pointer, code: 'lossy_number', detail: `${literal.slice(0, 40)} cannot be held without loss.` });
+      this.#fault(pointer, 'lossy_number', `${literal.slice(0, quoteMax)} cannot be held without loss.`);
     }
     return number;
   }
@@ -129,7 +146,9 @@ function decimal(literal: string): string {
   if (match === null) return literal; // Infinity
   const [, sign, whole, fraction = '', exponent = '0'] = match as unknown as [string, string, string, string?, string?];
   const digits = (whole + fraction).replace(/^0+/, '');
-  const significant = digits.replace(/0+$/, '');
+  let end = digits.length; // /0+$/ would look at every zero of a long run again and again
+  while (digits[end - 1] === '0') end--;
+  const significant = digits.slice(0, end);
   if (significant === '') return '0';
   return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }

@@ -20,8 +20,9 @@ export interface Outcome {
 
 const claim: Statement = {
   name: 'idempotency.claim',
-  text: `insert into gateway.idempotency (token_id, key, fingerprint) values ($1, $2, $3) on conflict do nothing returning true`,
-  parameters: ['token', 'key', 'fingerprint'],
+  text: `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint) values ($1, $2, $3, $4)
+    on conflict do nothing returning true`,
+  parameters: ['workspace', 'token', 'key', 'fingerprint'],
 };
 const recall: Statement = {
   name: 'idempotency.recall',
@@ -30,7 +31,8 @@ const recall: Statement = {
 };
 const store: Statement = {
   name: 'idempotency.store',
-  text: `update gateway.idempotency set status = $3, record_id = $4, version = $5, body = $6 where token_id = $1 and key = $2`,
+  text: `update gateway.idempotency set status = $3, record_id = $4, version = $5, body = $6 where token_id = $1 and key = $2
+    returning true`,
   parameters: ['token', 'key', 'status', 'id', 'version', 'body'],
 };
 const audit: Statement = {
@@ -59,7 +61,8 @@ export async function writeOnce(transaction: Transaction, write: CompiledWrite, 
   const writer = request.mayRead ? write.wholeWriter : write.writtenWriter;
   const body = writer.write(change.row, request.writer.workspace);
   const outcome = { status: request.target === null ? 201 : 200, id: change.id, version: change.row[write.versionAt] as string, body };
-  await transaction.query(store, { token: tokenId, key: request.key, ...outcome });
+  const stored = await transaction.query(store, { token: tokenId, key: request.key, ...outcome });
+  if (stored.length !== 1) throw new TypeError('the outcome was not stored under its key');
   return { ...outcome, replayed: false };
 }
 
@@ -97,7 +100,7 @@ async function create(transaction: Transaction, write: CompiledWrite, { members 
   const values = Object.fromEntries(write.rules.writable.map(({ name }) => [name, members[name] ?? null]));
   const [row] = await transaction.query(write.statements.insert, { ...values, id });
   const entries = write.rules.writable
-    .map(({ name, type }) => ({ veld: name, oud: null, nieuw: typed(type, members[name]) }))
+    .map(({ name, type, auditName }) => ({ veld: auditName, oud: null, nieuw: typed(type, members[name]) }))
     .filter(({ nieuw }) => nieuw !== null);
   return { id, row: row as Row, action: 'aangemaakt', entries };
 }
@@ -113,7 +116,11 @@ async function update(transaction: Transaction, write: CompiledWrite, { members 
   const before = Object.fromEntries(write.writableAt.map(([name, at]) => [name, row[at] as string | null]));
   const after = { ...before, ...members };
   const changed = write.rules.writable.filter(({ name }) => before[name] !== after[name]);
-  const entries = changed.map(({ name, type }) => ({ veld: name, oud: typed(type, before[name]), nieuw: typed(type, after[name]) }));
+  const entries = changed.map(({ name, type, auditName }) => ({
+    veld: auditName,
+    oud: typed(type, before[name]),
+    nieuw: typed(type, after[name]),
+  }));
   if (entries.length === 0) return { id: target.id, row, action: 'gewijzigd', entries };
   const [updated] = await transaction.query(write.statements.update, { ...after, id: target.id });
   return { id: target.id, row: updated as Row, action: 'gewijzigd', entries };

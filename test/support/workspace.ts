@@ -76,7 +76,7 @@ export function urlOf(server: string, database: string, user: string): string {
 export function gatewayTest(overrides: Partial<Settings> = {}): TestFn<TestContext> {
   const test = anyTest as TestFn<TestContext>;
   const cleanUps: (() => Promise<unknown>)[] = [];
-  test.before(async (t) => {
+  test.serial.before(async (t) => {
     const database = await cloneTemplate(cleanUps);
     Object.assign(t.context, { database, ...(await database.gateway(overrides)) });
   });
@@ -138,6 +138,18 @@ async function connected(url: string, cleanUps: (() => Promise<unknown>)[]): Pro
   client.on('error', () => {});
   await client.connect();
   cleanUps.push(() => client.end());
+  return oneByOne(client);
+}
+
+/** The tests of a file run at the same time and share this client; pg wants a query to end before the next is given. */
+function oneByOne(client: pg.Client): pg.Client {
+  const query = client.query.bind(client) as (...parameters: unknown[]) => Promise<unknown>;
+  let before: Promise<unknown> = Promise.resolve();
+  client.query = ((...parameters: unknown[]) => {
+    const mine = before.then(() => query(...parameters));
+    before = mine.catch(() => {});
+    return mine;
+  }) as typeof client.query;
   return client;
 }
 

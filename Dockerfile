@@ -1,0 +1,34 @@
+# The gateway as an image: `docker build -t workspace-data-gateway .`
+# Stages: everything to build with → packages of production only → the image, which has neither compiler nor npm's cache.
+
+FROM node:22-bookworm-slim AS build
+WORKDIR /build
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY tsconfig.json ./
+COPY config config
+COPY sql sql
+COPY src src
+RUN npm run build
+
+FROM node:22-bookworm-slim AS packages
+WORKDIR /build
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+
+FROM node:22-bookworm-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=packages /build/node_modules node_modules
+COPY --from=build /build/dist/src dist/src
+COPY package.json LICENSE ./
+COPY config config
+COPY sql/gateway sql/gateway
+COPY sql/check sql/check
+USER node
+# The ops listener stays on the container's loopback unless OPS_HOST says otherwise; the health check asks it there.
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OPS_PORT || 9090}/readyz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+STOPSIGNAL SIGTERM
+CMD ["node", "dist/src/main.js", "serve"]

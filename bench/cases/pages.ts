@@ -1,0 +1,89 @@
+import { copyMs, hasPsql, psqlStartMs } from '../copy.js';
+import { type DownloadCost, download } from '../download.js';
+import type { Options } from '../options.js';
+import { rssMbOf } from '../process-cost.js';
+import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
+import { alternate, median, pairedRatio } from '../rounds.js';
+import type { Stage } from '../stage.js';
+
+const rssGoalMb = 150;
+const firstByteGoalMs = 30;
+
+/** 100,000 work orders in one page against COPY, and the memory of pages of 10,000, 100,000 and 200,000. */
+export async function pagesCase(stage: Stage, options: Options): Promise<CaseResult> {
+  const timed = await againstCopy(stage, options, 'werkbonnen', 100_000, 1.1);
+  const firstByteMs = median(timed.pages.map((page) => page.firstByteMs));
+  const memory = await memoryOf(stage);
+  const verdicts: Verdict[] = [
+    ...timed.verdicts,
+    { what: '100,000 work orders: first byte', value: firstByteMs, goal: firstByteGoalMs, bound: 'at most', unit: 'ms' },
+    ...memory.verdicts,
+  ];
+  return { verdicts, tables: [...timed.tables, memory.table], skipped: timed.skipped };
+}
+
+/** 10,000 customers, seven encrypted fields each, against COPY of the ciphertext. */
+export async function customersCase(stage: Stage, options: Options): Promise<CaseResult> {
+  return againstCopy(stage, options, 'klanten', 10_000, 2.5);
+}
+
+/** One page and COPY of the same rows, in turns. */
+async function againstCopy(
+  stage: Stage,
+  { rounds }: Options,
+  resource: 'werkbonnen' | 'klanten',
+  rows: number,
+  goal: number,
+): Promise<CaseResult & { pages: DownloadCost[] }> {
+  const what = `${rows.toLocaleString('en')} ${resource === 'klanten' ? 'customers' : 'work orders'} in one page`;
+  const page = (): Promise<DownloadCost> => download(pageOf(stage, resource, rows), stage.gatewayPid);
+  const pages: DownloadCost[] = [];
+  const copiesMs: number[] = [];
+  const compared = hasPsql();
+  await page(); // both find the rows in memory from here on
+  if (compared) await copyMs(stage, resource, rows);
+  await alternate(compared ? ['page', 'copy'] : ['page'], rounds, async (whose) => {
+    if (whose === 'page') pages.push(await page());
+    else copiesMs.push(await copyMs(stage, resource, rows));
+  });
+  const wallsMs = pages.map(({ wallMs }) => wallMs);
+  const ratio = pairedRatio(wallsMs, copiesMs);
+  const middle = (of: (page: DownloadCost) => number): string => figure(median(pages.map(of)));
+  const tableRows = [
+    ['gateway', middle(({ wallMs }) => wallMs), middle(({ firstByteMs }) => firstByteMs), middle(({ serverCpuMs }) => serverCpuMs), middle(({ bytes }) => bytes / 1e6)],
+  ];
+  if (compared) tableRows.push(['COPY by psql', figure(median(copiesMs)), '', '', '']);
+  const startMs = compared ? await psqlStartMs(stage) : Number.NaN;
+  const table: Table = {
+    title: what,
+    note: compared
+      ? `Median of ${rounds} turns each; the page took ${figure(ratio)} × the time of COPY. Starting psql and connecting is ${figure(startMs)} ms of its time; the page's client counts from its connection on.`
+      : `Median of ${rounds} turns.`,
+    head: ['', 'wall, ms', 'first byte, ms', 'gateway CPU, ms', 'MB'],
+    rows: tableRows,
+  };
+  return {
+    verdicts: compared ? [{ what: `${what} against COPY: time`, value: ratio, goal, bound: 'at most', unit: '×' }] : [],
+    tables: [table],
+    skipped: compared ? [] : [`${what} was not compared with COPY: there is no psql on this machine.`],
+    pages,
+  };
+}
+
+async function memoryOf(stage: Stage): Promise<{ verdicts: Verdict[]; table: Table }> {
+  const verdicts: Verdict[] = [];
+  const rows: string[][] = [];
+  for (const count of [10_000, 100_000, 200_000]) {
+    const before = rssMbOf(stage.gatewayPid);
+    const { bytes, peakMb } = await download(pageOf(stage, 'werkbonnen', count), stage.gatewayPid);
+    const text = count.toLocaleString('en');
+    rows.push([text, figure(bytes / 1e6), figure(before), figure(peakMb)]);
+    verdicts.push({ what: `Gateway memory, page of ${text}`, value: peakMb, goal: rssGoalMb, bound: 'at most', unit: 'MB' });
+  }
+  const note = 'Resident memory of the gateway process before a page of work orders, and its peak while it was read.';
+  return { verdicts, table: { title: 'Memory by page size', note, head: ['rows', 'page, MB', 'before, MB', 'peak, MB'], rows } };
+}
+
+function pageOf({ origin, token }: Stage, resource: string, rows: number): { url: string; token: string } {
+  return { url: `${origin}/api/v1/${resource}?perPage=${rows}`, token };
+}

@@ -1,0 +1,55 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+/** A process of the benchmark. Its own output goes to ours, but what it writes to stdout is left out. */
+export interface Child {
+  readonly pid: number;
+  readonly running: boolean;
+  /** SIGTERM, and SIGKILL when that does not help in time. */
+  stop(): Promise<void>;
+}
+
+const stopMsMax = 30_000;
+
+/** Runs a program of Node's, or any other when `program` is a path. */
+export function startChild(program: URL | string, args: readonly string[], env: NodeJS.ProcessEnv): Child {
+  const [file, all] = program instanceof URL ? [process.execPath, [fileURLToPath(program), ...args]] : [program, args];
+  const child = spawn(file, all, { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+    child.once('error', () => resolve());
+  });
+  const isRunning = (): boolean => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  return {
+    pid: child.pid ?? 0,
+    get running() {
+      return isRunning();
+    },
+    stop: () => stop(child, ended, isRunning),
+  };
+}
+
+async function stop(child: ChildProcess, ended: Promise<void>, isRunning: () => boolean): Promise<void> {
+  if (!isRunning()) return;
+  child.kill('SIGTERM');
+  await Promise.race([ended, sleep(stopMsMax, undefined, { ref: false })]);
+  if (isRunning()) child.kill('SIGKILL');
+  await ended;
+}
+
+/** Runs a program of Node's to its end and resolves with what it wrote to stdout. */
+export async function runToEnd(program: URL | string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
+  const [file, all] = program instanceof URL ? [process.execPath, [fileURLToPath(program), ...args]] : [program, args];
+  const child = spawn(file, all, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('close', resolve);
+    child.once('error', reject);
+  });
+  if (code !== 0) throw new Error(`${file} ended with code ${code}.`);
+  return output;
+}

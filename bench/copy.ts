@@ -1,0 +1,37 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { compileStatements } from '../src/compile/statements.js';
+import { resources } from '../src/resources/all.js';
+import type { Stage } from './stage.js';
+
+/** Whether there is a psql to compare with. */
+export function hasPsql(): boolean {
+  return spawnSync('psql', ['--version']).status === 0;
+}
+
+/** Wall time, in milliseconds, of a psql process that copies the first rows of a list out of the gateway's view. */
+export async function copyMs(stage: Stage, resource: string, rows: number): Promise<number> {
+  return psqlMs(stage, `copy (${selectText(stage, resource, rows)}) to stdout`);
+}
+
+/** Wall time of a psql process that does nothing: what starting and connecting takes of the above. */
+export async function psqlStartMs(stage: Stage): Promise<number> {
+  return psqlMs(stage, 'select 1');
+}
+
+/** The gateway's own statement with its values in it: the same columns, rows and order. */
+function selectText(stage: Stage, name: string, rows: number): string {
+  const resource = resources.find((each) => each.name === name);
+  const statement = resource && compileStatements(resource).lists.get('')?.rows.all;
+  if (statement === undefined) throw new Error(`There is no list ${name}.`);
+  return statement.text.replace('$1', `'${stage.workspace}'`).replace('$2', String(rows));
+}
+
+async function psqlMs(stage: Stage, command: string): Promise<number> {
+  const env = { ...process.env, PGOPTIONS: `-c gateway.workspace_id=${stage.workspace}` };
+  const startedMs = performance.now();
+  const psql = spawn('psql', ['-X', '-q', '-c', command, stage.readerUrl], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const code = await new Promise<number | null>((resolve) => psql.once('close', resolve));
+  const wallMs = performance.now() - startedMs;
+  if (code !== 0) throw new Error(`psql ended with code ${code}.`);
+  return wallMs;
+}

@@ -1,0 +1,103 @@
+import { isUtf8 } from 'node:buffer';
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
+import { encryptValue } from '../src/embedded/seed/encrypt.js';
+import { customerPlain } from '../src/embedded/seed/plain.js';
+import { type CodecOptions, compileCodec } from '../src/projection/codecs.js';
+import { openNative } from '../src/projection/gcm.js';
+import { parseKeyring } from '../src/projection/keyring.js';
+
+/**
+ * What decoding a customer's encrypted cells costs, in µs per cell, by the ways that are kept in the project:
+ * `node dist/bench/decode.js [customers]`. The ways alternate, and the median round counts.
+ */
+
+const workspace = '5e6f4d0a-6d0c-4f0e-8a53-2f5a3c1b9d11';
+const columns = ['naam', 'straat', 'huisnummer', 'toevoeging', 'postcode', 'plaats', 'kvk_nummer'];
+const rounds = 15;
+
+/** A customer: its encrypted cells, then its id. */
+type Stored = readonly (string | null)[];
+
+/** Decodes all cells of a customer to JSON strings, and returns their summed length. */
+type Way = (stored: Stored) => number;
+
+function customers(count: number, key: Buffer): Stored[] {
+  return Array.from({ length: count }, (_, n) => {
+    const { id, naam, kvkNummer, adres } = customerPlain(0, n + 1);
+    const { straat, huisnummer, toevoeging, postcode, plaats } = adres;
+    const texts = [naam, straat, huisnummer, toevoeging, postcode, plaats, kvkNummer];
+    const seal = (text: string, at: number): string =>
+      encryptValue({ k1: key }, 'k1', 2, [workspace, 'klanten', columns[at] as string, id], text);
+    return [...texts.map((text, at) => (text === null ? null : seal(text, at))), id];
+  });
+}
+
+/** A decipher per cell: the plain way to use node:crypto. */
+function perCell(key: KeyObject): Way {
+  const header = 'enc:v2:k1:'.length;
+  return (stored) => {
+    let length = 0;
+    for (const [at, column] of columns.entries()) {
+      const value = stored[at];
+      if (typeof value !== 'string') continue;
+      const base64 = value.slice(header);
+      const sealed = Buffer.from(base64, 'base64');
+      if (sealed.toString('base64') !== base64) throw new Error('not canonical');
+      const text = openNative(key, sealed, Buffer.from(`${workspace}|klanten|${column}|${stored[7]}`));
+      if (text === null || !isUtf8(text)) throw new Error('not decoded');
+      length += JSON.stringify(text.toString('utf8')).length;
+    }
+    return length;
+  };
+}
+
+/** The codec of the gateway: the cells of a row together. */
+function perRow(options: CodecOptions): Way {
+  const decoder = compileCodec(
+    'aes-256-gcm',
+    options,
+    'klanten',
+    columns.map((name, at) => ({ name, at })),
+  );
+  return (stored) => {
+    decoder.take(stored, workspace, stored[7] as string);
+    let length = 0;
+    for (let at = 0; at < columns.length; at++) if (stored[at] !== null) length += decoder.json(at).length;
+    return length;
+  };
+}
+
+/** Median µs per cell of each way, in alternating rounds over all customers. */
+export function measure(count: number): { way: string; microseconds: number }[] {
+  const key = randomBytes(32);
+  const rows = customers(count, key);
+  const cells = rows.flat().filter((cell) => cell !== null).length - rows.length;
+  const keyring = parseKeyring(JSON.stringify({ k1: key.toString('base64') }));
+  const ways: [string, Way][] = [
+    ['a decipher per cell (node:crypto)', perCell(createSecretKey(key))],
+    ['the cells of a row together (this project)', perRow({ keyring, legacy: false })],
+  ];
+  const times: number[][] = ways.map(() => []);
+  const lengths = new Set<number>();
+  for (let round = 0; round < rounds; round++) {
+    for (const [at, [, way]] of ways.entries()) {
+      const begin = process.hrtime.bigint();
+      lengths.add(rows.reduce((sum, row) => sum + way(row), 0));
+      times[at]?.push(Number(process.hrtime.bigint() - begin) / 1000 / cells);
+    }
+  }
+  if (lengths.size !== 1) throw new Error('the ways do not agree');
+  return ways.map(([way], at) => ({ way, microseconds: median(times[at] as number[]) }));
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] as number;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  process.stdout.write(`Node ${process.version}: µs per cell\n`);
+  for (const { way, microseconds } of measure(Number(process.argv[2] ?? 3000))) {
+    process.stdout.write(`${microseconds.toFixed(2).padStart(7)}  ${way}\n`);
+  }
+}

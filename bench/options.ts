@@ -1,0 +1,71 @@
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+/** The names `--only` takes, in the order they run. */
+export const caseNames = ['pages', 'customers', 'details', 'lists', 'deep', 'portal'] as const;
+export type CaseName = (typeof caseNames)[number];
+
+export interface Options {
+  readonly cases: readonly CaseName[];
+  /** Length of one load run, in seconds. */
+  readonly seconds: number;
+  /** How often each contender gets its turn. */
+  readonly rounds: number;
+  /** Where performance.md and .svg go; null prints only. */
+  readonly out: string | null;
+  /** Keeps the data between runs; undefined for a temporary folder. */
+  readonly dir: string | undefined;
+}
+
+export const help = `Usage: npm run bench -- [options]
+
+Starts a primary, a replica with 200,000 work orders and the gateway, measures them in turns with what one would use
+instead, and writes docs/performance.md and docs/performance.svg. A whole run takes some ten minutes.
+
+Options:
+  --only CASE    One of ${caseNames.join(', ')}; several with commas. Then docs/ is left alone
+  --seconds N    Length of one load run; default 4
+  --rounds N     How often each contender gets its turn; default 5
+  --quick        1 second, 2 rounds: whether it works, not how fast. Then docs/ is left alone
+  --out DIR      Write the two files to DIR, whatever was measured
+  --dir DIR      Keep the data in DIR between runs
+  --help         This text
+
+POSTGREST_BIN names a PostgREST binary that shall take part.`;
+
+/** Throws a TypeError that says what is wrong. */
+export function parseOptions(args: readonly string[]): Options | 'help' {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: 'string' },
+      seconds: { type: 'string' },
+      rounds: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      out: { type: 'string' },
+      dir: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return 'help';
+  const cases = values.only === undefined ? caseNames : values.only.split(',').map(caseName);
+  const whole = values.only === undefined && !values.quick;
+  return {
+    cases,
+    seconds: count('--seconds', values.seconds ?? (values.quick ? '1' : '4')),
+    rounds: count('--rounds', values.rounds ?? (values.quick ? '2' : '5')),
+    out: values.out === undefined ? (whole ? 'docs' : null) : resolve(values.out),
+    dir: values.dir === undefined ? undefined : resolve(values.dir),
+  };
+}
+
+function caseName(name: string): CaseName {
+  const found = caseNames.find((each) => each === name);
+  if (found === undefined) throw new TypeError(`--only takes ${caseNames.join(', ')}, not "${name}".`);
+  return found;
+}
+
+function count(option: string, value: string): number {
+  if (!/^[1-9]\d{0,2}$/.test(value)) throw new TypeError(`${option} must be a whole number from 1 to 999.`);
+  return Number(value);
+}

@@ -1,0 +1,58 @@
+import { createServer } from 'node:http';
+import pg from 'pg';
+import { compileStatements, type ResourceStatements } from '../../src/compile/statements.js';
+import type { Statement } from '../../src/db/statement.js';
+import { resources } from '../../src/resources/all.js';
+
+// The least that can answer: node:http and two pipelined pg clients that run the gateway's own statements, values as the
+// text PostgreSQL sends, no token, no limit, no headers. Lists come as one value that PostgreSQL's json_agg makes.
+// Settings: PORT, DATABASE_URL, WORKSPACE.
+const { PORT, DATABASE_URL, WORKSPACE = '' } = process.env;
+const types = { getTypeParser: () => (value: string) => value } as unknown as pg.CustomTypesConfig;
+const statements = new Map<string, ResourceStatements>(resources.map((each) => [each.name, compileStatements(each)]));
+const clients = await Promise.all([connect(), connect()]);
+let turn = 0;
+
+const server = createServer((request, response) => {
+  const [, resource = '', id] = (request.url as string).split('?')[0]?.split('/') ?? [];
+  const answer = id ? detail(resource, id) : list(resource);
+  answer.then(
+    (body) => {
+      response.setHeader('Content-Type', 'application/json');
+      response.setHeader('Content-Length', Buffer.byteLength(body));
+      response.end(body);
+    },
+    (error: Error) => {
+      response.statusCode = 500;
+      response.end(error.message);
+    },
+  );
+});
+server.listen(Number(PORT), '127.0.0.1');
+
+async function detail(resource: string, id: string): Promise<string> {
+  const { name, text } = statements.get(resource)?.detail as Statement;
+  const { rows } = await next().query({ name, text, values: [WORKSPACE, id], types });
+  return JSON.stringify(rows[0]);
+}
+
+async function list(resource: string): Promise<string> {
+  const { name, text } = statements.get(resource)?.lists.get('')?.rows.all as Statement;
+  const asJson = `select json_agg(page)::text from (${text}) page`;
+  const query = { name, text: asJson, values: [WORKSPACE, '100'], types, rowMode: 'array' as const };
+  const { rows } = await next().query<[string]>(query);
+  return rows[0]?.[0] ?? '[]';
+}
+
+/** The views show nothing without a workspace; here one is set for the whole session. */
+async function connect(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: DATABASE_URL, pipeline: true } as pg.ClientConfig);
+  await client.connect();
+  await client.query("select set_config('gateway.workspace_id', $1, false)", [WORKSPACE]);
+  return client;
+}
+
+function next(): pg.Client {
+  turn = (turn + 1) % clients.length;
+  return clients[turn] as pg.Client;
+}

@@ -1,0 +1,33 @@
+/**
+ * Gives each contender its turn, round after round: A B C, A B C, …, so that what else the machine does meets all alike.
+ * The result holds one list per contender with a value per round.
+ */
+export async function alternate<C, T>(
+  contenders: readonly C[],
+  rounds: number,
+  measure: (contender: C, round: number) => Promise<T>,
+): Promise<T[][]> {
+  const results: T[][] = contenders.map(() => []);
+  for (let round = 0; round < rounds; round++) {
+    for (const [i, contender] of contenders.entries()) results[i]?.push(await measure(contender, round));
+  }
+  return results;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
+}
+
+/** The value below which this share of all lies, such as 0.99. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** Median of the ratios of pairs that ran next to each other. */
+export function pairedRatio(ours: readonly number[], theirs: readonly number[]): number {
+  return median(ours.map((value, i) => value / (theirs[i] ?? Number.NaN)));
+}

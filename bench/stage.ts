@@ -1,0 +1,98 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { type Child, startChild } from './child.js';
+
+/** What everything is measured on: `demo` with the large data set, its gateway a process of its own. */
+export interface Stage {
+  /** Origin of the gateway. */
+  readonly origin: string;
+  readonly gatewayPid: number;
+  /** Postmaster of the replica. */
+  readonly replicaPid: number;
+  /** As the gateway's own role, and as the superuser. */
+  readonly readerUrl: string;
+  readonly replicaUrl: string;
+  readonly primaryUrl: string;
+  /** The workspace with the 200,000 work orders, and a token with every scope. */
+  readonly workspace: string;
+  readonly token: string;
+  readonly postgresVersion: string;
+  stop(): Promise<void>;
+}
+
+interface Ready {
+  readonly baseUrl: string;
+  readonly primaryUrl: string;
+  readonly replicaUrls: readonly [string];
+  readonly pids: { readonly gateway: number; readonly replicas: readonly [number] };
+  readonly workspaces: readonly [{ readonly id: string; readonly tokens: { readonly all: string } }];
+}
+
+const main = new URL('../src/main.js', import.meta.url);
+const readyMsMax = 900_000;
+
+/** Starts the demo, which shows its own progress. Its limits are lifted: 60 requests a minute cannot be measured. */
+export async function startStage(dir: string | undefined): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-bench-'));
+  const readyFile = join(folder, 'ready.json');
+  const kept = dir === undefined ? [] : ['--dir', dir];
+  const demo = startChild(
+    main,
+    ['demo', '--rows', 'large', '--port', '0', '--ops-port', '0', '--ready-file', readyFile, ...kept],
+    { NODE_ENV: 'production', LOG_LEVEL: 'warn', RATE_LIMIT_PER_MINUTE: '100000000', PER_PAGE_MAX: '200000' },
+  );
+  const stop = async (): Promise<void> => {
+    await demo.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const ready = await readyOf(demo, readyFile);
+    const [{ id, tokens }] = ready.workspaces;
+    const [replicaUrl] = ready.replicaUrls;
+    const reader = new URL(replicaUrl);
+    reader.username = 'gateway_reader';
+    return {
+      origin: ready.baseUrl,
+      gatewayPid: ready.pids.gateway,
+      replicaPid: ready.pids.replicas[0],
+      readerUrl: reader.href,
+      replicaUrl,
+      primaryUrl: ready.primaryUrl,
+      workspace: id,
+      token: tokens.all,
+      postgresVersion: (await rowsOf(replicaUrl, 'show server_version'))[0]?.[0] ?? 'unknown',
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function readyOf(demo: Child, file: string): Promise<Ready> {
+  for (const deadline = Date.now() + readyMsMax; Date.now() < deadline; await sleep(200)) {
+    if (!demo.running) throw new Error('The demo ended before it served.');
+    try {
+      return JSON.parse(readFileSync(file, 'utf8')) as Ready;
+    } catch {
+      // not yet
+    }
+  }
+  throw new Error('The demo is not ready in time.');
+}
+
+/** Rows of one statement as arrays of text, on a connection of its own. */
+export async function rowsOf(url: string, text: string, values: readonly string[] = []): Promise<string[][]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const asText = { getTypeParser: () => (value: string) => value };
+    const query = { text, values: [...values], rowMode: 'array' as const, types: asText };
+    return (await client.query<string[]>(query as pg.QueryArrayConfig)).rows;
+  } finally {
+    await client.end();
+  }
+}

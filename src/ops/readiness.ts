@@ -1,0 +1,26 @@
+import type { Replica } from '../db/replica.js';
+
+/** What /readyz says: 200 when ready, else 503 with the reasons. */
+export interface Readiness {
+  readonly status: 'ready' | 'not ready';
+  readonly reasons: readonly string[];
+  readonly replicas: readonly {
+    readonly name: string;
+    readonly healthy: boolean;
+    readonly reason: string | null;
+    readonly lagMs: number | null;
+  }[];
+}
+
+/** Ready while reads can be answered: one healthy replica is enough. The primary does not count: reads go on without it. */
+export function readinessOf(replicas: readonly Replica[], stopping: boolean): Readiness {
+  const healthy = replicas.some(({ state }) => state.healthy);
+  const reasons = [...(stopping ? ['stopping'] : []), ...(healthy ? [] : ['no healthy replica'])];
+  const states = replicas.map(({ name, state }) => ({
+    name,
+    healthy: state.healthy,
+    reason: state.reason,
+    lagMs: Number.isFinite(state.lagMs) ? state.lagMs : null,
+  }));
+  return { status: reasons.length === 0 ? 'ready' : 'not ready', reasons, replicas: states };
+}

@@ -1,0 +1,34 @@
+import type { WritePosition } from '../db/write-positions.js';
+import { type Limiter, memoryLimiter } from '../http/limits.js';
+
+/** The other gateways: what they share with this one. */
+export interface Peers {
+  /** A limiter whose counts are those of all gateways together. */
+  limiter(name: string, quota: number): Limiter;
+  /** Tells the others of a write; resolves when they know, or after 50 ms. Never rejects. */
+  tellWrite(workspace: string, position: WritePosition): Promise<void>;
+  /** The last write that another gateway told of; undefined when there is none, or nobody can say within 50 ms. */
+  lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
+  close(): void;
+}
+
+/** How long a request may wait for what is shared. */
+export const peerWaitMs = 50;
+
+/** A gateway by itself. */
+export const alone: Peers = {
+  limiter: memoryLimiter,
+  tellWrite: async () => {},
+  lastWrite: () => undefined,
+  close: () => {},
+};
+
+/** A write position as text, as it travels between gateways. */
+export function positionText({ lsn, timeline, systemIdentifier, atMs }: WritePosition): string {
+  return JSON.stringify([String(lsn), timeline, systemIdentifier, atMs]);
+}
+
+export function parsePosition(text: string): WritePosition {
+  const [lsn, timeline, systemIdentifier, atMs] = JSON.parse(text) as [string, never, never, number];
+  return { lsn: BigInt(lsn), timeline, systemIdentifier, atMs };
+}

@@ -1,0 +1,113 @@
+const blockBytes = 16;
+
+/**
+ * GHASH (NIST SP 800-38D §6.4) under one hash subkey. Multiplication by the subkey in GF(2^128) (§6.3) is linear, so a
+ * product is the exclusive or of 16 precomputed blocks, one for each byte of the multiplicand: Shoup's tables, 64 KiB a
+ * key, made in under a millisecond. What these look-ups give away, and to whom, stands in gcm.ts.
+ */
+export class Ghash {
+  /** The hash so far; after `finish` its digest. */
+  readonly bytes: Uint8Array;
+  readonly #words = new Int32Array(4);
+  readonly #table: Int32Array;
+
+  /** `subkey`: the encryption of the zero block, 16 bytes. */
+  constructor(subkey: Uint8Array) {
+    this.bytes = new Uint8Array(this.#words.buffer);
+    this.#table = tableOf(subkey);
+  }
+
+  /** Begins a hash; or goes on from states that `save` gave, whose exclusive or is taken. */
+  start(one?: Int32Array, other?: Int32Array): number {
+    const words = this.#words;
+    for (let i = 0; i < 4; i++) {
+      words[i] = one === undefined || other === undefined ? 0 : (one[i] as number) ^ (other[i] as number);
+    }
+    return 0;
+  }
+
+  /** The state after whole blocks. */
+  save(into: Int32Array = new Int32Array(4)): Int32Array {
+    into.set(this.#words);
+    return into;
+  }
+
+  /** Takes the bytes [from, to), and zeros up to a whole block. */
+  update(bytes: Uint8Array, from: number, to: number): void {
+    for (let at = from; at < to; at += blockBytes) this.#take(bytes, at, Math.min(blockBytes, to - at));
+  }
+
+  /** Takes the block of the two lengths (§7.1, step 5; both under 2^29 bytes), which ends a hash. */
+  finish(associatedBytes: number, cipherBytes: number): void {
+    this.#xorBits(4, associatedBytes);
+    this.#xorBits(12, cipherBytes);
+    this.#take(this.bytes, 0, 0);
+  }
+
+  #xorBits(at: number, bytes: number): void {
+    const state = this.bytes;
+    const bits = bytes * 8;
+    for (let i = 0; i < 4; i++) state[at + i] = (state[at + i] as number) ^ ((bits >>> (24 - 8 * i)) & 0xff);
+  }
+
+  /** A block of `length` bytes and zeros: exclusive or with the state, times the subkey. */
+  #take(bytes: Uint8Array, from: number, length: number): void {
+    const table = this.#table;
+    const state = this.bytes;
+    let a = 0;
+    let b = 0;
+    let c = 0;
+    let d = 0;
+    for (let i = 0; i < length; i++) {
+      const at = (i << 10) | (((state[i] as number) ^ (bytes[from + i] as number)) << 2);
+      a ^= table[at] as number;
+      b ^= table[at + 1] as number;
+      c ^= table[at + 2] as number;
+      d ^= table[at + 3] as number;
+    }
+    for (let i = length; i < blockBytes; i++) {
+      const at = (i << 10) | ((state[i] as number) << 2);
+      a ^= table[at] as number;
+      b ^= table[at + 1] as number;
+      c ^= table[at + 2] as number;
+      d ^= table[at + 3] as number;
+    }
+    this.#words[0] = a;
+    this.#words[1] = b;
+    this.#words[2] = c;
+    this.#words[3] = d;
+  }
+}
+
+/** For each byte position, for each byte value: the product with the subkey, as 4 words in the machine's byte order. */
+function tableOf(subkey: Uint8Array): Int32Array {
+  const table = new Int32Array(blockBytes * 256 * 4);
+  const bytes = new Uint8Array(table.buffer);
+  const power = Uint8Array.from(subkey); // subkey · x^i, where bit i of a block counts from the leftmost
+  for (let bit = 0; bit < 128; bit++) {
+    const single = ((bit >> 3) << 8) | (0x80 >> (bit & 7));
+    bytes.set(power, single * blockBytes);
+    timesX(power);
+  }
+  for (let at = 0; at < blockBytes * 256; at++) {
+    const value = at & 0xff;
+    const rest = value & (value - 1);
+    if (rest === 0) continue; // no bit or a single one
+    const [one, other] = [at - rest, at - value + rest]; // the lowest bit, and the others
+    for (let word = 0; word < 4; word++) {
+      table[at * 4 + word] = (table[one * 4 + word] as number) ^ (table[other * 4 + word] as number);
+    }
+  }
+  return table;
+}
+
+/** §6.3: a shift to the right, and R = 11100001 ‖ 0^120 where a bit falls off. */
+function timesX(block: Uint8Array): void {
+  let carry = 0;
+  for (let i = 0; i < blockBytes; i++) {
+    const byte = block[i] as number;
+    block[i] = (byte >> 1) | (carry << 7);
+    carry = byte & 1;
+  }
+  if (carry === 1) block[0] = (block[0] as number) ^ 0xe1;
+}

@@ -1,0 +1,216 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import test from 'ava';
+import { problems } from '../src/errors.js';
+import { projectRoot } from '../src/paths.js';
+import { resources } from '../src/resources/all.js';
+import { leaves } from '../src/resources/definition.js';
+import { environmentName, settingsSchema } from '../src/settings.js';
+import { settingsPage } from './support/settings-table.js';
+import { sourcesIn } from './support/sources.js';
+
+const read = (path: string): string => readFileSync(join(projectRoot, path), 'utf8');
+const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...sourcesIn('docs', '.md').map(({ path }) => path)];
+const api = read('docs/api.md');
+const guide = read('docs/operators-guide.md');
+
+/** The part of a page under a heading, down to the next heading of the same or a higher level. */
+function section(page: string, heading: string): string {
+  const start = page.indexOf(`\n${heading}\n`);
+  if (start < 0) throw new Error(`There is no heading "${heading}".`);
+  const level = (/^#+/.exec(heading) as RegExpExecArray)[0].length;
+  const rest = page.slice(start + heading.length + 2);
+  const end = rest.search(new RegExp(`^#{1,${level}} `, 'm'));
+  return end < 0 ? rest : rest.slice(0, end);
+}
+
+/** The words in backquotes that stand in the given column of a section's table rows. */
+function firstCells(text: string, column = 0): string[] {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .map((line) => /^`([^`]+)`/.exec(line.split(/(?<!\\)\|/)[column + 1]?.trim() ?? '')?.[1])
+    .filter((cell) => cell !== undefined);
+}
+
+test('docs/settings.md is what the schema of the settings says: run `npm run docs` after a change', (t) => {
+  t.is(read('docs/settings.md'), settingsPage());
+});
+
+test('settings that the documentation speaks of exist', (t) => {
+  const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
+  const others = new Set(['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'POSTGREST_BIN', 'NAME_FILE']);
+  for (const page of pages) {
+    const named = [...read(page).matchAll(/`([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=[^`]*)?`/g)].map(
+      ([, name]) => name as string,
+    );
+    const unknown = named.filter(
+      (name) => !known.has(name.replace(/_FILE$/, '')) && !known.has(name) && !others.has(name),
+    );
+    t.deepEqual(unknown, [], page);
+  }
+});
+
+test('docs/api.md lists every error with its status', (t) => {
+  const rows = [...section(api, '## Errors').matchAll(/^\| (\d{3}) \| `(\w+)` \|/gm)].map(
+    ([, status, code]) => `${status} ${code}`,
+  );
+  t.deepEqual(
+    rows.sort(),
+    Object.entries(problems)
+      .map(([code, { status }]) => `${status} ${code}`)
+      .sort(),
+  );
+});
+
+test('docs/api.md lists every code of errors[]', (t) => {
+  const made = new Set<string>();
+  const checking = /^src\/(read|write|http)\/|^src\/compile\/write-rules/;
+  for (const { path, code } of sourcesIn('src', '.ts').filter((source) => checking.test(source.path))) {
+    const faults = [
+      /(?:header|parameter|pointer)\b[^;{}]{0,120}?\bcode: '([a-z_0-9]+)'/g,
+      /fault\(\s*'([a-z_]+)'/g,
+      /\? '([a-z_]+)' : '([a-z_]+)';\n\s*faults\.push/g,
+    ];
+    for (const pattern of faults)
+      for (const [, ...codes] of code.matchAll(pattern)) for (const found of codes) made.add(found);
+    if (path.endsWith('write-rules.ts'))
+      for (const [, found] of code.matchAll(/\['([a-z_]+)', [`']/g)) made.add(found as string);
+  }
+  t.true(made.size > 20, 'the codes are no longer found where they were');
+  const listed = section(api, '## Errors').split('Codes in `errors[]`')[1] ?? '';
+  t.deepEqual([...made].filter((code) => !listed.includes(`\`${code}\``)).sort(), []);
+});
+
+test('docs/api.md and the README list every resource, filter and scope', (t) => {
+  for (const { name, filters, detail, writeView } of resources) {
+    for (const page of [api, read('README.md')]) {
+      t.true(page.includes(`/${name}`) && page.includes(`read:${name}`), name);
+      if (detail) t.true(page.includes(`/${name}/{id}`), name);
+      if (writeView) t.true(page.includes(`write:${name}`), name);
+      for (const filter of Object.keys(filters)) t.true(page.includes(`\`${filter}\``), filter);
+    }
+  }
+});
+
+test('docs/api.md names every member of every record', (t) => {
+  const records = section(api, '## Records') + section(api, '## Lists');
+  const names = resources.flatMap((resource) => leaves(resource).flatMap(({ path }) => path));
+  t.deepEqual(
+    [...new Set(names)].filter((name) => !records.includes(`\`${name}\``)),
+    [],
+  );
+});
+
+test("docs/operators-guide.md has every column of every view's contract", (t) => {
+  for (const resource of resources) {
+    const columns = ['workspace_id', ...leaves(resource).map(({ field }) => field.column)];
+    t.deepEqual(firstCells(section(guide, `### ${resource.view}`)), columns, resource.view);
+  }
+});
+
+test('docs/operators-guide.md names every object of the schema gateway', (t) => {
+  const made = sourcesIn('sql/gateway', '.sql').flatMap(({ text }) =>
+    [...text.matchAll(/^create (?:view|function|table) (gateway\.\w+)/gm)].map(([, name]) => name as string),
+  );
+  t.deepEqual(
+    made.filter((name) => !guide.includes(name)),
+    [],
+  );
+});
+
+test('docs/operators-guide.md has every metric', (t) => {
+  const sources = [...sourcesIn('src/ops', '.ts'), ...sourcesIn('src', 'gateway.ts')]
+    .map(({ code }) => code)
+    .join('\n');
+  const found = (pattern: RegExp): string[] => [...sources.matchAll(pattern)].map(([, name]) => name as string);
+  const made = [
+    ...found(/name: 'gateway_(\w+)'/g),
+    ...found(/(?<!const )\bcounter\(\s*'(\w+)'/g).map((name) => `${name}_total`),
+    ...found(/(\w+): \{\s*help:/g),
+  ].map((name) => `gateway_${name}`);
+  t.true(made.length > 15, 'the metrics are no longer found where they were');
+  const listed = firstCells(section(guide, '## Health, metrics, alerts')).filter((cell) => /^gateway_\w+$/.test(cell));
+  t.deepEqual(listed.sort(), [...new Set(made)].sort());
+});
+
+test('docs/operators-guide.md has every log event with its level', (t) => {
+  const levels = /const levels[^=]*= \{([^}]*)\}/.exec(read('src/ops/log.ts'))?.[1] ?? '';
+  const made = [...levels.matchAll(/(\w+): '(\w+)'/g)].map(([, event, level]) => `${event} ${level}`);
+  t.true(made.length > 10, 'the events are no longer found where they were');
+  const listed = [...section(guide, '## Log events').matchAll(/^\| `(\w+)` \| (\w+) \|/gm)].map(
+    ([, event, level]) => `${event} ${level}`,
+  );
+  t.deepEqual(listed.sort(), made.sort());
+});
+
+test('docs/architecture.md maps every folder', (t) => {
+  const map = section(read('docs/architecture.md'), '## Code map');
+  const folders = new Set(sourcesIn('src', '.ts').map(({ path }) => dirname(path).split('/').slice(0, 2).join('/')));
+  t.deepEqual(
+    [...folders].filter((folder) => folder !== 'src' && !map.includes(`**${folder}/**`)),
+    [],
+  );
+});
+
+test('files that the documentation names exist', (t) => {
+  for (const page of pages.filter((path) => path !== 'CHANGELOG.md')) {
+    const named = [...read(page).matchAll(/`((?:src|test|sql|config|docs|bench|\.ci)\/[\w./-]*\w)`/g)].map(
+      ([, path]) => path as string,
+    );
+    t.deepEqual(
+      named.filter((path) => !existsSync(join(projectRoot, path))),
+      [],
+      page,
+    );
+  }
+});
+
+test('commands that the documentation shows are npm scripts or commands of the program', (t) => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const commands = new Set(
+    [...read('src/main.ts').matchAll(/^ {2}(\w+): async \(\) =>/gm)].map(([, name]) => name as string),
+  );
+  for (const page of pages) {
+    const text = read(page);
+    const run = [...text.matchAll(/npm run (?:-s )?([\w:-]+)/g)].map(([, name]) => name as string);
+    t.deepEqual(
+      run.filter((name) => !Object.hasOwn(scripts, name)),
+      [],
+      page,
+    );
+    const called = [
+      ...text.matchAll(/(?:npx workspace-data-gateway|`workspace-data-gateway|node dist\/src\/main\.js) ([a-z]+)\b/g),
+    ].map(([, name]) => name as string);
+    t.deepEqual(
+      called.filter((name) => !commands.has(name)),
+      [],
+      page,
+    );
+  }
+  t.true(read('README.md').includes('npm ci && npm test') && Object.hasOwn(scripts, 'test'));
+  t.regex(read('.ci/run'), /^npm ci\b/m);
+  t.regex(read('.ci/run'), /\bnpm test\b/);
+});
+
+test('links between the pages lead somewhere', (t) => {
+  const anchors = (path: string): string[] =>
+    [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
+      (title as string)
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+        .replace(/\s/g, '-'),
+    );
+  for (const page of pages) {
+    const text = read(page).replace(/```[\s\S]*?```/g, '');
+    for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(target as string)) continue;
+      const [file = '', anchor] = (target as string).split('#');
+      const path = file === '' ? page : join(dirname(page), file);
+      t.true(existsSync(join(projectRoot, path)), `${page}: ${target}`);
+      if (anchor !== undefined && statSync(join(projectRoot, path)).isFile()) {
+        t.true(anchors(path).includes(anchor), `${page}: ${target}`);
+      }
+    }
+  }
+});

@@ -1,0 +1,132 @@
+import test from 'ava';
+import { until } from '../../src/embedded/wait.js';
+import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
+import { readPage } from '../support/page-reader.js';
+
+// Too much at once: what is over a bound is told so quickly, and the rest does not notice.
+
+let setUp: FaultCluster;
+let token: string;
+let other: string;
+
+test.before(async () => {
+  setUp = await faultCluster({ replicas: 1 });
+  token = await setUp.token();
+  other = await setUp.token({ workspace: 1 });
+});
+test.after.always(() => setUp?.stop());
+
+const one = { shortConnections: 1, shortDepth: 1, shortPerWorkspace: 1, longConnections: 1, longPerWorkspace: 1 };
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+test.serial('with every connection asleep a request gets 503 within 250 ms', async (t) => {
+  const gateway = await setUp.gateway(one);
+  for (const each of [token, other]) await readPage(gateway.url('/klanten?perPage=1'), { token: each });
+  await setUp.pace(20);
+  const sleeper = readPage(gateway.url('/installaties?perPage=100'), { token });
+  await until(() => gateway.gateway.replicas[0]?.short.inFlight === 1, 2000, 1);
+  const refused = await Promise.all(
+    [token, other, other].map((each) => readPage(gateway.url('/klanten?perPage=1'), { token: each })),
+  );
+  for (const { status, body, headers, totalMs } of refused) {
+    t.is(status, 503);
+    t.is(JSON.parse(body).code, 'overloaded');
+    t.regex(String(headers['retry-after']), /^[1-9]\d*$/);
+    t.true(totalMs < 250, `it took ${totalMs} ms`);
+  }
+  t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'connections' }), 3);
+  t.is((await sleeper).status, 200);
+  t.is((await readPage(gateway.url('/klanten?perPage=1'), { token })).status, 200);
+  await setUp.pace(0);
+  await gateway.backToNormal(t);
+  await gateway.stop();
+});
+
+test.serial('after a storm of aborted requests on one connection the next answer is right', async (t) => {
+  const gateway = await setUp.gateway({
+    ...one,
+    chunkRowsMax: 400,
+    largePagesPerToken: 100,
+    largePagesPerWorkspace: 100,
+  });
+  const right = (await readPage(gateway.url('/werkbonnen?perPage=250'), { token })).body;
+  await setUp.pace(1);
+  for (let round = 0; round < 4; round++) {
+    await Promise.all(
+      Array.from({ length: 30 }, async (_, i) => {
+        const gone = new AbortController();
+        setTimeout(() => gone.abort(), (i * 7 + round * 3) % 60);
+        await readPage(gateway.url(`/installaties?perPage=${300 + i * 10}`), { token, signal: gone.signal });
+      }),
+    );
+    await sleep(120);
+    const next = await readPage(gateway.url('/werkbonnen?perPage=250'), { token });
+    t.is(next.status, 200);
+    t.true(next.body === right);
+    const [seen] = (await setUp.cluster.replicas[0]?.query<{ n: string }>(
+      `select count(*) as n from pg_stat_activity where application_name = 'workspace-data-gateway'`,
+    )) as [{ n: string }];
+    t.true(Number(seen.n) <= 2 * 3, `${seen.n} sessions`); // short, long, probe; each perhaps with one that is ending
+  }
+  await setUp.pace(0);
+  await gateway.backToNormal(t);
+  await gateway.stop();
+});
+
+test.serial('a token and a workspace have only so many large pages under way', async (t) => {
+  const enough = { longConnections: 10, longPerWorkspace: 10 };
+  const gateway = await setUp.gateway({
+    ...enough,
+    chunkRowsMax: 100,
+    largePagesPerToken: 2,
+    largePagesPerWorkspace: 3,
+  });
+  const second = await setUp.token();
+  await setUp.pace(1);
+  const url = gateway.url('/installaties?perPage=500');
+  const running = [token, token, second].map((each) => readPage(url, { token: each }));
+  await until(async () => (await gateway.metric('gateway_large_pages')) === 3, 2000, 5);
+  const [perToken, perWorkspace, ours] = await Promise.all(
+    [token, second, other].map((each) => readPage(url, { token: each })),
+  );
+  for (const refused of [perToken, perWorkspace]) {
+    t.is(refused?.status, 503);
+    t.is(JSON.parse(refused?.body ?? '').code, 'overloaded');
+    t.truthy(refused?.headers['retry-after']);
+  }
+  t.is(ours?.status, 200, 'another workspace has its own');
+  t.is(
+    (await readPage(gateway.url('/installaties?perPage=100'), { token })).status,
+    200,
+    'small pages are not counted',
+  );
+  t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'large_pages_per_token' }), 1);
+  t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'large_pages_per_workspace' }), 1);
+  for (const page of await Promise.all(running)) t.true(page.complete);
+  await setUp.pace(0);
+  await gateway.backToNormal(t);
+  await gateway.stop();
+});
+
+test.serial('while one workspace floods the queue another is served in its turn', async (t) => {
+  const gateway = await setUp.gateway({ longConnections: 2, longPerWorkspace: 2, queueMax: 30 });
+  let over = false;
+  let answered = 0;
+  const flood = Array.from({ length: 60 }, async () => {
+    while (!over) {
+      await readPage(gateway.url('/werkbonnen?perPage=400'), { token, discard: true });
+      answered++;
+    }
+  });
+  await sleep(500);
+  const victims: number[] = [];
+  for (let i = 0; i < 8; i++)
+    victims.push((await readPage(gateway.url('/klanten?perPage=250'), { token: other })).status);
+  over = true;
+  await Promise.all(flood);
+  t.deepEqual([...new Set(victims)], [200]);
+  t.true((await gateway.metric('gateway_requests_shed_total')) > 0, 'the flood was over the bounds');
+  t.true(answered > 0);
+  await gateway.backToNormal(t);
+  await gateway.stop();
+});

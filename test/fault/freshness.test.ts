@@ -1,0 +1,128 @@
+import test, { type ExecutionContext } from 'ava';
+import type { PgNode } from '../../src/embedded/node.js';
+import { until } from '../../src/embedded/wait.js';
+import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { readPage } from '../support/page-reader.js';
+
+// Replicas that answer, but not with what they should: behind, promoted, or of another history.
+
+let setUp: FaultCluster;
+let gateway: FaultGateway;
+let token: string;
+let first: PgNode;
+let second: PgNode;
+const page = '/installaties?perPage=600';
+
+test.before(async () => {
+  setUp = await faultCluster();
+  [first, second] = setUp.cluster.replicas as [PgNode, PgNode];
+  gateway = await setUp.gateway({ chunkRowsMax: 100, lagMaxMs: 1500 });
+  token = await setUp.token();
+});
+test.after.always(() => setUp?.stop());
+
+const pause = (node: PgNode) => node.query('select pg_wal_replay_pause()');
+const resume = (node: PgNode) => node.query('select pg_wal_replay_resume()');
+/** A change on the primary: from now on a replica that does not replay is behind. */
+const move = () => setUp.sql('update fault.pace set ms = ms');
+const reasons = () => gateway.gateway.replicas.map(({ state }) => state.reason ?? 'healthy');
+
+async function healthy(t: ExecutionContext): Promise<void> {
+  t.true(await until(() => reasons().every((reason) => reason === 'healthy'), 15_000, 25), reasons().join());
+}
+
+test.serial('Data-As-Of tells how current the answer is', async (t) => {
+  const asOf = async (): Promise<number> => {
+    const { headers } = await readPage(gateway.url('/klanten?perPage=1'), { token });
+    return Date.parse(String(headers['data-as-of']));
+  };
+  t.true(Date.now() - (await asOf()) < 1500, 'both replicas are current');
+  await Promise.all([pause(first), pause(second)]);
+  const pausedMs = Date.now();
+  await move();
+  await new Promise((resolve) => setTimeout(resolve, 1200));
+  t.true((await asOf()) <= pausedMs + 100, 'no later than the moment replay was paused');
+  await Promise.all([resume(first), resume(second)]);
+  await healthy(t);
+});
+
+test.serial('a replica that lags is left out; when all lag requests get 503 and never the primary', async (t) => {
+  await pause(first);
+  await move();
+  t.true(await until(() => /lags/.test(reasons()[0] as string), 5000, 25));
+  t.true((await gateway.metric('gateway_replica_lag_seconds', { replica: 'replica1' })) > 1.5);
+  t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
+
+  await pause(second);
+  await move();
+  t.true(await until(() => /lags/.test(reasons()[1] as string), 5000, 25));
+  const refused = await readPage(gateway.url('/klanten'), { token });
+  t.is(refused.status, 503);
+  t.is(JSON.parse(refused.body).code, 'replica_unavailable');
+  t.truthy(refused.headers['retry-after']);
+  const ready = await fetch(`${gateway.gateway.opsUrl}/readyz`);
+  t.is(ready.status, 503);
+  t.regex(await ready.text(), /it lags behind the primary/);
+
+  await Promise.all([resume(first), resume(second)]);
+  await healthy(t);
+  t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
+});
+
+test.serial('a page goes on only where its rows are as current as those it began with', async (t) => {
+  const patient = await setUp.gateway({ chunkRowsMax: 100, lagMaxMs: 60_000, resumeMs: 2000 });
+  const undisturbed = (await readPage(patient.url(page), { token })).body;
+  await setUp.pace(0.5);
+  const begin = async (heal: () => unknown) => {
+    await pause(second);
+    await move();
+    await setUp.caughtUp([first]);
+    await patient.gateway.replicas[0]?.probe(); // it knows that the first one has moved on
+    await new Promise((settle) => setTimeout(settle, 1200));
+    const read = await readPage(patient.url(page), { token, onFirstBytes: () => void first.kill9().then(heal) });
+    await resume(second);
+    await first.start();
+    const both = () => patient.gateway.replicas.every(({ state }) => state.healthy);
+    t.true(await until(both, 15_000, 25));
+    return read;
+  };
+  const broken = await begin(() => undefined);
+  t.is(broken.status, 200);
+  t.false(broken.complete, 'the other replica stays behind: the page is broken off');
+  t.throws(() => JSON.parse(broken.body));
+
+  const whole = await begin(() => setTimeout(() => void resume(second), 700));
+  t.true(whole.complete);
+  t.true(whole.body === undisturbed, 'the other replica catches up: the page goes on');
+  t.true(whole.longestGapMs < 2500);
+  await setUp.pace(0);
+  await patient.backToNormal(t);
+  await patient.stop();
+});
+
+test.serial('a replica that was promoted is left out, whatever it answers', async (t) => {
+  await healthy(t);
+  await first.promote();
+  t.true(await until(() => /promoted/.test(reasons()[0] as string), 3000, 10), reasons().join());
+  const answers = await Promise.all(Array.from({ length: 10 }, () => readPage(gateway.url('/klanten'), { token })));
+  t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+  t.is(gateway.gateway.replicas[0]?.inFlight, 0);
+});
+
+test.serial('after a failover a replica that still follows the old primary is left out', async (t) => {
+  // `first` is the new primary now; the old one goes on writing, and `second` follows it.
+  await setUp.sql('create table lost as select generate_series(1, 20000) as n');
+  await setUp.caughtUp([second]);
+  const { replicaUrls } = setUp.settings();
+  const failedOver = await setUp.gateway({
+    replicaUrls: replicaUrls.split(' ')[1] as string,
+    primaryUrl: (replicaUrls.split(' ')[0] as string).replace('gateway_reader', 'gateway_writer'),
+  });
+  t.is((await readPage(failedOver.url('/klanten'), { token })).status, 503);
+  t.regex(String(failedOver.gateway.replicas[0]?.state.reason), /another timeline/);
+  await failedOver.stop();
+
+  await setUp.cluster.rebuildReplica(0);
+  await healthy(t);
+  await gateway.backToNormal(t);
+});

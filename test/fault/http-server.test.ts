@@ -1,0 +1,134 @@
+import { connect } from 'node:net';
+import test from 'ava';
+import { rawRequest } from '../support/client.js';
+import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { readPage } from '../support/page-reader.js';
+
+// Clients that do not behave: slow to ask, slow to read, too much, or silent.
+
+let setUp: FaultCluster;
+let gateway: FaultGateway;
+let token: string;
+let port: number;
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+test.before(async () => {
+  setUp = await faultCluster({ replicas: 1 });
+  gateway = await setUp.gateway({
+    chunkRowsMax: 100,
+    headersTimeoutMs: 600,
+    requestTimeoutMs: 1000,
+    keepAliveTimeoutMs: 500,
+    clientConnectionsMax: 60,
+    minBytesPerSecond: 50_000,
+    slowClientMs: 1500,
+    pageTimeMaxMs: 4000,
+  });
+  token = await setUp.token();
+  port = Number(new URL(gateway.gateway.url).port);
+  await setUp.sql(
+    `insert into app.installaties (id, workspace_id, klant_id, naam, omschrijving)
+     select gen_random_uuid(), workspace_id, klant_id, naam, repeat('lang verhaal ', 150)
+     from (select * from app.installaties where workspace_id = $1 limit 1) one, generate_series(1, 8000)`,
+    [setUp.workspaces[0]?.id],
+  );
+  await setUp.caughtUp();
+});
+test.after.always(() => setUp?.stop());
+
+test.serial('a header that trickles in is answered 408 and its connection closed', async (t) => {
+  const startedMs = performance.now();
+  const answer = await new Promise<string>((resolve) => {
+    let received = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write('GET /api/v1/klanten HTTP/1.1\r\nHost: x\r\n'));
+    const drip = setInterval(() => socket.write('X-A: b\r\n'), 100);
+    socket.on('data', (bytes) => {
+      received += bytes;
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      clearInterval(drip);
+      resolve(received);
+    });
+  });
+  t.regex(answer, /^HTTP\/1\.1 408 /);
+  t.regex(answer, /"code":"request_timeout"/);
+  t.true(performance.now() - startedMs < 3000);
+});
+
+test.serial('a connection that sends nothing is closed, also after a request', async (t) => {
+  const idleMs = await new Promise<number>((resolve) => {
+    const startedMs = performance.now();
+    const socket = connect(port, '127.0.0.1');
+    socket.resume();
+    socket.on('close', () => resolve(performance.now() - startedMs));
+  });
+  t.true(idleMs < 3000, `${idleMs} ms`);
+  const kept = await rawRequest(port, 'GET /api/v1/klanten HTTP/1.1\r\nHost: x\r\n\r\n', 3000);
+  t.regex(kept, /^HTTP\/1\.1 401 /);
+  t.regex(kept, /keep-alive/i);
+});
+
+test.serial('a header that is too large is answered 431', async (t) => {
+  const answer = await rawRequest(
+    port,
+    `GET /api/v1/klanten HTTP/1.1\r\nHost: x\r\nX-Large: ${'a'.repeat(20_000)}\r\n\r\n`,
+  );
+  t.regex(answer, /^HTTP\/1\.1 431 /);
+  t.regex(answer, /"code":"headers_too_large"/);
+});
+
+test.serial('connections over the bound are closed at once and the others are served', async (t) => {
+  const sockets = Array.from({ length: 80 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
+  for (const socket of sockets) socket.resume();
+  await sleep(200);
+  t.true((await gateway.metric('gateway_client_connections')) <= 60);
+  t.true(sockets.filter(({ closed }) => closed).length >= 20);
+  for (const socket of sockets) socket.destroy();
+  await sleep(100);
+  t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
+});
+
+test.serial('a client that stops reading is cut off, one that reads slowly enough is not', async (t) => {
+  const url = gateway.url('/installaties?perPage=9500');
+  const stall = sleep(5000);
+  const [stopped, slow] = await Promise.all([
+    readPage(url, { token, discard: true, onPiece: () => stall }),
+    readPage(url, { token, discard: true, onPiece: (piece) => sleep((piece.length / 8_000_000) * 1000) }),
+  ]);
+  t.false(stopped.complete);
+  t.true(slow.complete);
+  t.is(await gateway.metric('gateway_slow_clients_total'), 1);
+  await gateway.backToNormal(t);
+});
+
+test.serial(
+  'a page that takes too long is broken off, and one that waits for the database is no slow client',
+  async (t) => {
+    const whole = (await readPage(gateway.url('/installaties?perPage=1000'), { token })).body;
+    await setUp.pace(1);
+    const patient = await readPage(gateway.url('/installaties?perPage=1000'), { token });
+    t.true(patient.body === whole && patient.totalMs > 1600, `${patient.totalMs} ms`);
+    const overtime = await readPage(gateway.url('/installaties?perPage=4000'), { token, discard: true });
+    await setUp.pace(0);
+    t.is(overtime.status, 200);
+    t.false(overtime.complete);
+    t.true(overtime.totalMs < 6000);
+    t.is(await gateway.metric('gateway_slow_clients_total'), 1, 'still');
+    await gateway.backToNormal(t);
+  },
+);
+
+test.serial('a page that breaks does not look whole to an HTTP/1.0 client either', async (t) => {
+  await setUp.pace(1);
+  const ending = new Promise<string>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(`GET /api/v1/installaties?perPage=1000 HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`),
+    );
+    socket.once('data', () => void setUp.cluster.replicas[0]?.kill9());
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(String(error.code)));
+    socket.on('end', () => resolve('an orderly end'));
+  });
+  t.is(await ending, 'ECONNRESET');
+  await setUp.cluster.replicas[0]?.start();
+});

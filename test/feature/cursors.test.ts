@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto';
+import { cursorContext, encodeCursor } from '../../src/read/cursor.js';
+import { faultsOf, listNames, page, records } from '../support/lists.js';
+import { gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest();
+const refused = ['cursor invalid_cursor'];
+
+for (const list of listNames) {
+  test(`${list}: a cursor continues where its page ended, with any page size`, async (t) => {
+    const { client } = t.context;
+    const all = await records(client, `/${list}?perPage=100`);
+    const { pagination } = await page(client, `/${list}?perPage=17`);
+    for (const perPage of [1, 5, 100]) {
+      const { data } = await page(client, `/${list}?perPage=${perPage}&cursor=${pagination.nextCursor}`);
+      t.deepEqual(data, all.slice(17, 17 + perPage));
+    }
+  });
+
+  test(`${list}: a damaged cursor is refused, wherever the damage is`, async (t) => {
+    const { client } = t.context;
+    const { nextCursor } = (await page(client, `/${list}?perPage=3`)).pagination;
+    const at = (i: number, by: string) => nextCursor.slice(0, i) + by + nextCursor.slice(i + 1);
+    const flipped = [...nextCursor].map((was, i) => at(i, was === 'A' ? 'B' : 'A'));
+    const others = [
+      nextCursor.slice(1),
+      nextCursor.slice(0, -1),
+      nextCursor.slice(0, 16),
+      `${nextCursor}A`,
+      `${nextCursor}AAAA`,
+      `${nextCursor}%3D`,
+      `${nextCursor}%20`,
+      'x',
+      '%00',
+      '%F0%9F%98%80',
+      'null',
+      '../../etc/passwd',
+      encodeURIComponent("'; drop table app.klanten; --"),
+      'A'.repeat(3000),
+    ];
+    for (const cursor of [...flipped, ...others]) {
+      const reply = await client.get(`/${list}?cursor=${cursor}`);
+      t.is(reply.status, 400, cursor);
+      t.deepEqual(faultsOf(reply), refused);
+    }
+  });
+
+  test(`${list}: a cursor of another list or of another workspace is refused`, async (t) => {
+    const { client, database } = t.context;
+    const other = await database.token({ workspace: 1 });
+    const { nextCursor } = (await page(client, `/${list}?perPage=3`)).pagination;
+    const foreign = await client.get(`/${list}?cursor=${nextCursor}`, { token: other });
+    t.is(foreign.status, 400);
+    t.deepEqual(faultsOf(foreign), refused);
+    for (const elsewhere of listNames.filter((name) => name !== list)) {
+      t.deepEqual(faultsOf(await client.get(`/${elsewhere}?cursor=${nextCursor}`)), refused);
+    }
+  });
+
+  test(`${list}: forged keys are refused, or seek; they never break anything`, async (t) => {
+    const { client, database } = t.context;
+    const context = cursorContext(database.workspaces[0]?.id as string, list, {});
+    const impossible = ['', 'x', 'infinity', "'", '\0', '2026-02-30 00:00:00+00', '294277-01-01 00:00:00+00'];
+    const real = ['2026-01-01', '2026-01-01 00:00:00+00', '-1', '00000000-0000-4000-8000-000000000000'];
+    const extreme = ['0001-01-01 00:00:00+00', '9999-12-31 23:59:59.999999+00', '9223372036854775808', '9999-12-31'];
+    const parts = [...impossible, ...real, ...extreme];
+    for (const first of parts) {
+      for (const second of parts) {
+        const reply = await client.get(`/${list}?perPage=1&cursor=${encodeCursor(context, [first, second])}`);
+        t.true(reply.status === 200 || reply.status === 400, `${first} ${second}: ${reply.status}`);
+      }
+    }
+    const forge = (payload: string | Buffer) => {
+      const digest = createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, 12);
+      return Buffer.concat([digest, Buffer.from(payload)]).toString('base64url');
+    };
+    for (const payload of ['\n', '\n\n', 'a\nb\nc', Buffer.from([0xff, 0x0a, 0xfe]), 'x'.repeat(1000)]) {
+      t.is((await client.get(`/${list}?cursor=${forge(payload)}`)).status, 400);
+    }
+  });
+}
+
+test('a cursor belongs to the filters it came with', async (t) => {
+  const { client } = t.context;
+  const filters = 'entity=werkbon&from=2020-01-01';
+  const { nextCursor } = (await page(client, `/logboeken?${filters}&perPage=3`)).pagination;
+  t.is((await client.get(`/logboeken?from=2020-01-01&entity=werkbon&cursor=${nextCursor}`)).status, 200);
+  for (const other of [
+    '',
+    'entity=werkbon',
+    'entity=klant&from=2020-01-01',
+    'entity=werkbon&from=2020-01-02',
+    `${filters}&to=2030-01-01`,
+  ]) {
+    t.deepEqual(faultsOf(await client.get(`/logboeken?${other}&cursor=${nextCursor}`)), refused, other);
+  }
+});
+
+test('page and cursor cannot be given together', async (t) => {
+  const { client } = t.context;
+  const { nextCursor } = (await page(client, '/klanten?perPage=3')).pagination;
+  const reply = await client.get(`/klanten?page=1&cursor=${nextCursor}`);
+  t.is(reply.status, 400);
+  t.deepEqual(faultsOf(reply), ['cursor conflicting_parameters']);
+});
+
+test('the cursor of an empty page starts at the beginning once there is something', async (t) => {
+  const { client, database } = t.context;
+  const filter = 'entity=nieuwsoort';
+  const { nextCursor } = (await page(client, `/logboeken?${filter}`)).pagination;
+  await database.primary.query(
+    `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
+     values ($1, '2019-01-01', 'nieuwsoort', 'x', 'aangemaakt', 'systeem')`,
+    [database.workspaces[0]?.id],
+  );
+  await database.caughtUp();
+  t.is((await page(client, `/logboeken?${filter}&cursor=${nextCursor}`)).data.length, 1);
+});

@@ -1,0 +1,138 @@
+import { rawRequest } from '../support/client.js';
+import { faultsOf, codeOf as problemOf } from '../support/lists.js';
+import { gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest({ headersTimeoutMs: 500, requestTimeoutMs: 1000 });
+
+/** Sends bytes as they are, and takes the answer apart. */
+async function send(url: string, text: string) {
+  const answer = await rawRequest(Number(new URL(url).port), text, 4000);
+  const [head = '', ...bodies] = answer.split('\r\n\r\n');
+  const [statusLine = '', ...lines] = head.split('\r\n');
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]),
+  );
+  return { answer, status: Number(statusLine.split(' ')[1]), headers, body: bodies.join('\r\n\r\n') };
+}
+
+const get = 'GET /api/v1/klanten HTTP/1.1\r\n';
+const cases: [what: string, status: number, code: string, text: string][] = [
+  ['no Host header', 400, 'invalid_request', `${get}Connection: close\r\n\r\n`],
+  ['two Host headers', 400, 'invalid_request', `${get}Host: a\r\nHost: a\r\nConnection: close\r\n\r\n`],
+  ['a Host that is none', 400, 'invalid_request', `${get}Host: a b/c\r\nConnection: close\r\n\r\n`],
+  ['an empty Host', 400, 'invalid_request', `${get}Host:\r\nConnection: close\r\n\r\n`],
+  ['a request line that is none', 400, 'invalid_request', 'HELLO\r\n\r\n'],
+  [
+    'a request line without a version',
+    400,
+    'invalid_request',
+    'GET /api/v1/klanten\r\nHost: a\r\nConnection: close\r\n\r\n',
+  ],
+  ['an HTTP version that does not exist', 400, 'invalid_request', 'GET /api/v1/klanten HTTP/9.9\r\nHost: a\r\n\r\n'],
+  ['TLS on the plain port', 400, 'invalid_request', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+  ['a header line without a colon', 400, 'invalid_request', `${get}Host: a\r\nnonsense\r\n\r\n`],
+  ['a header name with a space', 400, 'invalid_request', `${get}Host: a\r\nX Y: z\r\n\r\n`],
+  ['a NUL in a header', 400, 'invalid_request', `${get}Host: a\r\nX-Y: a\0b\r\n\r\n`],
+  [
+    'both lengths, as smugglers send',
+    400,
+    'invalid_request',
+    `${get}Host: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+  ],
+  ['two lengths', 400, 'invalid_request', `${get}Host: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n`],
+  ['a header of 20 KB', 431, 'headers_too_large', `${get}Host: a\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`],
+  ['many headers', 431, 'headers_too_large', `${get}Host: a\r\n${'X-Many: 1234567890\r\n'.repeat(1500)}\r\n`],
+  [
+    'a target of 5 KB',
+    414,
+    'uri_too_long',
+    `GET /api/v1/klanten?x=${'x'.repeat(5000)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+  ],
+  [
+    'an expectation that cannot be met',
+    417,
+    'expectation_failed',
+    `${get}Host: a\r\nExpect: foo\r\nConnection: close\r\n\r\n`,
+  ],
+  [
+    'a method that nobody knows',
+    405,
+    'method_not_allowed',
+    'FOO /api/v1/klanten HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+  ],
+  [
+    'a method in lower case',
+    405,
+    'method_not_allowed',
+    'get /api/v1/klanten HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+  ],
+  ['CONNECT', 405, 'method_not_allowed', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'],
+  ['a header that does not end', 408, 'request_timeout', `${get}Host: a\r\nX-Slow: `],
+];
+
+for (const [what, status, code, text] of cases) {
+  test(`${what}: a problem with the common headers, and the connection closes`, async (t) => {
+    const reply = await send(t.context.gateway.url, text);
+    t.is(reply.status, status, reply.answer.slice(0, 300));
+    t.is(reply.headers['content-type'], 'application/problem+json');
+    const problem = JSON.parse(reply.body) as Record<string, unknown>;
+    t.like(problem, { status, code, type: `urn:workspace-data-api:problem:${code}` });
+    t.is(problem.requestId, reply.headers['x-request-id']);
+    t.regex(reply.headers['api-version'] as string, /^1\./);
+    t.is(reply.headers['cache-control'], 'no-store');
+    t.is(reply.headers['x-content-type-options'], 'nosniff');
+    t.is(reply.headers['content-security-policy'], "default-src 'none'; frame-ancestors 'none'");
+    t.is(reply.headers['referrer-policy'], 'no-referrer');
+    if (status === 405) t.regex(reply.headers.allow as string, /GET/);
+    t.notRegex(reply.body, /HPE_|stack|node:|Error:/);
+  });
+}
+
+test('HTTP/1.0 without a Host is answered', async (t) => {
+  const reply = await send(t.context.gateway.url, 'GET /api/v1/openapi.json HTTP/1.0\r\n\r\n');
+  t.is(reply.status, 200);
+});
+
+test('a target in absolute form, and Expect: 100-continue, are answered as usual', async (t) => {
+  const { gateway, token } = t.context;
+  const path = '/api/v1/klanten?perPage=1';
+  const rest = `Host: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n`;
+  t.is(
+    (await send(gateway.url, `GET ${path} HTTP/1.1\r\n${rest}Expect: 100-continue\r\n\r\n`)).answer.match(
+      /HTTP\/1\.1 200/g,
+    )?.length,
+    1,
+  );
+  t.is((await send(gateway.url, `GET http://a${path} HTTP/1.1\r\n${rest}\r\n`)).status, 200);
+});
+
+test('pipelined requests are answered one after the other, each with its own id', async (t) => {
+  const one = `GET /api/v1/klanten/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.context.token}\r\n`;
+  const { answer } = await send(
+    t.context.gateway.url,
+    `${one}\r\n${one}X-Request-Id: tweede\r\nConnection: close\r\n\r\n`,
+  );
+  const ids = [...answer.matchAll(/x-request-id: (\S+)/gi)].map(([, id]) => id);
+  t.is(ids.length, 2);
+  t.is(ids[1], 'tweede');
+});
+
+test('a body on GET changes nothing', async (t) => {
+  const { client } = t.context;
+  const [plain, withBody] = [
+    await client.get('/klanten?perPage=2'),
+    await client.get('/klanten?perPage=2', { body: { perPage: 5 } }),
+  ];
+  t.is(withBody.text, plain.text);
+});
+
+test('a long target within the limit is looked at, and its faults named', async (t) => {
+  const reply = await t.context.client.get(`/klanten?${'x'.repeat(3000)}=1`);
+  t.is(problemOf(reply), 'invalid_request');
+  t.is(faultsOf(reply)[0], `${'x'.repeat(100)} unknown_parameter`);
+});
+
+test('after all that the gateway answers as before', async (t) => {
+  for (const [, , , text] of cases.slice(0, 8)) await send(t.context.gateway.url, text);
+  t.is((await t.context.client.get('/klanten')).status, 200);
+});

@@ -1,0 +1,107 @@
+import { codeOf, listNames, type Page } from '../support/lists.js';
+import { gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest({ chunkRowsMax: 100, chunkBytes: 16_384 });
+
+test('a client that takes JSON, or anything, gets JSON', async (t) => {
+  for (const accept of [
+    'application/json',
+    '*/*',
+    'application/*',
+    'text/html, application/json;q=0.1',
+    'text/html,*/*;q=0.5',
+    'Application/JSON',
+    '',
+  ]) {
+    for (const path of ['/klanten?perPage=1', '/openapi.json']) {
+      const reply = await t.context.client.get(path, { headers: { accept } });
+      t.is(reply.status, 200, accept);
+      t.is(reply.headers['content-type'], 'application/json');
+    }
+  }
+});
+
+test('a client that takes no JSON gets a 406, in problem+json all the same', async (t) => {
+  for (const accept of [
+    'text/html',
+    'application/xml',
+    'text/csv, text/plain',
+    'application/json;q=0',
+    '*/*;q=0',
+    'application/json;q=0, text/*',
+  ]) {
+    for (const path of ['/klanten', '/klanten/x', '/openapi.json']) {
+      const reply = await t.context.client.get(path, { headers: { accept } });
+      t.is(reply.status, 406, accept);
+      t.is(codeOf(reply), 'not_acceptable');
+      t.is(reply.headers['content-type'], 'application/problem+json');
+    }
+  }
+});
+
+for (const list of listNames) {
+  test(`${list}: gzip and br hold the same bytes as identity, whether sent at once or in pieces`, async (t) => {
+    for (const query of ['perPage=50', 'perPage=700']) {
+      const plain = await t.context.client.get(`/${list}?${query}`);
+      t.is(plain.headers['content-encoding'], undefined);
+      t.true(plain.headers.vary?.includes('Accept-Encoding'));
+      for (const encoding of ['gzip', 'br']) {
+        const packed = await t.context.client.get(`/${list}?${query}`, { headers: { 'accept-encoding': encoding } });
+        t.is(packed.headers['content-encoding'], encoding);
+        t.true(packed.headers.vary?.includes('Accept-Encoding'));
+        t.true(packed.bytes.length < plain.bytes.length / 2, `${packed.bytes.length} of ${plain.bytes.length}`);
+        t.is(packed.text, plain.text);
+      }
+    }
+  });
+}
+
+test('the encoding is one the client takes', async (t) => {
+  const chosen: Record<string, string | undefined> = {
+    'deflate, br, zstd': 'br',
+    'gzip;q=0.5, br': 'br',
+    'br;q=0, gzip': 'gzip',
+    'gzip;q=0, br;q=0': undefined,
+    'gzip;q=0.2, br;q=0.1': 'gzip',
+    'gzip;q=0': undefined,
+    identity: undefined,
+    'identity;q=1, gzip;q=0.5': undefined,
+    deflate: undefined,
+    zstd: undefined,
+    '*;q=0': undefined,
+    '': undefined,
+    GZIP: 'gzip',
+  };
+  for (const [accepted, encoding] of Object.entries(chosen)) {
+    const reply = await t.context.client.get('/werkbonnen?perPage=50', { headers: { 'accept-encoding': accepted } });
+    t.is(reply.status, 200);
+    t.is(reply.headers['content-encoding'], encoding, accepted);
+    t.is(reply.json<Page>().data.length, 50);
+  }
+});
+
+test('details are always identity, as their ETag is strong', async (t) => {
+  const { client } = t.context;
+  for (const list of ['klanten', 'installaties', 'werkbonnen']) {
+    const [record] = (await client.get(`/${list}?perPage=1`)).json<Page>().data;
+    const reply = await client.get(`/${list}/${record?.id}`, { headers: { 'accept-encoding': 'gzip, br' } });
+    t.is(reply.headers['content-encoding'], undefined);
+    t.deepEqual(reply.json(), record);
+  }
+});
+
+test('problems are never compressed', async (t) => {
+  const query = Array.from({ length: 60 }, (_, i) => `onbekend${i}=1`).join('&');
+  const reply = await t.context.client.get(`/klanten?${query}`, { headers: { 'accept-encoding': 'gzip, br' } });
+  t.is(reply.status, 400);
+  t.is(reply.headers['content-encoding'], undefined);
+});
+
+test('HEAD names the encoding that GET would have', async (t) => {
+  for (const query of ['perPage=50', 'perPage=700']) {
+    const options = { headers: { 'accept-encoding': 'gzip' } };
+    const reply = await t.context.client.request('HEAD', `/werkbonnen?${query}`, options);
+    t.is(reply.headers['content-encoding'], 'gzip');
+    t.is(reply.text, '');
+  }
+});

@@ -1,0 +1,66 @@
+import { customerPlain } from '../../src/embedded/seed/plain.js';
+import { sizesOf } from '../../src/embedded/seed/sizes.js';
+import { newToken } from '../../src/http/token-format.js';
+import { cursorContext, encodeCursor } from '../../src/read/cursor.js';
+import { listNames, records } from '../support/lists.js';
+import { eventually, gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest({ logLevel: 'trace' });
+
+test('the log of a run with every kind of read holds no token, name, address or KvK number', async (t) => {
+  const { client, database, token, log, gateway } = t.context;
+  const plain = Array.from({ length: sizesOf('small').customers }, (_, i) => customerPlain(0, i + 1));
+  const [customer] = plain as [ReturnType<typeof customerPlain>];
+  const others = [newToken(), await database.token({ expiresAt: new Date(0) }), await database.token({ scopes: [] })];
+  for (const list of listNames) {
+    await records(client, `/${list}?perPage=1000`);
+    for (const other of others) await client.get(`/${list}`, { token: other });
+    for (const query of [`access_token=${token}`, `q=${encodeURIComponent(customer.naam)}`, 'perPage=0', 'cursor=x']) {
+      await client.get(`/${list}?${query}`);
+      await client.get(`/${list}?${query}`, { token: null });
+    }
+    const forged = encodeCursor(cursorContext(database.workspaces[0]?.id as string, list, {}), [token, customer.naam]);
+    await client.get(`/${list}?cursor=${forged}`);
+    await client.get(`/${list}/${encodeURIComponent(customer.naam)}/${token}`);
+  }
+  for (const { id } of plain.slice(0, 50)) await client.get(`/klanten/${id}`);
+  for (const name of [customer.naam, customer.adres.postcode, token]) {
+    await client.get(`/klanten/${encodeURIComponent(name)}`);
+    await client.get(`/logboeken?entityId=${encodeURIComponent(name)}`);
+    await client.get(`/installaties?customerId=${encodeURIComponent(name)}`);
+    await client.get('/klanten', {
+      headers: { 'x-request-id': `x ${name}`, 'user-agent': name.replace(/[^ -~]/g, '?'), cookie: `t=${token}` },
+    });
+  }
+  await eventually(t, 'the log', () => log().split('request_finished').length > 100);
+  const told = log() + (await (await fetch(`${gateway.opsUrl}/metrics`)).text());
+  for (const secret of [token, ...others]) t.false(told.includes(secret.slice(4, 40)));
+  t.notRegex(told, /wdg_|enc:v|Bearer|postgres:\/\//);
+  for (const { naam, adres, kvkNummer, email, telefoon } of plain) {
+    for (const value of [naam, kvkNummer, email, telefoon, adres.postcode, adres.straat]) {
+      if (value !== null) t.false(told.includes(value) || told.includes(JSON.stringify(value).slice(1, -1)), value);
+    }
+    t.false(new RegExp(`[" ]${adres.plaats}[" ]`).test(told), adres.plaats);
+  }
+});
+
+test('the log tells of every request: its id, route, status, duration, and whose token it was by id', async (t) => {
+  const { client, log, database } = t.context;
+  for (const [path, route, status] of [
+    ['/klanten?perPage=1', '/api/v1/klanten', 200],
+    ['/klanten/x', '/api/v1/klanten/:id', 404],
+    ['/facturen', 'none', 404],
+  ] as const) {
+    const id = `log-${Math.random()}`;
+    await client.get(path, { headers: { 'x-request-id': id } });
+    await eventually(t, 'the line', () => log().includes(id));
+    const line = JSON.parse(
+      log()
+        .split('\n')
+        .find((each) => each.includes(id)) as string,
+    ) as Record<string, unknown>;
+    t.like(line, { requestId: id, method: 'GET', route, status });
+    t.is(typeof line.durationMs, 'number');
+    t.is(line.workspace, route === 'none' ? null : (database.workspaces[0]?.id as string));
+  }
+});

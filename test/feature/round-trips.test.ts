@@ -1,0 +1,118 @@
+import { readFile, stat } from 'node:fs/promises';
+import type { ApiClient } from '../support/client.js';
+import { listNames, type Page } from '../support/lists.js';
+import { wireTap } from '../support/wire-tap.js';
+import { gatewayTest, shared, urlOf } from '../support/workspace.js';
+
+const test = gatewayTest();
+/** What the gateway asks by itself, whether there are requests or not. */
+const background = new Set(['probe', 'position']);
+
+/** Runs requests, and gives back the statements that PostgreSQL itself logged meanwhile for a database, by name. */
+async function logged(file: string, database: string, work: () => Promise<unknown>): Promise<string[]> {
+  const { size } = await stat(file);
+  await work();
+  const log = (await readFile(file)).subarray(size).toString('utf8');
+  const ours = log.split('\n').filter((line) => line.includes(`] ${database}|workspace-data-gateway|`));
+  return ours
+    .map((line) => /(?:execute ([^:]+)|statement): /.exec(line))
+    .flatMap((match) => (match && !background.has(match[1] ?? '') ? [match[1] ?? 'simple query'] : []));
+}
+
+async function requests(client: ApiClient): Promise<{ path: string; statement: string }[]> {
+  const found = [];
+  for (const list of listNames) {
+    const { data, pagination } = (await client.get(`/${list}?perPage=20`)).json<Page>();
+    found.push({ path: `/${list}`, statement: `${list}.rows-all` });
+    found.push({ path: `/${list}?perPage=500`, statement: `${list}.rows-all` });
+    found.push({ path: `/${list}?page=2&perPage=20`, statement: `${list}.rows-after` });
+    found.push({ path: `/${list}?cursor=${pagination.nextCursor}`, statement: `${list}.rows-after` });
+    if (list !== 'logboeken') found.push({ path: `/${list}/${data[0]?.id}`, statement: `${list}.detail` });
+  }
+  const filtered = { path: '/logboeken?entity=klant&from=2024-01-01', statement: 'logboeken.rows-all.entity.from' };
+  return [...found, filtered];
+}
+
+test.serial('a read is one statement on the replica behind the workspace guard, and none on the primary', async (t) => {
+  const { database } = t.context;
+  await database.primary.query(`alter database ${database.name} set log_statement = 'all'`);
+  await database.caughtUp();
+  const { client } = await database.gateway(); // its connections know the setting
+  for (const { path, statement } of await requests(client)) {
+    let onPrimary: string[] = [];
+    const onReplica = await logged(shared.logs.replica, database.name, async () => {
+      onPrimary = await logged(shared.logs.primary, database.name, async () => {
+        t.is((await client.get(path)).status, 200);
+      });
+    });
+    const expected = ['workspace-guard', statement];
+    // A token's verdict is kept for five seconds, and then asked for again.
+    t.deepEqual(
+      onReplica.filter((name) => name !== 'find-token'),
+      expected,
+      path,
+    );
+    t.deepEqual(onPrimary, [], path);
+  }
+});
+
+test.serial('the background work that does not count is there, so the counting sees statements on both', async (t) => {
+  const { database } = t.context;
+  const text = async (file: string) =>
+    (await readFile(file, 'utf8'))
+      .split('\n')
+      .filter((line) => line.includes(`${database.name}|workspace-data-gateway|`));
+  t.true((await text(shared.logs.replica)).some((line) => line.includes('execute probe:')));
+  t.true((await text(shared.logs.primary)).some((line) => line.includes('execute position:')));
+});
+
+test.serial('what is refused asks no database at all', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway();
+  const poor = await database.token({ scopes: [] });
+  for (const token of [undefined, poor]) await client.get('/klanten?perPage=1', token ? { token } : {});
+  const asked = await logged(shared.logs.replica, database.name, async () => {
+    t.is((await client.get('/klanten', { token: 'x' })).status, 401);
+    t.is((await client.get('/klanten', { token: poor })).status, 403);
+    t.is((await client.get('/klanten?perPage=0')).status, 400);
+    t.is((await client.get('/klanten', { headers: { accept: 'text/html' } })).status, 406);
+    t.is((await client.get('/facturen')).status, 404);
+    t.is((await client.request('DELETE', '/klanten')).status, 405);
+  });
+  t.deepEqual(asked, []);
+});
+
+test.serial('only total counts', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway();
+  await client.get('/klanten?perPage=20');
+  const asked = await logged(shared.logs.replica, database.name, () => client.get('/klanten?perPage=20&total=true'));
+  t.deepEqual(asked.sort(), ['klanten.count', 'klanten.rows-all', 'workspace-guard', 'workspace-guard']);
+});
+
+test.serial('guard and statement travel together: a read is exactly one round trip', async (t) => {
+  const { database } = t.context;
+  const server = new URL(urlOf(shared.replicas[0] as string, database.name, 'gateway_reader'));
+  const tap = await wireTap(server);
+  try {
+    const tapped = new URL(server);
+    tapped.port = String(tap.port);
+    const { client } = await database.gateway({ replicaUrls: tapped.href, tokenCacheMs: 60_000 });
+    for (const { path, statement } of await requests(client)) {
+      const before = tap.roundTrips().length;
+      t.is((await client.get(path)).status, 200);
+      const trips = tap
+        .roundTrips()
+        .slice(before)
+        .filter(([name]) => !background.has(name as string));
+      t.deepEqual(trips, [['workspace-guard', statement]], path);
+    }
+    t.true(
+      tap.roundTrips().some(([name]) => name === 'find-token'),
+      'the token was looked up on the replica, once',
+    );
+    t.is(tap.roundTrips().filter(([name]) => name === 'find-token').length, 1);
+  } finally {
+    await tap.close();
+  }
+});

@@ -1,0 +1,179 @@
+import pg from 'pg';
+import { type Page, records } from '../support/lists.js';
+import { gatewayTest, shared, urlOf } from '../support/workspace.js';
+
+const test = gatewayTest();
+const views = ['klanten', 'installaties', 'werkbonnen', 'logboeken'];
+const refused = '42501'; // insufficient_privilege
+
+/** A connection by hand as the role the gateway reads with. */
+async function reader(server: string, database: string): Promise<pg.Client> {
+  const client = new pg.Client(urlOf(server, database, 'gateway_reader'));
+  await client.connect();
+  return client;
+}
+
+test.beforeEach(async (t) => {
+  Object.assign(t.context, { hand: await reader(shared.replicas[0] as string, t.context.database.name) });
+});
+test.afterEach.always((t) => handOf(t.context).end());
+const handOf = (context: unknown) => (context as { hand: pg.Client }).hand;
+
+/** SQLSTATE the statement fails with; undefined when it works. */
+async function failure(client: pg.Client, sql: string): Promise<string | undefined> {
+  try {
+    await client.query(sql);
+    return undefined;
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+}
+
+test('without a workspace the views show nothing', async (t) => {
+  const hand = handOf(t.context);
+  for (const view of views) {
+    const count = async () => (await hand.query<{ n: string }>(`select count(*) as n from gateway.${view}`)).rows[0]?.n;
+    t.is(await count(), '0', view);
+    await hand.query("select set_config('gateway.workspace_id', '', false)");
+    t.is(await count(), '0', `${view}, with an empty setting`);
+    await hand.query("select set_config('gateway.workspace_id', '00000000-0000-0000-0000-000000000000', false)");
+    t.is(await count(), '0', `${view}, in a workspace that does not exist`);
+    await hand.query('reset gateway.workspace_id');
+  }
+});
+
+test('with one workspace the views show all of it and nothing of the other, whatever the condition', async (t) => {
+  const hand = handOf(t.context);
+  const { database } = t.context;
+  const [a, b] = database.workspaces.map(({ id }) => id);
+  for (const [own, other] of [
+    [a, b],
+    [b, a],
+  ]) {
+    await hand.query("select set_config('gateway.workspace_id', $1, false)", [own]);
+    for (const view of views) {
+      const { rows } = await hand.query<{ own: string; other: string }>(
+        `select count(*) filter (where workspace_id = $1) as own, count(*) filter (where workspace_id <> $1) as other
+         from gateway.${view} where workspace_id = $1 or workspace_id = $2 or true`,
+        [own, other],
+      );
+      const stored = await database.replica.query<{ n: string }>(
+        `select count(*) as n from app.${view} where workspace_id = $1`,
+        [own],
+      );
+      t.deepEqual(rows[0], { own: stored.rows[0]?.n as string, other: '0' }, view);
+      t.true(Number(rows[0]?.own) > 0);
+    }
+  }
+});
+
+test('a setting for one transaction is gone with it', async (t) => {
+  const hand = handOf(t.context);
+  await hand.query('begin');
+  await hand.query("select set_config('gateway.workspace_id', $1, true)", [t.context.database.workspaces[0]?.id]);
+  t.is((await hand.query('select 1 from gateway.klanten limit 1')).rowCount, 1);
+  await hand.query('commit');
+  t.is((await hand.query('select 1 from gateway.klanten limit 1')).rowCount, 0);
+});
+
+test('the reader cannot select any column of any table of the app, nor anything else that is not a view of it', async (t) => {
+  const hand = handOf(t.context);
+  const { rows } = await t.context.database.replica.query<{ relation: string; column: string }>(
+    `select format('%I.%I', n.nspname, c.relname) as relation, quote_ident(a.attname) as column
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
+     where c.relkind in ('r', 'p', 'v', 'm') and a.attnum > 0 and n.nspname in ('app', 'gateway')
+       and not (n.nspname = 'gateway' and c.relname = any ($1))`,
+    [views],
+  );
+  t.true(rows.length > 100);
+  for (const { relation, column } of rows) {
+    t.is(await failure(hand, `select ${column} from ${relation} limit 1`), refused, `${relation}.${column}`);
+  }
+});
+
+test('the reader may call find_token, key_ids and workspace, and no other function of the app or the gateway', async (t) => {
+  const hand = handOf(t.context);
+  const { rows } = await t.context.database.replica.query<{ name: string; callable: boolean }>(
+    `select p.oid::regprocedure::text as name,
+       has_schema_privilege('gateway_reader', n.oid, 'usage') and has_function_privilege('gateway_reader', p.oid, 'execute') as callable
+     from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('app', 'gateway')`,
+  );
+  t.deepEqual(
+    rows
+      .filter(({ callable }) => callable)
+      .map(({ name }) => name)
+      .sort(),
+    ['gateway.find_token(bytea)', 'gateway.key_ids()', 'gateway.workspace()'],
+  );
+  t.true(rows.length > 6);
+  t.is(await failure(hand, 'select app.installaties_versie()'), refused);
+  t.is(await failure(hand, 'select gateway.list_tokens(null)'), refused);
+  t.is(await failure(hand, "select pg_read_file('/etc/passwd')"), refused);
+  t.is(await failure(hand, 'select * from pg_authid'), refused);
+  t.is(await failure(hand, 'set role gateway_owner'), refused);
+  t.is(await failure(hand, 'set role postgres'), refused);
+});
+
+test('even on the primary the reader can write nothing', async (t) => {
+  const { database } = t.context;
+  const hand = await reader(shared.primary, database.name);
+  try {
+    await hand.query('set default_transaction_read_only = off');
+    await hand.query("select set_config('gateway.workspace_id', $1, false)", [database.workspaces[0]?.id]);
+    for (const view of views) {
+      t.is(await failure(hand, `delete from gateway.${view}`), refused);
+      t.is(await failure(hand, `update gateway.${view} set id = id`), refused);
+      t.is(await failure(hand, `insert into gateway.${view} (id) values (null)`), refused);
+    }
+    t.is(await failure(hand, 'create table public.x ()'), refused);
+    t.is(await failure(hand, 'create table gateway.x ()'), refused);
+  } finally {
+    await hand.end();
+  }
+});
+
+test('the reader is no superuser, member of nothing, and the signature is in no view', async (t) => {
+  const { replica } = t.context.database;
+  const { rows } = await replica.query(
+    `select rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication as strong,
+       exists (select from pg_auth_members m where m.member = r.oid) as member from pg_roles r where rolname = 'gateway_reader'`,
+  );
+  t.deepEqual(rows, [{ strong: false, member: false }]);
+  const columns = await replica.query(
+    `select 1 from information_schema.columns where table_schema = 'gateway' and column_name ~ 'handtekening|email|telefoon'`,
+  );
+  t.is(columns.rowCount, 0);
+});
+
+for (const list of ['klanten', 'installaties', 'werkbonnen']) {
+  test(`${list}: an id of another workspace is answered exactly as one that does not exist`, async (t) => {
+    const { client, database } = t.context;
+    const other = await database.token({ workspace: 1 });
+    const [record] = (await client.get(`/${list}?perPage=1`, { token: other })).json<Page>().data;
+    t.is((await client.get(`/${list}/${record?.id}`, { token: other })).status, 200);
+    const [foreign, unknown] = [
+      await client.get(`/${list}/${record?.id}`),
+      await client.get(`/${list}/00000000-0000-4000-8000-000000000000`),
+    ];
+    t.is(foreign.status, 404);
+    t.is(foreign.text.replace(/"requestId":"[^"]*"/, ''), unknown.text.replace(/"requestId":"[^"]*"/, ''));
+    t.deepEqual(Object.keys(foreign.headers).sort(), Object.keys(unknown.headers).sort());
+  });
+}
+
+for (const list of views) {
+  test(`${list}: two workspaces share no record, also when both read at the same time over the same connections`, async (t) => {
+    const { client, database } = t.context;
+    const tokens = [await database.token({ workspace: 0 }), await database.token({ workspace: 1 })];
+    const read = (i: number) =>
+      records<{ id: string }>(client, `/${list}?perPage=300`, { token: tokens[i % 2] as string });
+    const all = await Promise.all(Array.from({ length: 6 }, (_, i) => read(i)));
+    const [first, second] = all.slice(0, 2).map((list) => new Set(list.map(({ id }) => id))) as [
+      Set<string>,
+      Set<string>,
+    ];
+    t.true(first.size > second.size && second.size > 0);
+    t.true([...second].every((id) => !first.has(id)));
+    for (const [i, list] of all.entries()) t.deepEqual(new Set(list.map(({ id }) => id)), i % 2 === 0 ? first : second);
+  });
+}

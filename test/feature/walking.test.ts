@@ -1,0 +1,112 @@
+import { whileInserting } from '../support/inserts.js';
+import { type ListName, listNames, pages } from '../support/lists.js';
+import { gatewayTest, type TestDatabase } from '../support/workspace.js';
+
+// Small chunks, so that a large page is made of many statements and rows come in between them.
+const test = gatewayTest({ chunkRowsMax: 40, chunkBytes: 16_384 });
+
+/** How the rows of a list are ordered, as SQL over the app's table. */
+const order: Readonly<Record<ListName, string>> = {
+  klanten: 'l.created_at, l.id',
+  installaties: 'l.created_at, l.id',
+  werkbonnen: 'l.datum, l.id',
+  logboeken: 'l.tijdstip, l.id',
+};
+
+async function idsInOrder({ primary, workspaces }: TestDatabase, list: ListName): Promise<string[]> {
+  const { rows } = await primary.query<{ id: string }>(
+    `select l.id::text from app.${list} l where workspace_id = $1 order by ${order[list]}`,
+    [workspaces[0]?.id],
+  );
+  return rows.map(({ id }) => id);
+}
+
+for (const list of listNames) {
+  for (const by of ['cursor', 'page'] as const) {
+    for (const perPage of [33, 900]) {
+      test.serial(`${list}, ${perPage} at a time by ${by}: every row once while rows are inserted`, async (t) => {
+        const { client, database } = t.context;
+        const before = await idsInOrder(database, list);
+        await database.caughtUp();
+        const walk = async () => {
+          const ids: string[] = [];
+          for await (const { data } of pages<{ id: string }>(client, `/${list}?perPage=${perPage}`, by)) {
+            ids.push(...data.map(({ id }) => id));
+          }
+          return ids;
+        };
+        const { result: walked, inserted } = await whileInserting(
+          database.primary,
+          list,
+          database.workspaces[0]?.id,
+          walk,
+        );
+        t.true(inserted > 0);
+        if (perPage < 100) t.true(walked.length > before.length, 'some of the new rows came along');
+        t.is(new Set(walked).size, walked.length, 'no row came twice');
+        const there = new Set(before);
+        t.deepEqual(
+          walked.filter((id) => there.has(id)),
+          before,
+          'every row that was there throughout came, in order',
+        );
+        const place = new Map((await idsInOrder(database, list)).map((id, at) => [id, at]));
+        const places = walked.map((id) => place.get(id) as number);
+        t.true(
+          places.every((at, i) => i === 0 || at > (places[i - 1] as number)),
+          'the whole walk is in order',
+        );
+      });
+    }
+  }
+
+  test.serial(`${list}: rows that share their moment or day are not lost between pages of one row`, async (t) => {
+    const { client, database } = t.context;
+    const { rows } = await database.primary.query<{ id: string }>(
+      `select l.id::text from app.${list} l
+       where workspace_id = $1 and ${order[list].split(',')[0]} = (
+         select mode() within group (order by ${order[list].split(',')[0]}) from app.${list} l where workspace_id = $1)
+       order by ${order[list]} limit 8`,
+      [database.workspaces[0]?.id],
+    );
+    t.true(rows.length >= 5);
+    await database.caughtUp();
+    const all: string[] = [];
+    let cursorBefore: string | undefined;
+    for await (const { data, pagination } of pages<{ id: string }>(client, `/${list}?perPage=10`)) {
+      all.push(...data.map(({ id }) => id));
+      if (all.includes(rows[0]?.id as string)) break;
+      cursorBefore = pagination.nextCursor;
+    }
+    let cursor = cursorBefore;
+    const single: string[] = [];
+    while (!single.includes(rows.at(-1)?.id as string) && single.length < 60) {
+      const from = cursor === undefined ? '' : `&cursor=${cursor}`;
+      const reply = await client.get(`/${list}?perPage=1${from}`);
+      const { data, pagination } = reply.json<{ data: { id: string }[]; pagination: { nextCursor: string } }>();
+      single.push(data[0]?.id as string);
+      cursor = pagination.nextCursor;
+    }
+    const tied = new Set(rows.map(({ id }) => id));
+    t.deepEqual(
+      single.filter((id) => tied.has(id)),
+      rows.map(({ id }) => id),
+    );
+  });
+}
+
+test.serial('a page of 10,000 rows that is sent in pieces has every row once and says that it is whole', async (t) => {
+  const { client, database } = t.context;
+  const before = await idsInOrder(database, 'logboeken');
+  await database.caughtUp();
+  const reply = await client.get('/logboeken?perPage=10000&total=true');
+  const { data, pagination } = reply.json<{ data: { id: string }[]; pagination: { count: number; total: number } }>();
+  t.deepEqual(
+    data.map(({ id }) => id),
+    before.slice(0, 10_000),
+  );
+  t.is(pagination.count, data.length);
+  t.is(pagination.total, before.length);
+  t.is(reply.headers['content-length'], undefined, 'it came in pieces');
+  t.true(reply.text.endsWith('"complete":true}}'));
+});

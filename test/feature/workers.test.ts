@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
+import type { ExecutionContext } from 'ava';
+import { type ServeProcess, serveProcess } from '../support/process.js';
+import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
+
+const test = gatewayTest();
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+/** One request on a connection of its own, so that the parent hands it to another worker each time. */
+function send(
+  served: ServeProcess,
+  token: string,
+  path: string,
+  options: { method?: string; headers?: Record<string, string>; body?: string } = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}`, ...options.headers };
+    const outgoing = request(
+      `${served.url}/api/v1${path}`,
+      { agent: false, method: options.method ?? 'GET', headers },
+      (response) => {
+        let body = '';
+        response.on('data', (chunk: Buffer) => (body += chunk.toString()));
+        response.on('end', () => resolve({ status: response.statusCode as number, headers: response.headers, body }));
+      },
+    );
+    outgoing.on('error', reject);
+    outgoing.end(options.body);
+  });
+}
+
+/** Process ids of the workers, as Linux tells them. */
+function childrenOf({ child }: ServeProcess): string[] {
+  return readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(/\s+/);
+}
+
+async function workers(t: ExecutionContext<TestContext>, overrides: object = {}): Promise<ServeProcess> {
+  const served = await serveProcess({
+    ...t.context.database.settings,
+    logLevel: 'warn',
+    webConcurrency: 2,
+    ...overrides,
+  });
+  t.teardown(() => served.stop());
+  return served;
+}
+
+test('two workers share one limit', async (t) => {
+  const served = await workers(t, { rateLimitPerMinute: 20 });
+  const token = await t.context.database.token();
+  const statuses: number[] = [];
+  for (let i = 0; i < 30; i++) statuses.push((await send(served, token, '/installaties?perPage=1')).status);
+  t.is(statuses.filter((status) => status === 200).length, 20);
+  t.is(statuses.filter((status) => status === 429).length, 10);
+});
+
+test('a write through one worker is seen through all of them', async (t) => {
+  const served = await workers(t);
+  const token = await t.context.database.token();
+  const list = JSON.parse((await send(served, token, '/installaties?perPage=1')).body) as { data: { id: string }[] };
+  const path = `/installaties/${list.data[0]?.id}`;
+  for (let i = 0; i < 40; i++) {
+    const { headers } = await send(served, token, path);
+    const written = await send(served, token, path, {
+      method: 'PATCH',
+      headers: {
+        'content-type': 'application/json',
+        'idempotency-key': `workers-${i}`,
+        'if-match': String(headers['etag']),
+      },
+      body: JSON.stringify({ locatie: `Plek ${i}` }),
+    });
+    t.is(written.status, 200, written.body);
+    const reads = await Promise.all([1, 2, 3, 4].map(() => send(served, token, path)));
+    for (const read of reads) t.is(read.headers['etag'], written.headers['etag']);
+  }
+});
+
+test('the parent shows the metrics and the readiness of all workers, and replaces one that dies', async (t) => {
+  const served = await workers(t);
+  const token = await t.context.database.token();
+  for (let i = 0; i < 6; i++) await send(served, token, '/klanten?perPage=1');
+  await eventually(t, 'readiness', async () => (await fetch(`${served.opsUrl}/readyz`)).status === 200);
+  const metrics = await (await fetch(`${served.opsUrl}/metrics`)).text();
+  const counts = [...metrics.matchAll(/^gateway_request_seconds_count\{[^}]*klanten[^}]*\} (\d+)$/gm)].map(
+    ([, count]) => Number(count),
+  );
+  t.is(
+    counts.reduce((sum, count) => sum + count, 0),
+    6,
+    metrics.slice(0, 2000),
+  );
+  const children = childrenOf(served);
+  t.is(children.length, 2);
+  process.kill(Number(children[0]), 'SIGKILL');
+  await eventually(t, 'a new worker', () => {
+    const now = childrenOf(served);
+    return now.length === 2 && !now.includes(children[0] as string);
+  });
+  t.is((await send(served, token, '/klanten?perPage=1')).status, 200);
+});
+
+test('SIGTERM ends parent and workers with exit code 0', async (t) => {
+  const served = await workers(t);
+  t.is(await served.stop(), 0);
+});

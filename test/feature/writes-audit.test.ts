@@ -1,0 +1,114 @@
+import { records } from '../support/lists.js';
+import { gatewayTest, type TestContext } from '../support/workspace.js';
+import { created, customerOf, etagOf, type Installation, newKey, patch, post } from '../support/writes.js';
+
+const test = gatewayTest();
+
+interface Entry {
+  readonly entity: string;
+  readonly entityId: string;
+  readonly actie: string;
+  readonly actor: { readonly type: string; readonly id: string };
+  readonly tijdstip: string;
+  readonly wijzigingen: { readonly veld: string; readonly oud: unknown; readonly nieuw: unknown }[];
+}
+
+/** The log entries of an installation as the API gives them. */
+async function entriesOf({ client, database }: TestContext, id: string): Promise<Entry[]> {
+  await database.caughtUp();
+  return records<Entry>(client, `/logboeken?entity=installatie&entityId=${id}`);
+}
+
+test('creating writes one entry: the token as actor, and each field given with its value', async (t) => {
+  const { client, database, token } = t.context;
+  const customerId = await customerOf(database);
+  const body = { naam: 'Koelcel', customerId, bouwjaar: 2019, inbedrijfstelling: '2020-02-29', merk: null };
+  const { id } = await created(client, body);
+  const { rows } = await database.primary.query<{ id: string }>(
+    'select id from app.api_tokens where token_hash = sha256($1)',
+    [Buffer.from(token)],
+  );
+  const [entry, ...others] = await entriesOf(t.context, id);
+  t.deepEqual(others, []);
+  const { tijdstip, wijzigingen, ...rest } = entry as Entry;
+  t.like(rest, {
+    entity: 'installatie',
+    entityId: id,
+    actie: 'aangemaakt',
+    actor: { type: 'token', id: rows[0]?.id as string },
+  });
+  t.true(Math.abs(Date.now() - Date.parse(tijdstip)) < 10_000);
+  t.deepEqual(wijzigingen.map(({ veld, oud, nieuw }) => [veld, oud, nieuw]).sort(), [
+    ['bouwjaar', null, 2019],
+    ['inbedrijfstelling', null, '2020-02-29'],
+    ['klant_id', null, customerId],
+    ['naam', null, 'Koelcel'],
+  ]);
+});
+
+test('changing writes one entry with what was and what is, as JSON of their types, and only of what changed', async (t) => {
+  const { client, database } = t.context;
+  const customerId = await customerOf(database);
+  const record = await created(client, { naam: 'Koelcel', customerId, bouwjaar: 2019, locatie: 'Kelder' });
+  await patch(client, record.id, etagOf(record), { naam: 'Koelcel', bouwjaar: 2020, locatie: null, merk: 'Daikin' });
+  const [, changed, ...others] = await entriesOf(t.context, record.id);
+  t.deepEqual(others, []);
+  t.is(changed?.actie, 'gewijzigd');
+  t.deepEqual(changed?.wijzigingen.map(({ veld, oud, nieuw }) => [veld, oud, nieuw]).sort(), [
+    ['bouwjaar', 2019, 2020],
+    ['locatie', 'Kelder', null],
+    ['merk', null, 'Daikin'],
+  ]);
+});
+
+test('replays, refusals and empty changes write none', async (t) => {
+  const { client, database } = t.context;
+  const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  const key = newKey();
+  await patch(client, record.id, '"v1"', { naam: 'y' }, { key });
+  await patch(client, record.id, '"v1"', { naam: 'y' }, { key });
+  await patch(client, record.id, '"v1"', { naam: 'z' });
+  await patch(client, record.id, '"v2"', { customerId: await customerOf(database, 1) });
+  await patch(client, record.id, '"v2"', {});
+  t.is((await entriesOf(t.context, record.id)).length, 2);
+});
+
+test('a token without read:installaties gets back what it may write, the id, the version and the timestamps', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token({ scopes: ['write:installaties'] });
+  const customerId = await customerOf(database);
+  const shown = [
+    'id',
+    'customerId',
+    'naam',
+    'omschrijving',
+    'locatie',
+    'merk',
+    'type',
+    'serienummer',
+    'bouwjaar',
+    'inbedrijfstelling',
+    'version',
+    'createdAt',
+    'updatedAt',
+  ];
+  const key = newKey();
+  const replies = [
+    await post(client, { naam: 'x', customerId }, { token, key }),
+    await post(client, { naam: 'x', customerId }, { token, key }),
+  ];
+  const { id } = replies[0]?.json<Installation>() as Installation;
+  await database.primary.query(
+    "update app.installaties set interne_notities = 'geheim', koudemiddel = 'R32' where id = $1",
+    [id],
+  );
+  replies.push(
+    await patch(client, id, '"v2"', { naam: 'y' }, { token }),
+    await patch(client, id, '"v3"', {}, { token }),
+  );
+  for (const reply of replies) {
+    t.deepEqual(Object.keys(reply.json<object>()), shown);
+    t.false(/geheim|R32/.test(reply.text));
+  }
+  t.is((await client.get(`/installaties/${id}`, { token })).status, 403);
+});

@@ -1,0 +1,114 @@
+import { codeOf, faultsOf } from '../support/lists.js';
+import { gatewayTest } from '../support/workspace.js';
+import { created, customerOf, etagOf, type Installation, post } from '../support/writes.js';
+
+const test = gatewayTest();
+
+test('POST creates an installation and answers with the whole record, where it is, and its version', async (t) => {
+  const { client, database } = t.context;
+  const customerId = await customerOf(database);
+  const body = {
+    customerId,
+    naam: 'Koelcel “noord” ❄ 🧊',
+    omschrijving: 'Twee verdampers\n\tlinks',
+    locatie: 'Kelder',
+    merk: 'Daikin',
+    type: 'ERQ125AV1',
+    serienummer: 'J004321',
+    bouwjaar: 2019,
+    inbedrijfstelling: '2020-02-29',
+  };
+  const reply = await post(client, body);
+  t.is(reply.status, 201);
+  const record = reply.json<Installation>();
+  const { id, version, createdAt, updatedAt, ...rest } = record;
+  t.deepEqual(rest, {
+    ...body,
+    koudemiddel: null,
+    koudemiddelGwp: null,
+    vullingKg: null,
+    interneNotities: null,
+    lmraVerplicht: false,
+  });
+  t.is(version, 1);
+  t.is(createdAt, updatedAt);
+  t.true(Math.abs(Date.now() - Date.parse(createdAt as string)) < 10_000);
+  t.is(reply.headers.etag, etagOf(record));
+  t.true((reply.headers.location as string).endsWith(`/api/v1/installaties/${id}`));
+  t.regex(reply.headers.location as string, /^http:\/\/127\.0\.0\.1:\d+\//);
+  t.is(reply.headers['idempotent-replayed'], undefined);
+  t.regex(reply.headers['server-timing'] as string, /db;dur=/);
+  t.deepEqual((await client.get(`/installaties/${id}`)).json(), record);
+});
+
+test('POST needs only a customer and a name; what is left out is null', async (t) => {
+  const { client, database } = t.context;
+  const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  for (const member of ['omschrijving', 'locatie', 'merk', 'type', 'serienummer', 'bouwjaar', 'inbedrijfstelling']) {
+    t.is(record[member], null, member);
+  }
+});
+
+test('a new installation is in the list at once, and in that of its customer', async (t) => {
+  const { client, database } = t.context;
+  const customerId = await customerOf(database);
+  const { id } = await created(client, { naam: 'nieuw', customerId });
+  for (const path of ['/installaties?perPage=10000', `/installaties?perPage=10000&customerId=${customerId}`]) {
+    const ids = (await client.get(path)).json<{ data: Installation[] }>().data.map((record) => record.id);
+    t.true(ids.includes(id), path);
+  }
+});
+
+test('the texts of a body are stored as they are, in their own form of Unicode and to their last allowed character', async (t) => {
+  const { client, database } = t.context;
+  const customerId = await customerOf(database);
+  for (const naam of [
+    'e\u0301',
+    '\u00e9',
+    ' spatie ',
+    '\u202e',
+    '🧊'.repeat(200),
+    '"\\/\b\f\n\r\t',
+    "'; drop table x; --",
+  ]) {
+    t.is((await created(client, { naam, customerId })).naam, naam);
+  }
+  t.is((await post(client, { naam: '🧊'.repeat(201), customerId })).status, 400);
+});
+
+test('a customer that does not exist and one of another workspace look the same', async (t) => {
+  const { client, database } = t.context;
+  const [unknown, foreign] = ['00000000-0000-4000-8000-000000000000', await customerOf(database, 1)];
+  const replies = await Promise.all([unknown, foreign].map((customerId) => post(client, { naam: 'x', customerId })));
+  const told = replies.map((reply) => {
+    const { requestId: _, ...problem } = reply.json<Record<string, unknown>>();
+    return problem;
+  });
+  t.deepEqual(told[0], told[1]);
+  t.is(codeOf(replies[0] as never), 'invalid_request');
+  t.deepEqual(faultsOf(replies[0] as never), ['/customerId unknown_reference']);
+});
+
+test('a refused POST leaves nothing behind: no record, no log entry, and its key can be used again', async (t) => {
+  const { client, database } = t.context;
+  const key = 'used-after-a-refusal';
+  const count = async (): Promise<unknown> =>
+    (
+      await database.primary.query(`select (select count(*) from app.installaties where naam = 'geweigerd') records,
+        (select count(*) from app.logboeken where wijzigingen @> '[{"nieuw": "geweigerd"}]') entries,
+        (select count(*) from gateway.idempotency where key = '${key}') keys`)
+    ).rows[0];
+  const body = { naam: 'geweigerd', customerId: await customerOf(database, 1) };
+  t.is((await post(client, body, { key })).status, 400);
+  t.deepEqual(await count(), { records: '0', entries: '0', keys: '0' });
+  t.is((await post(client, { ...body, customerId: await customerOf(database) }, { key })).status, 201);
+  t.deepEqual(await count(), { records: '1', entries: '1', keys: '1' });
+});
+
+test('records are created in the workspace of the token and no other', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token({ workspace: 1 });
+  const { id } = await created(client, { naam: 'ander', customerId: await customerOf(database, 1) }, { token });
+  t.is((await client.get(`/installaties/${id}`)).status, 404);
+  t.is((await client.get(`/installaties/${id}`, { token })).status, 200);
+});

@@ -1,0 +1,99 @@
+import pg from 'pg';
+import { codeOf } from '../support/lists.js';
+import { gatewayTest, shared, type TestDatabase, urlOf } from '../support/workspace.js';
+import { created, customerOf, patch, post } from '../support/writes.js';
+
+const test = gatewayTest();
+
+/** Claims a key as another gateway would, in a transaction that stays open until the returned function ends it. */
+async function claimElsewhere(database: TestDatabase, token: string, key: string): Promise<() => Promise<void>> {
+  const client = new pg.Client(urlOf(shared.primary, database.name, 'postgres'));
+  client.on('error', () => {});
+  await client.connect();
+  await client.query('begin');
+  await client.query(
+    `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint)
+      select workspace_id, id, $2, 'x' from app.api_tokens where token_hash = sha256($1::bytea)`,
+    [Buffer.from(token), key],
+  );
+  return async () => {
+    await client.query('rollback');
+    await client.end();
+  };
+}
+
+test.serial(
+  'a key that another gateway is using: the write waits briefly, then 409 with Retry-After, then works',
+  async (t) => {
+    const { client, database, token } = t.context;
+    const body = { naam: 'x', customerId: await customerOf(database) };
+    const release = await claimElsewhere(database, token, 'held');
+    const startedMs = performance.now();
+    const refused = await post(client, body, { key: 'held' });
+    const tookMs = performance.now() - startedMs;
+    t.is(codeOf(refused), 'idempotency_in_progress');
+    t.is(refused.headers['retry-after'], '1');
+    t.true(tookMs > 500 && tookMs < 4000, `${tookMs} ms`);
+    await release();
+    t.is((await post(client, body, { key: 'held' })).status, 201);
+  },
+);
+
+test.serial('a key that becomes free while the write waits is used', async (t) => {
+  const { client, database, token } = t.context;
+  const body = { naam: 'x', customerId: await customerOf(database) };
+  const release = await claimElsewhere(database, token, 'soon free');
+  t.is((await post(client, body, { key: 'soon-free' })).status, 201);
+  const held = await claimElsewhere(database, token, 'soon-free-2');
+  const waiting = post(client, body, { key: 'soon-free-2' });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await held();
+  t.is((await waiting).status, 201);
+  await release();
+});
+
+test.serial('100 requests with one key have one effect; the others replay it or are told to wait', async (t) => {
+  const { client, database } = t.context;
+  const body = { naam: 'honderd', customerId: await customerOf(database) };
+  const replies = await Promise.all(Array.from({ length: 100 }, () => post(client, body, { key: 'hundred' })));
+  const fresh = replies.filter(({ status, headers }) => status === 201 && headers['idempotent-replayed'] === undefined);
+  const replayed = replies.filter(({ headers }) => headers['idempotent-replayed'] === 'true');
+  const waiting = replies.filter(({ status, headers }) => status === 409 && headers['retry-after'] === '1');
+  t.is(fresh.length, 1);
+  t.is(replayed.length + waiting.length, 99, JSON.stringify(replies.map(({ status }) => status)));
+  t.true(replayed.length > 0);
+  for (const reply of replayed) t.is(reply.text, fresh[0]?.text as string);
+  const { rows } = await database.primary.query("select id from app.installaties where naam = 'honderd'");
+  t.is(rows.length, 1);
+});
+
+test.serial('100 requests with one key through two gateways have one effect', async (t) => {
+  const { client, database, token } = t.context;
+  const other = await database.gateway();
+  const body = { naam: 'tweemaal', customerId: await customerOf(database) };
+  const replies = await Promise.all(
+    Array.from({ length: 100 }, (_, i) => post(i % 2 ? client : other.client, body, { key: 'both', token })),
+  );
+  t.is(replies.filter(({ status, headers }) => status === 201 && !headers['idempotent-replayed']).length, 1);
+  t.true(replies.every(({ status }) => status === 201 || status === 409));
+  const { rows } = await database.primary.query("select id from app.installaties where naam = 'tweemaal'");
+  t.is(rows.length, 1);
+});
+
+test.serial('of 100 requests with one If-Match one succeeds and 99 get 412 with the version it made', async (t) => {
+  const { client, database } = t.context;
+  const { id } = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  const replies = await Promise.all(
+    Array.from({ length: 100 }, (_, i) => patch(client, id, '"v1"', { naam: `n${i}` })),
+  );
+  t.is(replies.filter(({ status }) => status === 200).length, 1);
+  const refused = replies.filter(({ status }) => status === 412);
+  t.is(refused.length, 99);
+  t.true(refused.every(({ headers }) => headers.etag === '"v2"'));
+  const { rows } = await database.primary.query(
+    `select version, (select count(*) from app.logboeken l where l.entiteit_id = i.id::text) entries
+      from app.installaties i where id = $1`,
+    [id],
+  );
+  t.deepEqual(rows, [{ version: '2', entries: '2' }]);
+});

@@ -1,0 +1,121 @@
+import type { ApiReply } from '../support/client.js';
+import { codeOf } from '../support/lists.js';
+import { gatewayTest } from '../support/workspace.js';
+import { created, customerOf, etagOf, newKey, patch, post } from '../support/writes.js';
+
+const test = gatewayTest();
+
+/** What a replay must repeat. */
+const outcomeOf = ({ status, text, headers }: ApiReply): object => ({
+  status,
+  text,
+  location: headers.location,
+  etag: headers.etag,
+});
+
+test('a POST with a used key repeats status, body, Location and ETag, and does nothing', async (t) => {
+  const { client, database } = t.context;
+  const body = { naam: 'eenmaal', customerId: await customerOf(database) };
+  const key = newKey();
+  const first = await post(client, body, { key });
+  for (const repeated of [await post(client, body, { key }), await post(client, body, { key })]) {
+    t.deepEqual(outcomeOf(repeated), outcomeOf(first));
+    t.is(repeated.headers['idempotent-replayed'], 'true');
+  }
+  t.is(first.headers['idempotent-replayed'], undefined);
+  const { rows } = await database.primary.query("select id from app.installaties where naam = 'eenmaal'");
+  t.is(rows.length, 1);
+});
+
+test('a key is the same bare and as a quoted string', async (t) => {
+  const { client, database } = t.context;
+  const body = { naam: 'x', customerId: await customerOf(database) };
+  const first = await post(client, body, { key: 'bare-or-quoted' });
+  const quoted = await post(client, body, { key: '"bare-or-quoted"' });
+  t.deepEqual(outcomeOf(quoted), outcomeOf(first));
+  const escaped = await post(client, body, { key: '"a\\"b\\\\c"' });
+  t.deepEqual(outcomeOf(await post(client, body, { key: 'a"b\\c' })), outcomeOf(escaped));
+});
+
+test('a PATCH is replayed although its If-Match is stale by then, and the record has moved on', async (t) => {
+  const { client, database } = t.context;
+  const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  const key = newKey();
+  const first = await patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
+  t.is((await patch(client, record.id, '"v2"', { naam: 'z' })).status, 200);
+  const repeated = await patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
+  t.deepEqual(outcomeOf(repeated), outcomeOf(first));
+  t.is(repeated.headers['idempotent-replayed'], 'true');
+  t.is((await client.get(`/installaties/${record.id}`)).headers.etag, '"v3"');
+  t.is(codeOf(await patch(client, record.id, etagOf(record), { naam: 'y' })), 'precondition_failed');
+});
+
+test('an empty PATCH is an outcome that is replayed too', async (t) => {
+  const { client, database } = t.context;
+  const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  const key = newKey();
+  const first = await patch(client, record.id, '"v1"', {}, { key });
+  await patch(client, record.id, '"v1"', { naam: 'y' });
+  t.deepEqual(outcomeOf(await patch(client, record.id, '"v1"', {}, { key })), outcomeOf(first));
+});
+
+test('the order of the members and white space do not make another request', async (t) => {
+  const { client, database } = t.context;
+  const customerId = await customerOf(database);
+  const key = newKey();
+  const first = await post(client, `{"naam":"x","bouwjaar":2019,"customerId":"${customerId}"}`, { key });
+  const other = ` {\n "customerId" : "${customerId}" ,"\\u006eaam":"\\u0078",\t"bouwjaar": 2.019e3 } `;
+  t.deepEqual(outcomeOf(await post(client, other, { key })), outcomeOf(first));
+});
+
+test('the same key with another body, method, path or If-Match is refused', async (t) => {
+  const { client, database } = t.context;
+  const customerId = await customerOf(database);
+  const [one, two] = [
+    await created(client, { naam: 'x', customerId }),
+    await created(client, { naam: 'x', customerId }),
+  ];
+  const key = newKey();
+  t.is((await patch(client, one.id, '"v1"', { naam: 'y' }, { key })).status, 200);
+  const others = [
+    patch(client, one.id, '"v1"', { naam: 'z' }, { key }),
+    patch(client, one.id, '"v1"', { naam: 'y', merk: null }, { key }),
+    patch(client, one.id, '"v2"', { naam: 'y' }, { key }),
+    patch(client, one.id, 'W/"v1"', { naam: 'y' }, { key }),
+    patch(client, two.id, '"v1"', { naam: 'y' }, { key }),
+    patch(client, '00000000-0000-4000-8000-000000000000', '"v1"', { naam: 'y' }, { key }),
+    post(client, { naam: 'y', customerId }, { key }),
+  ];
+  for (const reply of await Promise.all(others)) {
+    t.is(reply.status, 422);
+    t.is(codeOf(reply), 'idempotency_key_reused');
+  }
+  t.is((await patch(client, one.id, '"v1"', { naam: 'y' }, { key })).headers['idempotent-replayed'], 'true');
+});
+
+test('two tokens may use the same key, also in one workspace', async (t) => {
+  const { client, database } = t.context;
+  const body = { naam: 'x', customerId: await customerOf(database) };
+  const other = { token: await database.token() };
+  const foreign = { token: await database.token({ workspace: 1 }) };
+  const replies = [
+    await post(client, body, { key: 'shared' }),
+    await post(client, body, { key: 'shared', ...other }),
+    await post(client, { naam: 'x', customerId: await customerOf(database, 1) }, { key: 'shared', ...foreign }),
+  ];
+  t.deepEqual(
+    replies.map(({ status }) => status),
+    [201, 201, 201],
+  );
+  t.is(new Set(replies.map((reply) => reply.json<{ id: string }>().id)).size, 3);
+});
+
+test('only what succeeded is stored: after a 412 the key is free for the same request and for another', async (t) => {
+  const { client, database } = t.context;
+  const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  const key = newKey();
+  t.is((await patch(client, record.id, '"v9"', { naam: 'y' }, { key })).status, 412);
+  const reply = await patch(client, record.id, '"v1"', { naam: 'z' }, { key });
+  t.is(reply.status, 200);
+  t.is(reply.headers['idempotent-replayed'], undefined);
+});

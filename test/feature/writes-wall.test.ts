@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { gatewayTest, shared, type TestContext, urlOf } from '../support/workspace.js';
+import { created, customerOf } from '../support/writes.js';
+
+// What PostgreSQL itself refuses the gateway's writer, whatever the gateway sends. Every statement runs as that role.
+const test = gatewayTest();
+const denied = '42501'; // insufficient_privilege; also what a view's or policy's check gives
+const checkOption = '44000'; // with_check_option_violation
+
+/** Runs statements as gateway_writer for the first workspace; gives the SQLSTATE each failed with, or its row count. */
+async function asWriter({ database }: TestContext, statements: readonly string[]): Promise<(string | number)[]> {
+  const client = new pg.Client(urlOf(shared.primary, database.name, 'gateway_writer'));
+  await client.connect();
+  const results: (string | number)[] = [];
+  await client.query("select set_config('gateway.workspace_id', $1, false)", [database.workspaces[0]?.id]);
+  for (const statement of statements) {
+    await client.query('begin');
+    results.push(
+      await client.query(statement).then(
+        ({ rowCount }) => rowCount ?? 0,
+        ({ code }: { code: string }) => code,
+      ),
+    );
+    await client.query('rollback');
+  }
+  await client.end();
+  return results;
+}
+
+test('it can update no column outside the write scope, through the view or past it', async (t) => {
+  const { client, database } = t.context;
+  const { id } = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  const values = {
+    koudemiddel: "'R32'",
+    koudemiddel_gwp: '1',
+    vulling_kg: '1',
+    interne_notities: "'x'",
+    lmra_verplicht: 'true',
+    version: '9',
+    created_at: 'now()',
+    updated_at: 'now()',
+    id: 'gen_random_uuid()',
+    workspace_id: `'${database.workspaces[1]?.id}'`,
+  };
+  const updates = Object.entries(values).flatMap(([column, value]) => [
+    `update gateway.installaties_write set ${column} = ${value} where id = '${id}'`,
+    `update gateway.installaties set ${column} = ${value} where id = '${id}'`,
+    `update app.installaties set ${column} = ${value} where id = '${id}'`,
+  ]);
+  t.deepEqual(new Set(await asWriter(t.context, updates)), new Set([denied]));
+  t.deepEqual(await asWriter(t.context, [`update gateway.installaties_write set naam = 'y' where id = '${id}'`]), [1]);
+});
+
+test('it can insert no column outside the write scope', async (t) => {
+  const { database } = t.context;
+  const [workspace, customer] = [database.workspaces[0]?.id, await customerOf(database)];
+  const columns = [
+    'koudemiddel',
+    'koudemiddel_gwp',
+    'vulling_kg',
+    'interne_notities',
+    'lmra_verplicht',
+    'version',
+    'created_at',
+    'updated_at',
+  ];
+  const insert = (more: string): string =>
+    `insert into gateway.installaties_write (id, workspace_id, customer_id, naam${more && `, ${more}`})
+      values ('${randomUUID()}', '${workspace}', '${customer}', 'x'${more && ', default'})`;
+  t.deepEqual(new Set(await asWriter(t.context, columns.map(insert))), new Set([denied]));
+  t.deepEqual(await asWriter(t.context, [insert('')]), [1]);
+});
+
+test('it sees and changes nothing of another workspace, and can put nothing into one', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token({ workspace: 1 });
+  const [theirs, customer] = [database.workspaces[1]?.id, await customerOf(database, 1)];
+  const { id } = await created(client, { naam: 'x', customerId: customer }, { token });
+  const results = await asWriter(t.context, [
+    `select from gateway.installaties_write where id = '${id}'`,
+    `select from gateway.installaties where workspace_id = '${theirs}'`,
+    `select from gateway.klanten where id = '${customer}'`,
+    `select from gateway.idempotency where record_id = '${id}'`,
+    `update gateway.installaties_write set naam = 'y' where id = '${id}'`,
+    `update gateway.idempotency set body = 'y' where record_id = '${id}'`,
+  ]);
+  t.deepEqual(results, [0, 0, 0, 0, 0, 0]);
+  const insertions = await asWriter(t.context, [
+    `insert into gateway.installaties_write (id, workspace_id, customer_id, naam) values ('${randomUUID()}', '${theirs}', '${customer}', 'x')`,
+    `insert into gateway.logboeken_write (workspace_id, entity, entity_id, actie, actor_type) values ('${theirs}', 'installatie', 'x', 'x', 'token')`,
+    `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint) values ('${theirs}', '${randomUUID()}', 'x', 'x')`,
+  ]);
+  t.deepEqual(insertions, [checkOption, checkOption, denied]);
+});
+
+test('it deletes nothing, and reads neither tokens, names of customers nor the log', async (t) => {
+  const tables = [
+    'gateway.installaties_write',
+    'gateway.logboeken_write',
+    'gateway.idempotency',
+    'gateway.klanten',
+    'app.installaties',
+    'app.logboeken',
+  ];
+  const refused = [
+    ...tables.map((table) => `delete from ${table}`),
+    'truncate gateway.idempotency',
+    'truncate app.installaties',
+    'select naam from gateway.klanten',
+    'select * from gateway.klanten',
+    'select id from app.klanten',
+    'select token_hash from app.api_tokens',
+    "select * from gateway.find_token('x')",
+    'select * from gateway.key_ids()',
+    'select * from gateway.logboeken',
+    'select entity from gateway.logboeken_write',
+    'select * from app.users',
+    'update gateway.logboeken_write set actie = actie',
+    'create table gateway.t ()',
+    'create table public.t ()',
+    'set role gateway_owner',
+    "copy gateway.idempotency to program 'true'",
+  ];
+  const results = await asWriter(t.context, refused);
+  t.deepEqual(
+    refused.filter((_, i) => results[i] !== denied),
+    [],
+  );
+});
+
+test('what is stored under a key stays as it is: neither its key nor its answer can be changed', async (t) => {
+  const { client, database } = t.context;
+  const { id } = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  const columns = ['workspace_id', 'token_id', 'key', 'fingerprint', 'created_at'];
+  const updates = columns.map(
+    (column) => `update gateway.idempotency set ${column} = ${column} where record_id = '${id}'`,
+  );
+  t.deepEqual(new Set(await asWriter(t.context, updates)), new Set([denied]));
+  t.deepEqual(
+    await asWriter(t.context, [
+      `select from gateway.idempotency where record_id = '${id}'`,
+      `update gateway.idempotency set body = 'forged', status = 200 where record_id = '${id}'`,
+      `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint, status, body)
+        values ('${database.workspaces[0]?.id}', '${randomUUID()}', 'x', 'x', 201, 'forged')`,
+    ]),
+    [1, 0, denied],
+  );
+});

@@ -1,0 +1,86 @@
+import type { ApiClient, ApiReply } from './client.js';
+import { type Installation, newKey, patch, post } from './writes.js';
+
+/** What became of one write, told by the answer its client was content with. */
+export interface Written {
+  /** The name it gave the installation; no other write used it. */
+  readonly mark: string;
+  readonly kind: 'create' | 'update';
+  /** Whether it was answered 2xx; else it was refused with 412 and must have had no effect. */
+  readonly done: boolean;
+  readonly id: string;
+  readonly version: number;
+}
+
+/** What the clients of a run met on the way to their answers. */
+export interface Encounters {
+  requests: number;
+  /** Answers 503, 409 and broken connections, after which the same request was sent again. */
+  retries: number;
+  /** Outcomes that only a replay revealed. */
+  replays: number;
+  /** The longest any write had to be repeated for, in milliseconds. */
+  longestMs: number;
+}
+
+/** Answers that say nothing of the outcome, or "not yet". */
+const undecided: ReadonlySet<number> = new Set([409, 500, 502, 503]);
+const pauseMs = 60;
+const patienceMs = 60_000;
+
+/** Sends the same request until it has an answer. Rejects after a minute without one. */
+async function persist(met: Encounters, send: () => Promise<ApiReply>): Promise<ApiReply> {
+  const startedMs = performance.now();
+  for (;;) {
+    met.requests++;
+    const reply = await send().catch((error: NodeJS.ErrnoException) => {
+      if (error.code === undefined) throw error;
+      return null;
+    });
+    const tookMs = performance.now() - startedMs;
+    met.longestMs = Math.max(met.longestMs, tookMs);
+    if (reply?.status === 500) throw new Error(`500: ${reply.text}`);
+    if (reply !== null && !undecided.has(reply.status)) {
+      if (reply.headers['idempotent-replayed']) met.replays++;
+      return reply;
+    }
+    met.retries++;
+    if (tookMs > patienceMs) throw new Error(`no answer within ${patienceMs} ms, the last was ${reply?.status}`);
+    await new Promise((resolve) => setTimeout(resolve, pauseMs * (0.5 + Math.random())));
+  }
+}
+
+/**
+ * A client that creates installations and changes those of all clients until `next` gives it no more marks. Everything
+ * it sends it repeats with the same key until there is an answer; a 412 makes it read the record anew for its next change.
+ */
+export async function writeUntilDone(
+  client: ApiClient,
+  customerId: string,
+  shared: string[],
+  met: Encounters,
+  next: () => string | undefined,
+): Promise<Written[]> {
+  const all: Written[] = [];
+  for (let mark = next(); mark !== undefined; mark = next()) {
+    const key = newKey();
+    if (shared.length < 5 || Math.random() < 0.3) {
+      const body = { naam: mark, customerId };
+      const reply = await persist(met, () => post(client, body, { key }));
+      if (reply.status !== 201) throw new Error(`POST: ${reply.status} ${reply.text}`);
+      const { id, version } = reply.json<Installation>();
+      shared.push(id);
+      all.push({ mark, kind: 'create', done: true, id, version });
+      continue;
+    }
+    // Few records, so that clients meet on them.
+    const id = shared[Math.floor(Math.random() * Math.min(shared.length, 40))] as string;
+    const read = await persist(met, () => client.get(`/installaties/${id}`));
+    const ifMatch = read.headers.etag as string;
+    const reply = await persist(met, () => patch(client, id, ifMatch, { naam: mark as string }, { key }));
+    if (reply.status !== 200 && reply.status !== 412) throw new Error(`PATCH: ${reply.status} ${reply.text}`);
+    const done = reply.status === 200;
+    all.push({ mark, kind: 'update', done, id, version: done ? reply.json<Installation>().version : 0 });
+  }
+  return all;
+}

@@ -1,0 +1,89 @@
+import { apiClient } from './client.js';
+import { commitProxy } from './commit-proxy.js';
+import { type Encounters, writeUntilDone } from './crash-clients.js';
+import { disagreements } from './crash-verdict.js';
+import { allScopes } from './workspace.js';
+import { faultCluster } from './fault-cluster.js';
+
+export interface CrashRun {
+  readonly writes: number;
+  readonly clients: number;
+  /** How long the primary runs between two kills, at least and at most, in milliseconds. */
+  readonly upMs: readonly [number, number];
+  /** Share of COMMIT answers that are lost on the way, 0 to 1. */
+  readonly shareLost: number;
+}
+
+/** What a run came to; `disagreements` is empty when the database is what the answers say. */
+export interface CrashReport extends Encounters {
+  readonly creates: number;
+  readonly updates: number;
+  readonly refused: number;
+  readonly kills: number;
+  readonly commitsLost: number;
+  readonly seconds: number;
+  readonly disagreements: readonly string[];
+}
+
+const prefix = 'crash ';
+
+/**
+ * Clients write side by side, each repeating every request with its key until it has an answer, while the primary is
+ * killed with -9 and started again, and a proxy loses answers to COMMIT. The primary is durable (fsync) throughout.
+ */
+export async function crashWrites({ writes, clients, upMs, shareLost }: CrashRun): Promise<CrashReport> {
+  const setUp = await faultCluster({ replicas: 1, settings: { fsync: 'on', full_page_writes: 'on' } });
+  const { primary } = setUp.cluster;
+  const proxy = await commitProxy(primary.port);
+  try {
+    const primaryUrl = setUp.settings().primaryUrl.replace(`:${primary.port}/`, `:${proxy.port}/`);
+    const { gateway } = await setUp.gateway({ primaryUrl, logLevel: 'silent' });
+    const token = await setUp.token({ scopes: allScopes });
+    const document = await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json();
+    const client = apiClient(`${gateway.url}/api/v1`, { token, document });
+    const [customer] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
+      setUp.workspaces[0]?.id,
+    ]);
+    const met: Encounters = { requests: 0, retries: 0, replays: 0, longestMs: 0 };
+    const shared: string[] = [];
+    let marks = 0;
+    const next = (): string | undefined => (marks < writes ? `${prefix}${++marks}` : undefined);
+    const startedMs = performance.now();
+    let running = true;
+    let kills = 0;
+    const killing = (async () => {
+      while (running) {
+        await new Promise((resolve) => setTimeout(resolve, upMs[0] + Math.random() * (upMs[1] - upMs[0])));
+        if (!running) return;
+        await primary.kill9();
+        kills++;
+        await primary.start();
+      }
+    })();
+    proxy.lose(shareLost);
+    const working = Array.from({ length: clients }, () =>
+      writeUntilDone(client, customer?.id as string, shared, met, next),
+    );
+    const written = (
+      await Promise.all(working).finally(() => {
+        running = false;
+      })
+    ).flat();
+    const seconds = (performance.now() - startedMs) / 1000;
+    await killing;
+    client.close();
+    return {
+      ...met,
+      creates: written.filter(({ kind }) => kind === 'create').length,
+      updates: written.filter(({ kind, done }) => kind === 'update' && done).length,
+      refused: written.filter(({ done }) => !done).length,
+      kills,
+      commitsLost: proxy.lost,
+      seconds,
+      disagreements: await disagreements(setUp, prefix, written),
+    };
+  } finally {
+    await setUp.stop();
+    await proxy.close();
+  }
+}

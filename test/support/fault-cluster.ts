@@ -1,0 +1,238 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { PassThrough } from 'node:stream';
+import type { ExecutionContext } from 'ava';
+import { type Cluster, startCluster } from '../../src/embedded/cluster.js';
+import { type PgNode, withClient } from '../../src/embedded/node.js';
+import type { ServerSettings } from '../../src/embedded/server-settings.js';
+import { until } from '../../src/embedded/wait.js';
+import { type Gateway, startGateway } from '../../src/gateway.js';
+import { newToken, tokenHash } from '../../src/http/token-format.js';
+import { loadSettings, type Settings } from '../../src/settings.js';
+import { type TcpProxy, tcpProxy } from './tcp-proxy.js';
+import { makeTemplate, templateName } from './template.js';
+
+/** The roles' application name, by which the gateway's connections are told from ours. */
+const gatewayName = 'workspace-data-gateway';
+
+/** A primary and replicas of the test file's own, to be harmed, with the reference app in a database. */
+export interface FaultCluster {
+  readonly cluster: Cluster;
+  readonly workspaces: readonly { readonly id: string; readonly ownerId: string }[];
+  /** In front of the replicas; a gateway started with `proxied` goes through them. */
+  readonly proxies: readonly TcpProxy[];
+  settings(overrides?: Partial<Settings>, proxied?: boolean): Settings;
+  gateway(overrides?: Partial<Settings>, proxied?: boolean): Promise<FaultGateway>;
+  /** SQL on the primary, as superuser, in the app's database. */
+  sql<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>;
+  token(options?: { workspace?: number; scopes?: readonly string[]; expiresAt?: Date }): Promise<string>;
+  /** Resolves when these replicas, else all that run, have replayed what the primary has written. */
+  caughtUp(nodes?: readonly PgNode[]): Promise<void>;
+  /** Makes every installation cost so many milliseconds to read, so that a page takes as long as a test needs. */
+  pace(msPerRow: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface FaultGateway {
+  readonly gateway: Gateway;
+  /** Of the API: url('/klanten'). */
+  url(path: string): string;
+  /** The value of a metric whose labels include these; 0 when there is none. */
+  metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
+  log(): string;
+  /** Fails the test unless pools, database sessions and file descriptors are what they are at rest. */
+  backToNormal(t: ExecutionContext): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts it all; a few seconds. */
+export async function faultCluster(
+  options: { replicas?: number; settings?: ServerSettings; replicaSettings?: ServerSettings } = {},
+): Promise<FaultCluster> {
+  const cluster = await startCluster({
+    replicas: options.replicas ?? 2,
+    settings: {
+      fsync: 'off',
+      full_page_writes: 'off',
+      shared_buffers: '32MB',
+      wal_receiver_status_interval: '1s',
+      ...options.settings,
+    },
+    ...(options.replicaSettings && { replicaSettings: options.replicaSettings }),
+  });
+  const cleanUps: (() => Promise<unknown>)[] = [() => cluster.stop()];
+  const stop = async (): Promise<void> => {
+    for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+  };
+  try {
+    return await fill(cluster, cleanUps, stop);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function fill(
+  cluster: Cluster,
+  cleanUps: (() => Promise<unknown>)[],
+  stop: () => Promise<void>,
+): Promise<FaultCluster> {
+  const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
+  const { workspaces } = await makeTemplate(cluster, keys);
+  const { primary, replicas } = cluster;
+  const proxies = await Promise.all(replicas.map((node) => tcpProxy(node.port)));
+  cleanUps.push(() => Promise.all(proxies.map((proxy) => proxy.close())));
+  const sql: FaultCluster['sql'] = (text, values) => onDatabase(primary, text, values);
+  for (const statement of pacing) await sql(statement);
+
+  const caughtUp: FaultCluster['caughtUp'] = async (nodes = replicas.filter(({ running }) => running)) => {
+    const [position] = await sql<{ lsn: string }>('select pg_current_wal_flush_lsn()::text as lsn');
+    const there = async (node: PgNode): Promise<boolean> =>
+      (await node.query<{ yes: boolean }>('select pg_last_wal_replay_lsn() >= $1::pg_lsn as yes', [position?.lsn]))[0]
+        ?.yes === true;
+    for (const node of nodes)
+      if (!(await until(() => there(node), 30_000, 10))) throw new Error(`${node.name} does not catch up`);
+  };
+  const settings: FaultCluster['settings'] = (overrides = {}, proxied = false) =>
+    loadSettings(
+      {},
+      {
+        host: '127.0.0.1',
+        port: 0,
+        opsPort: 0,
+        replicaUrls: replicas
+          .map((node, i) => readerUrl(proxied ? (proxies[i] as TcpProxy).port : node.port))
+          .join(' '),
+        primaryUrl: primary.url(templateName, 'gateway_writer'),
+        dataKeys: JSON.stringify(keys),
+        rateLimitPerMinute: 1_000_000,
+        authFailuresPerMinute: 1_000_000,
+        perPageMax: 200_000,
+        logLevel: 'debug',
+        ...overrides,
+      },
+    );
+  const token: FaultCluster['token'] = async ({ workspace = 0, scopes = readScopes, expiresAt } = {}) => {
+    const text = newToken();
+    const { id, ownerId } = workspaces[workspace] as { id: string; ownerId: string };
+    await sql(
+      'insert into app.api_tokens (id, workspace_id, created_by, naam, token_hash, scopes, expires_at) values ($1, $2, $3, $4, $5, $6, $7)',
+      [randomUUID(), id, ownerId, 'test', tokenHash(text), scopes, expiresAt ?? null],
+    );
+    await caughtUp();
+    return text;
+  };
+  const pace = async (msPerRow: number): Promise<void> => {
+    await sql('update fault.pace set ms = $1', [msPerRow]);
+    await caughtUp();
+  };
+  const gateway: FaultCluster['gateway'] = async (overrides = {}, proxied = false) => {
+    const running = await startFaultGateway(settings(overrides, proxied), replicas, proxied ? 3 : 1);
+    cleanUps.push(running.stop);
+    return running;
+  };
+  await caughtUp();
+  return { cluster, workspaces, proxies, settings, gateway, sql, token, caughtUp, pace, stop };
+}
+
+const readScopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken'];
+
+/** The view of installations, with a brake in a column that only pages select. */
+const pacing = [
+  'create schema fault',
+  'create table fault.pace as select 0::float8 as ms',
+  `create function fault.paced(value text) returns text language plpgsql stable security definer as $$
+     declare pause float8;
+     begin
+       select ms into pause from fault.pace;
+       if pause > 0 then perform pg_sleep(pause / 1000); end if;
+       return value;
+     end $$`,
+  `do $$ begin
+     execute 'create or replace view gateway.installaties as '
+       || replace(pg_get_viewdef('gateway.installaties'), 'interne_notities,', 'fault.paced(interne_notities) as interne_notities,');
+   end $$`,
+];
+
+function readerUrl(port: number): string {
+  return `postgres://gateway_reader@127.0.0.1:${port}/${templateName}`;
+}
+
+async function onDatabase<Row extends object>(node: PgNode, text: string, values: unknown[] = []): Promise<Row[]> {
+  return withClient(node.url(templateName), async (client) => (await client.query(text, values)).rows as Row[]);
+}
+
+/** `descriptorsEach` is what a connection costs this process: with a proxy in it, two more. */
+async function startFaultGateway(
+  settings: Settings,
+  nodes: readonly PgNode[],
+  descriptorsEach: number,
+): Promise<FaultGateway> {
+  const lines: string[] = [];
+  const destination = new PassThrough();
+  destination.on('data', (chunk: Buffer) => lines.push(chunk.toString()));
+  const gateway = await startGateway(settings, destination);
+  const descriptorsAtRest = descriptors();
+  const metrics = async (): Promise<string> => (await fetch(`${gateway.opsUrl}/metrics`)).text();
+  const metric: FaultGateway['metric'] = async (name, labels = {}) => sumOf(await metrics(), name, labels);
+  const poolMax = settings.shortConnections + settings.longConnections;
+  const backToNormal: FaultGateway['backToNormal'] = async (t) => {
+    const strays = async (): Promise<string[]> => {
+      const text = await metrics();
+      const idle = ['gateway_pool_in_flight', 'gateway_pool_waiting', 'gateway_large_pages'];
+      const busy = idle.filter((name) => sumOf(text, name, {}) !== 0);
+      if (sumOf(text, 'gateway_pool_connections', {}) > poolMax * nodes.length) busy.push('pool_connections');
+      for (const node of nodes.filter(({ running }) => running)) {
+        const [seen] = await sessions(node);
+        if (Number(seen?.active) > 0 || Number(seen?.all) > poolMax + 1)
+          busy.push(`${node.name}: ${JSON.stringify(seen)}`);
+      }
+      // Each may grow its pools to their bounds, and keeps the connection the metrics came over.
+      const descriptorsMax = descriptorsAtRest + poolMax * nodes.length * descriptorsEach + 4;
+      if (descriptors() > descriptorsMax) busy.push(`${descriptors()} descriptors, ${descriptorsMax} expected`);
+      return busy;
+    };
+    let last: string[] = [];
+    const calm = async (): Promise<boolean> => {
+      last = await strays();
+      return last.length === 0;
+    };
+    if (await until(calm, 5000, 50)) t.pass();
+    else t.fail(`not back to normal: ${last.join('; ')}`);
+  };
+  let stopped: Promise<void> | undefined;
+  return {
+    gateway,
+    url: (path) => `${gateway.url}/api/v1${path}`,
+    metric,
+    log: () => lines.join(''),
+    backToNormal,
+    stop: () => {
+      stopped ??= gateway.stop();
+      return stopped;
+    },
+  };
+}
+
+/** The gateway's sessions on a server: all, and those running anything but our question about them. */
+function sessions(node: PgNode): Promise<{ all: string; active: string }[]> {
+  return node.query(
+    `select count(*)::text as all, count(*) filter (where state <> 'idle' and query !~ 'pg_is_in_recovery')::text as active
+     from pg_stat_activity where application_name = $1 and usename = 'gateway_reader'`,
+    [gatewayName],
+  );
+}
+
+function descriptors(): number {
+  return process.platform === 'linux' ? readdirSync('/proc/self/fd').length : 0;
+}
+
+function sumOf(text: string, name: string, labels: Readonly<Record<string, string>>): number {
+  let sum = 0;
+  for (const line of text.split('\n')) {
+    const match = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line);
+    const fits = Object.entries(labels).every(([label, value]) => match?.[2]?.includes(`${label}="${value}"`));
+    if (match?.[1] === name && fits) sum += Number(match[3]);
+  }
+  return sum;
+}

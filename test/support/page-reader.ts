@@ -1,0 +1,80 @@
+import { get, type IncomingMessage } from 'node:http';
+
+/** What a client saw of one response. */
+export interface PageRead {
+  /** 0 when the connection broke before an answer. */
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+  /** Whether the body ended in an orderly way. */
+  readonly complete: boolean;
+  /** Longest time without a byte, in milliseconds. */
+  readonly longestGapMs: number;
+  readonly totalMs: number;
+}
+
+export interface ReadOptions {
+  readonly token: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Called once, when the first bytes of the body are there. */
+  readonly onFirstBytes?: () => void;
+  /** Called with every piece; the rest is not read before it resolves. */
+  readonly onPiece?: (piece: Buffer) => Promise<unknown> | undefined;
+  /** Breaks the connection when it aborts. */
+  readonly signal?: AbortSignal;
+  /** Count the bytes only: `body` stays empty. */
+  readonly discard?: boolean;
+}
+
+/** Reads a response to its end, whatever that is; never rejects. */
+export function readPage(url: string, options: ReadOptions): Promise<PageRead> {
+  const startedMs = performance.now();
+  let lastMs = startedMs;
+  let longestGapMs = 0;
+  const alive = (): void => {
+    longestGapMs = Math.max(longestGapMs, performance.now() - lastMs);
+    lastMs = performance.now();
+  };
+  return new Promise((resolve) => {
+    const pieces: Buffer[] = [];
+    const over = (message: IncomingMessage | null): void => {
+      alive();
+      resolve({
+        status: message?.statusCode ?? 0,
+        headers: message?.headers ?? {},
+        body: Buffer.concat(pieces).toString(message?.headers['content-encoding'] ? 'latin1' : 'utf8'),
+        complete: message?.complete ?? false,
+        longestGapMs,
+        totalMs: performance.now() - startedMs,
+      });
+    };
+    let answered = false;
+    const receive = async (message: IncomingMessage): Promise<void> => {
+      answered = true;
+      alive();
+      let begun = false;
+      try {
+        for await (const piece of message as AsyncIterable<Buffer>) {
+          alive();
+          if (!options.discard) pieces.push(piece);
+          if (!begun) options.onFirstBytes?.();
+          begun = true;
+          await options.onPiece?.(piece);
+        }
+      } catch {
+        // `complete` tells
+      }
+      over(message);
+    };
+    const request = get(
+      url,
+      {
+        agent: false,
+        headers: { authorization: `Bearer ${options.token}`, ...options.headers },
+        ...(options.signal && { signal: options.signal }),
+      },
+      (message) => void receive(message),
+    );
+    request.on('error', () => answered || over(null));
+  });
+}

@@ -1,0 +1,42 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { projectRoot } from '../../src/paths.js';
+import { environmentName, type Settings } from '../../src/settings.js';
+
+/** A `serve` of its own process, as an operator runs it. */
+export interface ServeProcess {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly opsUrl: string;
+  /** Everything it wrote to stdout and stderr so far. */
+  output(): string;
+  /** Sends the signal and resolves with the exit code; null when the signal ended it. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** Starts `serve` with the settings as environment; rejects with its output when it ends before it serves. */
+export async function serveProcess(settings: Partial<Settings>): Promise<ServeProcess> {
+  const env = Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
+  );
+  const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), 'serve'], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const ready = new Promise<{ url: string; opsUrl: string }>((resolve, reject) => {
+    child.on('message', (message: { type: string; url: string; opsUrl: string }) => {
+      if (message.type === 'ready') resolve(message);
+    });
+    void exited.then((code) => reject(new Error(`serve ended with ${code}:\n${output}`)));
+  });
+  const { url, opsUrl } = await ready;
+  const stop = (signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> => {
+    child.kill(signal);
+    return exited;
+  };
+  return { child, url, opsUrl, output: () => output, stop };
+}

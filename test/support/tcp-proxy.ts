@@ -1,0 +1,62 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** A TCP proxy on 127.0.0.1 that can lose, break or refuse what passes through it. */
+export interface TcpProxy {
+  readonly port: number;
+  /** Stops forwarding, both ways: connections stay open and new ones are accepted, but nothing comes through. */
+  blackHole(): void;
+  /** Resets all connections. */
+  cut(): void;
+  /** Forwards again; what was held back meanwhile is lost with its connection. */
+  restore(): void;
+  close(): Promise<void>;
+}
+
+/** Starts a proxy in front of a local port. */
+export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
+  const pairs = new Map<Socket, Socket>();
+  let silent = false;
+  const server = createServer((near) => {
+    const far = connect(targetPort, '127.0.0.1');
+    pairs.set(near, far);
+    const end = (): void => {
+      if (!silent) for (const socket of [near, far]) socket.destroy();
+      if (near.destroyed && far.destroyed) pairs.delete(near);
+    };
+    for (const socket of [near, far]) {
+      socket.setNoDelay(true);
+      socket.on('error', () => undefined);
+      socket.on('close', end);
+    }
+    const forward = (from: Socket, to: Socket): void => {
+      from.on('data', (bytes) => {
+        if (!silent && !to.destroyed) to.write(bytes);
+      });
+    };
+    forward(near, far);
+    forward(far, near);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const cut = (): void => {
+    for (const [near, far] of pairs) {
+      near.resetAndDestroy();
+      far.destroy();
+    }
+    pairs.clear();
+  };
+  return {
+    port: (server.address() as AddressInfo).port,
+    blackHole: () => {
+      silent = true;
+    },
+    cut,
+    restore: () => {
+      silent = false;
+      cut();
+    },
+    close: async () => {
+      cut();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
