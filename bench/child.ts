@@ -39,7 +39,11 @@ async function stop(child: ChildProcess, ended: Promise<void>, isRunning: () => 
 }
 
 /** Runs a program of Node's to its end and resolves with what it wrote to stdout. */
-export async function runToEnd(program: URL | string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
+export async function runToEnd(
+  program: URL | string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
   const [file, all] = program instanceof URL ? [process.execPath, [fileURLToPath(program), ...args]] : [program, args];
   const child = spawn(file, all, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';

@@ -29,7 +29,10 @@ function selectText(stage: Stage, name: string, rows: number): string {
 async function psqlMs(stage: Stage, command: string): Promise<number> {
   const env = { ...process.env, PGOPTIONS: `-c gateway.workspace_id=${stage.workspace}` };
   const startedMs = performance.now();
-  const psql = spawn('psql', ['-X', '-q', '-c', command, stage.readerUrl], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const psql = spawn('psql', ['-X', '-q', '-c', command, stage.readerUrl], {
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   const code = await new Promise<number | null>((resolve) => psql.once('close', resolve));
   const wallMs = performance.now() - startedMs;
   if (code !== 0) throw new Error(`psql ended with code ${code}.`);

@@ -8,7 +8,7 @@ const tailBytes = 64;
 let bytes = 0;
 let firstByteMs = 0;
 let status = '';
-let tail = Buffer.alloc(0);
+let tail: Buffer = Buffer.alloc(0);
 const startedMs = performance.now();
 const socket = connect({ host: hostname, port: Number(port), noDelay: true });
 socket.write(

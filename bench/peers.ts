@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { installPeer } from './peer-packages.js';
 import type { Stage } from './stage.js';
 
@@ -52,7 +53,7 @@ function fastify({ readerUrl, token }: Stage): Peer {
     detail: (id) => `/installaties/${id}`,
     list: { installaties: '/installaties?limit=100' },
     launch: () => ({
-      program: join(installPeer('fastify'), 'server.js'),
+      program: pathToFileURL(join(installPeer('fastify'), 'server.js')),
       env: { DATABASE_URL: readerUrl, POOL_SIZE: String(poolSize) },
     }),
   };
@@ -76,7 +77,10 @@ function platformatic({ replicaUrl, workspace }: Stage): Peer {
         watch: false,
       };
       writeFileSync(file, JSON.stringify(config));
-      return { program: join(home, 'node_modules/@platformatic/db/db.mjs'), args: ['start', '-c', file] };
+      return {
+        program: pathToFileURL(join(home, 'node_modules/@platformatic/db/db.mjs')),
+        args: ['start', '-c', file],
+      };
     },
   };
 }

@@ -34,5 +34,8 @@ export function isReached({ value, goal, bound }: Verdict): boolean {
 export function figure(value: number): string {
   if (Number.isNaN(value)) return '–';
   const digits = value === 0 ? 0 : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
-  return value.toLocaleString('en', { minimumFractionDigits: Math.min(digits, 2), maximumFractionDigits: Math.min(digits, 2) });
+  return value.toLocaleString('en', {
+    minimumFractionDigits: Math.min(digits, 2),
+    maximumFractionDigits: Math.min(digits, 2),
+  });
 }

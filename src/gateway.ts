@@ -44,6 +44,8 @@ export interface Gateway {
   readonly opsUrl: string;
   readonly replicas: readonly Replica[];
   readonly readiness: () => Readiness;
+  /** For what happens to the process around it. */
+  readonly observe: Observe;
   /** Not ready → drain → closed. Resolves when everything has ended, after drainMs at the latest. */
   stop(): Promise<void>;
 }
@@ -158,7 +160,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
     await drain(api, settings.drainMs);
     await closeAll(closers);
   };
-  return { url, opsUrl, replicas, readiness, stop };
+  return { url, opsUrl, replicas, readiness, observe, stop };
 }
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else with nobody. */

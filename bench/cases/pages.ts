@@ -16,7 +16,13 @@ export async function pagesCase(stage: Stage, options: Options): Promise<CaseRes
   const memory = await memoryOf(stage);
   const verdicts: Verdict[] = [
     ...timed.verdicts,
-    { what: '100,000 work orders: first byte', value: firstByteMs, goal: firstByteGoalMs, bound: 'at most', unit: 'ms' },
+    {
+      what: '100,000 work orders: first byte',
+      value: firstByteMs,
+      goal: firstByteGoalMs,
+      bound: 'at most',
+      unit: 'ms',
+    },
     ...memory.verdicts,
   ];
   return { verdicts, tables: [...timed.tables, memory.table], skipped: timed.skipped };
@@ -50,7 +56,13 @@ async function againstCopy(
   const ratio = pairedRatio(wallsMs, copiesMs);
   const middle = (of: (page: DownloadCost) => number): string => figure(median(pages.map(of)));
   const tableRows = [
-    ['gateway', middle(({ wallMs }) => wallMs), middle(({ firstByteMs }) => firstByteMs), middle(({ serverCpuMs }) => serverCpuMs), middle(({ bytes }) => bytes / 1e6)],
+    [
+      'gateway',
+      middle(({ wallMs }) => wallMs),
+      middle(({ firstByteMs }) => firstByteMs),
+      middle(({ serverCpuMs }) => serverCpuMs),
+      middle(({ bytes }) => bytes / 1e6),
+    ],
   ];
   if (compared) tableRows.push(['COPY by psql', figure(median(copiesMs)), '', '', '']);
   const startMs = compared ? await psqlStartMs(stage) : Number.NaN;
@@ -78,10 +90,19 @@ async function memoryOf(stage: Stage): Promise<{ verdicts: Verdict[]; table: Tab
     const { bytes, peakMb } = await download(pageOf(stage, 'werkbonnen', count), stage.gatewayPid);
     const text = count.toLocaleString('en');
     rows.push([text, figure(bytes / 1e6), figure(before), figure(peakMb)]);
-    verdicts.push({ what: `Gateway memory, page of ${text}`, value: peakMb, goal: rssGoalMb, bound: 'at most', unit: 'MB' });
+    verdicts.push({
+      what: `Gateway memory, page of ${text}`,
+      value: peakMb,
+      goal: rssGoalMb,
+      bound: 'at most',
+      unit: 'MB',
+    });
   }
   const note = 'Resident memory of the gateway process before a page of work orders, and its peak while it was read.';
-  return { verdicts, table: { title: 'Memory by page size', note, head: ['rows', 'page, MB', 'before, MB', 'peak, MB'], rows } };
+  return {
+    verdicts,
+    table: { title: 'Memory by page size', note, head: ['rows', 'page, MB', 'before, MB', 'peak, MB'], rows },
+  };
 }
 
 function pageOf({ origin, token }: Stage, resource: string, rows: number): { url: string; token: string } {

@@ -68,12 +68,24 @@ async function compare(
     const goal = goals[name];
     if (goal === undefined) return [];
     const value = pairedRatio(perSecond(ours), perSecond(results[i + 1] as LoadCost[]));
-    return [{ what: `${title} against ${name}: requests/s`, value, goal, bound: 'at least' as const, unit: '×' as const }];
+    return [
+      { what: `${title} against ${name}: requests/s`, value, goal, bound: 'at least' as const, unit: '×' as const },
+    ];
   });
   const table: Table = {
     title,
     note: `${connections} keep-alive connections, ${rounds} turns of ${seconds} s each, medians. CPU is that of each one's process, of the replica's processes and of the load generator's, in seconds per 1,000 requests.`,
-    head: ['', 'requests/s', 'p50, ms', 'p99, ms', 'bytes', 'memory, MB', 'CPU s/1,000', 'replica CPU s/1,000', 'generator CPU s/1,000'],
+    head: [
+      '',
+      'requests/s',
+      'p50, ms',
+      'p99, ms',
+      'bytes',
+      'memory, MB',
+      'CPU s/1,000',
+      'replica CPU s/1,000',
+      'generator CPU s/1,000',
+    ],
     rows: contenders.map(({ name }, i) => [name, ...rowOf(results[i] as LoadCost[])]),
   };
   return { verdicts, tables: [table], skipped: [] };

@@ -9,7 +9,7 @@ import { resources } from '../../src/resources/all.js';
 // Settings: PORT, DATABASE_URL, WORKSPACE.
 const { PORT, DATABASE_URL, WORKSPACE = '' } = process.env;
 const types = { getTypeParser: () => (value: string) => value } as unknown as pg.CustomTypesConfig;
-const statements = new Map<string, ResourceStatements>(resources.map((each) => [each.name, compileStatements(each)]));
+const prepared = new Map(resources.map((each) => [each.name, queriesOf(compileStatements(each))]));
 const clients = await Promise.all([connect(), connect()]);
 let turn = 0;
 
@@ -31,17 +31,23 @@ const server = createServer((request, response) => {
 server.listen(Number(PORT), '127.0.0.1');
 
 async function detail(resource: string, id: string): Promise<string> {
-  const { name, text } = statements.get(resource)?.detail as Statement;
-  const { rows } = await next().query({ name, text, values: [WORKSPACE, id], types });
+  const { rows } = await next().query({
+    ...prepared.get(resource)?.detail,
+    values: [WORKSPACE, id],
+    types,
+  } as pg.QueryConfig);
   return JSON.stringify(rows[0]);
 }
 
 async function list(resource: string): Promise<string> {
-  const { name, text } = statements.get(resource)?.lists.get('')?.rows.all as Statement;
-  const asJson = `select json_agg(page)::text from (${text}) page`;
-  const query = { name, text: asJson, values: [WORKSPACE, '100'], types, rowMode: 'array' as const };
-  const { rows } = await next().query<[string]>(query);
+  const query = { ...prepared.get(resource)?.list, values: [WORKSPACE, '100'], types, rowMode: 'array' };
+  const { rows } = await next().query<[string]>(query as pg.QueryArrayConfig);
   return rows[0]?.[0] ?? '[]';
+}
+
+function queriesOf({ detail, lists }: ResourceStatements): { detail: Statement | null; list: Partial<Statement> } {
+  const rows = lists.get('')?.rows.all;
+  return { detail, list: { name: rows?.name ?? '', text: `select json_agg(page)::text from (${rows?.text}) page` } };
 }
 
 /** The views show nothing without a workspace; here one is set for the whole session. */

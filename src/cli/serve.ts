@@ -49,14 +49,27 @@ export function ports(given: { port?: string | undefined; 'ops-port'?: string | 
 /** One gateway, a parent with its workers, or one of these workers. */
 async function serveUntilStopped(settings: Settings): Promise<number> {
   const stopping = stopRequested();
+  const crash = crashed();
   const start = settings.webConcurrency > 1 && cluster.isPrimary ? startWorkers : startGateway;
-  const serving = await Promise.race([start(settings), stopping]);
+  const serving = await Promise.race([start(settings), stopping, crash]);
   if (serving === undefined) return 0; // asked to stop before it had started
+  if (serving instanceof Error) throw serving;
   if (cluster.isWorker) report(serving as Gateway, settings);
   announce(serving);
-  await stopping;
+  const error = await Promise.race([stopping, crash]);
+  const { observe } = serving as Partial<Gateway>; // a parent of workers has no log of its own
+  if (error !== undefined) observe?.({ type: 'crashed', error });
   await serving.stop();
-  return 0;
+  if (error !== undefined && observe === undefined) throw error;
+  return error === undefined ? 0 : 1;
+}
+
+/**
+ * Resolves with the first error that nothing caught. What it has left undone nobody knows, so the process is ended, but
+ * running responses may finish; it is started again by whoever runs it.
+ */
+function crashed(): Promise<Error> {
+  return new Promise((resolve) => process.on('uncaughtException', resolve));
 }
 
 /** A worker tells its parent whether it is ready, again and again. */

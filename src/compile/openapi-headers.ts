@@ -66,7 +66,11 @@ export const headers: Readonly<Record<string, Header>> = {
     constrained('Accept-Encoding', 'Accept-Encoding', 'The request headers that the response depends on.'),
   ),
   'Accept-Encoding': constrained('^identity$', 'identity', 'What a body may be coded as (RFC 9110 §12.5.3).'),
-  'Accept-Patch': constrained('^[^,]+(, [^,]+)*$', 'application/json', 'What the body of a PATCH may be (RFC 5789 §3.1).'),
+  'Accept-Patch': constrained(
+    '^[^,]+(, [^,]+)*$',
+    'application/json',
+    'What the body of a PATCH may be (RFC 5789 §3.1).',
+  ),
   'Content-Encoding': {
     description: 'How the body is compressed; absent when it is not.',
     schema: { type: 'string', enum: ['gzip', 'br'] },

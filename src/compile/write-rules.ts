@@ -25,7 +25,9 @@ export interface WritableMember {
 const codes: Readonly<Record<string, (error: ErrorObject) => readonly [string, string]>> = {
   required: () => ['required', 'This field is required.'],
   type: (error) =>
-    error.data === null ? ['not_nullable', 'This field cannot be null.'] : ['invalid_type', `This must be of type ${allowedTypes(error)}.`],
+    error.data === null
+      ? ['not_nullable', 'This field cannot be null.']
+      : ['invalid_type', `This must be of type ${allowedTypes(error)}.`],
   minLength: () => ['too_short', 'This is too short.'],
   maxLength: ({ params }) => ['too_long', `This is longer than ${params['limit']} characters.`],
   minimum: ({ params }) => ['out_of_range', `This is below ${params['limit']}.`],
@@ -38,13 +40,19 @@ export function compileWriteRules(resource: Resource): WriteRules {
   const ajv = new Ajv2020({ allErrors: true, verbose: true, strictTypes: false, strict: true });
   formats.default(ajv);
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
-  const rule = (validate: ValidateFunction) => (body: unknown) => (validate(body) ? [] : faults(validate.errors ?? [], known));
+  const rule = (validate: ValidateFunction) => (body: unknown) =>
+    validate(body) ? [] : faults(validate.errors ?? [], known);
   return {
     create: rule(ajv.compile(createSchema(resource))),
     patch: rule(ajv.compile(patchSchema(resource))),
     writable: leaves(resource)
       .filter(({ field }) => field.write !== undefined)
-      .map(({ path, field }) => ({ name: path[0] as string, column: field.column, type: field.type, auditName: field.write?.auditName ?? field.column })),
+      .map(({ path, field }) => ({
+        name: path[0] as string,
+        column: field.column,
+        type: field.type,
+        auditName: field.write?.auditName ?? field.column,
+      })),
   };
 }
 

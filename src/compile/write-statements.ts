@@ -20,9 +20,17 @@ export function compileWriteStatements(resource: Resource & { writeView: string 
   const builder = knex({ client: 'pg' });
   const columns = leaves(resource).map(({ field }) => field.column);
   const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
-  const values = Object.fromEntries(writable.map(({ field, path }) => [field.column, builder.raw('?', [path[0] as string])]));
-  const one = () => builder(resource.writeView).where(builder.raw('workspace_id = ?', ['workspace'])).where(builder.raw('id = ?', ['id']));
-  const finish = (what: string, query: { toSQL(): { toNative(): { sql: string; bindings: readonly unknown[] } } }): Statement => {
+  const values = Object.fromEntries(
+    writable.map(({ field, path }) => [field.column, builder.raw('?', [path[0] as string])]),
+  );
+  const one = () =>
+    builder(resource.writeView)
+      .where(builder.raw('workspace_id = ?', ['workspace']))
+      .where(builder.raw('id = ?', ['id']));
+  const finish = (
+    what: string,
+    query: { toSQL(): { toNative(): { sql: string; bindings: readonly unknown[] } } },
+  ): Statement => {
     const { sql, bindings } = query.toSQL().toNative();
     return { name: `${resource.name}.${what}`, text: sql, parameters: bindings as string[] };
   };
@@ -30,12 +38,19 @@ export function compileWriteStatements(resource: Resource & { writeView: string 
   const references = writable.flatMap(({ field, path }): [string, Statement][] => {
     const { references: view } = field.write as { references?: string };
     if (view === undefined) return [];
-    const query = builder(view).where(builder.raw('workspace_id = ?', ['workspace'])).where(builder.raw('id = ?', ['id']));
+    const query = builder(view)
+      .where(builder.raw('workspace_id = ?', ['workspace']))
+      .where(builder.raw('id = ?', ['id']));
     return [[path[0] as string, finish(`exists.${path[0]}`, query.select(builder.raw('true')))]];
   });
   return {
     references: new Map(references),
-    insert: finish('insert', builder(resource.writeView).insert({ ...keys, ...values }).returning(columns)),
+    insert: finish(
+      'insert',
+      builder(resource.writeView)
+        .insert({ ...keys, ...values })
+        .returning(columns),
+    ),
     lock: finish('lock', one().select(columns).forUpdate()),
     update: finish('update', one().update(values).returning(columns)),
   };

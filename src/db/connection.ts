@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import pg from 'pg';
 import { GuardedQuery, type Row } from './guarded-query.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
@@ -20,7 +21,7 @@ export interface ConnectionOptions {
 export class ConnectionLost extends Error {}
 
 /** The statement took longer than it may; the same elsewhere would only double the load. SQLSTATE as of statement_timeout. */
-export class StatementTimeout extends Error {
+class StatementTimeout extends Error {
   readonly code = '57014';
 
   constructor() {
@@ -70,6 +71,7 @@ export class Connection {
       if (error instanceof pg.DatabaseError) throw error;
       throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
     }
+    takeTurns(streamOf(client));
     return new Connection(client, options.namedStatements);
   }
 
@@ -114,7 +116,7 @@ export class Connection {
   /** Ends it now; statements in flight reject. PostgreSQL stops a running one within a second (client_connection_check_interval). */
   destroy(): void {
     this.#usable = false;
-    (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+    streamOf(this.#client).destroy();
   }
 
   /** Ends it when idle. */
@@ -136,6 +138,25 @@ export class Connection {
     this.#onEnd = () => {};
     listener();
   }
+}
+
+function streamOf(client: pg.Client): Socket {
+  return (client as unknown as { connection: { stream: Socket } }).connection.stream;
+}
+
+/** A read of that size was probably not the last of its answer. */
+const largeReadBytes = 32_768;
+
+/**
+ * libuv reads up to 32 times 64 KB from one socket before it looks at another. Turned into JSON that is half a second in
+ * which nobody else is served; so after one large read it is the others' turn.
+ */
+function takeTurns(stream: Socket): void {
+  stream.on('data', (bytes: Buffer) => {
+    if (bytes.length < largeReadBytes) return;
+    stream.pause();
+    setImmediate(() => stream.resume());
+  });
 }
 
 function asLost(error: Error): Error {

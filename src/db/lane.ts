@@ -8,7 +8,7 @@ export interface LaneLimits {
   readonly connections: number;
   /** Statements in flight per connection. */
   readonly depth: number;
-  /** Statements in flight per workspace. */
+  /** What one workspace may have in flight, by the statements' cost. */
   readonly perWorkspace: number;
   readonly queueMax: number;
   readonly statementTimeoutMs: number;
@@ -20,6 +20,8 @@ export interface Patience {
   readonly signal?: AbortSignal | undefined;
   /** A page that has begun is never turned away for a full queue: the number of those is bounded elsewhere. */
   readonly begun?: boolean;
+  /** Share of perWorkspace that the statement takes; default 1. */
+  readonly cost?: number;
 }
 
 interface Waiter {
@@ -70,7 +72,7 @@ export class Lane {
     if (patience.signal?.aborted) throw patience.signal.reason;
     const whose = run.workspace ?? '';
     const free = this.#mayRun(whose) ? this.#free() : null;
-    return free ? this.#start(free, run, patience.signal, onRow) : this.#enqueue(whose, run, patience, onRow);
+    return free ? this.#start(free, run, patience, onRow) : this.#enqueue(whose, run, patience, onRow);
   }
 
   /** Breaks every connection: what is in flight or waits rejects at once and can be repeated elsewhere. */
@@ -112,12 +114,13 @@ export class Lane {
     return best;
   }
 
-  #start(connection: Connection, run: Run, signal: AbortSignal | undefined, onRow: (row: Row) => void): Promise<void> {
+  #start(connection: Connection, run: Run, patience: Patience, onRow: (row: Row) => void): Promise<void> {
+    const { signal, cost = 1 } = patience;
     const whose = run.workspace ?? '';
-    this.#running.set(whose, (this.#running.get(whose) ?? 0) + 1);
+    this.#running.set(whose, (this.#running.get(whose) ?? 0) + cost);
     const wanted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
     const running = connection.run(run, wanted).finally(() => {
-      const left = (this.#running.get(whose) as number) - 1;
+      const left = (this.#running.get(whose) as number) - cost;
       if (left === 0) this.#running.delete(whose);
       else this.#running.set(whose, left);
       if (this.#queue.size > 0) this.#serve();
@@ -141,7 +144,7 @@ export class Lane {
       const waiter: Waiter = {
         start: (connection) => {
           left();
-          this.#start(connection, run, signal, onRow).then(resolve, reject);
+          this.#start(connection, run, patience, onRow).then(resolve, reject);
         },
         fail: (error) => {
           left();

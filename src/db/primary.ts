@@ -33,7 +33,7 @@ const begin: Statement = { name: 'begin', text: 'begin isolation level read comm
  * the start of a page it lies behind the page's header, where no record ends and no replica arrives before the next
  * one: 24 bytes, or 40 at the start of a segment (PostgreSQL, xlog_internal.h).
  */
-const whereAfter = `select lsn - case
+export const placeStatement = `select lsn - case
       when (lsn - pg_lsn '0/0') % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
       when (lsn - pg_lsn '0/0') % current_setting('wal_block_size')::int = 24 then 24
       else 0
@@ -69,10 +69,7 @@ export class Primary {
    * several times, so it must be safe to repeat: after a lost COMMIT the second run finds what the first one did. Throws
    * primary_unavailable, after writeTimeoutMs and one wait for a connection at the latest.
    */
-  async transaction<T>(
-    workspace: WorkspaceId,
-    work: (transaction: Transaction) => Promise<T>,
-  ): Promise<Ended<T>> {
+  async transaction<T>(workspace: WorkspaceId, work: (transaction: Transaction) => Promise<T>): Promise<Ended<T>> {
     const deadlineMs = performance.now() + this.#settings.writeTimeoutMs;
     for (let attempt = 1; ; attempt++) {
       const client = await this.#connect();
@@ -153,7 +150,7 @@ async function runOnce<T>(
  * COMMIT that PostgreSQL answers otherwise has not happened (COMMIT, "Outputs").
  */
 async function end(client: pg.PoolClient, how: 'COMMIT' | 'ROLLBACK'): Promise<Place> {
-  const results: unknown = await client.query(`${how}; ${whereAfter}`);
+  const results: unknown = await client.query(`${how}; ${placeStatement}`);
   const [ended, where] = results as [pg.QueryResult, pg.QueryResult<{ lsn: string; timeline: string; system: string }>];
   const [place] = where.rows;
   if (ended.command !== how || place === undefined) throw new Error(`${how} was answered ${ended.command}`);
@@ -172,16 +169,27 @@ function repeatable(code: string): boolean {
 
 /** 503; a write that was under way may have happened: the same Idempotency-Key reveals it. */
 function primaryUnavailable(): Problem {
-  return new Problem('primary_unavailable', 'The primary cannot take writes now; try again with the same Idempotency-Key.', {
-    headers: { 'Retry-After': '2' },
-  });
+  return new Problem(
+    'primary_unavailable',
+    'The primary cannot take writes now; try again with the same Idempotency-Key.',
+    {
+      headers: { 'Retry-After': '2' },
+    },
+  );
 }
 
-function run(client: pg.PoolClient, statement: Statement, workspace: WorkspaceId | null, values: Values): Promise<Row[]> {
+function run(
+  client: pg.PoolClient,
+  statement: Statement,
+  workspace: WorkspaceId | null,
+  values: Values,
+): Promise<Row[]> {
   return new Promise((resolve, reject) => {
     const rows: Row[] = [];
     const done = (error: Error | null): void => (error ? reject(error) : resolve(rows));
-    client.query(new GuardedQuery({ statement, workspace, values, named: false }, (row) => rows.push(row), done) as never);
+    client.query(
+      new GuardedQuery({ statement, workspace, values, named: false }, (row) => rows.push(row), done) as never,
+    );
   });
 }
 

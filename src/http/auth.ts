@@ -81,7 +81,7 @@ export function bearerToken(authorization: string | undefined): string {
   return match[1] as string;
 }
 
-export function tokenMissing(): Problem {
+function tokenMissing(): Problem {
   return new Problem('token_missing', 'Send a token as Authorization: Bearer …', {
     headers: { 'WWW-Authenticate': realm },
   });

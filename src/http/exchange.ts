@@ -55,10 +55,19 @@ export function checkHost(request: IncomingMessage): void {
   }
 }
 
-/** Throws 414 for a request target longer than allowed. */
+/** What may stand in a request target: visible ASCII, and no fragment (RFC 9112 §3.2, RFC 3986 §2). */
+const targetForm = /^(?:https?:\/\/[^/?#\\]+(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
+
+/**
+ * The request target: path and query, also behind the host of the absolute form, which is taken off. Throws 414 when it
+ * is longer than allowed, 400 when it is none of the forms.
+ */
 export function checkTarget(request: IncomingMessage, bytesMax: number): void {
-  if ((request.url as string).length > bytesMax)
-    throw new Problem('uri_too_long', `The request target is longer than ${bytesMax} bytes.`);
+  const url = request.url as string;
+  if (url.length > bytesMax) throw new Problem('uri_too_long', `The request target is longer than ${bytesMax} bytes.`);
+  const path = targetForm.exec(url)?.[1];
+  if (path === undefined) throw new Problem('invalid_request', 'This is not a valid request target.');
+  request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
 }
 
 /** A signal that aborts when the client goes away before the response was sent. */

@@ -36,7 +36,7 @@ export interface RouteDeps extends Admission {
   readonly writes: WriteDeps | null;
 }
 
-export const apiPrefix = '/api/v1';
+const apiPrefix = '/api/v1';
 
 /** Every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path. */
 export function routes(deps: RouteDeps): Middleware {

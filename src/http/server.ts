@@ -23,7 +23,7 @@ export function apiServer(koa: Koa, settings: Settings, observe: Observe): Serve
     {
       maxHeaderSize: settings.headerBytesMax,
       headersTimeout: settings.headersTimeoutMs,
-      requestTimeout: settings.requestTimeoutMs,
+      requestTimeout: Math.max(settings.requestTimeoutMs, settings.headersTimeoutMs), // Node refuses less
       keepAliveTimeout: settings.keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.min(1000, settings.headersTimeoutMs),
       requireHostHeader: false, // http/exchange checks it, so that the answer is ours
@@ -47,7 +47,7 @@ export function apiServer(koa: Koa, settings: Settings, observe: Observe): Serve
   });
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else answerRaw(socket, unknownMethod(error) ?? parseProblems[error.code as string] ?? malformed);
+    else answerRaw(socket, unknownMethod(error) ?? parseProblems[error.code as string] ?? malformed, isHead(error));
   });
   server.on('connect', (_request, socket) => answerRaw(socket, notHere('CONNECT')));
   return server;
@@ -62,6 +62,11 @@ function unknownMethod(error: { code?: string | undefined; rawPacket?: Buffer })
   return line ? notHere(line[1] as string) : undefined;
 }
 
+/** Whether what could not be read began as a HEAD, to which no answer has a body (RFC 9110 §9.3.2). */
+function isHead({ rawPacket }: { rawPacket?: Buffer }): boolean {
+  return rawPacket?.toString('latin1', 0, 5) === 'HEAD ';
+}
+
 function notHere(method: string): Problem {
   return new Problem('method_not_allowed', `${method} is not possible here.`, {
     headers: { Allow: 'GET, HEAD, OPTIONS, PATCH, POST' },
@@ -69,7 +74,7 @@ function notHere(method: string): Problem {
 }
 
 /** Writes a whole response to a socket that Node's HTTP has given up on, and closes it. */
-function answerRaw(socket: Duplex, problem: Problem): void {
+function answerRaw(socket: Duplex, problem: Problem, bodyless = false): void {
   const id = requestId(undefined);
   const { status, headers, body } = renderProblem(problem, id);
   const all = {
@@ -82,5 +87,5 @@ function answerRaw(socket: Duplex, problem: Problem): void {
   const lines = Object.entries({ Date: new Date().toUTCString(), ...all }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   );
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${bodyless ? '' : body}`);
 }

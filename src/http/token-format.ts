@@ -4,6 +4,9 @@ import { crc32 } from 'node:zlib';
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const shape = /^wdg_[0-9A-Za-z]{49}$/;
 
+/** What every token begins with, so that one can be told where it does not belong. */
+export const tokenPrefix = 'wdg_';
+
 /** A new token: "wdg_", 43 random base62 characters (256 bits) and 6 of a CRC-32, so that typing errors never reach a database. */
 export function newToken(): string {
   const secret = Array.from({ length: 43 }, () => alphabet[randomInt(62)]).join('');

@@ -32,6 +32,7 @@ export type Event =
   | { readonly type: 'redis_failed' }
   | { readonly type: 'primary_read' }
   | { readonly type: 'write_finished'; readonly outcome: string }
+  | { readonly type: 'crashed'; readonly error: Error }
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
   | { readonly type: 'stopping' };
 

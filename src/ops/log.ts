@@ -18,6 +18,7 @@ const levels: Readonly<Record<Event['type'], 'debug' | 'info' | 'warn' | 'error'
   redis_failed: 'warn',
   primary_read: 'debug',
   write_finished: 'debug',
+  crashed: 'error',
   started: 'info',
   stopping: 'info',
 };
@@ -26,13 +27,12 @@ const levels: Readonly<Record<Event['type'], 'debug' | 'info' | 'warn' | 'error'
 export function logEvents(level: string, destination?: DestinationStream): Observe {
   const logger: Logger = destination ? pino({ level }, destination) : pino({ level });
   return (event) => {
-    if (event.type === 'request_failed') {
-      const { requestId, error } = event;
-      const { code } = error as { code?: unknown };
-      logger.error({ requestId, code, error: error.name, message: error.message, stack: error.stack }, event.type);
-      return;
-    }
     const { type, ...fields } = event;
-    logger[levels[type]](fields, type);
+    logger[levels[type]]('error' in fields ? { ...fields, ...told(fields.error) } : fields, type);
   };
+}
+
+function told(error: Error): object {
+  const { code } = error as { code?: unknown };
+  return { code, error: error.name, message: error.message, stack: error.stack };
 }

@@ -34,14 +34,24 @@ export class Ghash {
 
   /** Takes the bytes [from, to), and zeros up to a whole block. */
   update(bytes: Uint8Array, from: number, to: number): void {
-    for (let at = from; at < to; at += blockBytes) this.#take(bytes, at, Math.min(blockBytes, to - at));
+    const wholeEnd = to - ((to - from) % blockBytes);
+    for (let at = from; at < wholeEnd; at += blockBytes) this.#take(bytes, at, 0, blockBytes);
+    if (wholeEnd < to) this.#take(bytes, wholeEnd, 0, to - wholeEnd);
+  }
+
+  /** Begins a hash with `lead` zeros, less than a block, before the bytes [from, to). */
+  startBehindZeros(lead: number, bytes: Uint8Array, from: number, to: number): void {
+    this.start();
+    const firstEnd = Math.min(to, from + blockBytes - lead);
+    this.#take(bytes, from - lead, lead, lead + firstEnd - from);
+    this.update(bytes, firstEnd, to);
   }
 
   /** Takes the block of the two lengths (§7.1, step 5; both under 2^29 bytes), which ends a hash. */
   finish(associatedBytes: number, cipherBytes: number): void {
     this.#xorBits(4, associatedBytes);
     this.#xorBits(12, cipherBytes);
-    this.#take(this.bytes, 0, 0);
+    this.#take(this.bytes, 0, 0, 0);
   }
 
   #xorBits(at: number, bytes: number): void {
@@ -50,22 +60,22 @@ export class Ghash {
     for (let i = 0; i < 4; i++) state[at + i] = (state[at + i] as number) ^ ((bits >>> (24 - 8 * i)) & 0xff);
   }
 
-  /** A block of `length` bytes and zeros: exclusive or with the state, times the subkey. */
-  #take(bytes: Uint8Array, from: number, length: number): void {
+  /** Takes a block: `bytes` from `origin` on in its places [first, end), zeros elsewhere. Before `first` the state must be zero. */
+  #take(bytes: Uint8Array, origin: number, first: number, end: number): void {
     const table = this.#table;
     const state = this.bytes;
     let a = 0;
     let b = 0;
     let c = 0;
     let d = 0;
-    for (let i = 0; i < length; i++) {
-      const at = (i << 10) | (((state[i] as number) ^ (bytes[from + i] as number)) << 2);
+    for (let i = first; i < end; i++) {
+      const at = (i << 10) | (((state[i] as number) ^ (bytes[origin + i] as number)) << 2);
       a ^= table[at] as number;
       b ^= table[at + 1] as number;
       c ^= table[at + 2] as number;
       d ^= table[at + 3] as number;
     }
-    for (let i = length; i < blockBytes; i++) {
+    for (let i = end; i < blockBytes; i++) {
       const at = (i << 10) | ((state[i] as number) << 2);
       a ^= table[at] as number;
       b ^= table[at + 1] as number;

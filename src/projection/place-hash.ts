@@ -15,9 +15,8 @@ export class PlaceHash {
   #id: Uint8Array = new Uint8Array();
   /** By column: hash of its prefix and zeros. */
   #heads: Int32Array[] = [];
-  /** By the byte of a block the id begins at: zeros and the id, and their hash. */
-  #tails: Uint8Array[] = [];
-  readonly #tailHashes: Int32Array[] = [];
+  /** By the byte of a block at which the id begins: hash of zeros and the id. */
+  readonly #tails: Int32Array[] = [];
   /** Bit per tail hash that is of the present row. */
   #made = 0;
 
@@ -33,11 +32,8 @@ export class PlaceHash {
 
   /** Takes the id of a row: the first `length` bytes. */
   row(id: Uint8Array, length: number): void {
-    if (length !== this.#idLength) {
-      this.#idLength = length;
-      this.#heads = [];
-      this.#tails = Array.from({ length: blockBytes }, (_, at) => new Uint8Array(at + length));
-    }
+    if (length !== this.#idLength) this.#heads = [];
+    this.#idLength = length;
     this.#id = id;
     this.#made = 0;
   }
@@ -48,7 +44,7 @@ export class PlaceHash {
     const at = prefix.length % blockBytes;
     this.#heads[column] ??= this.#headOf(prefix);
     if ((this.#made & (1 << at)) === 0) this.#makeTail(at);
-    this.#hash.start(this.#heads[column], this.#tailHashes[at]);
+    this.#hash.start(this.#heads[column], this.#tails[at]);
     return prefix.length + this.#idLength;
   }
 
@@ -61,11 +57,8 @@ export class PlaceHash {
   }
 
   #makeTail(at: number): void {
-    const tail = this.#tails[at] as Uint8Array;
-    for (let i = 0; i < this.#idLength; i++) tail[at + i] = this.#id[i] as number;
-    this.#hash.start();
-    this.#hash.update(tail, 0, tail.length);
-    this.#tailHashes[at] = this.#hash.save(this.#tailHashes[at]);
+    this.#hash.startBehindZeros(at, this.#id, 0, this.#idLength);
+    this.#tails[at] = this.#hash.save(this.#tails[at]);
     this.#made |= 1 << at;
   }
 }

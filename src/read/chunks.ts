@@ -55,6 +55,9 @@ export interface Rows {
   readonly asOfMs: number | null;
 }
 
+/** Rows that cost as much as one detail. */
+const rowsPerCost = 12;
+
 /** A range of a list: behind a key, up to and including a key; null is open. */
 export interface Range {
   readonly after: Key | null;
@@ -79,7 +82,9 @@ export async function readChunk(
   const statement = request.statements.rows[bounds];
   const values = { ...request.values, ...rangeValues(range), limit: rows + 1 };
   const begun = need.resumeMs !== undefined;
-  const patience = { waitMs: begun ? deps.chunkWaitMs : deps.queueWaitMs, begun, signal: deps.signal };
+  const waitMs = begun ? deps.chunkWaitMs : deps.queueWaitMs;
+  const cost = lane === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
+  const patience = { waitMs, begun, cost, signal: deps.signal };
   return onSource(deps, request, need, async (replica, used, failures) => {
     const { asOfMs } = replica.state;
     let json = '';

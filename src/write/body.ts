@@ -1,5 +1,5 @@
-import { koaBody } from 'koa-body';
 import type { Context } from 'koa';
+import { koaBody } from 'koa-body';
 import { Problem } from '../errors.js';
 
 /** How deep a body may nest. */
@@ -42,17 +42,27 @@ const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
 /** Parameters other than charset mean nothing for JSON and are passed over, as RFC 2045 §1 asks. */
 function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
   const { 'content-type': sent = [], 'content-encoding': codings = [] } = ctx.req.headersDistinct;
-  const [, type = '', parameters = ''] = mediaType.exec(sent.length === 1 ? (sent[0] as string).toLowerCase() : '') ?? [];
+  const [, type = '', parameters = ''] =
+    mediaType.exec(sent.length === 1 ? (sent[0] as string).toLowerCase() : '') ?? [];
   const charsets = [...parameters.matchAll(charsetParameter)].map(([, quoted, bare]) => quoted ?? bare);
   const isUtf8 = charsets.every((charset) => charset === 'utf-8' || charset === 'utf8');
   const isPlain = codings.every((coding) => coding.toLowerCase() === 'identity');
   if (mediaTypes.includes(type) && isUtf8 && isPlain) return;
-  throw new Problem('unsupported_media_type', `The body must be ${mediaTypes.join(' or ')} in UTF-8, without a content coding.`, {
-    headers: { 'Accept-Encoding': 'identity', ...(ctx.method === 'PATCH' && { 'Accept-Patch': mediaTypes.join(', ') }) },
-  });
+  throw new Problem(
+    'unsupported_media_type',
+    `The body must be ${mediaTypes.join(' or ')} in UTF-8, without a content coding.`,
+    {
+      headers: {
+        'Accept-Encoding': 'identity',
+        ...(ctx.method === 'PATCH' && { 'Accept-Patch': mediaTypes.join(', ') }),
+      },
+    },
+  );
 }
 
 /** The rest of the body is not worth reading: the connection is closed after the answer. */
 function tooLarge(bytesMax: number): Problem {
-  return new Problem('payload_too_large', `The body is larger than ${bytesMax} bytes.`, { headers: { Connection: 'close' } });
+  return new Problem('payload_too_large', `The body is larger than ${bytesMax} bytes.`, {
+    headers: { Connection: 'close' },
+  });
 }

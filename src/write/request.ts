@@ -45,8 +45,15 @@ export function parseWrite(rules: WriteRules, writer: Reader, mayRead: boolean, 
   const faults = target === null ? rules.create(body) : rules.patch(body);
   if (faults.length > 0) throw invalid(faults);
   const given = body as Readonly<Record<string, string | number | boolean | null>>;
-  const members = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value === null ? null : String(value)]));
-  const identity = [raw.method, raw.path, raw.ifMatch?.trim() ?? '', Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1))];
+  const members = Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [name, value === null ? null : String(value)]),
+  );
+  const identity = [
+    raw.method,
+    raw.path,
+    raw.ifMatch?.trim() ?? '',
+    Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1)),
+  ];
   const fingerprint = createHash('sha256').update(JSON.stringify(identity)).digest();
   return { writer, key, fingerprint, members, target, mayRead };
 }
@@ -57,7 +64,10 @@ function parseIfMatch(header: string | undefined): readonly EntityTag[] {
   }
   const tags = parseEntityTags(header);
   if (tags === undefined || tags === '*') {
-    throw new Problem('if_match_invalid', 'If-Match must name the entity tags of versions, such as "v3"; * is not accepted.');
+    throw new Problem(
+      'if_match_invalid',
+      'If-Match must name the entity tags of versions, such as "v3"; * is not accepted.',
+    );
   }
   return tags;
 }

@@ -6,7 +6,8 @@ export type Json = null | boolean | number | string | Json[] | { [name: string]:
 /** What was read, or all that is wrong with it. */
 export type StrictJson = { readonly value: Json } | { readonly faults: readonly Fault[] };
 
-const token = /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null))/y;
+const token =
+  /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null))/y;
 const literals: Readonly<Record<string, Json>> = { true: true, false: false, null: null };
 
 /**

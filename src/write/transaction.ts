@@ -4,9 +4,9 @@ import type { Row } from '../db/guarded-query.js';
 import type { Transaction } from '../db/primary.js';
 import type { Statement } from '../db/statement.js';
 import { type Fault, invalid, Problem } from '../errors.js';
-import type { FieldType } from '../resources/definition.js';
-import { etagOf, matchesStrongly } from '../read/etag.js';
 import { notFound } from '../read/detail.js';
+import { etagOf, matchesStrongly } from '../read/etag.js';
+import type { FieldType } from '../resources/definition.js';
 import type { Target, WriteRequest } from './request.js';
 
 /** What a write answers, now or on replay. */
@@ -46,21 +46,39 @@ const audit: Statement = {
  * The whole write, inside one transaction: claim the key → replay if it was used → change the record → audit entry → store the
  * answer under the key. Safe to run again. Throws 422, 400, 404, 412 as Problems, which roll everything back.
  */
-export async function writeOnce(transaction: Transaction, write: CompiledWrite, request: WriteRequest): Promise<Outcome> {
+export async function writeOnce(
+  transaction: Transaction,
+  write: CompiledWrite,
+  request: WriteRequest,
+): Promise<Outcome> {
   const { tokenId } = request.writer;
   const claimed = { token: tokenId, key: request.key, fingerprint: request.fingerprint };
   if ((await transaction.query(claim, claimed).catch(asInProgress)).length === 0) {
     return replay(await transaction.query(recall, claimed));
   }
   await checkReferences(transaction, write, request);
-  const change = request.target === null ? await create(transaction, write, request) : await update(transaction, write, request, request.target);
+  const change =
+    request.target === null
+      ? await create(transaction, write, request)
+      : await update(transaction, write, request, request.target);
   if (change.entries.length > 0 || change.action === 'aangemaakt') {
     const changes = JSON.stringify(change.entries);
-    await transaction.query(audit, { entity: write.entity, id: change.id, action: change.action, token: tokenId, changes });
+    await transaction.query(audit, {
+      entity: write.entity,
+      id: change.id,
+      action: change.action,
+      token: tokenId,
+      changes,
+    });
   }
   const writer = request.mayRead ? write.wholeWriter : write.writtenWriter;
   const body = writer.write(change.row, request.writer.workspace);
-  const outcome = { status: request.target === null ? 201 : 200, id: change.id, version: change.row[write.versionAt] as string, body };
+  const outcome = {
+    status: request.target === null ? 201 : 200,
+    id: change.id,
+    version: change.row[write.versionAt] as string,
+    body,
+  };
   const stored = await transaction.query(store, { token: tokenId, key: request.key, ...outcome });
   if (stored.length !== 1) throw new TypeError('the outcome was not stored under its key');
   return { ...outcome, replayed: false };
@@ -83,7 +101,10 @@ function replay([row]: Row[]): Outcome {
   if (row === undefined) throw inProgress();
   const [same, status, id, version, body] = row as readonly string[];
   if (same !== 't') {
-    throw new Problem('idempotency_key_reused', 'This Idempotency-Key was used for a request with another method, path, If-Match or body.');
+    throw new Problem(
+      'idempotency_key_reused',
+      'This Idempotency-Key was used for a request with another method, path, If-Match or body.',
+    );
   }
   return { status: Number(status), id: id as string, version: version as string, body: body as string, replayed: true };
 }
@@ -106,12 +127,19 @@ async function create(transaction: Transaction, write: CompiledWrite, { members 
 }
 
 /** Locks the row first, so that the version that is compared is the version that is changed. */
-async function update(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest, target: Target): Promise<Change> {
+async function update(
+  transaction: Transaction,
+  write: CompiledWrite,
+  { members }: WriteRequest,
+  target: Target,
+): Promise<Change> {
   const [row] = target.id === null ? [] : await transaction.query(write.statements.lock, { id: target.id });
   if (row === undefined || target.id === null) throw notFound();
   const etag = etagOf(row[write.versionAt] as string);
   if (!matchesStrongly(target.ifMatch, etag)) {
-    throw new Problem('precondition_failed', 'The record has changed since: read it again and decide anew.', { headers: { ETag: etag } });
+    throw new Problem('precondition_failed', 'The record has changed since: read it again and decide anew.', {
+      headers: { ETag: etag },
+    });
   }
   const before = Object.fromEntries(write.writableAt.map(([name, at]) => [name, row[at] as string | null]));
   const after = { ...before, ...members };
@@ -127,7 +155,11 @@ async function update(transaction: Transaction, write: CompiledWrite, { members 
 }
 
 /** A record may refer only to records of its own workspace. Throws invalid() with every reference that does not hold. */
-async function checkReferences(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest): Promise<void> {
+async function checkReferences(
+  transaction: Transaction,
+  write: CompiledWrite,
+  { members }: WriteRequest,
+): Promise<void> {
   const faults: Fault[] = [];
   for (const [name, statement] of write.statements.references) {
     const id = members[name];

@@ -39,9 +39,7 @@ export async function write(
   location: (id: string) => string,
 ): Promise<Reply> {
   const startedMs = performance.now();
-  const outcome = await observed(deps, () =>
-    oneAtATime(deps, request, () => commitWrite(deps, compiled, request)),
-  );
+  const outcome = await observed(deps, () => oneAtATime(deps, request, () => commitWrite(deps, compiled, request)));
   deps.expiry.afterWrite();
   const headers = {
     ETag: etagOf(outcome.version),

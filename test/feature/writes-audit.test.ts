@@ -1,6 +1,7 @@
 import { records } from '../support/lists.js';
+import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
-import { created, customerOf, etagOf, type Installation, newKey, patch, post } from '../support/writes.js';
+import { created, etagOf, type Installation, newKey, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
 

@@ -1,7 +1,8 @@
 import { request } from 'node:http';
 import { codeOf, faultsOf } from '../support/lists.js';
+import { customerOf } from '../support/primary-side.js';
 import { gatewayTest } from '../support/workspace.js';
-import { created, customerOf, newKey, patch, post } from '../support/writes.js';
+import { created, newKey, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
 const readOnly = [

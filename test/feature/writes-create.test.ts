@@ -1,6 +1,7 @@
 import { codeOf, faultsOf } from '../support/lists.js';
+import { customerOf } from '../support/primary-side.js';
 import { gatewayTest } from '../support/workspace.js';
-import { created, customerOf, etagOf, type Installation, post } from '../support/writes.js';
+import { created, etagOf, type Installation, post } from '../support/writes.js';
 
 const test = gatewayTest();
 

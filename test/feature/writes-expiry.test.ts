@@ -1,5 +1,6 @@
+import { customerOf } from '../support/primary-side.js';
 import { eventually, gatewayTest, type TestDatabase } from '../support/workspace.js';
-import { created, customerOf, post } from '../support/writes.js';
+import { created, post } from '../support/writes.js';
 
 const test = gatewayTest();
 

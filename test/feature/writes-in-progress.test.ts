@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { codeOf } from '../support/lists.js';
+import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, shared, type TestDatabase, urlOf } from '../support/workspace.js';
-import { created, customerOf, patch, post } from '../support/writes.js';
+import { created, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
 

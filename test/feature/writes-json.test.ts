@@ -1,6 +1,7 @@
 import { codeOf, faultsOf } from '../support/lists.js';
+import { customerOf } from '../support/primary-side.js';
 import { gatewayTest } from '../support/workspace.js';
-import { customerOf, post } from '../support/writes.js';
+import { post } from '../support/writes.js';
 
 const test = gatewayTest();
 const nested = (depth: number): string => `${'{"a":'.repeat(depth - 1)}{}${'}'.repeat(depth - 1)}`;

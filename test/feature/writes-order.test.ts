@@ -1,6 +1,7 @@
 import { codeOf } from '../support/lists.js';
+import { customerOf, logStatements, statementsOn } from '../support/primary-side.js';
 import { gatewayTest } from '../support/workspace.js';
-import { created, customerOf, logStatements, newKey, patch, post, statementsOn } from '../support/writes.js';
+import { created, newKey, patch, post } from '../support/writes.js';
 
 // Each request has several things wrong with it; the answer tells which one is looked at first.
 const test = gatewayTest();

@@ -1,7 +1,8 @@
 import type { ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
+import { customerOf } from '../support/primary-side.js';
 import { gatewayTest } from '../support/workspace.js';
-import { created, customerOf, etagOf, newKey, patch, post } from '../support/writes.js';
+import { created, etagOf, newKey, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
 

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, shared, type TestContext, urlOf } from '../support/workspace.js';
-import { created, customerOf } from '../support/writes.js';
+import { created } from '../support/writes.js';
 
 // What PostgreSQL itself refuses the gateway's writer, whatever the gateway sends. Every statement runs as that role.
 const test = gatewayTest();

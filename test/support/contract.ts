@@ -121,7 +121,9 @@ function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Re
   };
   // A path without parameters goes before one with them (OpenAPI 3.1.1 §4.8.8.2); here they never compete.
   const item = Object.entries(document.paths).find(([template]) => matches(template))?.[1];
-  return item?.[method.toLowerCase() as Method]?.responses ?? document['x-other-responses'];
+  // Methods are case-sensitive (RFC 9110 §9.1): "get" is not GET.
+  const operation = method === method.toUpperCase() ? item?.[method.toLowerCase() as Method] : undefined;
+  return operation?.responses ?? document['x-other-responses'];
 }
 
 /** A function that names what is wrong with a value; the schema may refer into the document. Compiles each schema once. */

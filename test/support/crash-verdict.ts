@@ -16,7 +16,11 @@ interface Entry {
  * Everything in the database that the answers do not account for; nothing when each write that was answered 2xx has had its
  * effect exactly once, each that was refused none, versions have no gaps, and every change has its one log entry.
  */
-export async function disagreements(setUp: FaultCluster, prefix: string, written: readonly Written[]): Promise<string[]> {
+export async function disagreements(
+  setUp: FaultCluster,
+  prefix: string,
+  written: readonly Written[],
+): Promise<string[]> {
   const rows = await setUp.sql<Row>(
     `select id, naam, version::int from app.installaties where id = any ($1) or naam like $2`,
     [written.map(({ id }) => id), `${prefix}%`],
@@ -32,7 +36,7 @@ export async function disagreements(setUp: FaultCluster, prefix: string, written
   );
   const wrong: string[] = [];
   const done = written.filter((write) => write.done);
-  const byMark = Map.groupBy(entries, ({ mark }) => mark);
+  const byMark = grouped(entries, ({ mark }) => mark);
   for (const { mark, kind, done: isDone, id } of written) {
     const found = byMark.get(mark) ?? [];
     const expected = isDone ? [`${kind === 'create' ? 'aangemaakt' : 'gewijzigd'} ${id}`] : [];
@@ -40,8 +44,9 @@ export async function disagreements(setUp: FaultCluster, prefix: string, written
     if (actual.join() !== expected.join()) wrong.push(`${mark}: log has [${actual}], answers say [${expected}]`);
   }
   if (entries.length !== done.length) wrong.push(`${entries.length} log entries for ${done.length} changes`);
-  if (kept?.stored !== done.length || kept.open !== 0) wrong.push(`${JSON.stringify(kept)} keys for ${done.length} changes`);
-  const byId = Map.groupBy(done, ({ id }) => id);
+  if (kept?.stored !== done.length || kept.open !== 0)
+    wrong.push(`${JSON.stringify(kept)} keys for ${done.length} changes`);
+  const byId = grouped(done, ({ id }) => id);
   for (const { id, naam, version } of rows) {
     const changes = (byId.get(id) ?? []).sort((a, b) => a.version - b.version);
     const versions = changes.map((change) => change.version);
@@ -52,4 +57,10 @@ export async function disagreements(setUp: FaultCluster, prefix: string, written
   const ids = new Set(rows.map(({ id }) => id));
   for (const id of byId.keys()) if (!ids.has(id)) wrong.push(`${id} is lost`);
   return wrong;
+}
+
+function grouped<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+  return groups;
 }

@@ -1,8 +1,8 @@
+import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
 import { apiClient } from './client.js';
 import { commitProxy } from './commit-proxy.js';
 import { type Encounters, writeUntilDone } from './crash-clients.js';
 import { disagreements } from './crash-verdict.js';
-import { allScopes } from './workspace.js';
 import { faultCluster } from './fault-cluster.js';
 
 export interface CrashRun {
@@ -38,8 +38,8 @@ export async function crashWrites({ writes, clients, upMs, shareLost }: CrashRun
   try {
     const primaryUrl = setUp.settings().primaryUrl.replace(`:${primary.port}/`, `:${proxy.port}/`);
     const { gateway } = await setUp.gateway({ primaryUrl, logLevel: 'silent' });
-    const token = await setUp.token({ scopes: allScopes });
-    const document = await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json();
+    const token = await setUp.token({ scopes: ['read:installaties', 'write:installaties'] });
+    const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
     const client = apiClient(`${gateway.url}/api/v1`, { token, document });
     const [customer] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
       setUp.workspaces[0]?.id,

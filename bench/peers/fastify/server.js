@@ -26,7 +26,11 @@ app.addHook('onRequest', async (request, reply) => {
   if (!access.scopes.has('read:installaties')) return reply.code(403).send({ title: 'Forbidden', status: 403 });
   request.access = access;
 });
-await app.register(rateLimit, { max: 100_000_000, timeWindow: '1 minute', keyGenerator: (request) => request.access.id });
+await app.register(rateLimit, {
+  max: 100_000_000,
+  timeWindow: '1 minute',
+  keyGenerator: (request) => request.access.id,
+});
 
 app.get('/installaties/:id', { schema: { response: { 200: installatie } } }, async (request, reply) => {
   const { workspace } = request.access;
@@ -55,7 +59,8 @@ app.get('/installaties', { schema: { querystring: listQuery, response: { 200: li
   if (hasMore) rows.pop();
   const last = rows.at(-1);
   const nextCursor = hasMore ? Buffer.from(JSON.stringify([last.createdAt, last.id])).toString('base64url') : null;
-  if (hasMore) reply.header('Link', `<http://${request.host}/installaties?limit=${limit}&cursor=${nextCursor}>; rel="next"`);
+  if (hasMore)
+    reply.header('Link', `<http://${request.host}/installaties?limit=${limit}&cursor=${nextCursor}>; rel="next"`);
   reply.header('Cache-Control', 'no-store');
   return { data: rows, pagination: { count: rows.length, hasMore, nextCursor } };
 });
@@ -81,12 +86,13 @@ async function accessOf(token) {
   if (access === undefined) {
     const { rows } = await pool.query({ name: 'token', text: 'select * from gateway.find_token($1)', values: [hash] });
     const [row] = rows;
-    access = row && !row.revoked_at && {
-      id: row.token_id,
-      workspace: row.workspace_id,
-      scopes: new Set(row.scopes.split(' ')),
-      expiresAt: row.expires_at?.getTime() ?? Number.POSITIVE_INFINITY,
-    };
+    access = row &&
+      !row.revoked_at && {
+        id: row.token_id,
+        workspace: row.workspace_id,
+        scopes: new Set(row.scopes.split(' ')),
+        expiresAt: row.expires_at?.getTime() ?? Number.POSITIVE_INFINITY,
+      };
     tokens.set(key, access ?? false);
   }
   return access;

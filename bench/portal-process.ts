@@ -1,0 +1,71 @@
+import pg from 'pg';
+import Cursor from 'pg-cursor';
+import { compileResource } from '../src/compile/compiled.js';
+import type { Key } from '../src/compile/row-writer.js';
+import type { ListStatements } from '../src/compile/statements.js';
+import { Connection } from '../src/db/connection.js';
+import type { Row } from '../src/db/guarded-query.js';
+import type { WorkspaceId } from '../src/db/statement.js';
+import { parseKeyring } from '../src/projection/keyring.js';
+import { werkbonnen } from '../src/resources/werkbonnen.js';
+import type { Reading, ReadingResult } from './portal.js';
+
+/** Process that reads work orders in one of two ways and writes them as JSON to nowhere: the task as JSON in its argument. */
+const { mode, url, workspace, rows: rowsWanted, chunkRows } = JSON.parse(process.argv[2] as string) as Reading;
+const compiled = compileResource(werkbonnen, { keyring: parseKeyring('{}'), legacy: false }, () => {});
+const { writer } = compiled;
+const { rows: statements } = compiled.statements.lists.get('') as ListStatements;
+let count = 0;
+let bytes = 0;
+
+const before = process.cpuUsage();
+const startedMs = performance.now();
+await (mode === 'keyset' ? byKey() : byPortal());
+const wallMs = performance.now() - startedMs;
+const { user, system } = process.cpuUsage(before);
+const peakMb = (process.resourceUsage().maxRSS * 1024) / 1e6;
+const result = { wallMs, cpuMs: (user + system) / 1000, peakMb, rows: count, bytes } satisfies ReadingResult;
+process.stdout.write(JSON.stringify(result));
+
+/** Chunk after chunk, each a statement that begins behind the last key; the rows are written while they arrive. */
+async function byKey(): Promise<void> {
+  const options = { url, applicationName: 'bench', connectTimeoutMs: 5000, namedStatements: true };
+  const connection = await Connection.open(options);
+  let last: Key | null = null;
+  while (count < rowsWanted) {
+    const statement = last === null ? statements.all : statements.after;
+    const key: Key = last ?? ['', ''];
+    const values = { after0: key[0], after1: key[1], limit: Math.min(chunkRows, rowsWanted - count) };
+    let json = '';
+    await connection.run({ statement, workspace: workspace as WorkspaceId, values }, (row) => {
+      json += writer.write(row, workspace);
+      last = writer.key(row);
+      count++;
+    });
+    if (json === '') break;
+    bytes += Buffer.from(json).length;
+  }
+  connection.close();
+}
+
+/** One statement whose portal stays open from the first row to the last; the next rows are asked for ahead. */
+async function byPortal(): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query('begin');
+  await client.query("select set_config('gateway.workspace_id', $1, true)", [workspace]);
+  const asText = { getTypeParser: () => (value: string) => value };
+  const config = { rowMode: 'array' as const, types: asText } as unknown as ConstructorParameters<typeof Cursor>[2];
+  const cursor = client.query(new Cursor<Row>(statements.all.text, [workspace, String(rowsWanted)], config as never));
+  for (let rows = await cursor.read(chunkRows); rows.length > 0; ) {
+    const ahead = cursor.read(chunkRows);
+    let json = '';
+    for (const row of rows) json += writer.write(row, workspace);
+    count += rows.length;
+    bytes += Buffer.from(json).length;
+    rows = await ahead;
+  }
+  await cursor.close();
+  await client.query('commit');
+  await client.end();
+}

@@ -1,0 +1,80 @@
+import { resolve } from 'node:path';
+import { projectRoot } from '../src/paths.js';
+import { deepCase } from './cases/deep.js';
+import { customersCase, pagesCase } from './cases/pages.js';
+import { portalCase } from './cases/portal.js';
+import { detailsCase, listsCase } from './cases/requests.js';
+import { type Contenders, startContenders } from './contenders.js';
+import { type CaseName, help, type Options, parseOptions } from './options.js';
+import { writeReport } from './report/files.js';
+import { machineFacts } from './report/machine.js';
+import { textReport } from './report/text.js';
+import type { CaseResult } from './result.js';
+import { type Stage, startStage } from './stage.js';
+
+/** What a case works with; contenders are started when the first one needs them. */
+interface Bench {
+  readonly stage: Stage;
+  readonly options: Options;
+  readonly contenders: () => Promise<Contenders>;
+}
+
+const cases: Readonly<Record<CaseName, (bench: Bench) => Promise<CaseResult>>> = {
+  pages: ({ stage, options }) => pagesCase(stage, options),
+  customers: ({ stage, options }) => customersCase(stage, options),
+  details: async ({ stage, options, contenders }) => detailsCase(stage, await contenders(), options),
+  lists: async ({ stage, options, contenders }) => listsCase(stage, await contenders(), options),
+  deep: ({ stage, options }) => deepCase(stage, options),
+  portal: ({ stage, options }) => portalCase(stage, options),
+};
+
+try {
+  const options = parseOptions(process.argv.slice(2));
+  if (options === 'help') process.stdout.write(`${help}\n`);
+  else await run(options);
+} catch (error) {
+  process.stderr.write(`${error instanceof TypeError ? error.message : (error as Error).stack}\n`);
+  process.exitCode = 1;
+}
+
+async function run(options: Options): Promise<void> {
+  const startedMs = performance.now();
+  let contenders: Promise<Contenders> | undefined;
+  const stage = await startStage(options.dir);
+  const stop = async (): Promise<void> => {
+    await (await contenders?.catch(() => undefined))?.stop();
+    await stage.stop();
+  };
+  const interrupt = (): void => void stop().finally(() => process.exit(1));
+  process.once('SIGINT', interrupt);
+  process.once('SIGTERM', interrupt);
+  try {
+    const bench: Bench = {
+      stage,
+      options,
+      contenders: () => {
+        contenders ??= startContenders(stage);
+        return contenders;
+      },
+    };
+    const results: CaseResult[] = [];
+    for (const [i, name] of options.cases.entries()) {
+      process.stderr.write(`[${i + 1}/${options.cases.length}] ${name}\n`);
+      results.push(await cases[name](bench));
+    }
+    const skipped = [...results.flatMap((result) => result.skipped), ...((await contenders)?.skipped ?? [])];
+    const report = {
+      verdicts: results.flatMap(({ verdicts }) => verdicts),
+      tables: results.flatMap(({ tables }) => tables),
+      skipped,
+      machine: machineFacts(stage.postgresVersion),
+    };
+    process.stdout.write(textReport(report));
+    if (options.out !== null) writeReport(resolve(projectRoot, options.out), report);
+    process.stderr.write(`Took ${Math.round((performance.now() - startedMs) / 1000)} s.\n`);
+  } finally {
+    process.off('SIGINT', interrupt);
+    process.off('SIGTERM', interrupt);
+    await stop();
+  }
+}

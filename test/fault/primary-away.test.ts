@@ -1,0 +1,213 @@
+import test, { type ExecutionContext } from 'ava';
+import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
+import { withClient } from '../../src/embedded/node.js';
+import { until } from '../../src/embedded/wait.js';
+import { type ApiClient, type ApiReply, apiClient } from '../support/client.js';
+import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { codeOf } from '../support/lists.js';
+import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.js';
+import { templateName } from '../support/template.js';
+import { created, newKey, patch, post } from '../support/writes.js';
+
+// The primary is away, or says no: writes get 503 within a bounded time and succeed later with the same key, exactly
+// once; reads go on as if nothing were the matter.
+
+let setUp: FaultCluster;
+let fault: FaultGateway;
+let proxy: TcpProxy;
+let client: ApiClient;
+let customerId: string;
+const limits = { writeTimeoutMs: 1500, writeWaitMs: 1000 };
+const boundMs = 3500;
+
+test.before(async () => {
+  setUp = await faultCluster({ replicas: 1 });
+  const { primary } = setUp.cluster;
+  proxy = await tcpProxy(primary.port);
+  const primaryUrl = setUp.settings().primaryUrl.replace(`:${primary.port}/`, `:${proxy.port}/`);
+  const token = await setUp.token({ scopes: ['read:klanten', 'read:installaties', 'write:installaties'] });
+  fault = await setUp.gateway({ ...limits, primaryUrl });
+  const { gateway } = fault;
+  const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
+  client = apiClient(`${gateway.url}/api/v1`, { token, document });
+  customerId = (
+    await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
+      setUp.workspaces[0]?.id,
+    ])
+  )[0]?.id as string;
+  await created(client, { naam: 'warm', customerId }); // the validator has compiled its schemas
+  for (const path of ['/klanten?perPage=10', '/installaties?perPage=10']) await client.get(path);
+});
+test.after.always(async () => {
+  client?.close();
+  await setUp?.stop();
+  await proxy?.close();
+});
+
+/** Reads for as long as `work` runs: every answer must be 200, and none slow. */
+async function whileReading<T>(t: ExecutionContext, work: () => Promise<T>): Promise<T> {
+  let working = true;
+  let [reads, slowestMs] = [0, 0];
+  const statuses = new Set<number>();
+  const reading = (async () => {
+    while (working) {
+      for (const path of ['/klanten?perPage=10', '/installaties?perPage=10']) {
+        const startedMs = performance.now();
+        statuses.add((await client.get(path)).status);
+        slowestMs = Math.max(slowestMs, performance.now() - startedMs);
+        reads++;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  })();
+  const value = await work().finally(() => {
+    working = false;
+  });
+  await reading;
+  t.deepEqual([...statuses], [200], `${reads} reads`);
+  t.true(slowestMs < 1000, `the slowest read took ${slowestMs} ms`);
+  return value;
+}
+
+/** A POST that must be refused for the primary's sake, in time. */
+async function refusedInTime(t: ExecutionContext, send: () => Promise<ApiReply>): Promise<void> {
+  const startedMs = performance.now();
+  const reply = await send();
+  const tookMs = performance.now() - startedMs;
+  t.is(reply.status, 503);
+  t.is(codeOf(reply), 'primary_unavailable');
+  t.regex(reply.headers['retry-after'] as string, /^[1-9][0-9]*$/);
+  t.true(tookMs < boundMs, `${tookMs} ms`);
+}
+
+/** Harms the primary, writes, heals it, and repeats the same write: refused in time, then done exactly once. */
+async function awayAndBack(t: ExecutionContext, harm: () => unknown, heal: () => unknown): Promise<void> {
+  const [naam, keys] = [newKey(), Array.from({ length: 8 }, newKey)];
+  await setUp.caughtUp();
+  await whileReading(t, async () => {
+    await harm();
+    await Promise.all(keys.map((key) => refusedInTime(t, () => post(client, { naam, customerId }, { key }))));
+    await heal();
+  });
+  for (const key of keys) {
+    const again = () => post(client, { naam, customerId }, { key });
+    t.true(await until(async () => (await again()).status === 201, 10_000, 200));
+  }
+  const [found] = await setUp.sql<{ records: number; entries: number }>(
+    `select (select count(*)::int from app.installaties where naam = $1) records,
+      (select count(*)::int from app.logboeken where wijzigingen @> jsonb_build_array(jsonb_build_object('nieuw', $1::text))) entries`,
+    [naam],
+  );
+  t.deepEqual(found, { records: keys.length, entries: keys.length });
+}
+
+test.serial('stopped', (t) =>
+  awayAndBack(
+    t,
+    () => setUp.cluster.primary.stop(),
+    () => setUp.cluster.primary.start(),
+  ),
+);
+
+test.serial('frozen', (t) =>
+  awayAndBack(
+    t,
+    () => setUp.cluster.primary.freeze(),
+    () => setUp.cluster.primary.thaw(),
+  ),
+);
+
+test.serial('behind a network that swallows everything', (t) =>
+  awayAndBack(
+    t,
+    () => proxy.blackHole(),
+    () => proxy.restore(),
+  ),
+);
+
+test.serial('read-only', (t) => {
+  const { primary } = setUp.cluster;
+  return awayAndBack(
+    t,
+    () => primary.configure({ default_transaction_read_only: 'on' }),
+    () => primary.configure({ default_transaction_read_only: null }),
+  );
+});
+
+const failing = (code: string, only = ''): string => `
+  create function fault.fail() returns trigger language plpgsql security definer as $$
+    begin ${only} raise sqlstate '${code}'; return new; end $$;
+  create trigger fail before insert or update on app.installaties for each row execute function fault.fail()`;
+const dropFailing = 'drop function fault.fail() cascade';
+
+for (const [what, code] of [
+  ['full disk', '53100'],
+  ['I/O error', '58030'],
+  ['exhausted memory', '53200'],
+] as const) {
+  test.serial(`a primary with a ${what}`, (t) =>
+    awayAndBack(
+      t,
+      () => setUp.sql(failing(code)),
+      () => setUp.sql(dropFailing),
+    ),
+  );
+}
+
+test.serial('a primary that takes no login', (t) => {
+  const others = `select pg_terminate_backend(pid) from pg_stat_activity where usename = 'gateway_writer'`;
+  return awayAndBack(
+    t,
+    () => setUp.sql(`alter role gateway_writer nologin; ${others}`),
+    () => setUp.sql('alter role gateway_writer login'),
+  );
+});
+
+test.serial('a table that the app holds locked', async (t) => {
+  await withClient(setUp.cluster.primary.url(templateName), async (app) => {
+    await awayAndBack(
+      t,
+      () => app.query('begin; lock table app.installaties'),
+      () => app.query('rollback'),
+    );
+  });
+});
+
+test.serial(
+  'a row that the app holds locked: other rows can be written, this one later with the same key',
+  async (t) => {
+    const [held, free] = [
+      await created(client, { naam: 'x', customerId }),
+      await created(client, { naam: 'x', customerId }),
+    ];
+    const key = newKey();
+    await withClient(setUp.cluster.primary.url(templateName), async (app) => {
+      await app.query('begin');
+      await app.query("update app.installaties set interne_notities = 'x' where id = $1", [held.id]);
+      const refused = refusedInTime(t, () => patch(client, held.id, '"v1"', { naam: 'y' }, { key }));
+      t.is((await patch(client, free.id, '"v1"', { naam: 'y' })).status, 200);
+      await refused;
+      await app.query('rollback');
+    });
+    t.is((await patch(client, held.id, '"v1"', { naam: 'y' }, { key })).headers.etag, '"v2"');
+  },
+);
+
+test.serial(
+  'serialization failures and deadlocks are tried again inside, and the client sees none of them',
+  async (t) => {
+    await setUp.sql('create sequence fault.tries');
+    for (const code of ['40001', '40P01']) {
+      await setUp.sql(failing(code, "if nextval('fault.tries') % 3 = 0 then return new; end if;"));
+      for (let i = 0; i < 5; i++) t.is((await post(client, { naam: 'x', customerId })).status, 201);
+      await setUp.sql(dropFailing);
+    }
+  },
+);
+
+test.serial('connections that were ended while idle cost no write', async (t) => {
+  for (let i = 0; i < 5; i++) {
+    await setUp.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'gateway_writer'");
+    t.is((await post(client, { naam: 'x', customerId })).status, 201);
+  }
+});

@@ -1,0 +1,191 @@
+import { readFile } from 'node:fs/promises';
+import test from 'ava';
+import pg from 'pg';
+import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
+import { placeStatement } from '../../src/db/primary.js';
+import { until } from '../../src/embedded/wait.js';
+import { type ApiClient, apiClient } from '../support/client.js';
+import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { templateName } from '../support/template.js';
+import { allScopes } from '../support/workspace.js';
+import { created, type Installation, patch } from '../support/writes.js';
+
+// Replicas replay several seconds late; whoever writes sees what was written all the same, and the primary is not asked
+// for more than its share.
+
+let setUp: FaultCluster;
+let token: string;
+let foreign: string;
+let customers: string[];
+const delayed = { recovery_min_apply_delay: '4s' };
+const prompt = { recovery_min_apply_delay: '0' };
+
+test.before(async () => {
+  setUp = await faultCluster({ settings: { log_line_prefix: '%m [%p] %u ' } });
+  token = await setUp.token({ scopes: allScopes });
+  foreign = await setUp.token({ workspace: 1, scopes: allScopes });
+  const rows = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 40', [
+    setUp.workspaces[0]?.id,
+  ]);
+  customers = rows.map(({ id }) => id);
+});
+test.after.always(() => setUp?.stop());
+
+async function clientOf({ gateway }: FaultGateway): Promise<ApiClient> {
+  const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
+  return apiClient(`${gateway.url}/api/v1`, { token, document });
+}
+
+interface Seen {
+  stale: string[];
+  refused: number;
+  pairs: number;
+}
+
+/** Reads what must show the record at `version` or later, until it is not 503. */
+async function readBack(client: ApiClient, path: string, id: string, version: number, seen: Seen): Promise<void> {
+  for (;;) {
+    const reply = await client.get(path);
+    if (reply.status === 503) {
+      seen.refused++;
+      if (reply.headers['retry-after'] === undefined) seen.stale.push(`${path}: 503 without Retry-After`);
+      await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 100));
+      continue;
+    }
+    const body = reply.json<Installation & { data?: Installation[] }>();
+    const found = body.data === undefined ? body : body.data.find((record) => record.id === id);
+    if (reply.status !== 200 || found === undefined || found.version < version)
+      seen.stale.push(`${path}: ${reply.status}, v${found?.version} for v${version}`);
+    return;
+  }
+}
+
+/** Creates, then changes again and again; after each write reads the detail or the list. */
+async function writeAndRead(client: ApiClient, customerId: string, pairs: number, seen: Seen): Promise<void> {
+  const record = await created(client, { naam: 'ryw', customerId });
+  for (let version = 1; version <= pairs; version++) {
+    const path = version % 2 ? `/installaties/${record.id}` : `/installaties?perPage=100&customerId=${customerId}`;
+    await readBack(client, path, record.id, version, seen);
+    seen.pairs++;
+    const reply = await patch(client, record.id, `"v${version}"`, { naam: `ryw ${version}` });
+    if (reply.status !== 200) throw new Error(`PATCH: ${reply.status} ${reply.text}`);
+  }
+}
+
+/** Reads of installations that the primary has run for the gateway, from its log. */
+async function readsOnPrimary(): Promise<number> {
+  const log = await readFile(setUp.cluster.primary.log, 'utf8');
+  return log.split('\n').filter((line) => / gateway_writer LOG: +execute installaties\./.test(line)).length;
+}
+
+test.serial('1,000 writes, each read back at once, while every replica is 4 s late: nothing is stale', async (t) => {
+  await setUp.sql("alter role gateway_writer set log_statement = 'all'");
+  await setUp.sql(`alter database ${templateName} set synchronous_commit = off`); // the app may; our commits are durable anyway
+  const cap = 100;
+  const fault = await setUp.gateway({ primaryReadsPerSecond: cap, freshnessWaitMs: 100, tokenCacheMs: 5000 });
+  for (const node of setUp.cluster.replicas) await node.configure(delayed);
+  const client = await clientOf(fault);
+  const seen: Seen = { stale: [], refused: 0, pairs: 0 };
+  const startedMs = performance.now();
+  await Promise.all(customers.map((customerId) => writeAndRead(client, customerId, 25, seen)));
+  const seconds = (performance.now() - startedMs) / 1000;
+  const [counted, onPrimary] = [await fault.metric('gateway_primary_reads_total'), await readsOnPrimary()];
+  t.log({ ...seen, seconds, counted, onPrimary });
+  t.deepEqual(seen.stale, []);
+  t.is(seen.pairs, 1000);
+  t.true(onPrimary > 0 && onPrimary === counted, 'the metric counts what the primary served');
+  t.true(onPrimary <= cap * Math.ceil(seconds), `${onPrimary} reads in ${seconds} s`);
+  client.close();
+  await fault.stop();
+});
+
+test.serial('when the cap is reached the answer is 503 with Retry-After, and the primary is left alone', async (t) => {
+  const fault = await setUp.gateway({ primaryReadsPerSecond: 3, freshnessWaitMs: 20 });
+  const client = await clientOf(fault);
+  const { id } = await created(client, { naam: 'cap', customerId: customers[0] });
+  const before = await readsOnPrimary();
+  const replies = await Promise.all(Array.from({ length: 50 }, () => client.get(`/installaties/${id}`)));
+  t.is(replies.filter(({ status }) => status === 200).length, 3);
+  const refused = replies.filter(({ status }) => status === 503);
+  t.is(refused.length, 47);
+  t.true(refused.every(({ headers }) => headers['retry-after'] === '1'));
+  t.is((await readsOnPrimary()) - before, 3);
+  t.is((await client.get('/klanten?perPage=1')).status, 200, 'what is never written is read from the replicas');
+  t.is((await client.get('/installaties?perPage=1', { token: foreign })).status, 200, 'nor does it concern others');
+  client.close();
+  await fault.stop();
+});
+
+test.serial('after a 412 the next read shows the version that caused it', async (t) => {
+  const fault = await setUp.gateway({ primaryReadsPerSecond: 1000, freshnessWaitMs: 20 });
+  const client = await clientOf(fault);
+  const writer = await clientOf(await setUp.gateway());
+  for (let round = 0; round < 20; round++) {
+    const { id } = await created(writer, { naam: 'by another gateway', customerId: customers[0] });
+    await setUp.sql(
+      "set synchronous_commit = off; update app.installaties set interne_notities = 'x' where id = $1".split(
+        '; ',
+      )[1] as string,
+      [id],
+    );
+    const refused = await patch(client, id, '"v1"', { naam: 'y' });
+    t.is(refused.status, 412);
+    const read = await client.get(`/installaties/${id}`);
+    t.is(read.headers.etag, refused.headers.etag);
+    t.is((await patch(client, id, read.headers.etag as string, { naam: 'y' })).status, 200);
+  }
+  writer.close();
+  client.close();
+  await fault.stop();
+});
+
+test.serial(
+  'the position after a write is one that replicas reach, also at the start of a page or a segment of the log',
+  async (t) => {
+    for (const node of setUp.cluster.replicas) await node.configure(prompt);
+    await setUp.sql('checkpoint');
+    const client = new pg.Client(setUp.cluster.primary.url());
+    await client.connect();
+    t.teardown(() => client.end());
+    const offset = async (): Promise<number> => {
+      const { rows } = await client.query("select ((pg_current_wal_insert_lsn() - '0/0'::pg_lsn) % 8192)::int as at");
+      return rows[0].at;
+    };
+    const reached = async (): Promise<boolean> => {
+      const { rows } = await client.query<{ lsn: string }>(placeStatement);
+      const arrived = () =>
+        setUp.cluster.replicas[0]?.query('select pg_last_wal_replay_lsn() >= $1::pg_lsn yes', [rows[0]?.lsn]);
+      return until(async () => (await arrived())?.[0]?.['yes'] === true, 3000);
+    };
+    // A message of n bytes takes n and a constant, rounded up to 8: so one can be made to end where its page ends.
+    const emit = (bytes: number) =>
+      client.query("select pg_logical_emit_message(false, 'x', $1, true)", ['m'.repeat(bytes)]);
+    let atEnd = 0;
+    for (let attempt = 0; attempt < 200 && atEnd < 3; attempt++) {
+      const before = await offset();
+      await emit(1000);
+      const after = await offset();
+      const rest = 8192 - after - (after - before - 1000);
+      if (after < before || rest < 300) continue;
+      await emit(rest - (rest % 8));
+      if ((await offset()) !== 24) continue;
+      atEnd++;
+      t.true(await reached(), 'at the start of a page');
+    }
+    t.true(atEnd > 0);
+    await client.query('select pg_switch_wal()');
+    t.true(await reached(), 'at the start of a segment');
+  },
+);
+
+test.serial('with one replica late and one prompt, reads go to the prompt one and none to the primary', async (t) => {
+  await setUp.cluster.replicas[0]?.configure(delayed);
+  const fault = await setUp.gateway({ freshnessWaitMs: 2000 });
+  const client = await clientOf(fault);
+  const seen: Seen = { stale: [], refused: 0, pairs: 0 };
+  await Promise.all(customers.slice(0, 5).map((customerId) => writeAndRead(client, customerId, 20, seen)));
+  t.deepEqual(seen, { stale: [], refused: 0, pairs: 100 });
+  t.is(await fault.metric('gateway_primary_reads_total'), 0);
+  client.close();
+  await fault.stop();
+});

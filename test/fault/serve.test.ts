@@ -1,0 +1,147 @@
+import { connect, type Socket } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { until } from '../../src/embedded/wait.js';
+import type { Settings } from '../../src/settings.js';
+import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
+import { readPage } from '../support/page-reader.js';
+import { type ServeProcess, serveProcess } from '../support/serve-process.js';
+import { slowClients } from '../support/slow-clients.js';
+
+// The real process: how it stops, what it holds, and how it ends when something breaks.
+
+let setUp: FaultCluster;
+let token: string;
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+test.before(async () => {
+  setUp = await faultCluster({ replicas: 1 });
+  token = await setUp.token();
+});
+test.after.always(() => setUp?.stop());
+
+async function serve(
+  t: ExecutionContext,
+  overrides: Partial<Settings> = {},
+  execArgv: string[] = [],
+): Promise<ServeProcess> {
+  const serving = await serveProcess(setUp.settings({ chunkRowsMax: 100, ...overrides }), execArgv);
+  t.teardown(() => serving.child.kill('SIGKILL'));
+  return serving;
+}
+
+test.serial('SIGTERM in the middle of a page: not ready, the page ends whole, exit code 0', async (t) => {
+  const serving = await serve(t, { notReadyMs: 300 });
+  const url = `${serving.url}/api/v1/installaties?perPage=700`;
+  const undisturbed = (await readPage(url, { token })).body;
+  await setUp.pace(1);
+  let ready: Promise<Response> | undefined;
+  const page = await readPage(url, {
+    token,
+    onFirstBytes: () => {
+      serving.child.kill('SIGTERM');
+      ready = sleep(100).then(() => fetch(`${serving.opsUrl}/readyz`));
+    },
+  });
+  t.is((await ready)?.status, 503);
+  t.true(page.body === undisturbed);
+  t.is(await serving.exited, 0);
+  t.is((await readPage(url, { token })).status, 0, 'nobody listens there any more');
+});
+
+test.serial(
+  'a page that does not end by the deadline is broken off, and the exit code is 0 all the same',
+  async (t) => {
+    const serving = await serve(t, { drainMs: 400 });
+    await setUp.pace(1);
+    let stoppedMs = 0;
+    const page = await readPage(`${serving.url}/api/v1/installaties?perPage=1500`, {
+      token,
+      onFirstBytes: () => {
+        stoppedMs = performance.now();
+        serving.child.kill('SIGTERM');
+      },
+    });
+    t.false(page.complete);
+    t.throws(() => JSON.parse(page.body));
+    t.is(await serving.exited, 0);
+    t.true(performance.now() - stoppedMs < 2500);
+    await setUp.pace(0);
+  },
+);
+
+test.serial('an error that nothing caught is logged, running pages end, and the exit code is 1', async (t) => {
+  const bomb = `process.on('SIGUSR2', () => setTimeout(() => { throw new Error('nobody caught this') }))`;
+  const serving = await serve(t, {}, ['--import', `data:text/javascript,${encodeURIComponent(bomb)}`]);
+  await setUp.pace(0.5);
+  const page = await readPage(`${serving.url}/api/v1/installaties?perPage=400`, {
+    token,
+    onFirstBytes: () => serving.child.kill('SIGUSR2'),
+  });
+  t.true(page.complete);
+  t.is(await serving.exited, 1);
+  t.regex(serving.log(), /"msg":"crashed"/);
+  t.regex(serving.log(), /nobody caught this/);
+  await setUp.pace(0);
+});
+
+test.serial('ten thousand idle connections do not keep a request waiting', async (t) => {
+  const serving = await serve(t, { headersTimeoutMs: 60_000 });
+  const port = Number(new URL(serving.url).port);
+  const sockets: Socket[] = [];
+  for (let n = 0; n < 100; n++) sockets.push(...(await hundredConnections(port)));
+  t.teardown(() => sockets.map((socket) => socket.destroy()));
+  const answer = await readPage(`${serving.url}/api/v1/klanten`, { token });
+  t.is(answer.status, 200);
+  t.true(answer.totalMs < 1000, `${answer.totalMs} ms`);
+  t.true(sockets.every(({ closed }) => !closed));
+  t.is(await metric(serving, 'gateway_client_connections'), 10_000);
+  for (const socket of sockets) socket.destroy();
+  t.true(await until(async () => (await metric(serving, 'gateway_client_connections')) === 0, 5000, 50));
+  serving.child.kill('SIGTERM');
+  t.is(await serving.exited, 0);
+});
+
+test.serial('fifty slow clients hold no database connection and little memory, and replay goes on', async (t) => {
+  await setUp.sql(
+    `insert into app.installaties (id, workspace_id, klant_id, naam, omschrijving)
+     select gen_random_uuid(), workspace_id, klant_id, naam, repeat('lang verhaal ', 70)
+     from (select * from app.installaties where workspace_id = $1 limit 1) one, generate_series(1, 20000)`,
+    [setUp.workspaces[0]?.id],
+  );
+  await setUp.caughtUp();
+  const unbounded = { largePagesPerToken: 100, largePagesPerWorkspace: 100, chunkRowsMax: 2000 };
+  const serving = await serve(t, unbounded);
+  const clients = slowClients(`${serving.url}/api/v1/installaties?perPage=20000`, token, 50, 20_000);
+  await sleep(6000);
+  t.is(clients.alive(), 50);
+  const sessions = await setUp.cluster.replicas[0]?.query<{ n: string }>(
+    `select count(*) as n from pg_stat_activity where usename = 'gateway_reader' and state <> 'idle' and query ~ 'from "gateway"'`,
+  );
+  t.is(Number(sessions?.[0]?.n), 0, 'no statement runs, no portal is open');
+  const startedMs = performance.now();
+  await setUp.sql('vacuum app.installaties');
+  await setUp.caughtUp();
+  t.true(performance.now() - startedMs < 3000, 'replay is not held up');
+  const megabytes = (await metric(serving, 'process_resident_memory_bytes')) / 2 ** 20;
+  t.log(`RSS ${Math.round(megabytes)} MB`);
+  t.true(megabytes <= 256, `RSS ${megabytes} MB`);
+  clients.stop();
+  t.true(await until(async () => (await metric(serving, 'gateway_large_pages')) === 0, 5000, 50));
+});
+
+async function metric({ opsUrl }: ServeProcess, name: string): Promise<number> {
+  const text = await (await fetch(`${opsUrl}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+}
+
+function hundredConnections(port: number): Promise<Socket[]> {
+  const connected = Array.from(
+    { length: 100 },
+    () =>
+      new Promise<Socket>((resolve, reject) => {
+        const socket = connect(port, '127.0.0.1', () => resolve(socket));
+        socket.on('error', reject);
+      }),
+  );
+  return Promise.all(connected);
+}

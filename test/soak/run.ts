@@ -1,0 +1,30 @@
+import { soakFlood } from './flood.js';
+import { soakPages } from './pages.js';
+import { soakSlowClients } from './slow-clients.js';
+import { soakWrites } from './writes.js';
+
+// `npm run soak -- NAME`: the long runs, against real servers of their own. Each prints its figures as a table.
+
+/** What a soak came to. */
+export interface Figures {
+  readonly ok: boolean;
+  readonly figures: Readonly<Record<string, number | string>>;
+}
+
+const soaks: Readonly<Record<string, () => Promise<Figures>>> = {
+  pages: soakPages,
+  'slow-clients': soakSlowClients,
+  flood: soakFlood,
+  writes: soakWrites,
+};
+
+const soak = soaks[process.argv[2] ?? ''];
+if (soak === undefined) {
+  console.error(`Name one of: ${Object.keys(soaks).join(', ')}.`);
+  process.exitCode = 2;
+} else {
+  const { ok, figures } = await soak();
+  const rows = Object.entries(figures).map(([name, value]) => `| ${name} | ${value.toLocaleString('en')} |`);
+  console.log(['| | |', '|---|--:|', ...rows].join('\n'));
+  if (!ok) process.exitCode = 1;
+}

@@ -1,0 +1,73 @@
+import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
+import { serveProcess } from '../support/serve-process.js';
+import { slowClients } from '../support/slow-clients.js';
+import type { Figures } from './run.js';
+
+const rows = 200_000;
+const clients = 50;
+const bytesPerSecond = 20_000;
+const seconds = 120;
+const megabytesMax = 256;
+
+/** Fifty clients reading pages of 200,000 rows at 20 KB/s. The short form of this is in test/fault/serve.test.ts. */
+export async function soakSlowClients(): Promise<Figures> {
+  const setUp = await faultCluster({ replicas: 1 });
+  try {
+    await setUp.sql(
+      `insert into app.installaties (id, workspace_id, klant_id, naam, omschrijving)
+       select gen_random_uuid(), workspace_id, klant_id, naam, 'Installatie voor de duurproef, nummer ' || n
+       from (select * from app.installaties where workspace_id = $1 limit 1) one, generate_series(1, $2::int) n`,
+      [setUp.workspaces[0]?.id, rows],
+    );
+    await setUp.caughtUp();
+    return await measure(setUp);
+  } finally {
+    await setUp.stop();
+  }
+}
+
+async function measure(setUp: FaultCluster): Promise<Figures> {
+  const bounds = { largePagesPerToken: clients, largePagesPerWorkspace: clients };
+  const serving = await serveProcess(setUp.settings(bounds));
+  const reading = slowClients(
+    `${serving.url}/api/v1/installaties?perPage=${rows}`,
+    await setUp.token(),
+    clients,
+    bytesPerSecond,
+  );
+  let [megabytes, sessionsMax, replayMsMax] = [0, 0, 0];
+  for (let second = 0; second < seconds; second++) {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    const metrics = await (await fetch(`${serving.opsUrl}/metrics`)).text();
+    const bytes = Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]);
+    megabytes = Math.max(megabytes, bytes / 2 ** 20);
+    if (second < 10) continue; // until the socket buffers are full, the pages stream
+    sessionsMax = Math.max(sessionsMax, await sessionsInUse(setUp));
+    const startedMs = performance.now();
+    await setUp.sql('vacuum app.installaties');
+    await setUp.caughtUp();
+    replayMsMax = Math.max(replayMsMax, performance.now() - startedMs);
+  }
+  const alive = reading.alive();
+  const megabytesRead = Math.round(reading.read() / 1e6);
+  reading.stop();
+  serving.child.kill('SIGTERM');
+  await serving.exited;
+  return {
+    ok: alive === clients && megabytes <= megabytesMax,
+    figures: {
+      'Clients still reading at the end': alive,
+      'Megabytes they read': megabytesRead,
+      'Largest resident memory of the gateway (MB)': Math.round(megabytes),
+      'Most sessions running a statement at a look': sessionsMax,
+      'Longest VACUUM and its replay (ms)': Math.round(replayMsMax),
+    },
+  };
+}
+
+async function sessionsInUse(setUp: FaultCluster): Promise<number> {
+  const rows = await setUp.cluster.replicas[0]?.query<{ n: string }>(
+    `select count(*) as n from pg_stat_activity where usename = 'gateway_reader' and state <> 'idle' and query ~ 'from "gateway"'`,
+  );
+  return Number(rows?.[0]?.n);
+}

@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto';
+
+/** Whose eyes a canary is for: those of a scope, or nobody's. */
+export type CanaryKind = 'customer' | 'installation' | 'readonly' | 'workorder' | 'log' | 'never';
+
+/** A canary found in a text; its kind is `encoded` when it stands there as base64, hexadecimal or a list of bytes. */
+export interface Found {
+  /** -1 when it cannot be told. */
+  readonly workspace: number;
+  readonly kind: CanaryKind | 'encoded';
+}
+
+const mark = 'canary.w';
+
+/** A text like no other, that says which workspace it belongs to and who may see it. */
+export function canary(workspace: number, kind: CanaryKind): string {
+  return `${mark}${workspace}.${kind}.${randomBytes(4).toString('hex')}`;
+}
+
+const plain = /canary\.w(\d+)\.([a-z]+)/gi;
+const encoded = new RegExp(
+  [
+    ...[0, 1, 2].map((offset) => base64Within(offset)),
+    Buffer.from(mark).toString('hex'),
+    [...Buffer.from('canary')].join(String.raw`\s*,\s*`),
+  ].join('|'),
+  'i',
+);
+
+/** The canaries in a text, each workspace and kind once. */
+export function canariesIn(text: string): Found[] {
+  const found = new Map<string, Found>();
+  if (text.includes('anary')) {
+    for (const [, workspace, kind] of text.matchAll(plain))
+      found.set(`${workspace}.${kind}`, { workspace: Number(workspace), kind: kind as CanaryKind });
+  }
+  if (encoded.test(text)) found.set('encoded', { workspace: -1, kind: 'encoded' });
+  return [...found.values()];
+}
+
+/** The characters that the mark always has in base64 of a text in which it stands `offset` bytes after a group of three. */
+function base64Within(offset: number): string {
+  const text = Buffer.concat([Buffer.alloc(offset), Buffer.from(mark)]).toString('base64');
+  return text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + mark.length) * 8) / 6));
+}

@@ -1,0 +1,64 @@
+import type { ListName } from '../lists.js';
+import type { FuzzRequest } from './request.js';
+import type { WireResponse } from './wire.js';
+import type { FuzzWorkspace } from './world.js';
+
+/** A cursor that the gateway gave, and the list it is of. */
+export interface GivenCursor {
+  readonly workspace: FuzzWorkspace;
+  readonly list: ListName;
+  readonly cursor: string;
+  /** Path and query of the page that follows; null when the list ended there. */
+  readonly next: string | null;
+}
+
+/** The last so many of something, to draw from. */
+class Recent<T> {
+  readonly #max: number;
+  readonly #items: T[] = [];
+  #added = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  add(item: T): void {
+    this.#items[this.#added++ % this.#max] = item;
+  }
+
+  /** The one that a number stands for; undefined while there is none. */
+  pick(number: number): T | undefined {
+    return this.#items[number % Math.max(1, this.#items.length)];
+  }
+}
+
+/** What answers have shown so far, so that requests can go on from there as a client does. */
+export class Harvest {
+  readonly cursors = new Recent<GivenCursor>(500);
+  /** Writes that succeeded, to be repeated. */
+  readonly writes = new Recent<FuzzRequest>(200);
+  /** Entity tag of each installation, as last seen. */
+  readonly etags = new Map<string, string>();
+  /** Installations that were created, by workspace. */
+  readonly #created = new Map<number, Recent<string>>();
+
+  created(workspace: FuzzWorkspace, number: number): string | undefined {
+    return this.#created.get(workspace.number)?.pick(number);
+  }
+
+  learn(workspace: FuzzWorkspace, request: FuzzRequest, { status, headers }: WireResponse, text: string): void {
+    const list = /^\/api\/v1\/(klanten|installaties|werkbonnen|logboeken)(?:\?|$)/.exec(request.target)?.[1];
+    if (request.method === 'GET' && status === 200 && list !== undefined) {
+      const [, cursor, next] = /"nextCursor":"([\w-]+)","next":(?:"https?:\/\/[^/"]*([^"]+)"|null)/.exec(text) ?? [];
+      if (cursor !== undefined) this.cursors.add({ workspace, list: list as ListName, cursor, next: next ?? null });
+    }
+    const id = /^\{"id":"([^"]+)"/.exec(text)?.[1];
+    if (headers['etag'] !== undefined && id !== undefined) this.etags.set(id, headers['etag']);
+    if (status === 201 && id !== undefined) {
+      const created = this.#created.get(workspace.number) ?? new Recent<string>(50);
+      this.#created.set(workspace.number, created);
+      created.add(id);
+    }
+    if ((request.method === 'POST' || request.method === 'PATCH') && status < 300) this.writes.add(request);
+  }
+}

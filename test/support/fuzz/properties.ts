@@ -1,0 +1,107 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import type { OpenApiDocument } from '../../../src/compile/openapi-document.js';
+import { ContractViolation, contractValidator } from '../contract.js';
+import { type CanaryKind, canariesIn } from './canaries.js';
+import { pictureMarks } from './pictures.js';
+import { type FuzzRequest, grantOf } from './request.js';
+import type { WireResponse } from './wire.js';
+import type { World } from './world.js';
+
+/** Names every property that the response breaks; none when all is well. `text` is the body, decompressed. */
+export type Judge = (request: FuzzRequest, response: WireResponse, text: string) => string[];
+
+/** What can only come from the inside: SQL, its errors, names of tables and roles, stack traces, addresses, ciphertext. */
+const insides =
+  /\b(?:app|gateway)\.[a-z_]{3,}|\bgateway_(?:reader|writer|owner)\b|\bpg_(?!sleep)[a-z]+|\bselect\b[^"]{0,200}\bfrom\b|\binsert into\b|\bupdate \w+ set\b|\bworkspace_id =|relation \\?"|column \\?"|syntax error at|violates|invalid input syntax|SQLSTATE|postgres(?:ql)?:\/\/|\bat async\b|\\n {4}at |node:internal|node_modules|\/dist\/|\.js:\d|TypeError|RangeError|ECONN|ENOENT|EPIPE|\benc:v\d/i;
+export const tokenMark = /wdg_[0-9A-Za-z]{8}/;
+
+/** Which endpoint and scope lets see a canary. */
+const visible: Readonly<Record<CanaryKind, (endpoint: string, may: (scope: string) => boolean) => boolean>> = {
+  customer: (endpoint, may) => endpoint === 'klanten' && may('read:klanten'),
+  installation: (endpoint, may) =>
+    (endpoint === 'installaties' && (may('read:installaties') || may('write:installaties'))) ||
+    (endpoint === 'logboeken' && may('read:logboeken')), // the diffs of what was written through the API
+  readonly: (endpoint, may) => endpoint === 'installaties' && may('read:installaties'),
+  workorder: (endpoint, may) => endpoint === 'werkbonnen' && may('read:werkbonnen'),
+  log: (endpoint, may) => endpoint === 'logboeken' && may('read:logboeken'),
+  never: () => false,
+};
+
+export function judge(world: World, document: OpenApiDocument): Judge {
+  const validate = contractValidator(document);
+  const description = JSON.stringify(document);
+  const rules: readonly Judge[] = [
+    (_, { status }) => (status >= 500 || status < 200 ? [`status ${status}`] : []),
+    (_, { excess }) => (excess > 0 ? [`${excess} bytes behind the response`] : []),
+    (request, { status, headers }, body) => {
+      try {
+        validate({ method: request.method, path: pathOf(request.target), status, headers, body });
+        return [];
+      } catch (error) {
+        if (error instanceof ContractViolation) return [error.message];
+        throw error;
+      }
+    },
+    (request, { status }) => letIn(world, request, status),
+    (request, { status, head }, body) => canaryFaults(world, request, status, head + body),
+    (request, _, body) =>
+      request.method === 'PATCH' || request.method === 'POST' ? revealed(world, request, body) : [],
+    (_, { head }, body) => {
+      const text = body === description ? head : head + body;
+      const marks = [pictureMarks, insides, tokenMark].flatMap((mark) => mark.exec(text)?.[0] ?? []);
+      return [...marks, ...world.secrets.filter((secret) => text.includes(secret))].map((mark) => `holds ${mark}`);
+    },
+  ];
+  return (request, response, text) => rules.flatMap((rule) => rule(request, response, text));
+}
+
+/** The body as text, decompressed. Throws when it is not what its encoding says. */
+export function textOf({ headers, body }: WireResponse): string {
+  if (body.length === 0) return '';
+  if (headers['content-encoding'] === 'gzip') return gunzipSync(body).toString();
+  if (headers['content-encoding'] === 'br') return brotliDecompressSync(body).toString();
+  return body.toString();
+}
+
+/** Path and query of a target in any form (RFC 9112 §3.2). */
+function pathOf(target: string): string {
+  return target.replace(/^https?:\/\/[^/?#]*/i, '');
+}
+
+function endpointOf({ target }: FuzzRequest): string {
+  return /^\/api\/v1\/(\w+)/.exec(pathOf(target))?.[1] ?? '';
+}
+
+/** A success that the request's token does not grant. */
+function letIn(world: World, request: FuzzRequest, status: number): string[] {
+  if (status >= 400 || request.method === 'OPTIONS' || /^\/api\/v1\/openapi\.json(?:$|\?)/.test(pathOf(request.target)))
+    return [];
+  const scopes = grantOf(world, request)?.scopes ?? null;
+  if (scopes === null) return [`${status} without a valid token`];
+  const action = request.method === 'GET' || request.method === 'HEAD' ? 'read' : 'write';
+  const scope = `${action}:${endpointOf(request)}`;
+  return scopes.has(scope) ? [] : [`${status} without the scope ${scope}`];
+}
+
+function canaryFaults(world: World, request: FuzzRequest, status: number, text: string): string[] {
+  const found = canariesIn(text);
+  if (found.length === 0) return [];
+  const grant = status < 400 ? grantOf(world, request) : null;
+  const may = (scope: string): boolean => grant?.scopes?.has(scope) ?? false;
+  const endpoint = endpointOf(request);
+  return found
+    .filter(
+      ({ workspace, kind }) =>
+        workspace !== grant?.workspace.number || kind === 'encoded' || !visible[kind]?.(endpoint, may),
+    )
+    .map(({ workspace, kind }) => `shows a canary ${kind} of workspace ${workspace}`);
+}
+
+/** What a write tells a token that may not read. */
+function revealed(world: World, request: FuzzRequest, body: string): string[] {
+  if (grantOf(world, request)?.scopes?.has('read:installaties')) return [];
+  return body.startsWith('{"id"') &&
+    /"(?:koudemiddel|koudemiddelGwp|vullingKg|interneNotities|lmraVerplicht)":/.test(body)
+    ? ['shows read-only fields to a token that may not read']
+    : [];
+}

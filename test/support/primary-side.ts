@@ -1,0 +1,25 @@
+import { readFile } from 'node:fs/promises';
+import { shared, type TestDatabase } from './workspace.js';
+
+/** Some customer of a workspace. */
+export async function customerOf(database: TestDatabase, workspace = 0): Promise<string> {
+  const { rows } = await database.primary.query<{ id: string }>(
+    'select id from app.klanten where workspace_id = $1 order by id limit 1',
+    [database.workspaces[workspace]?.id],
+  );
+  return (rows[0] as { id: string }).id;
+}
+
+/** Has the primary log every statement in the test's database, for connections opened from now on. */
+export async function logStatements(database: TestDatabase): Promise<void> {
+  await database.primary.query(`alter database ${database.name} set log_statement = 'all'`);
+}
+
+/** Statements that the gateway has run on the primary in the test's database and that match; its probes are left out. */
+export async function statementsOn(database: TestDatabase, matching = /./): Promise<string[]> {
+  const lines = (await readFile(shared.logs.primary, 'utf8')).split('\n');
+  const own = lines.filter(
+    (line) => line.includes(` ${database.name}|workspace-data-gateway|`) && / (execute|statement)\b/.test(line),
+  );
+  return own.filter((line) => !line.includes('pg_current_wal_flush_lsn') && matching.test(line));
+}

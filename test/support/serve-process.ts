@@ -1,0 +1,37 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { environmentName, type Settings } from '../../src/settings.js';
+
+/** The real thing: `serve` as a process of its own. */
+export interface ServeProcess {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly opsUrl: string;
+  /** Its exit code, or the signal that ended it. */
+  readonly exited: Promise<number | string>;
+  /** What it wrote to its log. */
+  log(): string;
+}
+
+/** Starts `serve` with these settings; resolves when it serves. */
+export async function serveProcess(settings: Partial<Settings>, execArgv: string[] = []): Promise<ServeProcess> {
+  const main = join(fileURLToPath(import.meta.url), '../../../src/main.js');
+  const env = Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
+  );
+  const child = fork(main, ['serve'], { env: { PATH: process.env['PATH'], ...env }, execArgv, silent: true });
+  const output: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (bytes) => output.push(String(bytes)));
+  const exited = new Promise<number | string>((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'nothing'));
+  });
+  const ready = new Promise<{ url: string; opsUrl: string }>((resolve, reject) => {
+    child.on('message', (message: { type: string; url: string; opsUrl: string }) => {
+      if (message.type === 'ready') resolve(message);
+    });
+    exited.then((end) => reject(new Error(`serve ended with ${end}: ${output.join('')}`)));
+  });
+  const { url, opsUrl } = await ready;
+  return { child, url, opsUrl, exited, log: () => output.join('') };
+}

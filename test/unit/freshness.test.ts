@@ -1,0 +1,96 @@
+import test from 'ava';
+import { Heartbeat } from '../../src/db/position.js';
+import type { Replica } from '../../src/db/replica.js';
+import type { Source } from '../../src/db/source.js';
+import { WritePositions } from '../../src/db/write-positions.js';
+import { Problem } from '../../src/errors.js';
+import { freshnessRouter, perSecond } from '../../src/read/freshness.js';
+
+const here = { timeline: '00000001', systemIdentifier: '1' };
+const atMs = (): number => Date.now();
+
+function routerOf(
+  replica: { replayed: bigint; asOfMs: number | null; healthy?: boolean },
+  primary: { timeline?: string; atMs?: number } | null,
+) {
+  const positions = new WritePositions();
+  const heartbeat = new Heartbeat(60_000);
+  if (primary) heartbeat.add({ ...here, tickMs: performance.now(), lsn: 1000n, atMs: atMs(), ...primary });
+  const replicas = [
+    { inFlight: 0, state: { healthy: true, reason: null, lagMs: 0, ...replica }, probe: async () => {} },
+  ];
+  const router = freshnessRouter({
+    replicas: replicas as unknown as Replica[],
+    positions,
+    heartbeat,
+    primary: () => (primary ? ({ name: 'primary' } as Source) : null),
+    primaryReadsPerSecond: 1,
+    waitMs: 30,
+    observe: () => {},
+  });
+  return { positions, router };
+}
+
+test('without a write any replica will do', async (t) => {
+  const { router } = routerOf({ replayed: 0n, asOfMs: null }, {});
+  t.deepEqual(await router('w'), { need: {} });
+});
+
+test('after a write a replica that has replayed it is asked for, else the primary, within its cap', async (t) => {
+  const { router, positions } = routerOf({ replayed: 500n, asOfMs: null }, {});
+  await positions.record('w', { ...here, lsn: 500n });
+  t.deepEqual(await router('w'), { need: { replayed: 500n } });
+  await positions.record('w', { ...here, lsn: 501n });
+  t.true('primary' in (await router('w')));
+  const refused = await t.throwsAsync(router('w'), { instanceOf: Problem });
+  t.is((refused as Problem).code, 'replica_unavailable');
+  t.is((refused as Problem).headers['Retry-After'], '1');
+});
+
+test('positions only move forward', async (t) => {
+  const { router, positions } = routerOf({ replayed: 500n, asOfMs: null }, {});
+  await positions.record('w', { ...here, lsn: 501n });
+  await positions.record('w', { ...here, lsn: 400n });
+  t.true('primary' in (await router('w')));
+});
+
+test('a position of another timeline proves nothing: the replica must show the primary as it was after the write', async (t) => {
+  const behind = routerOf({ replayed: 9999n, asOfMs: atMs() - 5000 }, { timeline: '00000002' });
+  await behind.positions.record('w', { ...here, lsn: 500n });
+  t.true('primary' in (await behind.router('w')));
+  const after = routerOf({ replayed: 1n, asOfMs: atMs() + 5000 }, { timeline: '00000002' });
+  await after.positions.record('w', { ...here, lsn: 500n });
+  const route = await after.router('w');
+  t.true('need' in route && route.need.asOfMs !== undefined && route.need.replayed === undefined);
+});
+
+test('without any healthy replica the read gets its own answer at once, and the primary is left alone', async (t) => {
+  const { router, positions } = routerOf({ replayed: 0n, asOfMs: null, healthy: false }, {});
+  await positions.record('w', { ...here, lsn: 500n });
+  t.deepEqual(await router('w'), { need: { replayed: 500n } });
+});
+
+test('while the primary does not answer, a read that no replica can serve is refused', async (t) => {
+  const { router, positions } = routerOf({ replayed: 0n, asOfMs: null }, null);
+  await positions.record('w', { ...here, lsn: 500n });
+  await t.throwsAsync(router('w'), { instanceOf: Problem });
+});
+
+test('a page that has begun waits for its share of the primary', async (t) => {
+  const { router, positions } = routerOf({ replayed: 0n, asOfMs: null }, {});
+  await positions.record('w', { ...here, lsn: 500n });
+  await router('w');
+  const startedMs = performance.now();
+  t.true('primary' in (await router('w', 5000)));
+  t.true(performance.now() - startedMs > 500);
+});
+
+test('the cap holds for any second, wherever it begins', (t) => {
+  let now = 0;
+  const may = perSecond(5, () => now);
+  const used: number[] = [];
+  for (; now < 5000; now += 37) if (may()) used.push(now);
+  for (const from of used) t.true(used.filter((at) => at >= from && at < from + 1000).length <= 5);
+  t.true(used.length >= 25);
+  t.false(perSecond(0)());
+});

@@ -1,0 +1,180 @@
+import { createCipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import test from 'ava';
+import fc from 'fast-check';
+import { cipherBytesMax, GcmKey, openNative } from '../../src/projection/gcm.js';
+import { PlaceHash } from '../../src/projection/place-hash.js';
+
+interface Message {
+  readonly iv: Buffer;
+  readonly associated: Buffer;
+  /** Ciphertext ‖ tag. */
+  readonly sealed: Buffer;
+}
+
+/** Opens one message; null when it is refused, and then its bytes have stayed as they were. */
+function open(key: GcmKey, { iv, associated, sealed }: Message): Buffer | null {
+  const bytes = Buffer.concat([iv, sealed]);
+  const length = sealed.length - 16;
+  const stream = key.queue(bytes, 0, length);
+  key.run();
+  key.hash.start();
+  key.hash.update(associated, 0, associated.length);
+  if (key.open(bytes, 12, length, stream, associated.length)) return bytes.subarray(12, 12 + length);
+  if (!bytes.subarray(12).equals(sealed)) throw new Error('something of a refused message was decrypted');
+  return null;
+}
+
+function seal(key: KeyObject, plain: Uint8Array, associated: Uint8Array): Message {
+  const iv = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(associated);
+  const sealed = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  return { iv, associated: Buffer.from(associated), sealed };
+}
+
+const long = 'feffe9928665731c6d6a8f9467308308'.repeat(2);
+const text =
+  'd9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b391aafd255';
+const sealedText =
+  '522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662898015ad';
+
+/** McGrew and Viega, "The Galois/Counter Mode of Operation", appendix B: those with a 256-bit key and a 96-bit IV. */
+const published = [
+  {
+    name: 13,
+    key: '00'.repeat(32),
+    iv: '00'.repeat(12),
+    associated: '',
+    plain: '',
+    cipher: '',
+    tag: '530f8afbc74536b9a963b4f1c4cb738b',
+  },
+  {
+    name: 14,
+    key: '00'.repeat(32),
+    iv: '00'.repeat(12),
+    associated: '',
+    plain: '00'.repeat(16),
+    cipher: 'cea7403d4d606b6e074ec5d3baf39d18',
+    tag: 'd0d1c8a799996bf0265b98b5d48ab919',
+  },
+  {
+    name: 15,
+    key: long,
+    iv: 'cafebabefacedbaddecaf888',
+    associated: '',
+    plain: text,
+    cipher: sealedText,
+    tag: 'b094dac5d93471bdec1a502270e3cc6c',
+  },
+  {
+    name: 16,
+    key: long,
+    iv: 'cafebabefacedbaddecaf888',
+    associated: 'feedfacedeadbeeffeedfacedeadbeefabaddad2',
+    plain: text.slice(0, 120),
+    cipher: sealedText.slice(0, 120),
+    tag: '76fc6ece0f4e1768cddf8853bb2d551b',
+  },
+];
+
+for (const vector of published) {
+  test(`published test case ${vector.name} of GCM is opened`, (t) => {
+    const key = createSecretKey(Buffer.from(vector.key, 'hex'));
+    const [iv, associated, sealed] = [vector.iv, vector.associated, vector.cipher + vector.tag].map((hex) =>
+      Buffer.from(hex, 'hex'),
+    ) as [Buffer, Buffer, Buffer];
+    t.is(open(new GcmKey(key, 1), { iv, associated, sealed })?.toString('hex'), vector.plain);
+    t.is(openNative(key, Buffer.concat([iv, sealed]), associated)?.toString('hex'), vector.plain);
+  });
+}
+
+test("what node's own GCM seals is opened, whatever its length and associated data", (t) => {
+  const bytes = (maxLength: number) => fc.uint8Array({ maxLength, size: 'max' });
+  fc.assert(
+    fc.property(bytes(300), bytes(200), fc.uint8Array({ minLength: 32, maxLength: 32 }), (plain, associated, raw) => {
+      const key = createSecretKey(raw);
+      const message = seal(key, plain, associated);
+      t.deepEqual(open(new GcmKey(key, 1), message), Buffer.from(plain));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('every length up to the longest is opened, under one key after another message', (t) => {
+  const key = createSecretKey(randomBytes(32));
+  const gcm = new GcmKey(key, 1);
+  for (let length = 0; length <= cipherBytesMax; length++) {
+    const plain = randomBytes(length);
+    t.true(open(gcm, seal(key, plain, randomBytes(length % 100)))?.equals(plain), `${length} bytes`);
+  }
+});
+
+test('every single-bit flip of IV, associated data, ciphertext and tag is refused, and nothing of it decrypted', (t) => {
+  const key = createSecretKey(randomBytes(32));
+  const gcm = new GcmKey(key, 1);
+  for (const [plainBytes, associatedBytes] of [
+    [0, 0],
+    [1, 17],
+    [16, 16],
+    [47, 88],
+  ] as const) {
+    const message = seal(key, randomBytes(plainBytes), randomBytes(associatedBytes));
+    for (const part of ['iv', 'associated', 'sealed'] as const) {
+      for (let bit = 0; bit < message[part].length * 8; bit++) {
+        const flipped = Buffer.from(message[part]);
+        flipped.writeUInt8(flipped.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+        t.is(open(gcm, { ...message, [part]: flipped }), null, `${part}, bit ${bit}`);
+      }
+    }
+    t.not(open(gcm, message), null);
+  }
+});
+
+test('bytes that move between associated data and ciphertext are refused', (t) => {
+  const key = createSecretKey(randomBytes(32));
+  const gcm = new GcmKey(key, 1);
+  const { iv, sealed } = seal(key, Buffer.alloc(16, 7), Buffer.alloc(0));
+  t.is(open(gcm, { iv, associated: sealed.subarray(0, 16), sealed: sealed.subarray(16) }), null);
+  t.is(open(gcm, { iv, associated: Buffer.alloc(16), sealed }), null);
+});
+
+test('messages that are queued together are each opened with their own key stream', (t) => {
+  const key = createSecretKey(randomBytes(32));
+  const plains = [5, 0, 1024, 16, 33].map((length) => randomBytes(length));
+  const gcm = new GcmKey(key, plains.length);
+  const queued = plains.map((plain) => {
+    const { iv, sealed } = seal(key, plain, Buffer.alloc(0));
+    const bytes = Buffer.concat([iv, sealed]);
+    return { plain, bytes, stream: gcm.queue(bytes, 0, plain.length) };
+  });
+  gcm.run();
+  for (const { plain, bytes, stream } of queued) {
+    gcm.hash.start();
+    t.true(gcm.open(bytes, 12, plain.length, stream, 0));
+    t.true(bytes.subarray(12, 12 + plain.length).equals(plain));
+  }
+});
+
+test('the hash of a place is that of its text, whatever the lengths of prefixes and ids', (t) => {
+  const { hash } = new GcmKey(createSecretKey(randomBytes(32)), 1);
+  const places = new PlaceHash(hash);
+  const lengths = fc.array(fc.integer({ min: 0, max: 70 }), { minLength: 1, maxLength: 8 });
+  fc.assert(
+    fc.property(lengths, lengths, (prefixLengths, idLengths) => {
+      const prefixes = prefixLengths.map((length) => randomBytes(length));
+      places.enter(prefixes);
+      for (const length of idLengths) {
+        const id = randomBytes(length);
+        places.row(id, length);
+        for (const [column, prefix] of prefixes.entries()) {
+          t.is(places.start(column), prefix.length + length);
+          const found = Buffer.from(hash.bytes);
+          const whole = Buffer.concat([prefix, id]);
+          hash.start();
+          hash.update(whole, 0, whole.length);
+          t.deepEqual(found, Buffer.from(hash.bytes));
+        }
+      }
+    }),
+  );
+});
