@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { runToEnd } from './child.js';
 import { cpuMsOf, rssMbOf, treeCpuMsOf } from './process-cost.js';
 
@@ -12,6 +13,7 @@ export interface Load {
 
 /** What the load generator saw, and what it used itself. */
 export interface LoadResult {
+  /** Those that were answered well. */
   readonly requests: number;
   readonly perSecond: number;
   readonly p50Ms: number;
@@ -28,14 +30,26 @@ export interface LoadCost extends LoadResult {
   readonly rssMb: number;
 }
 
-const program = new URL('./load-process.js', import.meta.url);
+/** wrk costs a tenth of what autocannon does, which counts where the generator shares its cores with what it measures. */
+export function generator(): { readonly name: 'wrk' | 'autocannon'; readonly run: (load: Load) => Promise<string> } {
+  const { WRK_BIN: wrk = 'wrk' } = process.env;
+  if (spawnSync(wrk, ['-v']).error === undefined) {
+    const program = new URL('./load-wrk.js', import.meta.url);
+    return { name: 'wrk', run: (load) => runToEnd(program, [wrk, JSON.stringify(load)], {}) };
+  }
+  const program = new URL('./load-autocannon.js', import.meta.url);
+  return { name: 'autocannon', run: (load) => runToEnd(program, [JSON.stringify(load)], {}) };
+}
 
-/** One run of the load generator, in a process of its own. Throws when a request failed. */
+/** What a busy machine may cost: a request refused because no connection became free in time. */
+const failedShareMax = 0.01;
+
+/** One run of the load generator, in a process of its own. Throws when more than one request in a hundred failed. */
 export async function runLoad(load: Load, serverPid: number, replicaPid: number): Promise<LoadCost> {
   const server = cpuMsOf(serverPid);
   const replica = treeCpuMsOf(replicaPid);
-  const result = JSON.parse(await runToEnd(program, [JSON.stringify(load)], {})) as LoadResult;
-  if (result.failures > 0 || result.requests === 0)
+  const result = JSON.parse(await generator().run(load)) as LoadResult;
+  if (result.failures > result.requests * failedShareMax || result.requests === 0)
     throw new Error(`${result.failures} of the requests to ${load.origin}${load.paths[0]} failed.`);
   return {
     ...result,

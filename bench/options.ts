@@ -31,7 +31,8 @@ Options:
   --dir DIR      Keep the data in DIR between runs
   --help         This text
 
-POSTGREST_BIN names a PostgREST binary that shall take part.`;
+POSTGREST_BIN names a PostgREST binary that shall take part. wrk makes the load when it is installed or WRK_BIN names it,
+else autocannon does.`;
 
 /** Throws a TypeError that says what is wrong. */
 export function parseOptions(args: readonly string[]): Options | 'help' {

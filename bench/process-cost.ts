@@ -22,6 +22,12 @@ export function treeCpuMsOf(pid: number): number {
   return sum * msPerTick;
 }
 
+/** CPU time of a process's children that have ended. */
+export function cpuMsOfEndedChildren(pid: number): number {
+  const fields = statOf(pid);
+  return fields === null ? Number.NaN : (ticks(fields, 16) + ticks(fields, 17)) * msPerTick;
+}
+
 /** Memory a process has in RAM now, in MB (10⁶ bytes). */
 export function rssMbOf(pid: number): number {
   return statusMb(pid, 'VmRSS');

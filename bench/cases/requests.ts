@@ -1,5 +1,5 @@
 import type { Contender, Contenders } from '../contenders.js';
-import { type LoadCost, runLoad } from '../load.js';
+import { generator, type LoadCost, runLoad } from '../load.js';
 import type { Options } from '../options.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
 import { alternate, median, pairedRatio } from '../rounds.js';
@@ -74,7 +74,7 @@ async function compare(
   });
   const table: Table = {
     title,
-    note: `${connections} keep-alive connections, ${rounds} turns of ${seconds} s each, medians. CPU is that of each one's process, of the replica's processes and of the load generator's, in seconds per 1,000 requests.`,
+    note: `${generator().name}, ${connections} keep-alive connections, ${rounds} turns of ${seconds} s each, medians. CPU is that of each one's process, of the replica's processes and of the load generator's, in seconds per 1,000 requests.`,
     head: [
       '',
       'requests/s',

@@ -29,10 +29,10 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [string, s
       ? ['not_nullable', 'This field cannot be null.']
       : ['invalid_type', `This must be of type ${allowedTypes(error)}.`],
   minLength: () => ['too_short', 'This is too short.'],
-  maxLength: ({ params }) => ['too_long', `This is longer than ${params['limit']} characters.`],
-  minimum: ({ params }) => ['out_of_range', `This is below ${params['limit']}.`],
-  maximum: ({ params }) => ['out_of_range', `This is above ${params['limit']}.`],
-  format: ({ params }) => ['invalid_format', `This is not a valid ${params['format']}.`],
+  maxLength: ({ params }) => ['too_long', `This is longer than ${params.limit} characters.`],
+  minimum: ({ params }) => ['out_of_range', `This is below ${params.limit}.`],
+  maximum: ({ params }) => ['out_of_range', `This is above ${params.limit}.`],
+  format: ({ params }) => ['invalid_format', `This is not a valid ${params.format}.`],
   pattern: () => ['invalid_format', 'This does not have the form required.'],
 };
 
@@ -69,17 +69,17 @@ function faults(errors: readonly ErrorObject[], known: ReadonlySet<string>): Fau
 function fault(error: ErrorObject, known: ReadonlySet<string>): { pointer: string; code: string; detail: string } {
   const { instancePath, keyword, params } = error;
   if (keyword === 'additionalProperties') {
-    const name = String(params['additionalProperty']);
+    const name = String(params.additionalProperty);
     const pointer = `${instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     return known.has(name)
       ? { pointer, code: 'read_only', detail: 'This field cannot be written.' }
       : { pointer, code: 'unknown_field', detail: 'There is no such field.' };
   }
-  const pointer = keyword === 'required' ? `${instancePath}/${params['missingProperty']}` : instancePath;
+  const pointer = keyword === 'required' ? `${instancePath}/${params.missingProperty}` : instancePath;
   const [code, detail] = codes[keyword]?.(error) ?? ['invalid', 'This is not valid.'];
   return { pointer, code, detail };
 }
 
 function allowedTypes({ params }: ErrorObject): string {
-  return [params['type']].flat().join(' or ');
+  return [params.type].flat().join(' or ');
 }

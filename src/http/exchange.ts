@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIPv6 } from 'node:net';
 import type { Context } from 'koa';
 import { invalid, Problem } from '../errors.js';
 import type { Access } from './auth.js';
@@ -45,12 +46,20 @@ export function refuseRepeated(request: IncomingMessage, names: readonly string[
   if (faults.length > 0) throw invalid(faults);
 }
 
+/** A host with or without a port, as it can stand in an address (RFC 3986 §3.2.2), and nothing that could leave its place there. */
+export function isHost(host: string): boolean {
+  const match = /^(?:\[([^\]]*)\]|[A-Za-z0-9._~-]+)(?::(\d{0,5}))?$/.exec(host);
+  if (match === null || host.length > 255) return false;
+  const [, literal, port] = match;
+  return (literal === undefined || isIPv6(literal)) && Number(port ?? 0) <= 65_535;
+}
+
 /** Host of the request target (RFC 9112 §3.2): required in HTTP/1.1, at most once, and nothing but host and port. */
 export function checkHost(request: IncomingMessage): void {
   const { host } = request.headers;
   if (request.httpVersionMajor < 1) throw new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
   if (host === undefined && request.httpVersion === '1.0') return;
-  if (host === undefined || headerCount(request, 'host') > 1 || !/^[A-Za-z0-9._~:[\]-]{1,255}$/.test(host)) {
+  if (host === undefined || headerCount(request, 'host') > 1 || !isHost(host)) {
     throw invalid([{ header: 'host', code: 'invalid_host', detail: 'One valid Host header is required.' }]);
   }
 }

@@ -50,12 +50,16 @@ export class GcmKey {
     return first;
   }
 
+  /** Forgets what was queued. */
+  forget(): void {
+    this.#blocks = 0;
+  }
+
   /** Makes the key stream of all that was queued, in one call of the cipher; returns whether anything was. */
   run(): boolean {
     if (this.#blocks === 0) return false;
-    const counters = this.#counters.subarray(0, this.#blocks * blockBytes);
+    this.#stream = this.#cipher.update(this.#counters.subarray(0, this.#blocks * blockBytes));
     this.#blocks = 0;
-    this.#stream = this.#cipher.update(counters);
     return true;
   }
 

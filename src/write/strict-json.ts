@@ -7,6 +7,7 @@ export type Json = null | boolean | number | string | Json[] | { [name: string]:
 export type StrictJson = { readonly value: Json } | { readonly faults: readonly Fault[] };
 
 const token =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those that a string may not hold (RFC 8259 §7)
   /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null))/y;
 const literals: Readonly<Record<string, Json>> = { true: true, false: false, null: null };
 

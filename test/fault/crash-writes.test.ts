@@ -2,7 +2,7 @@ import test from 'ava';
 import { crashWrites } from '../support/crash-writes.js';
 
 test('every write has its effect exactly once, however often the primary is killed and COMMIT answers are lost', async (t) => {
-  const report = await crashWrites({ writes: 400, clients: 8, upMs: [400, 1200], shareLost: 0.1 });
+  const report = await crashWrites({ writes: 400, clients: 8, upMs: [300, 1000], killsMax: 5, shareLost: 0.1 });
   t.log(report);
   t.deepEqual(report.disagreements, []);
   t.is(report.creates + report.updates + report.refused, 400);

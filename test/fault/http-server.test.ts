@@ -17,7 +17,7 @@ test.before(async () => {
   gateway = await setUp.gateway({
     chunkRowsMax: 100,
     headersTimeoutMs: 600,
-    requestTimeoutMs: 1000,
+    requestTimeoutMs: 30_000,
     keepAliveTimeoutMs: 500,
     clientConnectionsMax: 60,
     minBytesPerSecond: 50_000,

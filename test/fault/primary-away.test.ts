@@ -19,6 +19,7 @@ let client: ApiClient;
 let customerId: string;
 const limits = { writeTimeoutMs: 1500, writeWaitMs: 1000 };
 const boundMs = 3500;
+const promise = 'writes get 503 and succeed later with the same key, reads go on';
 
 test.before(async () => {
   setUp = await faultCluster({ replicas: 1 });
@@ -101,7 +102,7 @@ async function awayAndBack(t: ExecutionContext, harm: () => unknown, heal: () =>
   t.deepEqual(found, { records: keys.length, entries: keys.length });
 }
 
-test.serial('stopped', (t) =>
+test.serial(`a primary that is stopped: ${promise}`, (t) =>
   awayAndBack(
     t,
     () => setUp.cluster.primary.stop(),
@@ -109,7 +110,7 @@ test.serial('stopped', (t) =>
   ),
 );
 
-test.serial('frozen', (t) =>
+test.serial(`a primary that is frozen: ${promise}`, (t) =>
   awayAndBack(
     t,
     () => setUp.cluster.primary.freeze(),
@@ -117,7 +118,7 @@ test.serial('frozen', (t) =>
   ),
 );
 
-test.serial('behind a network that swallows everything', (t) =>
+test.serial(`a primary that is behind a network that swallows everything: ${promise}`, (t) =>
   awayAndBack(
     t,
     () => proxy.blackHole(),
@@ -125,7 +126,7 @@ test.serial('behind a network that swallows everything', (t) =>
   ),
 );
 
-test.serial('read-only', (t) => {
+test.serial(`a primary that is read-only: ${promise}`, (t) => {
   const { primary } = setUp.cluster;
   return awayAndBack(
     t,
@@ -141,11 +142,11 @@ const failing = (code: string, only = ''): string => `
 const dropFailing = 'drop function fault.fail() cascade';
 
 for (const [what, code] of [
-  ['full disk', '53100'],
-  ['I/O error', '58030'],
-  ['exhausted memory', '53200'],
+  ['a full disk', '53100'],
+  ['I/O errors', '58030'],
+  ['no memory left', '53200'],
 ] as const) {
-  test.serial(`a primary with a ${what}`, (t) =>
+  test.serial(`a primary with ${what}: ${promise}`, (t) =>
     awayAndBack(
       t,
       () => setUp.sql(failing(code)),
@@ -154,7 +155,7 @@ for (const [what, code] of [
   );
 }
 
-test.serial('a primary that takes no login', (t) => {
+test.serial(`a primary that takes no login: ${promise}`, (t) => {
   const others = `select pg_terminate_backend(pid) from pg_stat_activity where usename = 'gateway_writer'`;
   return awayAndBack(
     t,
@@ -163,11 +164,11 @@ test.serial('a primary that takes no login', (t) => {
   );
 });
 
-test.serial('a table that the app holds locked', async (t) => {
+test.serial(`a table that the app holds locked: ${promise}`, async (t) => {
   await withClient(setUp.cluster.primary.url(templateName), async (app) => {
     await awayAndBack(
       t,
-      () => app.query('begin; lock table app.installaties'),
+      () => app.query('begin; lock table app.installaties in exclusive mode'),
       () => app.query('rollback'),
     );
   });

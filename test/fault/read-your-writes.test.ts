@@ -93,8 +93,11 @@ test.serial('1,000 writes, each read back at once, while every replica is 4 s la
   t.log({ ...seen, seconds, counted, onPrimary });
   t.deepEqual(seen.stale, []);
   t.is(seen.pairs, 1000);
-  t.true(onPrimary > 0 && onPrimary === counted, 'the metric counts what the primary served');
-  t.true(onPrimary <= cap * Math.ceil(seconds), `${onPrimary} reads in ${seconds} s`);
+  t.true(
+    onPrimary > 0 && onPrimary <= counted,
+    'the metric counts what the primary serves, and what it was too busy for',
+  );
+  t.true(counted <= cap * Math.ceil(seconds), `${counted} reads in ${seconds} s`);
   client.close();
   await fault.stop();
 });
@@ -154,8 +157,10 @@ test.serial(
     const reached = async (): Promise<boolean> => {
       const { rows } = await client.query<{ lsn: string }>(placeStatement);
       const arrived = () =>
-        setUp.cluster.replicas[0]?.query('select pg_last_wal_replay_lsn() >= $1::pg_lsn yes', [rows[0]?.lsn]);
-      return until(async () => (await arrived())?.[0]?.['yes'] === true, 3000);
+        setUp.cluster.replicas[0]?.query<{ yes: boolean }>('select pg_last_wal_replay_lsn() >= $1::pg_lsn yes', [
+          rows[0]?.lsn,
+        ]);
+      return until(async () => (await arrived())?.[0]?.yes === true, 3000);
     };
     // A message of n bytes takes n and a constant, rounded up to 8: so one can be made to end where its page ends.
     const emit = (bytes: number) =>

@@ -90,12 +90,20 @@ test.serial('a page survives pg_terminate_backend, and idle connections too', as
     setUp.cluster.replicas[node]?.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`,
     );
+  const ejections = await gateway.metric('gateway_replica_ejections_total');
   isWhole(t, await readWhile(terminate));
   for (const node of [0, 1]) await terminate(node); // now all are idle
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => readPage(gateway.url('/werkbonnen?perPage=5'), { token })),
   );
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+  t.is(await gateway.metric('gateway_replica_ejections_total'), ejections, 'the servers live, and stay in');
+
+  const [only] = setUp.settings(small).replicaUrls.split(' ') as [string];
+  const alone = await setUp.gateway({ ...small, replicaUrls: only });
+  const page = await readPage(alone.url(path), { token, onFirstBytes: () => void terminate() });
+  isWhole(t, { ...page, body: page.body.replaceAll(alone.gateway.url, gateway.gateway.url) });
+  await alone.stop();
   await healthy(t);
 });
 

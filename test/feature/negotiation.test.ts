@@ -2,8 +2,9 @@ import { codeOf, listNames, type Page } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest({ chunkRowsMax: 100, chunkBytes: 16_384 });
+// One at a time: the client reads and checks large pages in the process that serves them.
 
-test('a client that takes JSON, or anything, gets JSON', async (t) => {
+test.serial('a client that takes JSON, or anything, gets JSON', async (t) => {
   for (const accept of [
     'application/json',
     '*/*',
@@ -21,7 +22,7 @@ test('a client that takes JSON, or anything, gets JSON', async (t) => {
   }
 });
 
-test('a client that takes no JSON gets a 406, in problem+json all the same', async (t) => {
+test.serial('a client that takes no JSON gets a 406, in problem+json all the same', async (t) => {
   for (const accept of [
     'text/html',
     'application/xml',
@@ -40,7 +41,7 @@ test('a client that takes no JSON gets a 406, in problem+json all the same', asy
 });
 
 for (const list of listNames) {
-  test(`${list}: gzip and br hold the same bytes as identity, whether sent at once or in pieces`, async (t) => {
+  test.serial(`${list}: gzip and br hold the same bytes as identity, whether sent at once or in pieces`, async (t) => {
     for (const query of ['perPage=50', 'perPage=700']) {
       const plain = await t.context.client.get(`/${list}?${query}`);
       t.is(plain.headers['content-encoding'], undefined);
@@ -56,7 +57,7 @@ for (const list of listNames) {
   });
 }
 
-test('the encoding is one the client takes', async (t) => {
+test.serial('the encoding is one the client takes', async (t) => {
   const chosen: Record<string, string | undefined> = {
     'deflate, br, zstd': 'br',
     'gzip;q=0.5, br': 'br',
@@ -80,7 +81,7 @@ test('the encoding is one the client takes', async (t) => {
   }
 });
 
-test('details are always identity, as their ETag is strong', async (t) => {
+test.serial('details are always identity, as their ETag is strong', async (t) => {
   const { client } = t.context;
   for (const list of ['klanten', 'installaties', 'werkbonnen']) {
     const [record] = (await client.get(`/${list}?perPage=1`)).json<Page>().data;
@@ -90,14 +91,14 @@ test('details are always identity, as their ETag is strong', async (t) => {
   }
 });
 
-test('problems are never compressed', async (t) => {
+test.serial('problems are never compressed', async (t) => {
   const query = Array.from({ length: 60 }, (_, i) => `onbekend${i}=1`).join('&');
   const reply = await t.context.client.get(`/klanten?${query}`, { headers: { 'accept-encoding': 'gzip, br' } });
   t.is(reply.status, 400);
   t.is(reply.headers['content-encoding'], undefined);
 });
 
-test('HEAD names the encoding that GET would have', async (t) => {
+test.serial('HEAD names the encoding that GET would have', async (t) => {
   for (const query of ['perPage=50', 'perPage=700']) {
     const options = { headers: { 'accept-encoding': 'gzip' } };
     const reply = await t.context.client.request('HEAD', `/werkbonnen?${query}`, options);

@@ -2,9 +2,10 @@ import { listNames, type Page, page, pages, records } from '../support/lists.js'
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest({ publicUrl: 'https://data.example.com' });
+// One at a time: the client reads and checks large pages in the process that serves them.
 
 for (const list of listNames) {
-  test(`${list}: a page says how many rows it has and where the next one starts`, async (t) => {
+  test.serial(`${list}: a page says how many rows it has and where the next one starts`, async (t) => {
     const { data, pagination, reply } = await page(t.context.client, `/${list}?perPage=7`);
     t.is(data.length, 7);
     t.deepEqual(Object.keys(reply.json()), ['data', 'pagination']);
@@ -16,13 +17,13 @@ for (const list of listNames) {
     t.true(reply.text.endsWith('"complete":true}}'));
   });
 
-  test(`${list}: the Link header has the next page of the body, and the first one`, async (t) => {
+  test.serial(`${list}: the Link header has the next page of the body, and the first one`, async (t) => {
     const { pagination, reply } = await page(t.context.client, `/${list}?perPage=7&total=true`);
     const first = `<https://data.example.com/api/v1/${list}?perPage=7&total=true>; rel="first"`;
     t.is(reply.headers.link, `<${pagination.next}>; rel="next", ${first}`);
   });
 
-  test(`${list}: the last page has no next, yet a cursor behind which new rows will come`, async (t) => {
+  test.serial(`${list}: the last page has no next, yet a cursor behind which new rows will come`, async (t) => {
     const { client } = t.context;
     const all = await page(client, `/${list}?perPage=10000`);
     t.false(all.pagination.hasMore);
@@ -35,7 +36,7 @@ for (const list of listNames) {
     t.is(behind.pagination.nextCursor, all.pagination.nextCursor);
   });
 
-  test(`${list}: a page that just ends with the list is the last one`, async (t) => {
+  test.serial(`${list}: a page that just ends with the list is the last one`, async (t) => {
     const { client } = t.context;
     const { length } = await records(client, `/${list}?perPage=10000`);
     for (const size of [length, length + 1]) {
@@ -46,7 +47,7 @@ for (const list of listNames) {
     t.true((await page(client, `/${list}?perPage=${length - 1}`)).pagination.hasMore);
   });
 
-  test(`${list}: past the end there is an empty page`, async (t) => {
+  test.serial(`${list}: past the end there is an empty page`, async (t) => {
     for (const query of ['page=999999999', 'page=2&perPage=10000', 'page=90000&perPage=10000']) {
       const { data, pagination, reply } = await page(t.context.client, `/${list}?${query}`);
       t.deepEqual(data, []);
@@ -57,7 +58,7 @@ for (const list of listNames) {
     }
   });
 
-  test(`${list}: a page reached by number is the page reached by walking`, async (t) => {
+  test.serial(`${list}: a page reached by number is the page reached by walking`, async (t) => {
     const { database } = t.context;
     const walked = await records(t.context.client, `/${list}?perPage=100`);
     const token = await database.token(); // has walked nothing yet
@@ -68,7 +69,7 @@ for (const list of listNames) {
     }
   });
 
-  test(`${list}: total is exact, and only there when asked for`, async (t) => {
+  test.serial(`${list}: total is exact, and only there when asked for`, async (t) => {
     const { client, database } = t.context;
     const { rows } = await database.primary.query<{ count: string }>(
       `select count(*) from app.${list} where workspace_id = $1`,
@@ -87,7 +88,7 @@ for (const list of listNames) {
   });
 }
 
-test('links name the address the client used when none is configured', async (t) => {
+test.serial('links name the address the client used when none is configured', async (t) => {
   const { client, gateway } = await t.context.database.gateway({});
   const { pagination } = await page(client, '/klanten?perPage=1');
   t.true(pagination.next?.startsWith(`${gateway.url}/api/v1/klanten?perPage=1&cursor=`));
@@ -95,7 +96,7 @@ test('links name the address the client used when none is configured', async (t)
   t.true(named.json<Page>().pagination.next?.startsWith('http://api.example.nl:8443/api/v1/klanten?'));
 });
 
-test('links behind a proxy follow X-Forwarded-Proto and -Host only when the proxy is trusted', async (t) => {
+test.serial('links behind a proxy follow X-Forwarded-Proto and -Host only when the proxy is trusted', async (t) => {
   const headers = {
     'x-forwarded-proto': 'https',
     'x-forwarded-host': 'api.example.nl',
@@ -111,7 +112,7 @@ test('links behind a proxy follow X-Forwarded-Proto and -Host only when the prox
   t.true((await next(plain))?.startsWith(`${plain.gateway.url}/api/v1/klanten?`));
 });
 
-test('following next to the end gives the whole list, with its filters', async (t) => {
+test.serial('following next to the end gives the whole list, with its filters', async (t) => {
   const { client } = t.context;
   const filter = 'entity=werkbon&from=2021-01-01&to=2022-12-31';
   const seen: string[] = [];

@@ -1,5 +1,7 @@
+import { Connection } from '../../src/db/connection.js';
+import type { WorkspaceId } from '../../src/db/statement.js';
 import { listNames, type Page, records } from '../support/lists.js';
-import { gatewayTest } from '../support/workspace.js';
+import { gatewayTest, shared, urlOf } from '../support/workspace.js';
 
 const test = gatewayTest();
 
@@ -35,3 +37,31 @@ for (const list of listNames) {
     for (const [i, list] of all.entries()) t.deepEqual(new Set(list.map(({ id }) => id)), i % 2 === 0 ? first : second);
   });
 }
+
+test('a connection carries no workspace from one statement to the next, and a statement by itself sees nothing', async (t) => {
+  const { database } = t.context;
+  const connection = await Connection.open({
+    url: urlOf(shared.replicas[0] as string, database.name, 'gateway_reader'),
+    applicationName: 'test',
+    connectTimeoutMs: 5000,
+    namedStatements: true,
+  });
+  const rows: (readonly (string | null)[])[] = [];
+  const run = (name: string, text: string, workspace: string | null) =>
+    connection.run(
+      { statement: { name, text, parameters: [] }, workspace: workspace as WorkspaceId, values: {} },
+      (row) => rows.push(row),
+    );
+  const count = 'select count(*) > 0 from gateway.klanten';
+  try {
+    // Pipelined: all three are on their way before the first is answered.
+    await Promise.all([
+      run('count', count, database.workspaces[0]?.id as string),
+      run('count', count, null),
+      run('peek', "select nullif(current_setting('gateway.workspace_id', true), '')", null),
+    ]);
+    t.deepEqual(rows, [['t'], ['f'], [null]]);
+  } finally {
+    connection.close();
+  }
+});

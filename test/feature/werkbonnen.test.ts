@@ -3,6 +3,7 @@ import { pages, records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
+// One at a time: the client reads and checks large pages in the process that serves them.
 
 interface Werkbon {
   id: string;
@@ -20,7 +21,7 @@ function tellingPiece(image: string): string {
 }
 
 for (const workspace of [0, 1]) {
-  test(`no work order of workspace ${workspace + 1} holds an image, nowhere`, async (t) => {
+  test.serial(`no work order of workspace ${workspace + 1} holds an image, nowhere`, async (t) => {
     const { client, database } = t.context;
     const { rows: signatures } = await database.primary.query<{ image: string }>(
       'select distinct handtekening as image from app.werkbonnen where handtekening is not null',
@@ -35,7 +36,7 @@ for (const workspace of [0, 1]) {
   });
 }
 
-test('the detector that finds no image does find those that are in the tables', async (t) => {
+test.serial('the detector that finds no image does find those that are in the tables', async (t) => {
   const { rows } = await t.context.database.primary.query<{ signed: string }>(
     `select handtekening as signed from app.werkbonnen where handtekening is not null limit 20`,
   );
@@ -47,7 +48,7 @@ test('the detector that finds no image does find those that are in the tables', 
   for (const { gegevens } of nested) t.true(imagesIn(JSON.stringify(gegevens)).length > 0);
 });
 
-test('a detail has no image either', async (t) => {
+test.serial('a detail has no image either', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string }>(
     `select distinct werkbon_id as id from app.werkbon_handelingen
@@ -58,7 +59,7 @@ test('a detail has no image either', async (t) => {
   for (const { id } of rows) t.deepEqual(imagesIn((await client.get(`/werkbonnen/${id}`)).text), []);
 });
 
-test('actions are those of the tables, in their order, with what is measured unharmed', async (t) => {
+test.serial('actions are those of the tables, in their order, with what is measured unharmed', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string; handelingen: Werkbon['handelingen'] }>(
     `select w.id::text, coalesce(jsonb_agg(jsonb_build_object('id', h.id, 'code', h.code, 'omschrijving', h.omschrijving,
@@ -84,7 +85,7 @@ test('actions are those of the tables, in their order, with what is measured unh
   t.true(empty > 0 && stripped > 100);
 });
 
-test('what stands beside a signature comes through to the last digit', async (t) => {
+test.serial('what stands beside a signature comes through to the last digit', async (t) => {
   const { text } = await t.context.client.get('/werkbonnen?perPage=3000');
   for (const number of [
     '"teller": 9007199254740993',
@@ -100,7 +101,7 @@ test('what stands beside a signature comes through to the last digit', async (t)
   for (const member of new Set(shown)) t.regex(member, /: ?null$/);
 });
 
-test('hours are those of the table, in their order, as numbers without loss', async (t) => {
+test.serial('hours are those of the table, in their order, as numbers without loss', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string; uren: Werkbon['uren'] }>(
     `select w.id::text, coalesce(jsonb_agg(jsonb_build_object('id', u.id, 'medewerker', u.medewerker, 'datum', u.datum,
@@ -121,7 +122,7 @@ test('hours are those of the table, in their order, as numbers without loss', as
   for (const { uren } of amounts) t.true(shown.has(uren), uren);
 });
 
-test('an image put anywhere in a work order is not shown, and an ordinary long text is', async (t) => {
+test.serial('an image put anywhere in a work order is not shown, and an ordinary long text is', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string; image: string }>(
     `select id, handtekening as image from app.werkbonnen where workspace_id = $1 and handtekening is not null limit 1`,

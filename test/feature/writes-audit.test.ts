@@ -1,3 +1,4 @@
+import type { ApiReply } from '../support/client.js';
 import { records } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
@@ -98,7 +99,7 @@ test('a token without read:installaties gets back what it may write, the id, the
     await post(client, { naam: 'x', customerId }, { token, key }),
     await post(client, { naam: 'x', customerId }, { token, key }),
   ];
-  const { id } = replies[0]?.json<Installation>() as Installation;
+  const { id } = (replies[0] as ApiReply).json<Installation>();
   await database.primary.query(
     "update app.installaties set interne_notities = 'geheim', koudemiddel = 'R32' where id = $1",
     [id],

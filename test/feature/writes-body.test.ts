@@ -93,7 +93,7 @@ test('values that PostgreSQL would not take are faults of the body', async (t) =
     t.deepEqual(faultsOf(await post(client, { naam: 'x', customerId, ...members })), [fault], JSON.stringify(members));
   }
   for (const inbedrijfstelling of ['0001-01-01', '9999-12-31', '2000-02-29']) {
-    t.is((await created(client, { naam: 'x', customerId, inbedrijfstelling }))['inbedrijfstelling'], inbedrijfstelling);
+    t.is((await created(client, { naam: 'x', customerId, inbedrijfstelling })).inbedrijfstelling, inbedrijfstelling);
   }
 });
 

@@ -68,6 +68,15 @@ test.serial('100 requests with one key have one effect; the others replay it or 
   t.is(rows.length, 1);
 });
 
+test.serial('another request with the key of one that is running is refused, whichever is first', async (t) => {
+  const { client, database } = t.context;
+  const customerId = await customerOf(database);
+  const bodies = Array.from({ length: 10 }, (_, i) => ({ naam: `mixed ${i % 2}`, customerId }));
+  const replies = await Promise.all(bodies.map((body) => post(client, body, { key: 'mixed' })));
+  t.is(new Set(replies.filter(({ status }) => status === 201).map(({ text }) => text)).size, 1);
+  t.deepEqual(replies.map(({ status }) => status).sort(), [201, 201, 201, 201, 201, 422, 422, 422, 422, 422]);
+});
+
 test.serial('100 requests with one key through two gateways have one effect', async (t) => {
   const { client, database, token } = t.context;
   const other = await database.gateway();

@@ -58,7 +58,7 @@ const malformed: readonly [string, string | Buffer, ...string[]][] = [
 ];
 
 for (const [what, body, ...faults] of malformed) {
-  test(`${what} in a body is told with its place`, async (t) => {
+  test(`a body with ${what} is refused, and told where`, async (t) => {
     const reply = await post(t.context.client, body);
     t.is(reply.status, 400);
     t.is(codeOf(reply), 'malformed_json');

@@ -1,4 +1,5 @@
 import { soakFlood } from './flood.js';
+import { soakFuzz } from './fuzz.js';
 import { soakPages } from './pages.js';
 import { soakSlowClients } from './slow-clients.js';
 import { soakWrites } from './writes.js';
@@ -16,6 +17,7 @@ const soaks: Readonly<Record<string, () => Promise<Figures>>> = {
   'slow-clients': soakSlowClients,
   flood: soakFlood,
   writes: soakWrites,
+  fuzz: soakFuzz,
 };
 
 const soak = soaks[process.argv[2] ?? ''];

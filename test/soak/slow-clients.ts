@@ -41,14 +41,14 @@ async function measure(setUp: FaultCluster): Promise<Figures> {
     const metrics = await (await fetch(`${serving.opsUrl}/metrics`)).text();
     const bytes = Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]);
     megabytes = Math.max(megabytes, bytes / 2 ** 20);
-    if (second < 10) continue; // until the socket buffers are full, the pages stream
+    if (second < 40) continue; // until all have begun and the socket buffers are full, the pages stream
     sessionsMax = Math.max(sessionsMax, await sessionsInUse(setUp));
     const startedMs = performance.now();
     await setUp.sql('vacuum app.installaties');
     await setUp.caughtUp();
     replayMsMax = Math.max(replayMsMax, performance.now() - startedMs);
   }
-  const alive = reading.alive();
+  const alive = reading.reading();
   const megabytesRead = Math.round(reading.read() / 1e6);
   reading.stop();
   serving.child.kill('SIGTERM');

@@ -10,6 +10,7 @@ export interface CrashRun {
   readonly clients: number;
   /** How long the primary runs between two kills, at least and at most, in milliseconds. */
   readonly upMs: readonly [number, number];
+  readonly killsMax: number;
   /** Share of COMMIT answers that are lost on the way, 0 to 1. */
   readonly shareLost: number;
 }
@@ -31,7 +32,7 @@ const prefix = 'crash ';
  * Clients write side by side, each repeating every request with its key until it has an answer, while the primary is
  * killed with -9 and started again, and a proxy loses answers to COMMIT. The primary is durable (fsync) throughout.
  */
-export async function crashWrites({ writes, clients, upMs, shareLost }: CrashRun): Promise<CrashReport> {
+export async function crashWrites({ writes, clients, upMs, killsMax, shareLost }: CrashRun): Promise<CrashReport> {
   const setUp = await faultCluster({ replicas: 1, settings: { fsync: 'on', full_page_writes: 'on' } });
   const { primary } = setUp.cluster;
   const proxy = await commitProxy(primary.port);
@@ -52,7 +53,7 @@ export async function crashWrites({ writes, clients, upMs, shareLost }: CrashRun
     let running = true;
     let kills = 0;
     const killing = (async () => {
-      while (running) {
+      while (running && kills < killsMax) {
         await new Promise((resolve) => setTimeout(resolve, upMs[0] + Math.random() * (upMs[1] - upMs[0])));
         if (!running) return;
         await primary.kill9();

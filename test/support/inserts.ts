@@ -13,6 +13,8 @@ const insertAmong: Readonly<Record<ListName, string>> = {
     select $1, tijdstip + jitter, 'klant', entiteit_id, 'gewijzigd', 'systeem' from picked`,
 };
 
+const rowsMax = 2000;
+
 /** Adds rows to a list at random places, ties included, for as long as `work` runs. */
 export async function whileInserting<T>(
   client: pg.Client,
@@ -27,7 +29,10 @@ export async function whileInserting<T>(
   let working = true;
   let inserted = 0;
   const inserting = (async () => {
-    while (working) inserted += (await client.query(sql, [workspace])).rowCount ?? 0;
+    while (working && inserted < rowsMax) {
+      inserted += (await client.query(sql, [workspace])).rowCount ?? 0;
+      await new Promise((resolve) => setTimeout(resolve, 3)); // a walk must be able to outrun the rows
+    }
   })();
   try {
     return { result: await work(), inserted };

@@ -2,45 +2,58 @@ import { connect, type Socket } from 'node:net';
 
 /** Clients that read a response at a fixed speed. */
 export interface SlowClients {
-  /** How many connections are still open. */
-  alive(): number;
+  /** How many of them are reading a page. */
+  reading(): number;
   /** Bytes all of them have read. */
   read(): number;
   stop(): void;
 }
 
+const stepMs = 100;
+/** After a 503: the start of so many large pages at once is over the gateway's bounds. */
+const againMs = 300;
+
 /** Starts them. They read in small steps and leave the rest in the socket, so that the sender feels it. */
 export function slowClients(url: string, token: string, count: number, bytesPerSecond: number): SlowClients {
   const { hostname, port, pathname, search } = new URL(url);
-  const stepMs = 100;
-  let total = 0;
   const sockets = new Set<Socket>();
-  const timers: NodeJS.Timeout[] = [];
-  for (let n = 0; n < count; n++) {
-    const socket = connect({ port: Number(port), host: hostname, highWaterMark: 4096 } as never, () => {
-      socket.write(`GET ${pathname}${search} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
-    });
-    sockets.add(socket);
+  const timers = new Set<NodeJS.Timeout>();
+  let total = 0;
+  const start = (): void => {
+    const socket = connect({ port: Number(port), host: hostname });
     socket.on('error', () => undefined);
-    socket.on('close', () => sockets.delete(socket));
+    socket.write(
+      `GET ${pathname}${search} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+    );
     let owed = 0;
-    const step = (): void => {
+    let begun = false;
+    const step = setInterval(() => {
       owed += (bytesPerSecond * stepMs) / 1000;
       while (owed > 0) {
         const bytes = socket.read() as Buffer | null;
         if (bytes === null) break;
         owed -= bytes.length;
         total += bytes.length;
+        if (!begun && bytes.toString('latin1').startsWith('HTTP/1.1 200')) sockets.add(socket);
+        else if (!begun) timers.add(setTimeout(start, againMs));
+        begun = true;
       }
-    };
-    timers.push(setInterval(step, stepMs));
-  }
+    }, stepMs);
+    timers.add(step);
+    socket.on('close', () => {
+      sockets.delete(socket);
+      clearInterval(step);
+    });
+    stops.push(() => socket.destroy());
+  };
+  const stops: (() => void)[] = [];
+  for (let n = 0; n < count; n++) start();
   return {
-    alive: () => sockets.size,
+    reading: () => sockets.size,
     read: () => total,
     stop: () => {
-      for (const timer of timers) clearInterval(timer);
-      for (const socket of sockets) socket.destroy();
+      for (const timer of timers) clearTimeout(timer);
+      for (const stop of stops) stop();
     },
   };
 }

@@ -52,6 +52,55 @@ test('a value is read in the cell it was encrypted for, whatever its text and ke
   t.is(straat(encrypt('\uFEFFé €', here), workspace, row), '\uFEFFé €');
 });
 
+test('values of every length are read, those too long to be read together among them', (t) => {
+  for (const length of [0, 1, 15, 16, 17, 1021, 1022, 1023, 1024, 1025, 5000]) {
+    const text = 'é"\\x'.repeat(length).slice(0, length);
+    const stored = encrypt(text, here);
+    t.is(straat(stored, workspace, row), text, `${length} characters`);
+    refuses(t, () => straat(stored, workspace, row.replace('1', '2')), 'bad_tag');
+    refuses(t, () => straat(`${stored.slice(0, -4)}AAAA`, workspace, row), 'bad_tag');
+    refuses(t, () => straat(`${stored.slice(0, -4)}AA!A`, workspace, row), 'bad_format');
+    t.is(straat(encrypt(text), workspace, row), text);
+  }
+  refuses(t, () => straat(encrypt(Buffer.alloc(3000, 0xff), here), workspace, row), 'bad_utf8');
+});
+
+test('the cells of a row are read together: keys, versions, faults and empty cells do not disturb each other', (t) => {
+  const names = ['naam', 'straat', 'huisnummer', 'plaats', 'kvk_nummer'];
+  const columns = names.map((name, at) => ({ name, at }));
+  const decoder = compileCodec('aes-256-gcm', { keyring, legacy: true }, 'klanten', columns);
+  const kinds = fc.constantFrom('bound', 'legacy', 'moved', 'garbled', 'unknown', 'empty', 'long', 'binary');
+  const cell = fc.record({ kind: kinds, text: fc.string({ maxLength: 60 }), id: fc.constantFrom(...keyring.ids) });
+  const cells = fc.tuple(cell, cell, cell, cell, cell);
+  fc.assert(
+    fc.property(fc.array(fc.tuple(cells, fc.uuid(), fc.constantFrom(workspace, row))), (rows) => {
+      for (const [contents, id, inWorkspace] of rows) {
+        const place = (name: string | undefined): string => `${inWorkspace}|klanten|${name}|${id}`;
+        const stored = contents.map(({ kind, text, id: key }, at) => {
+          if (kind === 'empty') return null;
+          if (kind === 'legacy') return encrypt(text, undefined, key);
+          if (kind === 'moved') return encrypt(text, place(names[(at + 1) % names.length]), key);
+          if (kind === 'garbled') return encrypt(text, place(names[at]), key).slice(0, -1);
+          if (kind === 'unknown') return encrypt(text, place(names[at]), key).replace(`:${key}:`, ':other:');
+          if (kind === 'binary') return encrypt(Buffer.from([0x80]), place(names[at]), key);
+          return encrypt(kind === 'long' ? text.padEnd(2000, '€') : text, place(names[at]), key);
+        });
+        const reasons: Record<string, DecodeReason> = {
+          ...{ moved: 'bad_tag', garbled: 'bad_format', unknown: 'unknown_key', binary: 'bad_utf8' },
+        };
+        decoder.take(stored, inWorkspace, id);
+        for (const [at, { kind, text }] of contents.entries()) {
+          const reason = reasons[kind];
+          if (reason !== undefined) refuses(t, () => decoder.json(at), reason);
+          else if (kind !== 'empty') {
+            t.is(decoder.json(at), JSON.stringify(kind === 'long' ? text.padEnd(2000, '€') : text));
+          }
+        }
+      }
+    }),
+  );
+});
+
 test('a value moved to another row, column, table or workspace is refused', (t) => {
   const stored = encrypt('Dorpsstraat', here);
   const options = { keyring, legacy: true };

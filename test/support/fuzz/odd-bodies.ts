@@ -158,7 +158,7 @@ export function oddBodies(world: World): fc.Arbitrary<Buffer> {
     },
     { weight: 1, arbitrary: fc.jsonValue().map((value) => bytes(JSON.stringify(value))) },
     { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((array) => Buffer.from(array)) },
-    { weight: 1, arbitrary: sized },
+    { weight: 4, arbitrary: sized },
     { weight: 1, arbitrary: deep },
     { weight: 1, arbitrary: many },
   );

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { newToken } from '../../../src/http/token-format.js';
 import type { HeaderField } from './request.js';
@@ -162,7 +161,7 @@ export function oddHeaders(world: World): fc.Arbitrary<readonly HeaderField[]> {
     { weight: 2, arbitrary: smuggled.map((field) => [field]) },
     { weight: 2, arbitrary: known.map((field) => [field, field]) },
     { weight: 1, arbitrary: oddBytes.map((text) => [['X-Request-Id', text]]) },
-    { weight: 1, arbitrary: fc.nat().map(() => [['Idempotency-Key', randomUUID()]]) },
+    { weight: 1, arbitrary: fc.constantFrom('1', '2').map((key) => [['Idempotency-Key', key]]) },
     {
       weight: 1,
       arbitrary: fc

@@ -32,7 +32,11 @@ export function judge(world: World, document: OpenApiDocument): Judge {
   const description = JSON.stringify(document);
   const rules: readonly Judge[] = [
     (_, { status }) => (status >= 500 || status < 200 ? [`status ${status}`] : []),
-    (_, { excess }) => (excess > 0 ? [`${excess} bytes behind the response`] : []),
+    ({ method }, { status, excess }) => {
+      // Of a header that came in pieces and is too large, the method is not known any more; the connection ends there.
+      const isExcused = method === 'HEAD' && status === 431;
+      return excess > 0 && !isExcused ? [`${excess} bytes behind the response`] : [];
+    },
     (request, { status, headers }, body) => {
       try {
         validate({ method: request.method, path: pathOf(request.target), status, headers, body });
@@ -47,8 +51,11 @@ export function judge(world: World, document: OpenApiDocument): Judge {
     (request, _, body) =>
       request.method === 'PATCH' || request.method === 'POST' ? revealed(world, request, body) : [],
     (_, { head }, body) => {
-      const text = body === description ? head : head + body;
-      const marks = [pictureMarks, insides, tokenMark].flatMap((mark) => mark.exec(text)?.[0] ?? []);
+      const text = (body === description ? head : head + body).replace(/cursor(?:=|":")[\w-]+/gi, ''); // may read as anything
+      const own = text.replace(/X-Request-Id: .*|"requestId":"[^"]*"/gi, ''); // the client may have chosen it
+      const marks = [tokenMark.exec(text), pictureMarks.exec(own), insides.exec(own)].flatMap(
+        (match) => match?.[0] ?? [],
+      );
       return [...marks, ...world.secrets.filter((secret) => text.includes(secret))].map((mark) => `holds ${mark}`);
     },
   ];

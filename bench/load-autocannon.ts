@@ -1,7 +1,7 @@
 import autocannon from 'autocannon';
 import type { Load, LoadResult } from './load.js';
 
-/** Process of the load generator: the load as JSON in its argument, the result as JSON on its stdout. */
+/** Process of the load generator where there is no wrk: the load as JSON in its argument, the result as JSON on its stdout. */
 const { origin, paths, headers, connections, seconds } = JSON.parse(process.argv[2] as string) as Load;
 let begun = 0;
 const before = process.cpuUsage();

@@ -1,0 +1,155 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { projectRoot } from '../../src/paths.js';
+
+// `npm run mutants [-- --only NAME]`: takes out one defence at a time, in a copy of the project, and runs the test that
+// stands for it, which must then fail. Ends with 1 when one still passes, or when a mutant does not fit the source any more.
+
+/** One defence to take out; `find` stands exactly once in `file`. */
+interface Mutant {
+  readonly name: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  /** The test's source: test/fault/x.test.ts. */
+  readonly test: string;
+}
+
+interface Verdict {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly what: string;
+  readonly seconds: number;
+}
+
+const timeLimitMs = 300_000;
+const mutants = chosen(JSON.parse(readFileSync(join(projectRoot, 'test/mutants.json'), 'utf8')) as Mutant[]);
+const folder = copyOfProject();
+const verdicts: Verdict[] = [];
+try {
+  const fault = compile();
+  if (fault !== null) throw new Error(`The project does not compile:\n${fault}`);
+  for (const test of new Set(mutants.map((mutant) => mutant.test)))
+    report(await timed(`${test} as it is`, () => greenAsItIs(test)));
+  const green = verdicts.every(({ ok }) => ok);
+  for (const mutant of green ? mutants : []) report(await timed(mutant.name, () => redWithout(mutant)));
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+const failed = verdicts.filter(({ ok }) => !ok);
+console.log(
+  failed.length === 0
+    ? `${mutants.length} mutants, none survives`
+    : `${failed.length} of ${verdicts.length} are not as expected`,
+);
+process.exitCode = failed.length === 0 ? 0 : 1;
+
+function chosen(all: readonly Mutant[]): readonly Mutant[] {
+  const at = process.argv.indexOf('--only');
+  if (at < 0) return all;
+  const found = all.filter(({ name }) => name === process.argv[at + 1]);
+  if (found.length === 0) throw new Error(`Name one of: ${all.map(({ name }) => name).join(', ')}.`);
+  return found;
+}
+
+/** What git knows or would add, in a folder of its own; node_modules is shared. */
+function copyOfProject(): string {
+  const copy = mkdtempSync(join(tmpdir(), 'mutants-'));
+  const listed = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: projectRoot,
+    encoding: 'utf8',
+  });
+  for (const path of listed.stdout.split('\0').filter((each) => each !== '' && existsSync(join(projectRoot, each))))
+    cpSync(join(projectRoot, path), join(copy, path));
+  symlinkSync(join(projectRoot, 'node_modules'), join(copy, 'node_modules'));
+  return copy;
+}
+
+/** What the compiler complains of; null when it does not. */
+function compile(): string | null {
+  const { status, stdout } = spawnSync(
+    process.execPath,
+    [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', '.'],
+    { cwd: folder, encoding: 'utf8' },
+  );
+  return status === 0 ? null : stdout;
+}
+
+async function greenAsItIs(test: string): Promise<{ ok: boolean; what: string }> {
+  const { red, what } = await run(test);
+  return { ok: !red && what === 'passed', what };
+}
+
+async function redWithout({ file, find, replace, test }: Mutant): Promise<{ ok: boolean; what: string }> {
+  const path = join(folder, file);
+  if (!existsSync(path)) return { ok: false, what: `there is no ${file}` };
+  const source = readFileSync(path, 'utf8');
+  const times = source.split(find).length - 1;
+  if (times !== 1) return { ok: false, what: `its text stands ${times} times in ${file}` };
+  writeFileSync(
+    path,
+    source.replace(find, () => replace),
+  );
+  try {
+    const fault = /\.tsx?$/.test(file) ? compile() : null;
+    if (fault !== null) return { ok: false, what: `does not compile: ${fault.split('\n')[0]}` };
+    const { red, what } = await run(test);
+    return { ok: red, what: red ? what : `SURVIVES: ${what}` };
+  } finally {
+    writeFileSync(path, source);
+    compile();
+  }
+}
+
+/** Runs a test file of the copy: those that need the shared database through `npm test`, the others by AVA alone. */
+async function run(test: string): Promise<{ red: boolean; what: string }> {
+  const compiled = test.replace(/\.ts$/, '.js').replace(/^/, 'dist/');
+  if (!existsSync(join(folder, compiled))) return { red: false, what: `there is no ${test}` };
+  const isShared = reaches(test, 'test/support/workspace.ts');
+  const program = isShared ? 'dist/test/support/run.js' : 'node_modules/ava/entrypoints/cli.mjs';
+  const child = spawn(process.execPath, [program, compiled], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill('SIGTERM');
+  }, timeLimitMs);
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  clearTimeout(timer);
+  if (isLate) return { red: true, what: `did not end within ${timeLimitMs / 1000} s` };
+  if (code === 0) return { red: false, what: 'passed' };
+  const title =
+    /✘ \[fail\]: (.*)/.exec(output)?.[1] ??
+    /(?:Timed out|Uncaught exception|Unhandled rejection|failed to).*/i.exec(output)?.[0];
+  if (title === undefined)
+    return { red: false, what: `could not be run: ${output.trim().split('\n').slice(-3).join(' ')}` };
+  return { red: true, what: `fails: ${title.trim()}` };
+}
+
+/** Whether a source file imports another, if by way of others. */
+function reaches(path: string, target: string, seen = new Set<string>()): boolean {
+  if (path === target) return true;
+  if (seen.has(path) || !existsSync(join(folder, path))) return false;
+  seen.add(path);
+  const imports = readFileSync(join(folder, path), 'utf8').matchAll(
+    /^(?:import|export) (?!type )[^;]*?from '(\.[^']+)\.js';/gm,
+  );
+  return [...imports].some(([, name]) => reaches(join(dirname(path), `${name}.ts`), target, seen));
+}
+
+async function timed(name: string, work: () => Promise<{ ok: boolean; what: string }>): Promise<Verdict> {
+  const startedMs = performance.now();
+  const { ok, what } = await work();
+  return { name, ok, what, seconds: (performance.now() - startedMs) / 1000 };
+}
+
+function report(verdict: Verdict): void {
+  verdicts.push(verdict);
+  const { name, ok, what, seconds } = verdict;
+  console.log(
+    `| ${ok ? 'ok' : 'NOT'} | ${name} | ${what.slice(0, 160).replaceAll('|', '/')} | ${seconds.toFixed(1)} s |`,
+  );
+}
