@@ -29,7 +29,7 @@ function identify({ observe, settings }: RouteDeps): Koa.Middleware {
   });
   return async (ctx, next) => {
     const exchange = newExchange(ctx.req);
-    ctx.state['exchange'] = exchange;
+    ctx.state.exchange = exchange;
     for (const [name, value] of headers) ctx.res.setHeader(name, value);
     ctx.res.setHeader('X-Request-Id', exchange.requestId);
     ctx.res.once('close', () => {
@@ -37,7 +37,7 @@ function identify({ observe, settings }: RouteDeps): Koa.Middleware {
         type: 'request_finished',
         requestId: exchange.requestId,
         method: ctx.method,
-        route: String(ctx['_matchedRoute'] ?? 'none'),
+        route: String(ctx._matchedRoute ?? 'none'),
         status: ctx.res.statusCode,
         code: exchange.code,
         complete: ctx.res.writableFinished,

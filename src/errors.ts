@@ -82,6 +82,7 @@ const sqlStates: Readonly<Record<string, DatabaseFault>> = {
   '57014': 'timeout', // query_canceled: statement_timeout
   '57': 'retry', // operator intervention: shutdown, terminated, starting up
   '58': 'retry', // system errors: I/O
+  XX: 'retry', // internal errors, such as a cache lookup that met DDL
   '25006': 'retry', // read-only: the primary has become a standby
   '25P03': 'retry', // idle_in_transaction_session_timeout: we were too busy to go on
   '26000': 'retry', // a prepared statement that is not there: PgBouncer gave us another server connection

@@ -105,7 +105,7 @@ export function loadSettings(
 ): Settings {
   const schema = settingsSchema();
   const faults: string[] = [];
-  const values: Record<string, unknown> = { ...readConfigFile(env['CONFIG_FILE'], schema, faults) };
+  const values: Record<string, unknown> = { ...readConfigFile(env.CONFIG_FILE, schema, faults) };
   for (const [setting, { 'x-secret': secret }] of Object.entries(schema.properties)) {
     const name = environmentName(setting);
     const file = secret ? env[`${name}_FILE`] : undefined;
@@ -119,13 +119,13 @@ export function loadSettings(
   );
   if (!validate(values)) {
     for (const error of validate.errors ?? []) {
-      const setting = error.instancePath.slice(1) || String(error.params['additionalProperty'] ?? '');
-      const limit = error.keyword === 'enum' ? ` ${(error.params['allowedValues'] as string[]).join(', ')}` : '';
+      const setting = error.instancePath.slice(1) || String(error.params.additionalProperty ?? '');
+      const limit = error.keyword === 'enum' ? ` ${(error.params.allowedValues as string[]).join(', ')}` : '';
       faults.push(`${environmentName(setting)} ${error.message ?? 'is not valid'}${limit}.`);
     }
   }
   if (faults.length > 0) throw new SettingsError(`The settings are not valid:\n  ${faults.join('\n  ')}`);
-  delete values['$schema'];
+  delete values.$schema;
   return Object.freeze(values) as unknown as Settings;
 }
 

@@ -32,6 +32,8 @@ alter role gateway_reader set max_parallel_workers_per_gather = 0;
 -- Backstops behind the gateway's own deadlines: a statement whose client is gone stops within a second.
 alter role gateway_reader set default_transaction_read_only = on;
 alter role gateway_reader set statement_timeout = '60s';
+-- Statements share connections: one that waits for a lock, as of a migration of the app, keeps those behind it waiting.
+alter role gateway_reader set lock_timeout = '1s';
 alter role gateway_reader set idle_in_transaction_session_timeout = '10s';
 alter role gateway_reader set client_connection_check_interval = '1s';
 alter role gateway_writer set statement_timeout = '10s';

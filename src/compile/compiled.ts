@@ -53,7 +53,8 @@ export function compileResource(resource: Resource, codecs: CodecOptions, observ
   if (writeView !== undefined && (version === undefined || auditEntity === undefined)) {
     refuse('a written resource needs a version and the name the audit log has for it');
   }
-  const write = writeView === undefined ? null : compileWrite({ ...resource, writeView }, codecs, observe, versionAt, writer);
+  const write =
+    writeView === undefined ? null : compileWrite({ ...resource, writeView }, codecs, observe, versionAt, writer);
   return { resource, statements: compileStatements(resource), writer, versionAt, write };
 }
 

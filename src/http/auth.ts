@@ -22,6 +22,8 @@ const findToken: Statement = {
     from gateway.find_token($1)`,
   parameters: ['hash'],
 };
+/** How long a token that was not found is refused without asking again. */
+const refusalMs = 1000;
 const realm = 'Bearer realm="workspace-data-api"';
 
 /** Looks tokens up on a replica, by hash, and keeps the verdict for at most tokenCacheMs. One look-up at a time per token. */
@@ -34,11 +36,12 @@ export class Tokens {
     this.#verdicts = new LRUCache({
       max: settings.tokenCacheMax,
       ttl: Math.max(1, settings.tokenCacheMs),
-      fetchMethod: async (key: string) => ({
-        access: await onReplica(replicas, {}, observe, (replica) =>
-          lookUp(replica, Buffer.from(key, 'base64'), settings.queueWaitMs),
-        ),
-      }),
+      fetchMethod: async (key: string, _stale, { options }) => {
+        const hash = Buffer.from(key, 'base64');
+        const access = await onReplica(replicas, {}, observe, (replica) => lookUp(replica, hash, settings.queueWaitMs));
+        if (access === null) options.ttl = Math.min(options.ttl ?? 0, refusalMs); // a new token may just not be there yet
+        return { access };
+      },
     });
   }
 

@@ -24,7 +24,7 @@ export function newExchange(request: IncomingMessage): Exchange {
 }
 
 export function exchangeOf(ctx: Context): Exchange {
-  return ctx.state['exchange'] as Exchange;
+  return ctx.state.exchange as Exchange;
 }
 
 /** How often a header was sent: Node keeps the first of some and joins others, so only rawHeaders can tell. */

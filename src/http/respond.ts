@@ -14,12 +14,12 @@ const brotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } };
 /** The encodings a list can have, best first; detail responses are always identity, as their ETag is strong. */
 const encodings = {
   br: {
-    whole: promisify(brotliCompress) as (body: string, options: object) => Promise<Buffer>,
+    whole: promisify(brotliCompress) as (body: string | Buffer, options: object) => Promise<Buffer>,
     stream: () => createBrotliCompress(brotliOptions),
     options: brotliOptions,
   },
   gzip: {
-    whole: promisify(gzip) as (body: string, options: object) => Promise<Buffer>,
+    whole: promisify(gzip) as (body: string | Buffer, options: object) => Promise<Buffer>,
     stream: () => createGzip(gzipOptions),
     options: gzipOptions,
   },
@@ -45,7 +45,7 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
   if (reply.body === null) return;
   ctx.res.setHeader('Content-Type', 'application/json');
   const encoding = compressible ? chooseEncoding(ctx) : null;
-  if (typeof reply.body === 'string') {
+  if (typeof reply.body === 'string' || Buffer.isBuffer(reply.body)) {
     if (encoding === null || reply.body.length < compressFrom) {
       ctx.body = reply.body;
     } else {
@@ -66,7 +66,7 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
 
 async function sendPieces(
   ctx: Context,
-  pieces: AsyncGenerator<string>,
+  pieces: AsyncGenerator<string | Buffer>,
   encoding: Encoding | null,
   { observe, settings }: RespondDeps,
 ): Promise<void> {
@@ -86,7 +86,10 @@ async function sendPieces(
 }
 
 /** A reset, as to an HTTP/1.0 client, whose body ends with the connection, an orderly end would look like a whole page. */
-async function* resetting(pieces: AsyncGenerator<string>, response: ServerResponse): AsyncGenerator<string> {
+async function* resetting(
+  pieces: AsyncGenerator<string | Buffer>,
+  response: ServerResponse,
+): AsyncGenerator<string | Buffer> {
   try {
     yield* pieces;
   } catch (error) {

@@ -75,7 +75,7 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.headers;
-    const request = parseDetail(compiled, access, ctx['params'].id as string, { ifMatch, ifNoneMatch });
+    const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
     const reply = await readDetail(readDeps(deps, ctx), request);
     await respond(ctx, reply, false, deps);
   };
@@ -96,8 +96,11 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
     const request = parseWrite(rules.rules, access, access.scopes.has(`read:${name}`), {
       method: ctx.method,
       path: ctx.path,
-      id: (ctx['params'].id as string | undefined) ?? null,
-      idempotencyKey: { value: ctx.get('idempotency-key') || undefined, timesSent: headerCount(ctx.req, 'idempotency-key') },
+      id: (ctx.params.id as string | undefined) ?? null,
+      idempotencyKey: {
+        value: ctx.get('idempotency-key') || undefined,
+        timesSent: headerCount(ctx.req, 'idempotency-key'),
+      },
       ifMatch: ctx.headers['if-match'],
       body,
     });
@@ -122,7 +125,7 @@ function openapiRoute(deps: RouteDeps): Middleware {
 
 /** What no route took: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
 export const unrouted: Middleware = (ctx) => {
-  const matched = (ctx['matched'] ?? []) as { methods: string[] }[];
+  const matched = (ctx.matched ?? []) as { methods: string[] }[];
   const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');
   if (matched.length === 0) throw new Problem('not_found', 'There is nothing at this path.');
   if (ctx.method !== 'OPTIONS') {
@@ -135,7 +138,8 @@ export const unrouted: Middleware = (ctx) => {
 function requireJsonAccepted(ctx: Context): void {
   const { accept } = ctx.headers;
   if (accept === undefined || accept === '*/*' || accept === 'application/json') return;
-  if (ctx.accepts('application/json') === false)
+  // Clients name a charset, too, although JSON has none.
+  if (ctx.accepts('application/json', 'application/json; charset=utf-8') === false)
     throw new Problem('not_acceptable', 'Only application/json can be produced.');
 }
 

@@ -12,17 +12,18 @@ const blocksMax = 1 + cipherBytesMax / blockBytes;
 /**
  * AES-256-GCM decryption (NIST SP 800-38D §7.2; 96-bit IV, 128-bit tag) of many short messages under one key.
  *
- * Node makes a decipher per message, which costs 4 µs on Node 20 and 16 µs on Node 24, as much as 4 KB of decryption;
- * its API offers no way to set another IV. Here one ECB cipher lives as long as the key and makes the key stream of
- * several messages at a time, and GHASH is ours: about 0.4 µs a message (docs/decoding.md).
+ * node:crypto needs a decipher per message, which costs as much as decrypting kilobytes, up to 16 µs on some versions of
+ * Node, and offers no way to give one another IV. Here one ECB cipher lives as long as the key and encrypts the counter
+ * blocks (§6.5) of several messages in one call; GHASH is ours. Figures and what else was tried: docs/decoding.md.
  *
- * AES itself stays native and constant in time. GHASH's table look-ups are not: whoever shares the processor's caches
- * may learn of the subkey, which lets him forge tags, not read. Here that would take running code on the gateway's own
- * machine while having written values of known nonces into the app's table; over the network all that shows is the time
- * of whole pages. The comparison of tags is constant in time, and of a message whose tag is wrong nothing is decrypted.
+ * AES itself stays OpenSSL's, constant in time. GHASH's table look-ups are not: who shares the processor's caches may
+ * learn of the hash subkey. It does not let him read, but forge: so he would have to run code on the gateway's machine
+ * and write to the app's table as well, and who can write there can change what is not encrypted without any of this.
+ * Over the network nothing shows but the time of a whole page. Tags are compared in constant time, and of a message whose
+ * tag is wrong nothing is decrypted (§7.2, step 8).
  */
 export class GcmKey {
-  /** Over the associated data, padded, before `open` is called. */
+  /** To be put over the associated data, padded, before `open`. */
   readonly hash: Ghash;
   readonly #cipher: Cipher;
   readonly #counters: Buffer;
@@ -41,6 +42,7 @@ export class GcmKey {
     const counters = this.#counters;
     const first = this.#blocks * blockBytes;
     const blocks = 1 + Math.ceil(cipherBytes / blockBytes);
+    if (blocks > blocksMax || first + blocks * blockBytes > counters.length) throw new RangeError('too much is queued');
     let at = first;
     for (let block = 1; block <= blocks; block++, at += blockBytes) {
       for (let i = 0; i < ivBytes; i++) counters[at + i] = bytes[iv + i] as number;
@@ -71,6 +73,9 @@ export class GcmKey {
     const { hash } = this;
     const keyStream = this.#stream;
     const end = start + cipherBytes;
+    if (stream + blockBytes + cipherBytes > keyStream.length || end + tagBytes > bytes.length) {
+      throw new RangeError('the message is not that which was queued');
+    }
     hash.update(bytes, start, end);
     hash.finish(associatedBytes, cipherBytes);
     let difference = 0;

@@ -3,7 +3,7 @@ const blockBytes = 16;
 /**
  * GHASH (NIST SP 800-38D §6.4) under one hash subkey. Multiplication by the subkey in GF(2^128) (§6.3) is linear, so a
  * product is the exclusive or of 16 precomputed blocks, one for each byte of the multiplicand: Shoup's tables, 64 KiB a
- * key, made in under a millisecond. What these look-ups give away, and to whom, stands in gcm.ts.
+ * key, made in half a millisecond. What these look-ups give away, and to whom, stands in gcm.ts.
  */
 export class Ghash {
   /** The hash so far; after `finish` its digest. */
@@ -17,13 +17,13 @@ export class Ghash {
     this.#table = tableOf(subkey);
   }
 
-  /** Begins a hash; or goes on from states that `save` gave, whose exclusive or is taken. */
-  start(one?: Int32Array, other?: Int32Array): number {
-    const words = this.#words;
-    for (let i = 0; i < 4; i++) {
-      words[i] = one === undefined || other === undefined ? 0 : (one[i] as number) ^ (other[i] as number);
-    }
-    return 0;
+  start(): void {
+    this.#words.fill(0);
+  }
+
+  /** Goes on from the exclusive or of two states that `save` gave. */
+  startFrom(one: Int32Array, other: Int32Array): void {
+    for (let i = 0; i < 4; i++) this.#words[i] = (one[i] as number) ^ (other[i] as number);
   }
 
   /** The state after whole blocks. */

@@ -42,9 +42,10 @@ export class PlaceHash {
   start(column: number): number {
     const prefix = this.#prefixes[column] as Uint8Array;
     const at = prefix.length % blockBytes;
-    this.#heads[column] ??= this.#headOf(prefix);
+    const head = this.#heads[column] ?? this.#headOf(prefix);
+    this.#heads[column] = head;
     if ((this.#made & (1 << at)) === 0) this.#makeTail(at);
-    this.#hash.start(this.#heads[column], this.#tails[at]);
+    this.#hash.startFrom(head, this.#tails[at] as Int32Array);
     return prefix.length + this.#idLength;
   }
 

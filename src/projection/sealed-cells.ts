@@ -122,7 +122,9 @@ export class SealedCells implements RowDecoder {
     if (cipherBytes === tooLong) return this.#openLong(cell, header);
     const { gcm, places } = header.key;
     const start = cell.slot + ivBytes;
-    const associatedBytes = header.bound ? places.start(cell.index) : gcm.hash.start();
+    let associatedBytes = 0;
+    if (header.bound) associatedBytes = places.start(cell.index);
+    else gcm.hash.start();
     if (!gcm.open(this.#bytes, start, cipherBytes, cell.stream, associatedBytes)) return 'bad_tag';
     return putText(cell, this.#bytes, start, start + cipherBytes);
   }

@@ -28,7 +28,8 @@ export interface ReadDeps {
 
 /** Rows of a page in order, as JSON joined by commas. */
 export interface Chunk {
-  readonly json: string;
+  /** The JSON in the order of its parts: bytes of about partChars each, and a text at the end. */
+  readonly parts: readonly (string | Buffer)[];
   readonly count: number;
   /** Key of the last row; null when there is none. */
   readonly last: Key | null;
@@ -54,6 +55,9 @@ export interface Rows {
   readonly rows: readonly (string | null)[][];
   readonly asOfMs: number | null;
 }
+
+/** A text put together from small ones holds several times its length in memory, so a long one is put into bytes by parts. */
+const partChars = 65_536;
 
 /** Rows that cost as much as one detail. */
 const rowsPerCost = 12;
@@ -87,6 +91,7 @@ export async function readChunk(
   const patience = { waitMs, begun, cost, signal: deps.signal };
   return onSource(deps, request, need, async (replica, used, failures) => {
     const { asOfMs } = replica.state;
+    const parts: (string | Buffer)[] = [];
     let json = '';
     let count = 0;
     let more = false;
@@ -97,11 +102,16 @@ export async function readChunk(
         return;
       }
       json += count === 0 ? writer.write(row, workspace) : `,${writer.write(row, workspace)}`;
+      if (json.length > partChars) {
+        parts.push(Buffer.from(json));
+        json = '';
+      }
       count++;
       last = writer.key(row);
     });
     const onward = { ...used, asOfMs: used.onPrimary ? null : (need.asOfMs ?? asOfMs), resumeMs: deps.resumeMs };
-    return { json, count, last, more, replica, asOfMs, failures, onward };
+    parts.push(json);
+    return { parts, count, last, more, replica, asOfMs, failures, onward };
   });
 }
 

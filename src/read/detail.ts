@@ -52,7 +52,7 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
   const headers = dataAsOf(asOfMs);
   if (compiled.versionAt >= 0) {
     const etag = etagOf(row[compiled.versionAt] as string);
-    headers['ETag'] = etag;
+    headers.ETag = etag;
     if (request.ifMatch !== null && !matchesStrongly(request.ifMatch, etag)) {
       throw new Problem('precondition_failed', 'The record has another version.', { headers });
     }

@@ -1,29 +1,10 @@
 import type { Key } from '../compile/row-writer.js';
-import {
-  type Chunk,
-  keyOf,
-  type PageNeed,
-  type Range,
-  type ReadDeps,
-  rangeValues,
-  readChunk,
-  readRows,
-} from './chunks.js';
+import { type Chunk, keyOf, type PageNeed, type ReadDeps, rangeValues, readChunk, readRows } from './chunks.js';
 import { encodeCursor } from './cursor.js';
 import type { PageMemory } from './page-memory.js';
 import type { ListRequest } from './parse.js';
 import { dataAsOf, type Reply } from './reply.js';
-
-/** Rows of the first chunk of a large page: few, so that the first byte is early. */
-const firstChunkRows = 100;
-
-/** Where a page lies, and what is known of its end before its rows are read. */
-interface Page {
-  readonly number: number | null;
-  readonly range: Range;
-  readonly hasMore: boolean;
-  readonly first: Chunk;
-}
+import { firstChunkRows, type Page, streamPage } from './stream.js';
 
 /**
  * The whole way of a list after its request has been checked: find where the page starts, read it, say where the next one
@@ -45,8 +26,16 @@ export async function readList(deps: ReadDeps, memory: PageMemory, request: List
   };
   const body = page.first.more
     ? streamPage(deps, request, page, finish)
-    : `{"data":[${page.first.json}${await finish(page.first.count, page.first.last)}`;
+    : whole('{"data":[', page.first, await finish(page.first.count, page.first.last));
   return { status: 200, headers, body, databaseMs: performance.now() - startedMs };
+}
+
+/** A body in one piece. */
+function whole(opening: string, { parts }: Chunk, ending: string): string | Buffer {
+  if (parts.length === 1) return `${opening}${parts[0]}${ending}`;
+  return Buffer.concat(
+    [opening, ...parts, ending].map((part) => (typeof part === 'string' ? Buffer.from(part) : part)),
+  );
 }
 
 /** The key the page starts behind: the cursor's, the remembered end of the page before, or found by an index-only skip. */
@@ -101,45 +90,6 @@ async function longPage(
   const [end, beyond] = (isBehind ? await readRows(deps, request, keys, values, first.onward) : ends).rows;
   const until = keyOf(end) ?? (first.more ? await lastKey(deps, request, first.onward) : null);
   return { number, range: { after, until }, hasMore: beyond !== undefined, first };
-}
-
-/** The page as it arrives. At most one chunk is read ahead of the client, so a slow one costs two chunks of memory and no connection. */
-async function* streamPage(
-  deps: ReadDeps,
-  request: ListRequest,
-  page: Page,
-  finish: (count: number, last: Key | null) => Promise<string>,
-): AsyncGenerator<string> {
-  const { onward } = page.first;
-  let chunk = page.first;
-  let rows = firstChunkRows;
-  let { count, last } = chunk;
-  let opening = '{"data":[';
-  while (chunk.more) {
-    rows = nextRows(deps, chunk, rows);
-    const range = { after: chunk.last, until: page.range.until };
-    const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', onward);
-    let failed = false;
-    const ahead = read();
-    ahead.catch(() => {
-      failed = true;
-    });
-    yield opening + chunk.json;
-    const { replica } = chunk;
-    chunk = await (failed ? read() : ahead); // what failed while the client took its time may be possible again
-    if (chunk.failures > 0 || !replica.state.healthy)
-      deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.replica.name });
-    count += chunk.count;
-    last = chunk.last ?? last;
-    opening = chunk.count > 0 ? ',' : '';
-  }
-  yield opening + chunk.json + (await finish(count, last));
-}
-
-/** Rows that make about chunkBytes, judged by the chunk before. */
-function nextRows(deps: ReadDeps, chunk: Chunk, rows: number): number {
-  const fitting = Math.floor((deps.chunkBytes * chunk.count) / Math.max(1, chunk.json.length));
-  return Math.max(10, Math.min(fitting, rows * 8, deps.chunkRowsMax));
 }
 
 async function lastKey(deps: ReadDeps, request: ListRequest, need: PageNeed = {}): Promise<Key | null> {

@@ -58,7 +58,8 @@ export function parseList(compiled: CompiledResource, reader: Reader, query: str
     values[name] = filter.kind === 'equals' ? possible(filter.type, value) : date(name, value, faults);
   }
   const { from, to } = values;
-  if (from && to && isDate(from) && isDate(to) && from > to) faults.push({ parameter: 'from', code: 'range_reversed', detail: 'from is after to.' });
+  if (from && to && isDate(from) && isDate(to) && from > to)
+    faults.push({ parameter: 'from', code: 'range_reversed', detail: 'from is after to.' });
   const page = integer('page', given.get('page'), 1, 999_999_999, faults);
   const perPageDefault = Math.min(limits.perPageDefault, limits.perPageMax);
   const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);

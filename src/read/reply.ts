@@ -3,7 +3,7 @@ export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** The whole body, or its pieces as they become available; null for none (304). */
-  readonly body: string | AsyncGenerator<string> | null;
+  readonly body: string | Buffer | AsyncGenerator<string | Buffer> | null;
   /** Time spent waiting for the database before the first byte, in milliseconds. */
   readonly databaseMs: number;
 }

@@ -22,7 +22,7 @@ test('20,000 requests of every kind: no 5xx, nothing of another workspace, nothi
   const before = new Date();
   const stateBefore = await untouched(sql, before);
 
-  const seed = Number(process.env['FUZZ_SEED'] ?? 20_261_121);
+  const seed = Number(process.env.FUZZ_SEED ?? 20_261_121);
   const run = await fuzz({ origin: gateway.url, document, world, seed, requests: 20_000, parallel: 16 });
 
   t.log(`${run.requests} requests in ${run.seconds.toFixed(1)} s, seed ${seed}`);

@@ -20,7 +20,7 @@ export async function serveProcess(settings: Partial<Settings>): Promise<ServePr
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );
   const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), 'serve'], {
-    env: { PATH: process.env['PATH'], ...env },
+    env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let output = '';

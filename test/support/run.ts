@@ -41,15 +41,19 @@ async function runAva(shared: object): Promise<number> {
     env: { ...process.env, TEST_SHARED: JSON.stringify(shared) },
   });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
-  let output = '';
+  const counts = { '✔': 0, '✘': 0, '-': 0 };
+  let rest = '';
   child.stdout.on('data', (chunk: Buffer) => {
     process.stdout.write(chunk);
-    output = (output + chunk.toString()).slice(-4000);
+    const lines = (rest + chunk.toString()).split('\n');
+    rest = lines.pop() as string;
+    for (const line of lines) {
+      const mark = /^\s+([✔✘-]) /.exec(line)?.[1] as keyof typeof counts | undefined;
+      if (mark !== undefined) counts[mark]++;
+    }
   });
   const exitCode = await new Promise<number>((resolve) => child.on('close', (status) => resolve(status ?? 1)));
-  const count = (what: string): number => Number(new RegExp(`(\\d+) tests? ${what}`).exec(output)?.[1] ?? 0);
-  console.log(
-    `${count('passed')} passed, ${Math.max(count('failed'), exitCode === 0 ? 0 : 1)} failed, ${count('skipped')} skipped`,
-  );
+  const failed = exitCode === 0 ? 0 : Math.max(counts['✘'], 1);
+  console.log(`${counts['✔']} passed, ${failed} failed, ${counts['-']} skipped`);
   return exitCode;
 }

@@ -20,7 +20,7 @@ export async function serveProcess(settings: Partial<Settings>, execArgv: string
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );
-  const child = fork(main, ['serve'], { env: { PATH: process.env['PATH'], ...env }, execArgv, silent: true });
+  const child = fork(main, ['serve'], { env: { PATH: process.env.PATH, ...env }, execArgv, silent: true });
   const output: string[] = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (bytes) => output.push(String(bytes)));
   const exited = new Promise<number | string>((resolve) => {

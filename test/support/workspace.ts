@@ -17,7 +17,7 @@ interface Shared extends SharedTemplate {
 }
 
 /** What `npm test` started for all files; files run by themselves need `npm test -- path`. */
-export const shared: Shared = JSON.parse(process.env['TEST_SHARED'] ?? 'null') as Shared;
+export const shared: Shared = JSON.parse(process.env.TEST_SHARED ?? 'null') as Shared;
 
 export const allScopes = [
   'read:klanten',

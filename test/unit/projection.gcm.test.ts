@@ -155,6 +155,20 @@ test('messages that are queued together are each opened with their own key strea
   }
 });
 
+test('more than was provided for is refused before anything is opened', (t) => {
+  const key = new GcmKey(createSecretKey(randomBytes(32)), 2);
+  const bytes = Buffer.alloc(2000);
+  t.throws(() => key.queue(bytes, 0, cipherBytesMax + 1), { instanceOf: RangeError });
+  key.queue(bytes, 0, cipherBytesMax);
+  const stream = key.queue(bytes, 0, cipherBytesMax);
+  t.throws(() => key.queue(bytes, 0, 0), { instanceOf: RangeError });
+  t.throws(() => key.open(bytes, 12, 0, stream, 0), { instanceOf: RangeError }, 'its key stream is not made yet');
+  key.run();
+  t.throws(() => key.open(bytes, 12, cipherBytesMax + 16, stream, 0), { instanceOf: RangeError });
+  t.throws(() => key.open(bytes.subarray(0, 1000), 12, 980, stream, 0), { instanceOf: RangeError });
+  t.false(key.open(bytes, 12, cipherBytesMax, stream, 0));
+});
+
 test('the hash of a place is that of its text, whatever the lengths of prefixes and ids', (t) => {
   const { hash } = new GcmKey(createSecretKey(randomBytes(32)), 1);
   const places = new PlaceHash(hash);

@@ -32,6 +32,8 @@ export interface FuzzReport {
   readonly seconds: number;
 }
 
+const shrinkMsMax = 20_000;
+
 /** Sends requests of every kind and holds each response against the properties; ends at the first that breaks one. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const { origin, document, world, seed, parallel } = options;
@@ -41,7 +43,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const statuses = new Map<number, number>();
   const codes = new Set<string>();
   let done = 0;
-  let failing: number | null = null;
+  let failing: { readonly worker: number; readonly sinceMs: number } | null = null;
 
   const holds = async (wire: Wire, request: FuzzRequest): Promise<void> => {
     const response = await wire.exchange(bytesOf(request), request.method);
@@ -60,13 +62,14 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     const wire = new Wire(origin);
     let last: FuzzRequest | null = null;
     const property = fc.asyncProperty(requests(world, harvest), async (generated) => {
-      if (failing !== null && failing !== worker) return;
+      // What passes is not shrunk further.
+      if (failing !== null && (failing.worker !== worker || performance.now() - failing.sinceMs > shrinkMsMax)) return;
       const request = addressed(world, generated);
       try {
         await holds(wire, request);
       } catch (error) {
-        failing ??= worker;
-        if (failing !== worker) return;
+        failing ??= { worker, sinceMs: performance.now() };
+        if (failing.worker !== worker) return;
         last = request;
         wire.close();
         throw error instanceof NoResponse ? new Error(`no response: ${error.message}`) : error;

@@ -53,7 +53,7 @@ export class Harvest {
       if (cursor !== undefined) this.cursors.add({ workspace, list: list as ListName, cursor, next: next ?? null });
     }
     const id = /^\{"id":"([^"]+)"/.exec(text)?.[1];
-    if (headers['etag'] !== undefined && id !== undefined) this.etags.set(id, headers['etag']);
+    if (headers.etag !== undefined && id !== undefined) this.etags.set(id, headers.etag);
     if (status === 201 && id !== undefined) {
       const created = this.#created.get(workspace.number) ?? new Recent<string>(50);
       this.#created.set(workspace.number, created);

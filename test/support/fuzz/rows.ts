@@ -144,19 +144,19 @@ function logged(
   const picture = hidden[n % hidden.length];
   const change = (veld: string, oud: unknown, nieuw: unknown): object => ({ veld, oud, nieuw });
   const cases: readonly [entity: string, changes: unknown][] = [
-    ['klant', [change('naam', secret, customer['plaats']), change('status', shown, shown)]],
+    ['klant', [change('naam', secret, customer.plaats), change('status', shown, shown)]],
     ['klant', [change('adres', { straat: secret, plaats: secret }, null), change('kvkNummer', secret, secret)]],
     ['klant', [change('/adres/postcode', secret, secret), change('notitie', secret, secret)]],
     ['installatie', [change('naam', shown, shown), change('locatie', null, shown)]],
     ['installatie', [change('klant_naam', secret, secret), change('klant', { naam: secret }, null)]],
     ['installatie', [change('interne_notities', shown, [{ waarde: shown }]), change('notitie', picture, shown)]],
-    ['installatie', [change('overzicht', { a: [{ postcode: secret }] }, 1), change('x', customer['straat'], null)]],
+    ['installatie', [change('overzicht', { a: [{ postcode: secret }] }, 1), change('x', customer.straat, null)]],
     ['werkbon', [change('handtekening', picture, picture), change('status', 'gepland', shown)]],
     [
       'werkbon',
       [change('gegevens', { beeld: [picture] }, { waarde: shown }), change('ondertekend_door', secret, null)],
     ],
-    ['werkbon', [change('omschrijving', `tekst ${customer['plaats']} tekst`, shown)]],
+    ['werkbon', [change('omschrijving', `tekst ${customer.plaats} tekst`, shown)]],
     ['gebruiker', [change('naam', secret, secret), change('email', secret, secret), change('rol', shown, shown)]],
     ['onbekend', [change('waarde', secret, secret)]],
     ['klant', { naam: secret }],

@@ -22,7 +22,7 @@ export class NoResponse extends Error {
   }
 }
 
-const patienceMs = 30_000;
+const patienceMs = 10_000;
 
 /**
  * A client connection that writes bytes as they are and reads what HTTP/1.1 says is the response (RFC 9112 §6.3),
@@ -73,7 +73,7 @@ export class Wire {
       const look = (ended: boolean): void => {
         const response = parse(received, method, ended);
         if (response !== null)
-          settle(() => resolve(response), !/\bclose\b/i.test(response.headers['connection'] ?? '') && !ended);
+          settle(() => resolve(response), !/\bclose\b/i.test(response.headers.connection ?? '') && !ended);
       };
       socket.on('data', (chunk: Buffer) => {
         received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);

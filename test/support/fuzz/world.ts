@@ -122,5 +122,5 @@ async function insert(sql: Sql, table: string, rows: Rows): Promise<void> {
 }
 
 function idsOf(rows: Rows, table: string): string[] {
-  return (rows[table] ?? []).map((row) => String(row['id']));
+  return (rows[table] ?? []).map((row) => String(row.id));
 }
