@@ -62,7 +62,7 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     requireJsonAccepted(ctx);
     const request = parseList(compiled, access, ctx.querystring, deps.settings);
     if (request.perPage > deps.settings.chunkRowsMax) await deps.largePages.enter(access, ctx.res);
-    const reply = await readList(readDeps(deps, ctx), deps.pageMemory, request);
+    const reply = await readList(new RequestReadDeps(deps, ctx), deps.pageMemory, request);
     await respond(ctx, reply, true, deps);
   };
 }
@@ -76,7 +76,7 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     refuseParameters(ctx.querystring);
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.headers;
     const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
-    const reply = await readDetail(readDeps(deps, ctx), request);
+    const reply = await readDetail(new RequestReadDeps(deps, ctx), request);
     await respond(ctx, reply, false, deps);
   };
 }
@@ -143,24 +143,42 @@ function requireJsonAccepted(ctx: Context): void {
     throw new Problem('not_acceptable', 'Only application/json can be produced.');
 }
 
-function readDeps(deps: RouteDeps, ctx: Context): ReadDeps {
-  const { observe, replicas, settings } = deps;
-  let signal: AbortSignal | undefined;
-  return {
-    observe,
-    replicas,
-    routeWritten: deps.routeWritten,
-    queueWaitMs: settings.queueWaitMs,
-    chunkRowsMax: settings.chunkRowsMax,
-    chunkBytes: settings.chunkBytes,
-    chunkWaitMs: settings.statementTimeoutMs,
-    resumeMs: settings.resumeMs,
-    get baseUrl() {
-      return baseUrl(ctx, settings.publicUrl) + apiPrefix;
-    },
-    get signal() {
-      signal ??= clientSignal(ctx.res);
-      return signal;
-    },
-  };
+/**
+ * What a read needs, the request's own parts made when they are asked for. A class, as accessors of an object literal
+ * are a hidden class of their own each time: they kept every request in memory until the next full garbage collection.
+ */
+class RequestReadDeps implements ReadDeps {
+  readonly observe: Observe;
+  readonly replicas: readonly Replica[];
+  readonly routeWritten: FreshnessRouter;
+  readonly queueWaitMs: number;
+  readonly chunkRowsMax: number;
+  readonly chunkBytes: number;
+  readonly chunkWaitMs: number;
+  readonly resumeMs: number;
+  readonly #ctx: Context;
+  readonly #publicUrl: string;
+  #signal: AbortSignal | undefined;
+
+  constructor({ observe, replicas, routeWritten, settings }: RouteDeps, ctx: Context) {
+    this.observe = observe;
+    this.replicas = replicas;
+    this.routeWritten = routeWritten;
+    this.queueWaitMs = settings.queueWaitMs;
+    this.chunkRowsMax = settings.chunkRowsMax;
+    this.chunkBytes = settings.chunkBytes;
+    this.chunkWaitMs = settings.statementTimeoutMs;
+    this.resumeMs = settings.resumeMs;
+    this.#ctx = ctx;
+    this.#publicUrl = settings.publicUrl;
+  }
+
+  get baseUrl(): string {
+    return baseUrl(this.#ctx, this.#publicUrl) + apiPrefix;
+  }
+
+  get signal(): AbortSignal {
+    this.#signal ??= clientSignal(this.#ctx.res);
+    return this.#signal;
+  }
 }

@@ -1,10 +1,26 @@
 import type { Key } from '../compile/row-writer.js';
-import { type Chunk, keyOf, type PageNeed, type ReadDeps, rangeValues, readChunk, readRows } from './chunks.js';
+import {
+  type Chunk,
+  keyOf,
+  type PageNeed,
+  type Range,
+  type ReadDeps,
+  rangeValues,
+  readChunk,
+  readRows,
+} from './chunks.js';
 import { encodeCursor } from './cursor.js';
 import type { PageMemory } from './page-memory.js';
 import type { ListRequest } from './parse.js';
 import { dataAsOf, type Reply } from './reply.js';
-import { firstChunkRows, type Page, streamPage } from './stream.js';
+import { firstChunkRows, streamPage } from './stream.js';
+
+/** Where a page lies, and what is known of its end before its rows are read. */
+interface Page {
+  readonly number: number | null;
+  readonly range: Range;
+  readonly hasMore: boolean;
+}
 
 /**
  * The whole way of a list after its request has been checked: find where the page starts, read it, say where the next one
@@ -15,18 +31,18 @@ export async function readList(deps: ReadDeps, memory: PageMemory, request: List
   const total = request.total ? countRows(deps, request) : null;
   total?.catch(() => {}); // it is awaited below; until then a failure must not count as unhandled
   const start = await findStart(deps, memory, request);
-  const page =
+  const { page, first } =
     request.perPage <= deps.chunkRowsMax ? await shortPage(deps, request, start) : await longPage(deps, request, start);
-  const nextKey = (page.hasMore ? page.range.until : null) ?? page.first.last ?? start.after;
-  const headers = { Link: links(deps, request, page.hasMore ? nextKey : null), ...dataAsOf(page.first.asOfMs) };
+  const nextKey = (page.hasMore ? page.range.until : null) ?? first.last ?? start.after;
+  const headers = { Link: links(deps, request, page.hasMore ? nextKey : null), ...dataAsOf(first.asOfMs) };
   const finish = async (count: number, last: Key | null): Promise<string> => {
     const end = (page.hasMore ? page.range.until : null) ?? last ?? start.after;
     if (page.number !== null) memory.remember(request, page.number, end);
     return envelopeEnd(deps, request, page, count, end, await total);
   };
-  const body = page.first.more
-    ? streamPage(deps, request, page, finish)
-    : whole('{"data":[', page.first, await finish(page.first.count, page.first.last));
+  const body = first.more
+    ? streamPage(deps, request, first, page.range.until, finish)
+    : whole('{"data":[', first, await finish(first.count, first.last));
   return { status: 200, headers, body, databaseMs: performance.now() - startedMs };
 }
 
@@ -59,15 +75,11 @@ async function shortPage(
   deps: ReadDeps,
   request: ListRequest,
   { number, after }: { number: number | null; after: Key | null },
-): Promise<Page> {
+): Promise<{ page: Page; first: Chunk }> {
   const lane = request.perPage <= firstChunkRows * 2 ? 'short' : 'long';
   const first = await readChunk(deps, request, { after, until: null }, request.perPage, lane);
-  return {
-    number,
-    range: { after, until: first.more ? first.last : null },
-    hasMore: first.more,
-    first: { ...first, more: false },
-  };
+  const range = { after, until: first.more ? first.last : null };
+  return { page: { number, range, hasMore: first.more }, first: { ...first, more: false } };
 }
 
 /**
@@ -78,7 +90,7 @@ async function longPage(
   deps: ReadDeps,
   request: ListRequest,
   { number, after }: { number: number | null; after: Key | null },
-): Promise<Page> {
+): Promise<{ page: Page; first: Chunk }> {
   const keys = request.statements.keys[after ? 'after' : 'all'];
   const values = { ...rangeValues({ after, until: null }), skip: request.perPage - 1, limit: 2 };
   const [first, ends] = await Promise.all([
@@ -89,7 +101,7 @@ async function longPage(
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);
   const [end, beyond] = (isBehind ? await readRows(deps, request, keys, values, first.onward) : ends).rows;
   const until = keyOf(end) ?? (first.more ? await lastKey(deps, request, first.onward) : null);
-  return { number, range: { after, until }, hasMore: beyond !== undefined, first };
+  return { page: { number, range: { after, until }, hasMore: beyond !== undefined }, first };
 }
 
 async function lastKey(deps: ReadDeps, request: ListRequest, need: PageNeed = {}): Promise<Key | null> {

@@ -1,40 +1,34 @@
 import type { Key } from '../compile/row-writer.js';
-import { type Chunk, type Range, type ReadDeps, readChunk } from './chunks.js';
+import { type Chunk, type ReadDeps, readChunk } from './chunks.js';
 import type { ListRequest } from './parse.js';
 
 /** Rows of the first chunk of a large page: few, so that the first byte is early. */
 export const firstChunkRows = 100;
 
-/** Where a page lies, and what is known of its end before its rows are read. */
-export interface Page {
-  readonly number: number | null;
-  readonly range: Range;
-  readonly hasMore: boolean;
-  readonly first: Chunk;
-}
-
 /** A client that takes longer than that for what it was given is not read ahead for. */
 const slowMs = 100;
 
 /**
- * The page as it arrives. One chunk is read ahead of a client that keeps up; for a slow one the next is read when it has
- * taken the last, so that it costs one chunk of memory and no connection.
+ * A page of which the first chunk is read, up to the key `until`, as it arrives. One chunk is read ahead of a client that keeps up; for a slow one the next is read when it has
+ * taken the last, and is smaller, so that it costs little memory and no connection. A chunk is forgotten when the next is
+ * there, which is why the parameter is used up.
  */
 export async function* streamPage(
   deps: ReadDeps,
   request: ListRequest,
-  page: Page,
+  chunk: Chunk,
+  until: Key | null,
   finish: (count: number, last: Key | null) => Promise<string>,
 ): AsyncGenerator<string | Buffer> {
-  let chunk = page.first;
+  const { onward } = chunk;
   let opening = '{"data":[';
   let rows = firstChunkRows;
   let { count, last } = chunk;
   let isSlow = false;
   while (chunk.more) {
-    rows = nextRows(deps, rows, chunk);
-    const range = { after: chunk.last, until: page.range.until };
-    const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', page.first.onward);
+    rows = nextRows(deps, rows, chunk, isSlow ? deps.chunkBytes / 4 : deps.chunkBytes);
+    const range = { after: chunk.last, until };
+    const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', onward);
     let ahead = isSlow ? null : read();
     ahead?.catch(() => {
       ahead = null; // what fails while the client takes its time may be possible again
@@ -56,9 +50,9 @@ export async function* streamPage(
   yield await finish(count, last);
 }
 
-/** Rows that make about chunkBytes, judged by the chunk before. */
-function nextRows(deps: ReadDeps, rows: number, before: Chunk): number {
+/** Rows that make about so many bytes, judged by the chunk before. */
+function nextRows({ chunkRowsMax }: ReadDeps, rows: number, before: Chunk, bytesWanted: number): number {
   const bytes = before.parts.reduce((sum, part) => sum + part.length, 0);
-  const fitting = Math.floor((deps.chunkBytes * before.count) / Math.max(1, bytes));
-  return Math.max(10, Math.min(fitting, rows * 8, deps.chunkRowsMax));
+  const fitting = Math.floor((bytesWanted * before.count) / Math.max(1, bytes));
+  return Math.max(10, Math.min(fitting, rows * 8, chunkRowsMax));
 }

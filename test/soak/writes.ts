@@ -1,9 +1,9 @@
 import { crashWrites } from '../support/crash-writes.js';
 import type { Figures } from './run.js';
 
-/** Writes that must survive: 20,000 by 12 clients. The short form of this is test/fault/crash-writes.test.ts. */
+/** Writes that must survive: 10,000 by 12 clients. The short form of this is test/fault/crash-writes.test.ts. */
 export async function soakWrites(): Promise<Figures> {
-  const report = await crashWrites({ writes: 20_000, clients: 12, upMs: [300, 2500], killsMax: 1000, shareLost: 0.05 });
+  const report = await crashWrites({ writes: 10_000, clients: 12, upMs: [300, 2500], killsMax: 1000, shareLost: 0.05 });
   for (const disagreement of report.disagreements) console.error(disagreement);
   return {
     ok: report.disagreements.length === 0 && report.kills > 0 && report.commitsLost > 0,
