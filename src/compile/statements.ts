@@ -118,6 +118,9 @@ function finish(name: string, query: Knex.QueryBuilder, tail: readonly ('limit' 
   return { name, text: sql + clauses.join(''), parameters: [...(bindings as string[]), ...tail] };
 }
 
-function subsets(names: readonly string[]): string[][] {
-  return names.reduce<string[][]>((sets, name) => [...sets, ...sets.map((set) => [...set, name])], [[]]);
+/** Every combination of the names, the empty one included. */
+function subsets([name, ...others]: readonly string[]): string[][] {
+  if (name === undefined) return [[]];
+  const without = subsets(others);
+  return [...without, ...without.map((set) => [name, ...set])];
 }

@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { PgNode } from '../../src/embedded/node.js';
 import { until } from '../../src/embedded/wait.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage } from '../support/page-reader.js';
@@ -65,7 +66,8 @@ test.serial('after a storm of aborted requests on one connection the next answer
     const next = await readPage(gateway.url('/werkbonnen?perPage=250'), { token });
     t.is(next.status, 200);
     t.true(next.body === right);
-    const [seen] = (await setUp.cluster.replicas[0]?.query<{ n: string }>(
+    const [replica] = setUp.cluster.replicas as [PgNode];
+    const [seen] = (await replica.query<{ n: string }>(
       `select count(*) as n from pg_stat_activity where application_name = 'workspace-data-gateway'`,
     )) as [{ n: string }];
     t.true(Number(seen.n) <= 2 * 3, `${seen.n} sessions`); // short, long, probe; each perhaps with one that is ending

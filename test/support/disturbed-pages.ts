@@ -67,7 +67,7 @@ export async function disturbPages(
     const { harm, heal } = harms[round % harms.length] as Harm;
     const replica = round % 2;
     let begun = 0;
-    const reading = Array.from({ length: pagesAtATime }, () => readPage(url, { token, onFirstBytes: () => begun++ }));
+    const reading = Array.from({ length: pagesAtATime }, () => readBegun(url, token, () => begun++));
     await until(() => begun === pagesAtATime, 10_000, 5);
     await new Promise((resolve) => setTimeout(resolve, (round * 37) % 150));
     await harm(setUp, replica);
@@ -82,6 +82,15 @@ export async function disturbPages(
   }
   await setUp.pace(0);
   return { resumed: (await resumed()) - before, pages, faults, longestGapMs };
+}
+
+/** A page that a busy machine could not begin in time (503) was not disturbed: it is asked for again, as Retry-After says. */
+async function readBegun(url: string, token: string, onFirstBytes: () => void): Promise<PageRead> {
+  for (let attempt = 1; ; attempt++) {
+    const page = await readPage(url, { token, onFirstBytes });
+    if (page.status !== 503 || attempt === 20) return page;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
 }
 
 function faultOf(page: PageRead, undisturbed: string): string | null {

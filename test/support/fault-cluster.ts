@@ -126,8 +126,9 @@ async function fill(
     await sql('update fault.pace set ms = $1', [msPerRow]);
     await caughtUp();
   };
+  const allowed: { sessions: number } = { sessions: 0 };
   const gateway: FaultCluster['gateway'] = async (overrides = {}, proxied = false) => {
-    const running = await startFaultGateway(settings(overrides, proxied), replicas, proxied ? 3 : 1);
+    const running = await startFaultGateway(settings(overrides, proxied), replicas, proxied ? 3 : 1, allowed);
     cleanUps.push(running.stop);
     return running;
   };
@@ -162,11 +163,15 @@ async function onDatabase<Row extends object>(node: PgNode, text: string, values
   return withClient(node.url(templateName), async (client) => (await client.query(text, values)).rows as Row[]);
 }
 
-/** `descriptorsEach` is what a connection costs this process: with a proxy in it, two more. */
+/**
+ * `descriptorsEach` is what a connection costs this process: with a proxy in it, two more. `allowed` counts what all
+ * gateways of the cluster may hold on one server.
+ */
 async function startFaultGateway(
   settings: Settings,
   nodes: readonly PgNode[],
   descriptorsEach: number,
+  allowed: { sessions: number },
 ): Promise<FaultGateway> {
   const lines: string[] = [];
   const destination = new PassThrough();
@@ -176,6 +181,7 @@ async function startFaultGateway(
   const metrics = async (): Promise<string> => (await fetch(`${gateway.opsUrl}/metrics`)).text();
   const metric: FaultGateway['metric'] = async (name, labels = {}) => sumOf(await metrics(), name, labels);
   const poolMax = settings.shortConnections + settings.longConnections;
+  allowed.sessions += poolMax + 1;
   const backToNormal: FaultGateway['backToNormal'] = async (t) => {
     const strays = async (): Promise<string[]> => {
       const text = await metrics();
@@ -184,11 +190,11 @@ async function startFaultGateway(
       if (sumOf(text, 'gateway_pool_connections', {}) > poolMax * nodes.length) busy.push('pool_connections');
       for (const node of nodes.filter(({ running }) => running)) {
         const [seen] = await sessions(node);
-        if (Number(seen?.active) > 0 || Number(seen?.all) > poolMax + 1)
+        if (Number(seen?.active) > 0 || Number(seen?.all) > allowed.sessions)
           busy.push(`${node.name}: ${JSON.stringify(seen)}`);
       }
       // Each may grow its pools to their bounds, and keeps the connection the metrics came over.
-      const descriptorsMax = descriptorsAtRest + poolMax * nodes.length * descriptorsEach + 4;
+      const descriptorsMax = descriptorsAtRest + poolMax * nodes.length * descriptorsEach + 16;
       if (descriptors() > descriptorsMax) busy.push(`${descriptors()} descriptors, ${descriptorsMax} expected`);
       return busy;
     };

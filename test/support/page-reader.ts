@@ -16,7 +16,7 @@ export interface PageRead {
 export interface ReadOptions {
   readonly token: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Called once, when the first bytes of the body are there. */
+  /** Called once, when the first bytes of a 200's body are there. */
   readonly onFirstBytes?: () => void;
   /** Called with every piece; the rest is not read before it resolves. */
   readonly onPiece?: (piece: Buffer) => Promise<unknown> | undefined;
@@ -57,7 +57,7 @@ export function readPage(url: string, options: ReadOptions): Promise<PageRead> {
         for await (const piece of message as AsyncIterable<Buffer>) {
           alive();
           if (!options.discard) pieces.push(piece);
-          if (!begun) options.onFirstBytes?.();
+          if (!begun && message.statusCode === 200) options.onFirstBytes?.();
           begun = true;
           await options.onPiece?.(piece);
         }

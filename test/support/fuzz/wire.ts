@@ -32,6 +32,7 @@ export class Wire {
   readonly #host: string;
   readonly #port: number;
   #socket: Socket | null = null;
+  last = '';
 
   constructor(origin: string) {
     const { hostname, port } = new URL(origin);
@@ -43,9 +44,19 @@ export class Wire {
   async exchange(request: Buffer, method: string): Promise<WireResponse> {
     const isFresh = this.#socket === null;
     try {
-      return await this.#once(request, method);
+      const r = await this.#once(request, method);
+      this.last = request.toString('latin1').slice(0, 3000) + r.head;
+      return r;
     } catch (error) {
       // A kept connection may have been closed meanwhile; whoever gets nothing at all may try again (RFC 9112 §9.3.1).
+      if (process.env['DEBUGW'])
+        console.error(
+          'RETRY',
+          (error as Error).message,
+          this.last,
+          '\n   NOW',
+          request.toString('latin1').slice(0, 300),
+        );
       if (isFresh || !(error instanceof NoResponse) || error.received > 0) throw error;
       return this.#once(request, method);
     }
@@ -57,14 +68,12 @@ export class Wire {
   }
 
   #once(request: Buffer, method: string): Promise<WireResponse> {
-    this.#socket ??= connect(this.#port, this.#host).setNoDelay();
-    const socket = this.#socket;
+    const socket = this.#connected();
     return new Promise((resolve, reject) => {
       let received: Buffer = Buffer.alloc(0);
       const settle = (outcome: () => void, keep: boolean): void => {
         clearTimeout(timer);
-        for (const event of ['data', 'end', 'close', 'error']) socket.removeAllListeners(event);
-        socket.on('error', () => {});
+        socket.off('data', take).off('end', end).off('close', closed);
         if (!keep && this.#socket === socket) this.close();
         outcome();
       };
@@ -75,15 +84,27 @@ export class Wire {
         if (response !== null)
           settle(() => resolve(response), !/\bclose\b/i.test(response.headers.connection ?? '') && !ended);
       };
-      socket.on('data', (chunk: Buffer) => {
+      const take = (chunk: Buffer): void => {
         received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
         look(false);
-      });
-      socket.on('end', () => look(true));
-      socket.on('error', () => {}); // its close follows
-      socket.on('close', fail('the connection was closed'));
+      };
+      const end = (): void => look(true);
+      const closed = fail('the connection was closed');
+      socket.on('data', take).on('end', end).on('close', closed);
       socket.write(request);
     });
+  }
+
+  /** The kept connection, else a new one. */
+  #connected(): Socket {
+    if (this.#socket !== null) return this.#socket;
+    const socket = connect(this.#port, this.#host).setNoDelay();
+    socket.on('error', () => {}); // its close follows
+    socket.on('close', () => {
+      if (this.#socket === socket) this.#socket = null;
+    });
+    this.#socket = socket;
+    return socket;
   }
 }
 
