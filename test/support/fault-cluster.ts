@@ -203,7 +203,7 @@ async function startFaultGateway(
       last = await strays();
       return last.length === 0;
     };
-    if (await until(calm, 5000, 50)) t.pass();
+    if (await until(calm, 20_000, 50)) t.pass();
     else t.fail(`not back to normal: ${last.join('; ')}`);
   };
   let stopped: Promise<void> | undefined;
