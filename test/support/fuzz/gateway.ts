@@ -22,6 +22,8 @@ export const fuzzSettings: Partial<Settings> = {
   queueWaitMs: 10_000,
   probeDeadlineMs: 10_000,
   connectTimeoutMs: 10_000,
+  freshnessWaitMs: 10_000,
+  primaryReadsPerSecond: 10_000,
 };
 
 /** What the ops listener shows that is not as it should be at rest. */
