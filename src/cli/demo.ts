@@ -183,7 +183,19 @@ function interruption(running: Running): Promise<number> {
     process.on('SIGINT', onSignal);
     process.on('SIGTERM', onSignal);
     process.on('SIGHUP', onSignal); // its terminal is gone
+    if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(onSignal);
   });
+}
+
+/** `npm run` hands a SIGTERM to its shell, which ends without passing it on: what is left to see is another parent. */
+function whenOrphaned(then: () => void): void {
+  const { ppid } = process;
+  const watch = setInterval(() => {
+    if (process.ppid === ppid) return;
+    clearInterval(watch);
+    then();
+  }, 250);
+  watch.unref();
 }
 
 /** What goes wrong with the cluster is said in a sentence, such as a folder of another PostgreSQL version. */
