@@ -73,7 +73,14 @@ function notHere(method: string): Problem {
   });
 }
 
-/** Writes a whole response to a socket that Node's HTTP has given up on, and closes it. */
+/** How long a client may take to take such an answer and to close. */
+const lingerMs = 1000;
+
+/**
+ * Writes a whole response to a socket that Node's HTTP has given up on, and closes it. What the client still sends is
+ * read and dropped: a socket whose buffer is not read never sees the client's end, and none of Node's time-outs holds for
+ * it any more.
+ */
 function answerRaw(socket: Duplex, problem: Problem, bodyless = false): void {
   const id = requestId(undefined);
   const { status, headers, body } = renderProblem(problem, id);
@@ -88,4 +95,7 @@ function answerRaw(socket: Duplex, problem: Problem, bodyless = false): void {
     ([name, value]) => `${name}: ${value}\r\n`,
   );
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${bodyless ? '' : body}`);
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.once('close', () => clearTimeout(timer));
 }

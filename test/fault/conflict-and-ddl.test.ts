@@ -12,7 +12,7 @@ let undisturbed: string;
 const path = '/installaties?perPage=800';
 
 test.before(async () => {
-  setUp = await faultCluster({ replicaSettings: { max_standby_streaming_delay: '500ms' } });
+  setUp = await faultCluster({ replicaSettings: { max_standby_streaming_delay: '200ms' } });
   gateway = await setUp.gateway({ chunkRowsMax: 400 });
   token = await setUp.token();
   undisturbed = (await readPage(gateway.url(path), { token })).body;
@@ -39,21 +39,24 @@ function isWhole(t: ExecutionContext, page: PageRead): void {
 }
 
 test.serial('a page survives the conflict of its statement with recovery', async (t) => {
-  const page = await readWhile(async () => {
-    const [workspace, customer] = [
-      setUp.workspaces[1]?.id,
-      'select id from app.klanten where workspace_id = $1 limit 1',
-    ];
+  const conflicts = (): Promise<number> => gateway.metric('gateway_replica_failures_total', { code: '40001' });
+  // Only a statement whose snapshot still sees the rows that are gone stands in the way of their removal; where the
+  // removal comes between two statements there is no conflict, and the page is read again.
+  for (let turn = 1; turn <= 5 && (await conflicts()) === 0; turn++) {
     await setUp.sql(
       `insert into app.installaties (id, workspace_id, klant_id, naam)
-       select gen_random_uuid(), $1, (${customer}), 'gone soon' from generate_series(1, 2000)`,
-      [workspace],
+       select gen_random_uuid(), $1, (select id from app.klanten where workspace_id = $1 limit 1), 'gone soon'
+       from generate_series(1, 2000)`,
+      [setUp.workspaces[1]?.id],
     );
-    await setUp.sql(`delete from app.installaties where naam = 'gone soon'`);
-    await setUp.sql('vacuum app.installaties');
-  });
-  isWhole(t, page);
-  t.true((await gateway.metric('gateway_replica_failures_total', { code: '40001' })) > 0, 'there was a conflict');
+    await setUp.caughtUp();
+    const page = await readWhile(async () => {
+      await setUp.sql(`delete from app.installaties where naam = 'gone soon'`);
+      await setUp.sql('vacuum app.installaties');
+    });
+    isWhole(t, page);
+  }
+  t.true((await conflicts()) > 0, 'there was a conflict');
   await gateway.backToNormal(t);
 });
 

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { until } from '../../src/embedded/wait.js';
@@ -87,6 +88,8 @@ test.serial('an error that nothing caught is logged, running pages end, and the 
 test.serial('ten thousand idle connections do not keep a request waiting', async (t) => {
   const serving = await serve(t, { headersTimeoutMs: 60_000 });
   const port = Number(new URL(serving.url).port);
+  const descriptors = (): number => readdirSync(`/proc/${serving.child.pid}/fd`).length;
+  const before = process.platform === 'linux' ? descriptors() : 0;
   const sockets: Socket[] = [];
   for (let n = 0; n < 100; n++) sockets.push(...(await hundredConnections(port)));
   t.teardown(() => sockets.map((socket) => socket.destroy()));
@@ -97,6 +100,7 @@ test.serial('ten thousand idle connections do not keep a request waiting', async
   t.is(await metric(serving, 'gateway_client_connections'), 10_000);
   for (const socket of sockets) socket.destroy();
   t.true(await until(async () => (await metric(serving, 'gateway_client_connections')) === 0, 5000, 50));
+  if (process.platform === 'linux') t.true(descriptors() <= before + 20, 'the descriptors are given back');
   serving.child.kill('SIGTERM');
   t.is(await serving.exited, 0);
 });

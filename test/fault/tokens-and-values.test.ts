@@ -25,7 +25,7 @@ async function refusedAfterMs(token: string, msMax: number): Promise<number> {
   return Number.POSITIVE_INFINITY;
 }
 
-test('a revoked token is refused within 10 seconds although it is used all the time', async (t) => {
+test.serial('a revoked token is refused within 10 seconds although it is used all the time', async (t) => {
   const token = await setUp.token();
   t.is((await readPage(gateway.url('/klanten?perPage=1'), { token })).status, 200);
   await setUp.sql('update app.api_tokens set revoked_at = now() where token_hash = $1', [tokenHash(token)]);
@@ -33,13 +33,13 @@ test('a revoked token is refused within 10 seconds although it is used all the t
   t.true((await refusedAfterMs(token, 12_000)) < 10_000);
 });
 
-test('a token that expires is refused at that moment, not when the cache forgets it', async (t) => {
+test.serial('a token that expires is refused at that moment, not when the cache forgets it', async (t) => {
   const token = await setUp.token({ expiresAt: new Date(Date.now() + 1500) });
   t.is((await readPage(gateway.url('/klanten?perPage=1'), { token })).status, 200);
   t.true((await refusedAfterMs(token, 4000)) < 1700);
 });
 
-test('values that cannot be decoded are null in their record and hurt no other', async (t) => {
+test.serial('values that cannot be decoded are null in their record and hurt no other', async (t) => {
   const token = await setUp.token();
   interface Customer {
     id: string;

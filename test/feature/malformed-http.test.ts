@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { rawRequest } from '../support/client.js';
 import { faultsOf, codeOf as problemOf } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -20,6 +21,21 @@ const cases: [what: string, status: number, code: string, text: string][] = [
   ['no Host header', 400, 'invalid_request', `${get}Connection: close\r\n\r\n`],
   ['two Host headers', 400, 'invalid_request', `${get}Host: a\r\nHost: a\r\nConnection: close\r\n\r\n`],
   ['a Host that is none', 400, 'invalid_request', `${get}Host: a b/c\r\nConnection: close\r\n\r\n`],
+  ['a Host no address can have', 400, 'invalid_request', `${get}Host: [a]\r\nConnection: close\r\n\r\n`],
+  ['a Host with a port that is none', 400, 'invalid_request', `${get}Host: a:99999\r\nConnection: close\r\n\r\n`],
+  [
+    'an address that is none',
+    400,
+    'invalid_request',
+    'GET http:///api HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+  ],
+  ['a fragment', 400, 'invalid_request', 'GET /api/v1/klanten#x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
+  [
+    'a target not in ASCII',
+    400,
+    'invalid_request',
+    'GET /api/v1/klanten\xa0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+  ],
   ['an empty Host', 400, 'invalid_request', `${get}Host:\r\nConnection: close\r\n\r\n`],
   ['a request line that is none', 400, 'invalid_request', 'HELLO\r\n\r\n'],
   [
@@ -87,6 +103,32 @@ for (const [what, status, code, text] of cases) {
     t.notRegex(reply.body, /HPE_|stack|node:|Error:/);
   });
 }
+
+test('a HEAD that is malformed gets no body', async (t) => {
+  const reply = await send(t.context.gateway.url, 'HEAD /api/v1/klanten HTTP/1.1\r\nHost: a\r\nX Y: z\r\n\r\n');
+  t.is(reply.status, 400);
+  t.is(reply.body, '');
+});
+
+test('a client that goes on sending after such an answer, and never closes, is let go', async (t) => {
+  const socket = connect({ port: Number(new URL(t.context.gateway.url).port), host: '127.0.0.1', allowHalfOpen: true });
+  socket.on('error', () => {});
+  socket.resume();
+  const closed = new Promise((resolve) => socket.once('close', () => resolve('closed')));
+  socket.write('CONNECT example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n');
+  const talking = setInterval(() => socket.write('more'), 50);
+  t.is(await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 5000, 'still open'))]), 'closed');
+  clearInterval(talking);
+  socket.destroy();
+});
+
+test('a token sent as request id is neither kept nor logged', async (t) => {
+  const { client, token, log } = t.context;
+  const reply = await client.get('/klanten?perPage=1', { headers: { 'x-request-id': token } });
+  t.is(reply.status, 200);
+  t.not(reply.headers['x-request-id'], token);
+  t.false(log().includes(token));
+});
 
 test('HTTP/1.0 without a Host is answered', async (t) => {
   const reply = await send(t.context.gateway.url, 'GET /api/v1/openapi.json HTTP/1.0\r\n\r\n');

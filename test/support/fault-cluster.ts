@@ -1,5 +1,4 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { readdirSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import type { ExecutionContext } from 'ava';
 import { type Cluster, startCluster } from '../../src/embedded/cluster.js';
@@ -40,7 +39,7 @@ export interface FaultGateway {
   /** The value of a metric whose labels include these; 0 when there is none. */
   metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
   log(): string;
-  /** Fails the test unless pools, database sessions and file descriptors are what they are at rest. */
+  /** Fails the test unless pools, database sessions and sockets are what they are at rest. */
   backToNormal(t: ExecutionContext): Promise<void>;
   stop(): Promise<void>;
 }
@@ -164,20 +163,20 @@ async function onDatabase<Row extends object>(node: PgNode, text: string, values
 }
 
 /**
- * `descriptorsEach` is what a connection costs this process: with a proxy in it, two more. `allowed` counts what all
+ * `socketsEach` is what a connection costs this process: with a proxy in it, two more. `allowed` counts what all
  * gateways of the cluster may hold on one server.
  */
 async function startFaultGateway(
   settings: Settings,
   nodes: readonly PgNode[],
-  descriptorsEach: number,
+  socketsEach: number,
   allowed: { sessions: number },
 ): Promise<FaultGateway> {
   const lines: string[] = [];
   const destination = new PassThrough();
   destination.on('data', (chunk: Buffer) => lines.push(chunk.toString()));
   const gateway = await startGateway(settings, destination);
-  const descriptorsAtRest = descriptors();
+  const socketsAtRest = sockets();
   const metrics = async (): Promise<string> => (await fetch(`${gateway.opsUrl}/metrics`)).text();
   const metric: FaultGateway['metric'] = async (name, labels = {}) => sumOf(await metrics(), name, labels);
   const poolMax = settings.shortConnections + settings.longConnections;
@@ -194,8 +193,8 @@ async function startFaultGateway(
           busy.push(`${node.name}: ${JSON.stringify(seen)}`);
       }
       // Each may grow its pools to their bounds, and keeps the connection the metrics came over.
-      const descriptorsMax = descriptorsAtRest + poolMax * nodes.length * descriptorsEach + 16;
-      if (descriptors() > descriptorsMax) busy.push(`${descriptors()} descriptors, ${descriptorsMax} expected`);
+      const socketsMax = socketsAtRest + poolMax * nodes.length * socketsEach + 16;
+      if (sockets() > socketsMax) busy.push(`${sockets()} sockets, ${socketsMax} expected`);
       return busy;
     };
     let last: string[] = [];
@@ -229,8 +228,9 @@ function sessions(node: PgNode): Promise<{ all: string; active: string }[]> {
   );
 }
 
-function descriptors(): number {
-  return process.platform === 'linux' ? readdirSync('/proc/self/fd').length : 0;
+/** Open sockets of this thread; test files share a process, and so its descriptors. */
+function sockets(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length;
 }
 
 function sumOf(text: string, name: string, labels: Readonly<Record<string, string>>): number {

@@ -195,45 +195,57 @@ export function oddParameters(world: World, harvest: Harvest): fc.Arbitrary<stri
   );
 }
 
+const moments = [
+  '2020-01-01 00:00:00+00',
+  '0001-01-01 00:00:00+00',
+  '9999-12-31 23:59:59.999999+00',
+  '2020-01-01 24:00:00+00',
+  '0044-03-15 00:00:00+00 BC',
+  'infinity',
+  '2020-01-01',
+  '9999-12-31',
+  '',
+  "' or 1=1 --",
+  '\0',
+  '2020-01-01 00:00:00+01',
+];
+const lasts = [
+  '00000000-0000-0000-0000-000000000000',
+  'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  '0',
+  '-1',
+  '-0',
+  '9223372036854775807',
+  '-9223372036854775808',
+  '9223372036854775808',
+  '1',
+  'x',
+  '',
+  '\0',
+  '1\n2',
+];
+
+/** Keys that a forged cursor may carry: those of the lists, their extremes, and what is none. */
+export const forgedKeys: fc.Arbitrary<readonly [string, string]> = fc.tuple(
+  fc.constantFrom(...moments),
+  fc.constantFrom(...lasts),
+);
+
+/** The cursor that a client would get who knows how cursors are made, for the list, filters and workspace it asks for. */
+export function forgedFor(target: string, workspaceId: string, key: readonly [string, string]): string {
+  const [path = '', query = ''] = target.split('?');
+  const filters = [...new URLSearchParams(query)].filter(
+    ([name]) => !['page', 'perPage', 'total', 'cursor'].includes(name),
+  );
+  const context = cursorContext(workspaceId, path.split('/').at(-1) ?? '', Object.fromEntries(filters));
+  return encodeCursor(context, key as [string, string]);
+}
+
 /** Cursors of this and other lists and workspaces, damaged ones, and forged ones whose digest is right. */
 function cursors(world: World, harvest: Harvest): fc.Arbitrary<string> {
-  const moments = [
-    '2020-01-01 00:00:00+00',
-    '0001-01-01 00:00:00+00',
-    '9999-12-31 23:59:59.999999+00',
-    '2020-01-01 24:00:00+00',
-    '0044-03-15 00:00:00+00 BC',
-    'infinity',
-    '2020-01-01',
-    '9999-12-31',
-    '',
-    "' or 1=1 --",
-    '\0',
-    '2020-01-01 00:00:00+01',
-  ];
-  const last = [
-    '00000000-0000-0000-0000-000000000000',
-    'ffffffff-ffff-ffff-ffff-ffffffffffff',
-    '0',
-    '-1',
-    '-0',
-    '9223372036854775807',
-    '-9223372036854775808',
-    '9223372036854775808',
-    '1',
-    'x',
-    '',
-    '\0',
-    '1\n2',
-  ];
   const forged = fc
-    .tuple(
-      fc.constantFrom(...world.workspaces),
-      fc.constantFrom(...listNames),
-      fc.constantFrom(...moments),
-      fc.constantFrom(...last),
-    )
-    .map(([{ id }, list, moment, key]) => encodeCursor(cursorContext(id, list, {}), [moment, key]));
+    .tuple(fc.constantFrom(...world.workspaces), fc.constantFrom(...listNames), forgedKeys)
+    .map(([{ id }, list, key]) => encodeCursor(cursorContext(id, list, {}), key));
   const given = fc.nat({ max: 499 }).map((number) => harvest.cursors.pick(number)?.cursor ?? 'AAAAAAAAAAAAAAAA');
   const damaged = fc
     .tuple(given, fc.nat({ max: 60 }), fc.constantFrom('A', 'b', '_', '-', '=', '+', '%00', ''))

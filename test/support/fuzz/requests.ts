@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import type { Harvest } from './harvest.js';
 import { oddBodies } from './odd-bodies.js';
 import { oddAuthorizations, oddHeaders } from './odd-headers.js';
-import { oddParameters, oddTargets } from './odd-targets.js';
-import type { FuzzRequest, HeaderField } from './request.js';
+import { forgedFor, forgedKeys, oddParameters, oddTargets } from './odd-targets.js';
+import { type FuzzRequest, grantOf, type HeaderField } from './request.js';
 import { rightRequests } from './right.js';
 import type { World } from './world.js';
 
@@ -56,6 +56,7 @@ function twists(world: World, harvest: Harvest): fc.Arbitrary<Twist> {
       ),
     },
     { weight: 2, arbitrary: fc.constantFrom('Idempotency-Key', 'If-Match', 'Content-Type', 'Host').map(without) },
+    { weight: 3, arbitrary: forgedKeys.map((key) => withForgedCursor(world, key)) },
     { weight: 1, arbitrary: fc.constant(twice) },
   );
 }
@@ -95,3 +96,11 @@ const withParameters =
 
 /** The last header field or the query once more. */
 const twice: Twist = (request) => ({ ...request, headers: [...request.headers, ...request.headers.slice(-1)] });
+
+const withForgedCursor =
+  (world: World, key: readonly [string, string]): Twist =>
+  (request) => {
+    const id = grantOf(world, request)?.workspace.id ?? '';
+    const target = request.target.replace(/(?<=[?&])(?:page|cursor)=[^&]*&?/g, '').replace(/[?&]$/, '');
+    return { ...request, target: `${target}${target.includes('?') ? '&' : '?'}cursor=${forgedFor(target, id, key)}` };
+  };

@@ -32,7 +32,6 @@ export class Wire {
   readonly #host: string;
   readonly #port: number;
   #socket: Socket | null = null;
-  last = '';
 
   constructor(origin: string) {
     const { hostname, port } = new URL(origin);
@@ -44,19 +43,9 @@ export class Wire {
   async exchange(request: Buffer, method: string): Promise<WireResponse> {
     const isFresh = this.#socket === null;
     try {
-      const r = await this.#once(request, method);
-      this.last = request.toString('latin1').slice(0, 3000) + r.head;
-      return r;
+      return await this.#once(request, method);
     } catch (error) {
       // A kept connection may have been closed meanwhile; whoever gets nothing at all may try again (RFC 9112 §9.3.1).
-      if (process.env['DEBUGW'])
-        console.error(
-          'RETRY',
-          (error as Error).message,
-          this.last,
-          '\n   NOW',
-          request.toString('latin1').slice(0, 300),
-        );
       if (isFresh || !(error instanceof NoResponse) || error.received > 0) throw error;
       return this.#once(request, method);
     }
