@@ -5,6 +5,7 @@ import { encryptValue } from '../src/embedded/seed/encrypt.js';
 import { customerPlain } from '../src/embedded/seed/plain.js';
 import { type CodecOptions, compileCodec } from '../src/projection/codecs.js';
 import { openNative } from '../src/projection/gcm.js';
+import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
 
 /**
@@ -21,7 +22,7 @@ const rounds = 15;
 /** A customer: its encrypted cells, then its id. */
 type Stored = readonly (string | null)[];
 
-/** Decodes all cells of a customer to JSON strings, and returns their summed length. */
+/** Decodes all cells of a customer to JSON strings, and returns their summed length in bytes. */
 type Way = (stored: Stored) => number;
 
 function customers(count: number, key: Buffer): Stored[] {
@@ -48,7 +49,7 @@ function perCell(key: KeyObject): Way {
       if (sealed.toString('base64') !== base64) throw new Error('not canonical');
       const text = openNative(key, sealed, Buffer.from(`${workspace}|klanten|${column}|${stored[7]}`));
       if (text === null || !isUtf8(text)) throw new Error('not decoded');
-      length += JSON.stringify(text.toString('utf8')).length;
+      length += Buffer.byteLength(JSON.stringify(text.toString('utf8')));
     }
     return length;
   };
@@ -62,11 +63,12 @@ function perRow(options: CodecOptions): Way {
     'klanten',
     columns.map((name, at) => ({ name, at })),
   );
+  const json = new JsonBytes(4096);
   return (stored) => {
-    decoder.take(stored, workspace, stored[7] as string);
-    let length = 0;
-    for (let at = 0; at < columns.length; at++) if (stored[at] !== null) length += decoder.json(at).length;
-    return length;
+    decoder.take({ text: (at) => stored[at] as string | null }, workspace, stored[7] as string);
+    json.clear();
+    for (let at = 0; at < columns.length; at++) if (stored[at] !== null) decoder.write(at, json);
+    return json.length;
   };
 }
 

@@ -41,20 +41,30 @@ export function generator(): { readonly name: 'wrk' | 'autocannon'; readonly run
   return { name: 'autocannon', run: (load) => runToEnd(program, [JSON.stringify(load)], {}) };
 }
 
-/** What a busy machine may cost: a request refused because no connection became free in time. */
-const failedShareMax = 0.05;
+/** A request refused because no connection became free in time: seldom, unless something else keeps the machine busy. */
+const failedShareMax = 0.02;
+const attemptsMax = 3;
 
-/** One run of the load generator, in a process of its own. Throws when more than one request in twenty failed. */
+/**
+ * One run of the load generator, in a process of its own. A run in which more than one request in fifty failed is made
+ * again; throws when that does not help.
+ */
 export async function runLoad(load: Load, serverPid: number, replicaPid: number): Promise<LoadCost> {
-  const server = cpuMsOf(serverPid);
-  const replica = treeCpuMsOf(replicaPid);
-  const result = JSON.parse(await generator().run(load)) as LoadResult;
-  if (result.failures > result.requests * failedShareMax || result.requests === 0)
-    throw new Error(`${result.failures} of the requests to ${load.origin}${load.paths[0]} failed.`);
-  return {
-    ...result,
-    serverCpuMs: cpuMsOf(serverPid) - server,
-    replicaCpuMs: treeCpuMsOf(replicaPid) - replica,
-    rssMb: rssMbOf(serverPid),
-  };
+  for (let attempt = 1; ; attempt++) {
+    const serverMs = cpuMsOf(serverPid);
+    const replicaMs = treeCpuMsOf(replicaPid);
+    const result = JSON.parse(await generator().run(load)) as LoadResult;
+    if (result.requests > 0 && result.failures <= result.requests * failedShareMax) {
+      return {
+        ...result,
+        serverCpuMs: cpuMsOf(serverPid) - serverMs,
+        replicaCpuMs: treeCpuMsOf(replicaPid) - replicaMs,
+        rssMb: rssMbOf(serverPid),
+      };
+    }
+    const { failures, requests } = result;
+    const what = `${failures} requests to ${load.origin}${load.paths[0]} failed, ${requests} did not`;
+    if (attempt === attemptsMax) throw new Error(`${what}.`);
+    process.stderr.write(`  ${what}: once more\n`);
+  }
 }

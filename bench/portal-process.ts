@@ -4,9 +4,11 @@ import { compileResource } from '../src/compile/compiled.js';
 import type { Key } from '../src/compile/row-writer.js';
 import type { ListStatements } from '../src/compile/statements.js';
 import { Connection } from '../src/db/connection.js';
-import type { Row } from '../src/db/guarded-query.js';
+import { Row, type Texts } from '../src/db/row.js';
 import type { WorkspaceId } from '../src/db/statement.js';
+import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
+import { KeyMark } from '../src/read/key-mark.js';
 import { werkbonnen } from '../src/resources/werkbonnen.js';
 import type { Reading, ReadingResult } from './portal.js';
 
@@ -15,6 +17,7 @@ const { mode, url, workspace, rows: rowsWanted, chunkRows } = JSON.parse(process
 const compiled = compileResource(werkbonnen, { keyring: parseKeyring('{}'), legacy: false }, () => {});
 const { writer } = compiled;
 const { rows: statements } = compiled.statements.lists.get('') as ListStatements;
+const json = new JsonBytes(65_536);
 let count = 0;
 let bytes = 0;
 
@@ -36,14 +39,16 @@ async function byKey(): Promise<void> {
     const statement = last === null ? statements.all : statements.after;
     const key: Key = last ?? ['', ''];
     const values = { after0: key[0], after1: key[1], limit: Math.min(chunkRows, rowsWanted - count) };
-    let json = '';
+    const end = new KeyMark(writer.keyAt);
+    json.clear();
     await connection.run({ statement, workspace: workspace as WorkspaceId, values }, (row) => {
-      json += writer.write(row, workspace);
-      last = writer.key(row);
+      writer.write(row, workspace, json);
+      end.set(row);
       count++;
     });
-    if (json === '') break;
-    bytes += Buffer.from(json).length;
+    if (end.key === null) break;
+    last = end.key;
+    bytes += json.length;
   }
   connection.close();
 }
@@ -56,13 +61,13 @@ async function byPortal(): Promise<void> {
   await client.query("select set_config('gateway.workspace_id', $1, true)", [workspace]);
   const asText = { getTypeParser: () => (value: string) => value };
   const config = { rowMode: 'array' as const, types: asText } as unknown as ConstructorParameters<typeof Cursor>[2];
-  const cursor = client.query(new Cursor<Row>(statements.all.text, [workspace, String(rowsWanted)], config as never));
+  const cursor = client.query(new Cursor<Texts>(statements.all.text, [workspace, String(rowsWanted)], config as never));
   for (let rows = await cursor.read(chunkRows); rows.length > 0; ) {
     const ahead = cursor.read(chunkRows);
-    let json = '';
-    for (const row of rows) json += writer.write(row, workspace);
+    json.clear();
+    for (const row of rows) writer.write(Row.of(row), workspace, json);
     count += rows.length;
-    bytes += Buffer.from(json).length;
+    bytes += json.length;
     rows = await ahead;
   }
   await cursor.close();

@@ -37,6 +37,12 @@ try {
   process.exitCode = 1;
 }
 
+/** A case that breaks off is told in the report; the others go on. */
+function notMeasured(name: CaseName, error: Error): CaseResult {
+  process.exitCode = 1;
+  return { verdicts: [], tables: [], skipped: [`The case ${name} broke off: ${error.message}`] };
+}
+
 async function run(options: Options): Promise<void> {
   const startedMs = performance.now();
   let contenders: Promise<Contenders> | undefined;
@@ -60,7 +66,7 @@ async function run(options: Options): Promise<void> {
     const results: CaseResult[] = [];
     for (const [i, name] of options.cases.entries()) {
       process.stderr.write(`[${i + 1}/${options.cases.length}] ${name}\n`);
-      results.push(await cases[name](bench));
+      results.push(await cases[name](bench).catch((error: Error) => notMeasured(name, error)));
     }
     const skipped = [...results.flatMap((result) => result.skipped), ...((await contenders)?.skipped ?? [])];
     const report = {

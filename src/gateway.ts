@@ -7,6 +7,7 @@ import { openapi } from './compile/openapi.js';
 import { inspect } from './db/check.js';
 import { Connection } from './db/connection.js';
 import { connectionUrls } from './db/connection-url.js';
+import { Crowd } from './db/crowd.js';
 import { Lane } from './db/lane.js';
 import { Heartbeat } from './db/position.js';
 import { Primary } from './db/primary.js';
@@ -78,10 +79,11 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   const compiled = resources.map((resource) =>
     compileResource(resource, { keyring, legacy: settings.decodeLegacy }, observe),
   );
+  const crowd = new Crowd();
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const primaryProbe = settings.primaryUrl ? new PrimaryProbe(settings, heartbeat, observe) : null;
   const replicas = connectionUrls(settings.replicaUrls).map(
-    (url, i) => new Replica(`replica${i + 1}`, url, heartbeat, settings, observe),
+    (url, i) => new Replica(`replica${i + 1}`, url, heartbeat, crowd, settings, observe),
   );
   const positions = new WritePositions();
   const peers = peersOf(settings, positions, observe);

@@ -1,7 +1,7 @@
 import { copyMs, hasPsql, psqlStartMs } from '../copy.js';
 import { type DownloadCost, download } from '../download.js';
 import type { Options } from '../options.js';
-import { rssMbOf } from '../process-cost.js';
+import { rssMbOf, treeCpuMsOf } from '../process-cost.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
 import { alternate, median, pairedRatio } from '../rounds.js';
 import type { Stage } from '../stage.js';
@@ -33,6 +33,13 @@ export async function customersCase(stage: Stage, options: Options): Promise<Cas
   return againstCopy(stage, options, 'klanten', 10_000, 2.5);
 }
 
+/** One turn of either side. */
+interface Turn {
+  readonly wallMs: number;
+  readonly replicaCpuMs: number;
+  readonly page?: DownloadCost;
+}
+
 /** One page and COPY of the same rows, in turns. */
 async function againstCopy(
   stage: Stage,
@@ -42,37 +49,37 @@ async function againstCopy(
   goal: number,
 ): Promise<CaseResult & { pages: DownloadCost[] }> {
   const what = `${rows.toLocaleString('en')} ${resource === 'klanten' ? 'customers' : 'work orders'} in one page`;
-  const page = (): Promise<DownloadCost> => download(pageOf(stage, resource, rows), stage.gatewayPid);
-  const pages: DownloadCost[] = [];
-  const copiesMs: number[] = [];
-  const compared = hasPsql();
-  await page(); // both find the rows in memory from here on
-  if (compared) await copyMs(stage, resource, rows);
-  await alternate(compared ? ['page', 'copy'] : ['page'], rounds, async (whose) => {
-    if (whose === 'page') pages.push(await page());
-    else copiesMs.push(await copyMs(stage, resource, rows));
-  });
-  const wallsMs = pages.map(({ wallMs }) => wallMs);
-  const ratio = pairedRatio(wallsMs, copiesMs);
-  const middle = (of: (page: DownloadCost) => number): string => figure(median(pages.map(of)));
-  const tableRows = [
-    [
-      'gateway',
-      middle(({ wallMs }) => wallMs),
-      middle(({ firstByteMs }) => firstByteMs),
-      middle(({ serverCpuMs }) => serverCpuMs),
-      middle(({ bytes }) => bytes / 1e6),
-    ],
+  const sides = [
+    () => download(pageOf(stage, resource, rows), stage.gatewayPid).then((page) => ({ wallMs: page.wallMs, page })),
+    () => copyMs(stage, resource, rows).then((wallMs) => ({ wallMs })),
   ];
-  if (compared) tableRows.push(['COPY by psql', figure(median(copiesMs)), '', '', '']);
-  const startMs = compared ? await psqlStartMs(stage) : Number.NaN;
+  const compared = hasPsql();
+  if (!compared) sides.pop();
+  for (const side of sides) await side(); // from here on both find the rows in memory
+  const turns = await alternate<(typeof sides)[number], Turn>(sides, rounds, async (side) => {
+    const beforeMs = treeCpuMsOf(stage.replicaPid);
+    const turn = await side();
+    return { ...turn, replicaCpuMs: treeCpuMsOf(stage.replicaPid) - beforeMs };
+  });
+  const [ours = [], theirs = []] = turns;
+  const pages = ours.flatMap(({ page }) => page ?? []);
+  const ratio = pairedRatio(
+    ours.map(({ wallMs }) => wallMs),
+    theirs.map(({ wallMs }) => wallMs),
+  );
+  const of = (values: readonly number[]): string => figure(median(values));
+  const both = (side: readonly Turn[]): string[] => [
+    of(side.map(({ wallMs }) => wallMs)),
+    of(side.map(({ replicaCpuMs }) => replicaCpuMs)),
+  ];
+  const only = [pages.map((page) => page.serverCpuMs), pages.map((page) => page.firstByteMs)].map(of);
   const table: Table = {
     title: what,
     note: compared
-      ? `Median of ${rounds} turns each; the page took ${figure(ratio)} × the time of COPY. Starting psql and connecting is ${figure(startMs)} ms of its time; the page's client counts from its connection on.`
+      ? `Median of ${rounds} turns each; the page took ${figure(ratio)} × the time of COPY. Starting psql and connecting is ${figure(await psqlStartMs(stage))} ms of its time; the page's client counts from its connection on. The page has ${of(pages.map(({ bytes }) => bytes / 1e6))} MB.`
       : `Median of ${rounds} turns.`,
-    head: ['', 'wall, ms', 'first byte, ms', 'gateway CPU, ms', 'MB'],
-    rows: tableRows,
+    head: ['', 'wall, ms', 'replica CPU, ms', 'gateway CPU, ms', 'first byte, ms'],
+    rows: [['gateway', ...both(ours), ...only], ...(compared ? [['COPY by psql', ...both(theirs), '', '']] : [])],
   };
   return {
     verdicts: compared ? [{ what: `${what} against COPY: time`, value: ratio, goal, bound: 'at most', unit: '×' }] : [],

@@ -1,47 +1,29 @@
-import type { Row } from '../db/guarded-query.js';
+import type { Row } from '../db/row.js';
 import type { Observe } from '../ops/events.js';
 import { type CodecName, type CodecOptions, compileCodec, type RowDecoder } from '../projection/codecs.js';
 import { DecodeError } from '../projection/decode-error.js';
 import { holdsImage } from '../projection/images.js';
+import { JsonBytes } from '../projection/json-bytes.js';
 import { redactDiff } from '../projection/redact.js';
-import { stripImages } from '../projection/strip.js';
-import { type Field, type FieldType, type Leaf, leaves, pointer, type Resource } from '../resources/definition.js';
+import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
+import { type Field, type Leaf, leaves, pointer, type Resource } from '../resources/definition.js';
+import { type ValueWriter, valueWriters } from './value-writers.js';
 
 /** The values of the two order columns as PostgreSQL prints them, microseconds included: where a page begins or ends. */
 export type Key = readonly [string, string];
 
-/** Turns the rows of a view into JSON, by position, without building objects. */
+/** Turns the rows of a view into JSON, by position, without building objects or strings. */
 export interface RowWriter {
-  /** The record's JSON. A value that cannot be decoded is null, named in `decodeErrors` and observed; nothing throws. */
-  readonly write: (row: Row, workspace: string) => string;
-  /** The row's place in the total order. */
-  readonly key: (row: Row) => Key;
+  /** Writes the record. A value that cannot be decoded is null, named in `decodeErrors` and observed; nothing throws. */
+  readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
+  /** The record's JSON. */
+  readonly json: (row: Row, workspace: string) => string;
+  /** Positions of the two columns that say where the row stands in the total order. */
+  readonly keyAt: readonly [number, number];
 }
 
-/** JSON of a stored value, null never given. */
-type Writer = (value: string, row: Row) => string;
-
-const quoted: Writer = (value) => `"${value}"`;
-
-/** PostgreSQL's text form (ISO dates, UTC) → JSON. Infinite dates and numbers, which JSON does not have, become null. */
-const writers: Readonly<Record<FieldType, Writer>> = {
-  uuid: quoted,
-  bigint: quoted,
-  text: (value) => JSON.stringify(value),
-  integer: (value) => value,
-  number: (value) => (value.charCodeAt(value.length - 1) <= 57 ? value : 'null'),
-  boolean: (value) => (value === 't' ? 'true' : 'false'),
-  date: (value) => (value.length === 10 ? `"${value}"` : 'null'),
-  timestamp: writeTimestamp,
-  json: (value) => value,
-};
-
-/** "2026-03-29 01:59:59.123456+00" → "2026-03-29T01:59:59.123Z" (RFC 3339; microseconds are cut, not rounded). */
-function writeTimestamp(value: string): string {
-  if (value.charCodeAt(10) !== 32) return 'null';
-  const fraction = value.length > 22 ? value.slice(20, -3) : '';
-  return `"${value.slice(0, 10)}T${value.slice(11, 19)}.${fraction.length >= 3 ? fraction.slice(0, 3) : fraction.padEnd(3, '0')}Z"`;
-}
+const nullBytes = Buffer.from('null');
+const brace = Buffer.from('}');
 
 /**
  * Everything that does not depend on a row is decided here, once. Rows always hold all columns of the resource; `shown`
@@ -57,49 +39,58 @@ export function compileRowWriter(
   const members = all.filter(({ field }) => shown(field));
   const positions = members.map((leaf) => all.indexOf(leaf));
   const position = (column: string): number => all.findIndex(({ field }) => field.column === column);
-  const [first, second] = resource.order.map(({ column }) => position(column)) as [number, number];
   const idAt = position('id');
   let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
   const decoders = compileDecoders(resource, codecs, members, positions);
-  const writeLeaf = members.map((leaf): Writer => {
+  const writers = members.map((leaf): ValueWriter => {
     const { field, path } = leaf;
     if (field.codec === undefined) return cleaning(resource, all, field);
     const { decoder, leaves: decoded } = decoders.get(field.codec) as Decoding;
     const column = decoded.indexOf(leaf);
-    return (_, row) => {
+    return (row, _, json) => {
       try {
-        return decoder.json(column);
+        decoder.write(column, json);
       } catch (error) {
         const reason = error instanceof DecodeError ? error.reason : 'unexpected';
         failed.push(pointer(path));
         observe({
           type: 'decode_failed',
           resource: resource.name,
-          row: row[idAt] as string,
+          row: row.text(idAt) as string,
           pointer: pointer(path),
           reason,
         });
-        return 'null';
+        json.raw(nullBytes);
       }
     };
   });
   const decoding = [...decoders.values()];
   const { prefixes, suffix } = punctuation(members);
-  const write = (row: Row, workspace: string): string => {
-    for (const { decoder } of decoding) decoder.take(row, workspace, row[idAt] as string);
-    let json = '';
+  const write = (row: Row, workspace: string, json: JsonBytes): void => {
+    for (const { decoder } of decoding) decoder.take(row, workspace, row.text(idAt) as string);
     for (let i = 0; i < prefixes.length; i++) {
-      const value = row[positions[i] as number] as string | null;
-      json += prefixes[i] as string;
-      json += value === null ? 'null' : (writeLeaf[i] as Writer)(value, row);
+      const at = positions[i] as number;
+      json.raw(prefixes[i] as Buffer);
+      if (row.isNull(at)) json.raw(nullBytes);
+      else (writers[i] as ValueWriter)(row, at, json);
     }
-    json += suffix;
-    if (failed.length === 0) return `${json}}`;
-    json += `,"decodeErrors":${JSON.stringify(failed)}}`;
-    failed = [];
-    return json;
+    json.raw(suffix);
+    if (failed.length > 0) {
+      json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
+      failed = [];
+    }
+    json.raw(brace);
   };
-  return { write, key: (row) => [row[first] as string, row[second] as string] };
+  const one = new JsonBytes(4096);
+  return {
+    write,
+    json: (row, workspace) => {
+      one.clear();
+      write(row, workspace, one);
+      return one.toString();
+    },
+    keyAt: resource.order.map(({ column }) => position(column)) as [number, number],
+  };
 }
 
 /** The decoder of all leaves with one codec: they are decoded a row at a time. */
@@ -126,24 +117,36 @@ function compileDecoders(
   return new Map([...names].map((name) => [name, decodingOf(name)]));
 }
 
-function cleaning(resource: Resource, all: readonly Leaf[], field: Field): Writer {
+function cleaning(resource: Resource, all: readonly Leaf[], field: Field): ValueWriter {
   switch (field.clean) {
     case 'text-images':
-      return (value) => (holdsImage(value) ? 'null' : JSON.stringify(value));
+      return unless(isSuspectText, valueWriters.text, (value) => (holdsImage(value) ? 'null' : JSON.stringify(value)));
     case 'json-images':
-      return (value) => stripImages(value);
+      return unless(isSuspectJson, valueWriters.json, stripImages);
     case 'audit-diff': {
       const entityAt = all.findIndex(({ path }) => path.join('.') === 'entity');
       if (entityAt < 0) throw new Error(`${resource.name}: an audit diff needs a field named entity`);
-      return (value, row) => redactDiff(row[entityAt] as string, value);
+      return (row, at, json) => json.text(redactDiff(row.text(entityAt) as string, row.text(at) as string));
     }
     default:
-      return writers[field.type];
+      return valueWriters[field.type];
   }
 }
 
+function unless(
+  isSuspect: (bytes: Buffer, start: number, end: number) => boolean,
+  plain: ValueWriter,
+  clean: (value: string) => string,
+): ValueWriter {
+  return (row, at, json) => {
+    if (isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number))
+      json.text(clean(row.text(at) as string));
+    else plain(row, at, json);
+  };
+}
+
 /** What stands in front of each leaf's value, groups opened and closed where they begin and end. */
-function punctuation(all: readonly Leaf[]): { prefixes: string[]; suffix: string } {
+function punctuation(all: readonly Leaf[]): { prefixes: Buffer[]; suffix: Buffer } {
   const groupOf = (leaf: Leaf | undefined): string | undefined =>
     leaf && leaf.path.length > 1 ? leaf.path[0] : undefined;
   const prefixes = all.map((leaf, i) => {
@@ -151,7 +154,7 @@ function punctuation(all: readonly Leaf[]): { prefixes: string[]; suffix: string
     const closing = before !== undefined && before !== now ? '}' : '';
     const separator = i === 0 ? '{' : now !== undefined && before === now ? ',' : `${closing},`;
     const opening = now !== undefined && before !== now ? `${JSON.stringify(now)}:{` : '';
-    return `${separator}${opening}${JSON.stringify(leaf.path.at(-1))}:`;
+    return Buffer.from(`${separator}${opening}${JSON.stringify(leaf.path.at(-1))}:`);
   });
-  return { prefixes, suffix: groupOf(all.at(-1)) === undefined ? '' : '}' };
+  return { prefixes, suffix: Buffer.from(groupOf(all.at(-1)) === undefined ? '' : '}') };
 }

@@ -1,6 +1,9 @@
+import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import { GuardedQuery, type Row } from './guarded-query.js';
+import { GuardedQuery } from './guarded-query.js';
+import type { Row } from './row.js';
+import { tapRows } from './row-tap.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 
 /** One statement to run: for a workspace, or for none (token look-ups and probes, which touch no view). */
@@ -71,6 +74,7 @@ export class Connection {
       if (error instanceof pg.DatabaseError) throw error;
       throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
     }
+    tapRows(wireOf(client));
     takeTurns(streamOf(client));
     return new Connection(client, options.namedStatements);
   }
@@ -140,8 +144,12 @@ export class Connection {
   }
 }
 
+function wireOf(client: pg.Client): EventEmitter & { readonly stream: Socket } {
+  return (client as unknown as { connection: EventEmitter & { readonly stream: Socket } }).connection;
+}
+
 function streamOf(client: pg.Client): Socket {
-  return (client as unknown as { connection: { stream: Socket } }).connection.stream;
+  return wireOf(client).stream;
 }
 
 /** A read of that size was probably not the last of its answer. */

@@ -1,8 +1,6 @@
 import pg from 'pg';
+import { Row, type Texts } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
-
-/** A row as PostgreSQL sent it: one text per column, in the order of the select list. */
-export type Row = readonly (string | null)[];
 
 const guardName = 'workspace-guard';
 const guardText = "select set_config('gateway.workspace_id', $1, true)";
@@ -24,7 +22,8 @@ interface Wire {
  * one flush, no extra round trip (PostgreSQL 55.2.3 and 55.2.4). The setting is local to that transaction, so a
  * connection that is reused, or handed on by PgBouncer, carries nothing over. Works on pipelined clients.
  *
- * Rows are given to `onRow` as they arrive, as raw texts: no type parsing, no row objects, no row description asked for.
+ * Rows are given to `onRow` as they arrive, as PostgreSQL sent them: no type parsing, no row objects, no row description asked for. Each is valid only until
+ * `onRow` returns.
  * `workspace` null leaves the guard out; only statements that touch no view may do so.
  */
 export class GuardedQuery extends pg.Query {
@@ -75,10 +74,11 @@ export class GuardedQuery extends pg.Query {
     wire.sync();
   }
 
-  handleDataRow(message: { fields: Row }): void {
+  /** Rows come as `Row` where the connection is tapped, else as pg reads them. */
+  handleDataRow({ fields }: { fields: Row | Texts }): void {
     if (this.#expected !== 1 || this.#failure !== null) return; // the guard's own row
     try {
-      this.#onRow(message.fields);
+      this.#onRow(fields instanceof Row ? fields : Row.of(fields));
     } catch (error) {
       this.#failure = error as Error; // thrown here it would end the process; it is reported when the statement ends
     }

@@ -1,15 +1,18 @@
 import { Problem } from '../errors.js';
 import { type Connection, ConnectionLost, type Run } from './connection.js';
+import type { Crowd } from './crowd.js';
 import { FairQueue } from './fair-queue.js';
-import type { Row } from './guarded-query.js';
+import type { Row } from './row.js';
 
 /** Bounds of a lane; times in milliseconds. */
 export interface LaneLimits {
   readonly connections: number;
   /** Statements in flight per connection. */
   readonly depth: number;
-  /** What one workspace may have in flight, by the statements' cost. */
+  /** What one workspace may have in flight, by the statements' cost; a quarter of it while others are served too. */
   readonly perWorkspace: number;
+  /** Shared by all lanes; without it nobody else is ever served. */
+  readonly crowd?: Crowd;
   readonly queueMax: number;
   readonly statementTimeoutMs: number;
 }
@@ -29,6 +32,8 @@ interface Waiter {
   readonly start: (connection: Connection) => void;
   readonly fail: (error: Error) => void;
 }
+
+const crowdedShare = 4;
 
 /** How long a statement nobody waits for any more may go on: most end sooner, and then the connection stays. */
 const abandonedMsMax = 100;
@@ -71,6 +76,7 @@ export class Lane {
   async run(run: Run, patience: Patience, onRow: (row: Row) => void): Promise<void> {
     if (patience.signal?.aborted) throw patience.signal.reason;
     const whose = run.workspace ?? '';
+    if (whose !== '') this.#limits.crowd?.note(whose);
     const free = this.#mayRun(whose) ? this.#free() : null;
     return free ? this.#start(free, run, patience, onRow) : this.#enqueue(whose, run, patience, onRow);
   }
@@ -95,7 +101,9 @@ export class Lane {
 
   /** Statements that are for no workspace (token look-ups) are not anybody's share. */
   #mayRun(whose: string): boolean {
-    return whose === '' || (this.#running.get(whose) ?? 0) < this.#limits.perWorkspace;
+    if (whose === '') return true;
+    const { perWorkspace, crowd } = this.#limits;
+    return (this.#running.get(whose) ?? 0) < (crowd?.isCrowded ? perWorkspace / crowdedShare : perWorkspace);
   }
 
   #free(): Connection | null {

@@ -2,13 +2,14 @@ import pg from 'pg';
 import { databaseFault, Problem } from '../errors.js';
 import type { Observe } from '../ops/events.js';
 import type { Settings } from '../settings.js';
-import { GuardedQuery, type Row } from './guarded-query.js';
+import { GuardedQuery } from './guarded-query.js';
 import { type Lsn, parseLsn } from './lsn.js';
+import type { Texts } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 
 /** Runs statements of one transaction, each for the transaction's workspace. */
 export interface Transaction {
-  query(statement: Statement, values: Values): Promise<Row[]>;
+  query(statement: Statement, values: Values): Promise<Texts[]>;
 }
 
 /** A place in the history of a cluster. Positions of another timeline, or of another cluster, prove nothing of this one. */
@@ -83,7 +84,7 @@ export class Primary {
   }
 
   /** One statement outside any workspace, for housekeeping; it gets a connection only when one is free. */
-  async execute(statement: Statement): Promise<Row[]> {
+  async execute(statement: Statement): Promise<Texts[]> {
     if (this.#pool.waitingCount > 0) throw primaryUnavailable();
     const client = await this.#connect();
     const deadlineMs = performance.now() + this.#settings.writeTimeoutMs;
@@ -183,12 +184,12 @@ function run(
   statement: Statement,
   workspace: WorkspaceId | null,
   values: Values,
-): Promise<Row[]> {
+): Promise<Texts[]> {
   return new Promise((resolve, reject) => {
-    const rows: Row[] = [];
+    const rows: Texts[] = [];
     const done = (error: Error | null): void => (error ? reject(error) : resolve(rows));
     client.query(
-      new GuardedQuery({ statement, workspace, values, named: false }, (row) => rows.push(row), done) as never,
+      new GuardedQuery({ statement, workspace, values, named: false }, (row) => rows.push(row.texts()), done) as never,
     );
   });
 }

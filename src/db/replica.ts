@@ -1,11 +1,12 @@
 import type { Observe } from '../ops/events.js';
 import type { Settings } from '../settings.js';
 import { Connection } from './connection.js';
-import type { Row } from './guarded-query.js';
+import type { Crowd } from './crowd.js';
 import { Lane } from './lane.js';
 import { type Lsn, parseLsn } from './lsn.js';
 import type { Currency, Heartbeat } from './position.js';
 import { Probe } from './probe.js';
+import type { Texts } from './row.js';
 import type { Statement } from './statement.js';
 
 const probeStatement: Statement = {
@@ -47,7 +48,7 @@ export class Replica {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(name: string, url: string, heartbeat: Heartbeat, settings: Settings, observe: Observe) {
+  constructor(name: string, url: string, heartbeat: Heartbeat, crowd: Crowd, settings: Settings, observe: Observe) {
     this.name = name;
     this.#heartbeat = heartbeat;
     this.#settings = settings;
@@ -56,7 +57,7 @@ export class Replica {
     const connect = (): Promise<Connection> =>
       Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements });
     this.#question = new Probe(connect, probeStatement, settings.probeDeadlineMs);
-    const both = { queueMax, statementTimeoutMs };
+    const both = { queueMax, statementTimeoutMs, crowd };
     const { shortConnections, shortDepth, shortPerWorkspace, longConnections, longPerWorkspace } = settings;
     this.short = new Lane(
       { ...both, connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace },
@@ -115,7 +116,7 @@ export class Replica {
     this.#probedMs = performance.now();
   }
 
-  #judge([inRecovery, replayedText, systemIdentifier, replayedAtMs]: Row): void {
+  #judge([inRecovery, replayedText, systemIdentifier, replayedAtMs]: Texts): void {
     if (inRecovery !== 't') return this.#eject('it is not in recovery: it was promoted, or it is a primary');
     this.#systemIdentifier ??= systemIdentifier as string;
     const cluster = this.#heartbeat.newest?.systemIdentifier ?? this.#systemIdentifier;

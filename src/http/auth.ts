@@ -60,19 +60,16 @@ export class Tokens {
 
 async function lookUp(replica: Replica, hash: Buffer, waitMs: number): Promise<Access | null> {
   let access: Access | null = null;
-  await replica.short.run(
-    { statement: findToken, workspace: null, values: { hash } },
-    { waitMs },
-    ([id, workspace, scopes, expires, revoked]) => {
-      if (revoked === 't') return;
-      access = {
-        tokenId: id as string,
-        workspace: workspace as WorkspaceId,
-        scopes: new Set((scopes as string).split(' ')),
-        expiresAtMs: expires === null || expires === undefined ? Number.POSITIVE_INFINITY : Number(expires),
-      };
-    },
-  );
+  await replica.short.run({ statement: findToken, workspace: null, values: { hash } }, { waitMs }, (row) => {
+    const [id, workspace, scopes, expires, revoked] = row.texts();
+    if (revoked === 't') return;
+    access = {
+      tokenId: id as string,
+      workspace: workspace as WorkspaceId,
+      scopes: new Set((scopes as string).split(' ')),
+      expiresAtMs: expires === null || expires === undefined ? Number.POSITIVE_INFINITY : Number(expires),
+    };
+  });
   return access;
 }
 

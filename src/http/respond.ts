@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
@@ -66,36 +67,44 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
 
 async function sendPieces(
   ctx: Context,
-  pieces: AsyncGenerator<string | Buffer>,
+  pieces: AsyncGenerator<Buffer>,
   encoding: Encoding | null,
   { observe, settings }: RespondDeps,
 ): Promise<void> {
   ctx.respond = false; // from here on the response is ours: Koa would end it cleanly
-  const overtime = setTimeout(() => ctx.res.destroy(new Error('page time exceeded')), settings.pageTimeMaxMs);
+  const { res } = ctx;
+  const overtime = setTimeout(() => res.destroy(new Error('page time exceeded')), settings.pageTimeMaxMs);
   try {
-    const body = resetting(pieces, ctx.res);
-    if (encoding === null) await pipeline(body, ctx.res);
-    else await pipeline(body, encodings[encoding].stream(), ctx.res);
+    const compressor = encoding === null ? null : encodings[encoding].stream();
+    const compressed = compressor === null ? null : pipeline(compressor, res);
+    compressed?.catch(() => {}); // whoever writes to it is told as well
+    const body: Writable = compressor ?? res;
+    for await (const piece of pieces) await taken(res, (done) => body.write(piece, done));
+    await taken(res, (done) => body.end(done));
+    await compressed;
   } catch (error) {
-    ctx.res.destroy();
-    const gone = error instanceof ClientGone || (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE';
+    // To an HTTP/1.0 client, whose body ends with the connection, an orderly end would look like a whole page.
+    res.socket?.resetAndDestroy();
+    res.destroy();
+    const gone = error instanceof ClientGone;
     if (!gone) observe({ type: 'page_broken', requestId: exchangeOf(ctx).requestId, reason: (error as Error).message });
   } finally {
     clearTimeout(overtime);
   }
 }
 
-/** A reset, as to an HTTP/1.0 client, whose body ends with the connection, an orderly end would look like a whole page. */
-async function* resetting(
-  pieces: AsyncGenerator<string | Buffer>,
-  response: ServerResponse,
-): AsyncGenerator<string | Buffer> {
-  try {
-    yield* pieces;
-  } catch (error) {
-    response.socket?.resetAndDestroy();
-    throw error;
-  }
+/** Resolves when what was given has left for the socket, so that its bytes may be overwritten. Rejects when the response is closed. */
+function taken(res: ServerResponse, give: (done: (error?: Error | null) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const closed = (): void => reject(res.errored ?? new ClientGone());
+    if (res.closed) return closed();
+    res.once('close', closed);
+    give((error) => {
+      res.off('close', closed);
+      if (error) reject(res.closed ? (res.errored ?? new ClientGone()) : error);
+      else resolve();
+    });
+  });
 }
 
 function chooseEncoding(ctx: Context): Encoding | null {

@@ -1,15 +1,20 @@
 import { decodeBase64 } from './base64.js';
 import { DecodeError } from './decode-error.js';
-import { jsonText } from './json-text.js';
+import { isText, type JsonBytes } from './json-bytes.js';
 import type { Keyring } from './keyring.js';
 import { SealedCells } from './sealed-cells.js';
 
+/** What is needed of a row: the stored text of a cell, null for NULL. */
+export interface StoredRow {
+  text(at: number): string | null;
+}
+
 /** Decodes the encoded cells of rows, a row at a time. */
 export interface RowDecoder {
-  /** Takes a row, which must stay as it is until the next is taken. `workspace` and `id` are ids as text. */
-  readonly take: (row: readonly (string | null)[], workspace: string, id: string) => void;
-  /** The text of a cell of that row as a JSON string, by the index of its column. Throws DecodeError. */
-  readonly json: (column: number) => string;
+  /** Takes a row, which must stay as it is until its cells are written. `workspace` and `id` are ids as text. */
+  readonly take: (row: StoredRow, workspace: string, id: string) => void;
+  /** Writes the text of a cell of that row as a JSON string, by the index of its column. Throws DecodeError, and then has written nothing. */
+  readonly write: (column: number, json: JsonBytes) => void;
 }
 
 /** A column to decode, and where it stands in the rows. */
@@ -28,7 +33,7 @@ export interface CodecOptions {
 type Codec = (options: CodecOptions, table: string, columns: readonly EncodedColumn[]) => RowDecoder;
 
 const codecs = {
-  plain: (_, __, columns) => cellByCell(columns, (stored) => JSON.stringify(stored)),
+  plain: (_, __, columns) => cellByCell(columns, (stored, json) => json.text(JSON.stringify(stored))),
   base64: (_, __, columns) => cellByCell(columns, base64Text()),
   'aes-256-gcm': (options, table, columns) => new SealedCells(options, table, columns),
 } satisfies Record<string, Codec>;
@@ -50,28 +55,28 @@ export function compileCodec(
   return codecs[name](options, table, columns);
 }
 
-function cellByCell(columns: readonly EncodedColumn[], decode: (stored: string) => string): RowDecoder {
+function cellByCell(columns: readonly EncodedColumn[], write: (stored: string, json: JsonBytes) => void): RowDecoder {
   const positions = columns.map(({ at }) => at);
-  let taken: readonly (string | null)[] = [];
+  let taken: StoredRow = { text: () => null };
   return {
     take: (row) => {
       taken = row;
     },
-    json: (column) => decode(taken[positions[column] as number] as string),
+    write: (column, json) => write(taken.text(positions[column] as number) as string, json),
   };
 }
 
 /** Base64 of UTF-8. Such columns hold few different values: the last one is remembered. */
-function base64Text(): (stored: string) => string {
-  let last = { stored: '', json: '""' };
-  return (stored) => {
-    if (stored === last.stored) return last.json;
-    const bytes = Buffer.allocUnsafe(stored.length + 2);
-    const length = decodeBase64(stored, 0, bytes, 1);
-    if (length < 0) throw new DecodeError('bad_format');
-    const json = jsonText(bytes, 1, 1 + length);
-    if (json === null) throw new DecodeError('bad_utf8');
-    last = { stored, json };
-    return json;
+function base64Text(): (stored: string, json: JsonBytes) => void {
+  let last = { stored: '', bytes: Buffer.alloc(0) };
+  return (stored, json) => {
+    if (stored !== last.stored) {
+      const bytes = Buffer.allocUnsafe(stored.length);
+      const length = decodeBase64(stored, 0, bytes, 0);
+      if (length < 0) throw new DecodeError('bad_format');
+      if (!isText(bytes, 0, length)) throw new DecodeError('bad_utf8');
+      last = { stored, bytes: bytes.subarray(0, length) };
+    }
+    json.string(last.bytes, 0, last.bytes.length);
   };
 }

@@ -6,7 +6,7 @@
  */
 export function holdsImage(text: string): boolean {
   if (text.length < textLengthMin) return false;
-  if (holdsMark(text) || hasBase64Run(text)) return true;
+  if (holdsMark(text) || (text.length >= runLengthMin && hasBase64Run(Buffer.from(text)))) return true;
   if (!text.includes('\n') && !text.includes('\r')) return false;
   const lines = text.split(/[\r\n]+/).map((line) => line.trim());
   return holdsMark(lines.join('')) || hasWrappedRun(lines);
@@ -32,7 +32,7 @@ const marks: readonly (readonly [hint: string, pattern: RegExp])[] = [
   ['<', /<svg/i],
   ['&', /&lt;svg/i],
   ['%', /%3csvg/i],
-  ['\\', /\\u003csvg/i],
+  ['\\u003', /\\u003csvg/i],
   // Base64 of the first bytes of PNG, GIF, JPEG, RIFF (WEBP), BMP (reserved bytes are zero), TIFF, HEIC/AVIF, SVG.
   ['iVBORw0KGgo', /iVBORw0KGgo/],
   ['R0lGOD', /R0lGOD[dl]/],
@@ -52,6 +52,9 @@ const marks: readonly (readonly [hint: string, pattern: RegExp])[] = [
   ['137', new RegExp(pngBytes)],
   ['216', new RegExp(jpegBytes)],
 ];
+
+/** One of these, in either case, is in every text with a mark that no line break interrupts. */
+export const imageHints: readonly string[] = [...marks.map(([hint]) => hint), 'data:', 'data%3'];
 
 /** Has no hint: none of its parts is both rare and the same in either case. */
 const dataUri = /data(?::|%3a)image/i;
@@ -75,13 +78,13 @@ function byteList(bytes: string[]): string {
   return String.raw`[[{]\s*${items.join(String.raw`\s*,\s*`)}\b`;
 }
 
-/** Linear, and for most texts far less: it looks at every 1024th character and back from there only within a run. */
-function hasBase64Run(text: string): boolean {
-  let known = 0;
-  let at = runLengthMin - 1;
-  while (at < text.length) {
+/** Linear, and for most texts far less: it looks at every 1024th byte and back from there only within a run. */
+export function hasBase64Run(bytes: Uint8Array, start = 0, end = bytes.length): boolean {
+  let known = start;
+  let at = start + runLengthMin - 1;
+  while (at < end) {
     let back = at;
-    while (back >= known && isRunCharacter(text.charCodeAt(back))) back--;
+    while (back >= known && isRunCharacter(bytes[back] as number)) back--;
     if (back < known) return true;
     // What follows `back` up to `at` is known to be of the run and need not be read again.
     known = at + 1;

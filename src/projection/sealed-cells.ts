@@ -1,8 +1,8 @@
 import { decodeBase64 } from './base64.js';
-import type { CodecOptions, EncodedColumn, RowDecoder } from './codecs.js';
+import type { CodecOptions, EncodedColumn, RowDecoder, StoredRow } from './codecs.js';
 import { DecodeError, type DecodeReason } from './decode-error.js';
 import { cipherBytesMax, ivBytes, openNative, tagBytes } from './gcm.js';
-import { jsonText } from './json-text.js';
+import { isText, type JsonBytes } from './json-bytes.js';
 import { type SealHeader, SealKeys } from './seal-keys.js';
 
 /** A column, and its cell in the row at hand. */
@@ -16,7 +16,10 @@ interface Cell {
   cipherBytes: number;
   /** Where its key stream begins. */
   stream: number;
-  json: string;
+  /** Where its text is, once it is opened. */
+  opened: Buffer;
+  textStart: number;
+  textEnd: number;
   reason: DecodeReason | null;
 }
 
@@ -38,7 +41,7 @@ export class SealedCells implements RowDecoder {
   readonly #cells: readonly Cell[];
   readonly #bytes: Buffer;
   #prefixes: readonly Buffer[] = [];
-  #row: readonly (string | null)[] = [];
+  #row: StoredRow = { text: () => null };
   #workspace: string | null = null;
   #id = '';
   #idBytes = Buffer.alloc(128);
@@ -55,12 +58,14 @@ export class SealedCells implements RowDecoder {
       header: null,
       cipherBytes: 0,
       stream: 0,
-      json: '',
+      opened: this.#bytes,
+      textStart: 0,
+      textEnd: 0,
       reason: null,
     }));
   }
 
-  take(row: readonly (string | null)[], workspace: string, id: string): void {
+  take(row: StoredRow, workspace: string, id: string): void {
     if (workspace !== this.#workspace) {
       this.#prefixes = this.#cells.map(({ column }) => Buffer.from(`${workspace}|${this.#table}|${column.name}|`));
       this.#keys.enter(this.#prefixes);
@@ -71,11 +76,11 @@ export class SealedCells implements RowDecoder {
     this.#opened = false;
   }
 
-  json(column: number): string {
+  write(column: number, json: JsonBytes): void {
     if (!this.#opened) this.#openAll();
-    const { reason, json } = this.#cells[column] as Cell;
+    const { reason, opened, textStart, textEnd } = this.#cells[column] as Cell;
     if (reason !== null) throw new DecodeError(reason);
-    return json;
+    json.string(opened, textStart, textEnd);
   }
 
   /** Reads all cells, has the key stream of all made at once, and opens them. */
@@ -86,7 +91,7 @@ export class SealedCells implements RowDecoder {
     const cells = this.#cells;
     for (let i = 0; i < cells.length; i++) {
       const cell = cells[i] as Cell;
-      const stored = this.#row[cell.column.at] as string | null;
+      const stored = this.#row.text(cell.column.at);
       cell.header = null;
       if (stored !== null) cell.reason = this.#read(cell, stored);
     }
@@ -126,24 +131,24 @@ export class SealedCells implements RowDecoder {
     if (header.bound) associatedBytes = places.start(cell.index);
     else gcm.hash.start();
     if (!gcm.open(this.#bytes, start, cipherBytes, cell.stream, associatedBytes)) return 'bad_tag';
-    return putText(cell, this.#bytes, start, start + cipherBytes);
+    return found(cell, this.#bytes, start, start + cipherBytes);
   }
 
   #openLong(cell: Cell, { text, key, bound }: SealHeader): DecodeReason | null {
-    const stored = this.#row[cell.column.at] as string;
+    const stored = this.#row.text(cell.column.at) as string;
     const sealed = Buffer.allocUnsafe(stored.length);
     const length = decodeBase64(stored, text.length, sealed, 0);
     if (length < 0) return 'bad_format';
     const place = bound ? Buffer.concat([this.#prefixes[cell.index] as Buffer, Buffer.from(this.#id)]) : undefined;
     const opened = openNative(key.object, sealed.subarray(0, length), place);
     if (opened === null) return 'bad_tag';
-    sealed.set(opened, 1);
-    return putText(cell, sealed, 1, 1 + opened.length);
+    return found(cell, opened, 0, opened.length);
   }
 }
 
-function putText(cell: Cell, bytes: Buffer, start: number, end: number): DecodeReason | null {
-  const json = jsonText(bytes, start, end);
-  cell.json = json ?? '';
-  return json === null ? 'bad_utf8' : null;
+function found(cell: Cell, bytes: Buffer, start: number, end: number): DecodeReason | null {
+  cell.opened = bytes;
+  cell.textStart = start;
+  cell.textEnd = end;
+  return isText(bytes, start, end) ? null : 'bad_utf8';
 }

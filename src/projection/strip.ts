@@ -1,5 +1,6 @@
-import { holdsImage, nextByteList } from './images.js';
+import { hasBase64Run, holdsImage, imageHints, nextByteList } from './images.js';
 import { MalformedJson, skipSpace, stringAt, stringEnd, valueEnd } from './json-scan.js';
+import { WordFinder } from './word-finder.js';
 
 /**
  * The JSON text of a jsonb value without its images and signatures, everything else copied as it stands:
@@ -43,7 +44,21 @@ const signatureName = new RegExp(
 );
 
 /** Every signature name has one of these in it; they are all that is looked for in most values. */
-const signatureHint = /tekening|signatu|paraaf|parafen|krabbel/i;
+const signatureHints = ['tekening', 'signatu', 'paraaf', 'parafen', 'krabbel'];
+const signatureHint = new RegExp(signatureHints.join('|'), 'i');
+const inText = new WordFinder([...imageHints, '\n', '\r']);
+/** Of the escapes of JSON only these can hide a word, or stand for a line break in one; other line breaks lie between strings. */
+const inJson = new WordFinder([...imageHints, ...signatureHints, '\\n', '\\r', '\\u']);
+
+/** Whether holdsImage may find one in a text. It is what most values cost, and makes no string of them. */
+export function isSuspectText(bytes: Buffer, start: number, end: number): boolean {
+  return inText.findsIn(bytes, start, end) || hasBase64Run(bytes, start, end);
+}
+
+/** The same for stripImages and JSON. */
+export function isSuspectJson(bytes: Buffer, start: number, end: number): boolean {
+  return inJson.findsIn(bytes, start, end) || hasBase64Run(bytes, start, end);
+}
 
 /** What the text as a whole may hold. Where it has no mark, no string in it that stands there unescaped has one. */
 interface Suspects {

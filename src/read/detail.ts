@@ -1,5 +1,4 @@
 import type { CompiledResource } from '../compile/compiled.js';
-import type { Row } from '../db/guarded-query.js';
 import type { Statement } from '../db/statement.js';
 import { Problem } from '../errors.js';
 import { onSource, type ReadDeps } from './chunks.js';
@@ -32,6 +31,12 @@ export function parseDetail(
   return { compiled, reader, id: possible('uuid', id), ifMatch, ifNoneMatch };
 }
 
+/** A record as it is sent, and its version where it has one. */
+interface Detail {
+  readonly version: string | null;
+  readonly json: string;
+}
+
 /** One record by its id: one statement on one replica. Throws Problem not_found, precondition_failed. */
 export async function readDetail(deps: ReadDeps, request: DetailRequest): Promise<Reply> {
   const { compiled, reader } = request;
@@ -41,17 +46,20 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     workspace: reader.workspace,
     values: { id: request.id },
   };
-  const { row, asOfMs } = await onSource(deps, request, {}, async (replica) => {
+  const { record, asOfMs } = await onSource(deps, request, {}, async (replica) => {
     const { asOfMs } = replica.state; // as of before the statement: it may become fresher meanwhile, the row does not
-    const found: Row[] = [];
-    await replica.short.run(run, { waitMs: deps.queueWaitMs }, (columns) => found.push(columns));
-    return { row: found[0], asOfMs };
+    let record: Detail | null = null;
+    await replica.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
+      const version = compiled.versionAt < 0 ? null : row.text(compiled.versionAt);
+      record = { version, json: compiled.writer.json(row, reader.workspace) };
+    });
+    return { record: record as Detail | null, asOfMs };
   });
   const databaseMs = performance.now() - startedMs;
-  if (row === undefined) throw notFound();
+  if (record === null) throw notFound();
   const headers = dataAsOf(asOfMs);
-  if (compiled.versionAt >= 0) {
-    const etag = etagOf(row[compiled.versionAt] as string);
+  if (record.version !== null) {
+    const etag = etagOf(record.version);
     headers.ETag = etag;
     if (request.ifMatch !== null && !matchesStrongly(request.ifMatch, etag)) {
       throw new Problem('precondition_failed', 'The record has another version.', { headers });
@@ -60,7 +68,7 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
       return { status: 304, headers, body: null, databaseMs };
     }
   }
-  return { status: 200, headers, body: compiled.writer.write(row, reader.workspace), databaseMs };
+  return { status: 200, headers, body: record.json, databaseMs };
 }
 
 /** Unknown, malformed and another workspace's id: the same answer. */

@@ -42,16 +42,15 @@ export async function readList(deps: ReadDeps, memory: PageMemory, request: List
   };
   const body = first.more
     ? streamPage(deps, request, first, page.range.until, finish)
-    : whole('{"data":[', first, await finish(first.count, first.last));
+    : whole(first, await finish(first.count, first.last));
   return { status: 200, headers, body, databaseMs: performance.now() - startedMs };
 }
 
-/** A body in one piece. */
-function whole(opening: string, { parts }: Chunk, ending: string): string | Buffer {
-  if (parts.length === 1) return `${opening}${parts[0]}${ending}`;
-  return Buffer.concat(
-    [opening, ...parts, ending].map((part) => (typeof part === 'string' ? Buffer.from(part) : part)),
-  );
+/** A page of one chunk in one piece. */
+function whole({ json, release }: Chunk, ending: string): Buffer {
+  const body = Buffer.concat([json, Buffer.from(ending)]);
+  release();
+  return body;
 }
 
 /** The key the page starts behind: the cursor's, the remembered end of the page before, or found by an index-only skip. */

@@ -2,8 +2,11 @@
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** The whole body, or its pieces as they become available; null for none (304). */
-  readonly body: string | Buffer | AsyncGenerator<string | Buffer> | null;
+  /**
+   * The whole body, or its pieces as they become available; null for none (304). The bytes of a piece may be overwritten
+   * as soon as the next is asked for.
+   */
+  readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
   /** Time spent waiting for the database before the first byte, in milliseconds. */
   readonly databaseMs: number;
 }

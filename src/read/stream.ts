@@ -8,10 +8,16 @@ export const firstChunkRows = 100;
 /** A client that takes longer than that for what it was given is not read ahead for. */
 const slowMs = 100;
 
+/** What a chunk aims at: at first, and again and again as much more; and for a slow client. */
+const bytesAtFirst = 65_536;
+const growth = 2;
+const bytesIfSlow = 16_384;
+
 /**
- * A page of which the first chunk is read, up to the key `until`, as it arrives. One chunk is read ahead of a client that keeps up; for a slow one the next is read when it has
- * taken the last, and is smaller, so that it costs little memory and no connection. A chunk is forgotten when the next is
- * there, which is why the parameter is used up.
+ * A page of which the first chunk is read, up to the key `until`, as it arrives. One chunk is read ahead of a client that
+ * keeps up, and the more it takes the larger they become, as each is a statement. For a slow one the next is read when it
+ * has taken the last, and is small, so that it costs little memory and no connection. The bytes of a piece are overwritten
+ * once the next is asked for.
  */
 export async function* streamPage(
   deps: ReadDeps,
@@ -19,14 +25,14 @@ export async function* streamPage(
   chunk: Chunk,
   until: Key | null,
   finish: (count: number, last: Key | null) => Promise<string>,
-): AsyncGenerator<string | Buffer> {
+): AsyncGenerator<Buffer> {
   const { onward } = chunk;
-  let opening = '{"data":[';
   let rows = firstChunkRows;
   let { count, last } = chunk;
+  let bytesWanted = Math.min(bytesAtFirst, deps.chunkBytes);
   let isSlow = false;
   while (chunk.more) {
-    rows = nextRows(deps, rows, chunk, isSlow ? deps.chunkBytes / 4 : deps.chunkBytes);
+    rows = nextRows(deps, rows, chunk, bytesWanted);
     const range = { after: chunk.last, until };
     const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', onward);
     let ahead = isSlow ? null : read();
@@ -34,25 +40,23 @@ export async function* streamPage(
       ahead = null; // what fails while the client takes its time may be possible again
     });
     const handedMs = performance.now();
-    if (opening !== '') yield opening;
-    yield* chunk.parts;
+    yield chunk.json;
+    chunk.release();
     isSlow = performance.now() - handedMs > slowMs;
+    bytesWanted = isSlow ? bytesIfSlow : Math.min(bytesWanted * growth, deps.chunkBytes);
     const { replica } = chunk;
     chunk = await (ahead ?? read());
-    opening = chunk.count > 0 ? ',' : '';
     if (chunk.failures > 0 || !replica.state.healthy)
       deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.replica.name });
     count += chunk.count;
     last = chunk.last ?? last;
   }
-  if (opening !== '') yield opening;
-  yield* chunk.parts;
-  yield await finish(count, last);
+  yield chunk.json;
+  yield Buffer.from(await finish(count, last));
 }
 
 /** Rows that make about so many bytes, judged by the chunk before. */
 function nextRows({ chunkRowsMax }: ReadDeps, rows: number, before: Chunk, bytesWanted: number): number {
-  const bytes = before.parts.reduce((sum, part) => sum + part.length, 0);
-  const fitting = Math.floor((bytesWanted * before.count) / Math.max(1, bytes));
+  const fitting = Math.floor((bytesWanted * before.count) / Math.max(1, before.json.length));
   return Math.max(10, Math.min(fitting, rows * 8, chunkRowsMax));
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CompiledWrite } from '../compile/compiled.js';
-import type { Row } from '../db/guarded-query.js';
 import type { Transaction } from '../db/primary.js';
+import { Row, type Texts } from '../db/row.js';
 import type { Statement } from '../db/statement.js';
 import { type Fault, invalid, Problem } from '../errors.js';
 import { notFound } from '../read/detail.js';
@@ -72,7 +72,7 @@ export async function writeOnce(
     });
   }
   const writer = request.mayRead ? write.wholeWriter : write.writtenWriter;
-  const body = writer.write(change.row, request.writer.workspace);
+  const body = writer.json(Row.of(change.row), request.writer.workspace);
   const outcome = {
     status: request.target === null ? 201 : 200,
     id: change.id,
@@ -96,7 +96,7 @@ export function inProgress(): Problem {
   return new Problem('idempotency_in_progress', detail, { headers: { 'Retry-After': '1' } });
 }
 
-function replay([row]: Row[]): Outcome {
+function replay([row]: Texts[]): Outcome {
   // Between the conflict and this question the key can only vanish by expiry: then the request is as good as new.
   if (row === undefined) throw inProgress();
   const [same, status, id, version, body] = row as readonly string[];
@@ -111,7 +111,7 @@ function replay([row]: Row[]): Outcome {
 
 interface Change {
   readonly id: string;
-  readonly row: Row;
+  readonly row: Texts;
   readonly action: 'aangemaakt' | 'gewijzigd';
   readonly entries: readonly { veld: string; oud: unknown; nieuw: unknown }[];
 }
@@ -123,7 +123,7 @@ async function create(transaction: Transaction, write: CompiledWrite, { members 
   const entries = write.rules.writable
     .map(({ name, type, auditName }) => ({ veld: auditName, oud: null, nieuw: typed(type, members[name]) }))
     .filter(({ nieuw }) => nieuw !== null);
-  return { id, row: row as Row, action: 'aangemaakt', entries };
+  return { id, row: row as Texts, action: 'aangemaakt', entries };
 }
 
 /** Locks the row first, so that the version that is compared is the version that is changed. */
@@ -151,7 +151,7 @@ async function update(
   }));
   if (entries.length === 0) return { id: target.id, row, action: 'gewijzigd', entries };
   const [updated] = await transaction.query(write.statements.update, { ...after, id: target.id });
-  return { id: target.id, row: updated as Row, action: 'gewijzigd', entries };
+  return { id: target.id, row: updated as Texts, action: 'gewijzigd', entries };
 }
 
 /** A record may refer only to records of its own workspace. Throws invalid() with every reference that does not hold. */

@@ -50,7 +50,7 @@ test('a connection carries no workspace from one statement to the next, and a st
   const run = (name: string, text: string, workspace: string | null) =>
     connection.run(
       { statement: { name, text, parameters: [] }, workspace: workspace as WorkspaceId, values: {} },
-      (row) => rows.push(row),
+      (row) => rows.push(row.texts()),
     );
   const count = 'select count(*) > 0 from gateway.klanten';
   try {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { holdsImage } from '../../src/projection/images.js';
-import { isSignatureName, stripImages } from '../../src/projection/strip.js';
+import { isSignatureName, isSuspectJson, isSuspectText, stripImages } from '../../src/projection/strip.js';
 
 const bytesOf: Record<string, Buffer> = {
   png: Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d494844520000012c00000096', 'hex'), randomBytes(300)]),
@@ -99,6 +99,45 @@ test('escapes hide neither an image nor the name of a signature', (t) => {
   );
   t.is(stripImages(`["${(images[8] ?? '').replaceAll('/', '\\/')}"]`), '[null]');
   t.is(stripImages(String.raw`["\"<svg width=\"9\">", "\\", "a\\\"b"]`), String.raw`[null, "\\", "a\\\"b"]`);
+});
+
+test('whatever is not left as it is was suspect before a string was made of it', (t) => {
+  const judged = (judge: typeof isSuspectJson, text: string): boolean => {
+    const bytes = Buffer.from(`iVBORw0KGgo${text}<svg`); // what stands around the value is none of it
+    return judge(bytes, 11, bytes.length - 4);
+  };
+  for (const image of images) {
+    t.true(judged(isSuspectText, image), image.slice(0, 80));
+    t.true(judged(isSuspectJson, JSON.stringify(image)), image.slice(0, 80));
+  }
+  for (const name of [
+    'handtekening',
+    'HAND_TEKENING',
+    'Signatuur',
+    'ondertekening foto',
+    'paraaf',
+    'parafen',
+    'krabbel',
+  ])
+    t.true(judged(isSuspectJson, `{"${name}":[1,2]}`), name);
+  const broken = fc
+    .tuple(
+      fc.constantFrom(...images),
+      fc.nat({ max: 200 }),
+      fc.constantFrom('', '\n', '\r\n', '"', '\\', '/', '\t', 'é', '\u0001'),
+    )
+    .map(([image, at, by]) => image.slice(0, at) + by + image.slice(at));
+  const piece = fc.constantFrom('data:', 'data', 'image', 'TEKENING', 'hand\ntekening', '%3Csvg', '\\u003csvg', '\n');
+  const text = fc.array(fc.oneof(fc.string({ unit: 'binary' }), broken, piece)).map((parts) => parts.join(''));
+  fc.assert(
+    fc.property(text, (value) => {
+      if (!judged(isSuspectText, value)) t.false(holdsImage(value));
+      const json = JSON.stringify([{ [value.slice(0, 9)]: value }], null, 1); // line breaks between strings hide nothing
+      if (!judged(isSuspectJson, json)) t.is(stripImages(json), json);
+    }),
+    { numRuns: 3000 },
+  );
+  t.false(judged(isSuspectJson, '[{"druk": 12.5, "opmerking": "Filter \\"oost\\" vervangen; datum: 1 mei."},\n {}]'));
 });
 
 test('an image in place of a name takes its member with it', (t) => {

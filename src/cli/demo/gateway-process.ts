@@ -20,7 +20,7 @@ export interface GatewayProcess {
 /** Starts `serve`; its output is ours. */
 export function startGatewayProcess(args: readonly string[], env: NodeJS.ProcessEnv): GatewayProcess {
   const main = fileURLToPath(new URL('../../main.js', import.meta.url));
-  const child = spawn(process.execPath, [main, 'serve', ...args], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=8', main, 'serve', ...args], {
     env,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });

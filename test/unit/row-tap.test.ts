@@ -1,0 +1,77 @@
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import test from 'ava';
+import fc from 'fast-check';
+import { Row, type Texts } from '../../src/db/row.js';
+import { tapRows } from '../../src/db/row-tap.js';
+
+type Message = { readonly type: 'D'; readonly texts: Texts } | { readonly type: 'C' | 'Z'; readonly body: Buffer };
+
+/** A message as PostgreSQL sends it. */
+function encoded(message: Message): Buffer {
+  const body = message.type === 'D' ? dataRow(message.texts) : message.body;
+  const header = Buffer.alloc(5);
+  header.write(message.type);
+  header.writeUInt32BE(body.length + 4, 1);
+  return Buffer.concat([header, body]);
+}
+
+function dataRow(texts: Texts): Buffer {
+  const count = Buffer.alloc(2);
+  count.writeUInt16BE(texts.length);
+  const columns = texts.flatMap((text) => {
+    const size = Buffer.alloc(4);
+    size.writeInt32BE(text === null ? -1 : Buffer.byteLength(text));
+    return [size, Buffer.from(text ?? '')];
+  });
+  return Buffer.concat([count, ...columns]);
+}
+
+const text = fc.option(fc.string({ unit: 'binary', maxLength: 40 }));
+const message: fc.Arbitrary<Message> = fc.oneof(
+  fc.record({ type: fc.constant('D' as const), texts: fc.array(text, { maxLength: 40 }) }),
+  fc.record({
+    type: fc.constantFrom('C' as const, 'Z' as const),
+    body: fc.uint8Array({ maxLength: 30 }).map(Buffer.from),
+  }),
+);
+
+test('rows are taken out and all else is passed on in order, wherever the bytes are cut', (t) => {
+  fc.assert(
+    fc.property(fc.array(message), fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1 }), (messages, cuts) => {
+      const stream = new EventEmitter() as Socket;
+      const connection = Object.assign(new EventEmitter(), { stream });
+      const seen: (Texts | Buffer)[] = [];
+      stream.on('data', (bytes: Buffer) => {
+        if (Buffer.isBuffer(seen.at(-1))) seen.push(Buffer.concat([seen.pop() as Buffer, bytes]));
+        else seen.push(bytes);
+      });
+      connection.on('dataRow', ({ fields }: { fields: Row }) => seen.push(fields.texts()));
+      tapRows(connection);
+
+      let rest = Buffer.concat(messages.map(encoded));
+      for (let i = 0; rest.length > 0; i++) {
+        const size = cuts[i % cuts.length] as number;
+        stream.emit('data', rest.subarray(0, size));
+        rest = rest.subarray(size);
+      }
+
+      const expected: (Texts | Buffer)[] = [];
+      for (const each of messages) {
+        if (each.type === 'D') expected.push(each.texts);
+        else if (Buffer.isBuffer(expected.at(-1)))
+          expected.push(Buffer.concat([expected.pop() as Buffer, encoded(each)]));
+        else expected.push(encoded(each));
+      }
+      t.deepEqual(seen, expected);
+    }),
+  );
+});
+
+test('a row of texts gives the texts back', (t) => {
+  fc.assert(
+    fc.property(fc.array(text, { maxLength: 40 }), (texts) => {
+      t.deepEqual(Row.of(texts).texts(), texts);
+    }),
+  );
+});
