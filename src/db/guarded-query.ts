@@ -40,11 +40,8 @@ export class GuardedQuery extends pg.Query {
     onRow: (row: Row) => void,
     done: (error: Error | null) => void,
   ) {
-    super(
-      { text: query.statement.text, name: query.named ? query.statement.name : '', queryMode: 'extended' } as never,
-      undefined,
-      ((error: Error | null) => done(error ?? this.#outcome())) as never,
-    );
+    super(query.statement.text as never, undefined, ((error: Error | null) => done(error ?? this.#outcome())) as never);
+    Object.assign(this, { name: query.named ? query.statement.name : '', queryMode: 'extended' });
     this.#expected = query.workspace === null ? 1 : 2;
     this.#statement = query.statement;
     this.#workspace = query.workspace;

@@ -33,7 +33,7 @@ export async function admit(deps: Admission, ctx: Context): Promise<Access> {
 async function identify({ tokens, failureLimiter, observe }: Admission, ctx: Context): Promise<Access> {
   try {
     const token = bearerToken(ctx.headers.authorization);
-    const access = await tokens.find(token, await failureLimiter.exhausted(ctx.ip));
+    const access = await tokens.find(token, () => failureLimiter.exhausted(ctx.ip));
     if (access === null) throw tokenInvalid();
     return access;
   } catch (error) {

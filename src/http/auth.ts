@@ -45,16 +45,23 @@ export class Tokens {
     });
   }
 
-  /** What the token grants; null for unknown, expired, revoked and malformed ones alike. `onlyKnown` asks no database for strangers. */
-  async find(token: string, onlyKnown: boolean): Promise<Access | null> {
+  /**
+   * What the token grants; null for unknown, expired, revoked and malformed ones alike. Where `onlyKnown`, which is asked
+   * only about tokens that are not in memory, no database is asked for strangers.
+   */
+  async find(token: string, onlyKnown: () => Promise<boolean>): Promise<Access | null> {
     if (!wellFormed(token)) return null;
     const key = tokenHash(token).toString('base64');
-    const verdict =
-      this.#verdicts.get(key) ?? (onlyKnown && !this.#known.has(key) ? null : await this.#verdicts.fetch(key));
+    const verdict = this.#verdicts.get(key) ?? (await this.#look(key, onlyKnown));
     const access = verdict?.access ?? null;
     if (access === null || access.expiresAtMs <= Date.now()) return null;
     this.#known.set(key, true);
     return access;
+  }
+
+  async #look(key: string, onlyKnown: () => Promise<boolean>): Promise<{ access: Access | null } | undefined> {
+    if (!this.#known.has(key) && (await onlyKnown())) return undefined;
+    return this.#verdicts.fetch(key);
   }
 }
 

@@ -46,6 +46,7 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
   if (reply.body === null) return;
   ctx.res.setHeader('Content-Type', 'application/json');
   const encoding = compressible ? chooseEncoding(ctx) : null;
+  if (reply.release) ctx.res.once('close', reply.release);
   if (typeof reply.body === 'string' || Buffer.isBuffer(reply.body)) {
     if (encoding === null || reply.body.length < compressFrom) {
       ctx.body = reply.body;

@@ -81,6 +81,13 @@ export class JsonBytes {
     return this.#bytes.subarray(0, this.#length);
   }
 
+  /** The same in memory of its own, no more than it takes. */
+  copy(): JsonBytes {
+    const copy = new JsonBytes(this.#length);
+    copy.raw(this.#bytes, 0, this.#length);
+    return copy;
+  }
+
   toString(): string {
     return this.#bytes.toString('utf8', 0, this.#length);
   }

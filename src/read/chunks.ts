@@ -32,7 +32,7 @@ export interface ReadDeps {
 /** Rows of a page in order. */
 export interface Chunk {
   /** JSON joined by commas, with what stands before it: the start of the page, or a comma. Not to be used after `release`. */
-  readonly json: Buffer;
+  readonly json: JsonBytes;
   /** Gives its memory back, once its bytes are with the client or elsewhere. */
   readonly release: () => void;
   readonly count: number;
@@ -93,7 +93,7 @@ export async function readChunk(
   const patience = { waitMs, begun, cost, signal: deps.signal };
   return onSource(deps, request, need, async (replica, used, failures) => {
     const { asOfMs } = replica.state;
-    const json = spare.pop() ?? new JsonBytes(bytesAtFirst);
+    const json = borrowed();
     const end = new KeyMark(writer.keyAt);
     let count = 0;
     let more = false;
@@ -120,20 +120,30 @@ const pageOpening = Buffer.from('{"data":[');
  * collector, which then collected everything twenty times in a page of 100,000 rows.
  */
 const spare: JsonBytes[] = [];
-const spareMax = 8;
+const spareBytesMax = 4_194_304;
+let spareBytes = 0;
 const bytesAtFirst = 65_536;
+
+function borrowed(): JsonBytes {
+  const json = spare.pop();
+  if (json === undefined) return new JsonBytes(bytesAtFirst);
+  spareBytes -= json.capacity;
+  return json;
+}
 
 /**
  * What was put together, for as long as it is needed; a small part of a large buffer is copied, as a slow client may keep
  * it for long. A chunk that failed leaves no spare behind: rows may still be written to it.
  */
-function lent(json: JsonBytes): { json: Buffer; release: () => void } {
+function lent(json: JsonBytes): Pick<Chunk, 'json' | 'release'> {
   const giveBack = (): void => {
     json.clear();
-    if (spare.length < spareMax) spare.push(json);
+    if (spareBytes + json.capacity > spareBytesMax) return;
+    spareBytes += json.capacity;
+    spare.push(json);
   };
-  if (json.length * 4 > json.capacity) return { json: json.view(), release: giveBack };
-  const copy = Buffer.from(json.view());
+  if (json.length * 4 > json.capacity) return { json, release: giveBack };
+  const copy = json.copy();
   giveBack();
   return { json: copy, release: () => {} };
 }

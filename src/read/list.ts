@@ -40,17 +40,12 @@ export async function readList(deps: ReadDeps, memory: PageMemory, request: List
     if (page.number !== null) memory.remember(request, page.number, end);
     return envelopeEnd(deps, request, page, count, end, await total);
   };
-  const body = first.more
-    ? streamPage(deps, request, first, page.range.until, finish)
-    : whole(first, await finish(first.count, first.last));
-  return { status: 200, headers, body, databaseMs: performance.now() - startedMs };
-}
-
-/** A page of one chunk in one piece. */
-function whole({ json, release }: Chunk, ending: string): Buffer {
-  const body = Buffer.concat([json, Buffer.from(ending)]);
-  release();
-  return body;
+  const databaseMs = performance.now() - startedMs;
+  if (first.more) {
+    return { status: 200, headers, body: streamPage(deps, request, first, page.range.until, finish), databaseMs };
+  }
+  first.json.text(await finish(first.count, first.last));
+  return { status: 200, headers, body: first.json.view(), release: first.release, databaseMs };
 }
 
 /** The key the page starts behind: the cursor's, the remembered end of the page before, or found by an index-only skip. */

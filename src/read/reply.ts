@@ -7,11 +7,17 @@ export interface Reply {
    * as soon as the next is asked for.
    */
   readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
+  /** Gives the memory of a whole body back; to be called when the response is closed. */
+  readonly release?: () => void;
   /** Time spent waiting for the database before the first byte, in milliseconds. */
   readonly databaseMs: number;
 }
 
-/** `Data-As-Of` in RFC 3339, or nothing when it is not known. */
+let last = { asOfMs: 0, text: '' };
+
+/** `Data-As-Of` in RFC 3339, or nothing when it is not known. It changes with every probe, not with every request. */
 export function dataAsOf(asOfMs: number | null): Record<string, string> {
-  return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
+  if (asOfMs === null) return {};
+  if (asOfMs !== last.asOfMs) last = { asOfMs, text: new Date(asOfMs).toISOString() };
+  return { 'Data-As-Of': last.text };
 }

@@ -11,6 +11,10 @@ const slowMs = 100;
 /** What a chunk aims at: at first, and again and again as much more; and for a slow client. */
 const bytesAtFirst = 65_536;
 const growth = 2;
+
+/** What the chunks of all pages under way may aim at together: with many clients each gets smaller ones. */
+const bytesTogether = 16_777_216;
+let underWay = 0;
 const bytesIfSlow = 16_384;
 
 /**
@@ -31,28 +35,35 @@ export async function* streamPage(
   let { count, last } = chunk;
   let bytesWanted = Math.min(bytesAtFirst, deps.chunkBytes);
   let isSlow = false;
-  while (chunk.more) {
-    rows = nextRows(deps, rows, chunk, bytesWanted);
-    const range = { after: chunk.last, until };
-    const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', onward);
-    let ahead = isSlow ? null : read();
-    ahead?.catch(() => {
-      ahead = null; // what fails while the client takes its time may be possible again
-    });
-    const handedMs = performance.now();
-    yield chunk.json;
+  underWay++;
+  try {
+    while (chunk.more) {
+      rows = nextRows(deps, rows, chunk, bytesWanted);
+      const range = { after: chunk.last, until };
+      const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', onward);
+      let ahead = isSlow ? null : read();
+      ahead?.catch(() => {
+        ahead = null; // what fails while the client takes its time may be possible again
+      });
+      const handedMs = performance.now();
+      yield chunk.json.view();
+      chunk.release();
+      isSlow = performance.now() - handedMs > slowMs;
+      bytesWanted = isSlow ? bytesIfSlow : Math.min(bytesWanted * growth, deps.chunkBytes, bytesTogether / underWay);
+      const { replica } = chunk;
+      chunk = await (ahead ?? read());
+      if (chunk.failures > 0 || !replica.state.healthy)
+        deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.replica.name });
+      count += chunk.count;
+      last = chunk.last ?? last;
+    }
+    const ending = await finish(count, last);
+    chunk.json.text(ending);
+    yield chunk.json.view();
     chunk.release();
-    isSlow = performance.now() - handedMs > slowMs;
-    bytesWanted = isSlow ? bytesIfSlow : Math.min(bytesWanted * growth, deps.chunkBytes);
-    const { replica } = chunk;
-    chunk = await (ahead ?? read());
-    if (chunk.failures > 0 || !replica.state.healthy)
-      deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.replica.name });
-    count += chunk.count;
-    last = chunk.last ?? last;
+  } finally {
+    underWay--;
   }
-  yield chunk.json;
-  yield Buffer.from(await finish(count, last));
 }
 
 /** Rows that make about so many bytes, judged by the chunk before. */

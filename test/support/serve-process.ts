@@ -15,7 +15,10 @@ export interface ServeProcess {
 }
 
 /** Starts `serve` with these settings; resolves when it serves. */
-export async function serveProcess(settings: Partial<Settings>, execArgv: string[] = ['--max-semi-space-size=8']): Promise<ServeProcess> {
+export async function serveProcess(
+  settings: Partial<Settings>,
+  execArgv: string[] = ['--max-semi-space-size=8'],
+): Promise<ServeProcess> {
   const main = join(fileURLToPath(import.meta.url), '../../../src/main.js');
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
