@@ -6,6 +6,8 @@ export interface Allowance {
   readonly remaining: number;
   /** Whole seconds until the window ends, rounded up: waiting that long is enough. */
   readonly resetSeconds: number;
+  /** How many requests of this window were refused. */
+  readonly refused: number;
 }
 
 /** Counts something per key in windows of a minute. */
@@ -27,20 +29,31 @@ export function memoryLimiter(name: string, quota: number): Limiter {
 export function limiterOf(quota: number, limiter: RateLimiterAbstract): Limiter {
   return {
     quota,
-    consume: (key) => limiter.consume(key).then(allowanceOf(true), allowanceOf(false)),
+    consume: (key) => limiter.consume(key).then(allowanceOf(quota, true), allowanceOf(quota, false)),
     exhausted: async (key) => ((await limiter.get(key))?.remainingPoints ?? quota) <= 0,
   };
 }
 
-function allowanceOf(allowed: boolean): (result: unknown) => Allowance {
+function allowanceOf(quota: number, allowed: boolean): (result: unknown) => Allowance {
   return (result) => {
     if (!(result instanceof RateLimiterRes)) throw result;
     return {
       allowed,
+      refused: Math.max(0, result.consumedPoints - quota),
       remaining: result.remainingPoints,
       resetSeconds: Math.max(1, Math.ceil(result.msBeforeNext / 1000)),
     };
   };
+}
+
+const calmMs = 200;
+
+/**
+ * Lets those wait who go on although they are refused: whoever asks again at once, on hundreds of connections, would keep
+ * the event loop busy with refusing. The first refusals, which is all that a client sees that heeds them, come at once.
+ */
+export async function calm({ quota }: Limiter, { refused }: Allowance): Promise<void> {
+  if (refused > quota) await new Promise((resolve) => setTimeout(resolve, calmMs));
 }
 
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */

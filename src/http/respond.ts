@@ -74,6 +74,7 @@ async function sendPieces(
 ): Promise<void> {
   ctx.respond = false; // from here on the response is ours: Koa would end it cleanly
   const { res } = ctx;
+  res.setMaxListeners(20); // a compressor in front of it brings several of its own
   const overtime = setTimeout(() => res.destroy(new Error('page time exceeded')), settings.pageTimeMaxMs);
   try {
     const compressor = encoding === null ? null : encodings[encoding].stream();

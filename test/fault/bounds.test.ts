@@ -134,3 +134,31 @@ test.serial('while one workspace floods the queue another is served in its turn'
   await gateway.backToNormal(t);
   await gateway.stop();
 });
+
+test.serial('a workspace has all of its share while it is alone, and a quarter while another is served', async (t) => {
+  const gateway = await setUp.gateway({ shortPerWorkspace: 8 });
+  const lane = gateway.gateway.replicas[0]?.short;
+  const busiest = async (while_: Promise<unknown>): Promise<number> => {
+    let [most, over] = [0, false];
+    const ended = while_.finally(() => {
+      over = true;
+    });
+    for (; !over; await sleep(2)) most = Math.max(most, lane?.inFlight ?? 0);
+    await ended;
+    return most;
+  };
+  const crowd = (): Promise<unknown> =>
+    Promise.all(
+      Array.from({ length: 24 }, () => readPage(gateway.url('/installaties?perPage=1'), { token, discard: true })),
+    );
+  await crowd(); // the connections are there, and the token is known
+  await readPage(gateway.url('/klanten?perPage=1'), { token: other });
+  await sleep(1300);
+  await setUp.pace(20);
+  t.is(await busiest(crowd()), 8);
+  await readPage(gateway.url('/klanten?perPage=1'), { token: other });
+  t.is(await busiest(crowd()), 2);
+  await setUp.pace(0);
+  await gateway.backToNormal(t);
+  await gateway.stop();
+});

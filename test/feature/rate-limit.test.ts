@@ -67,6 +67,23 @@ test('what needs no token is not limited and shows no limit', async (t) => {
   }
 });
 
+test('who goes on and on although refused has to wait for each refusal; others have not', async (t) => {
+  const { client, database } = t.context;
+  const [stubborn, other] = [await database.token(), await database.token()];
+  const timed = async (token: string): Promise<[number, number]> => {
+    const startedMs = performance.now();
+    const { status } = await client.get('/klanten?perPage=1', { token });
+    return [status, performance.now() - startedMs];
+  };
+  for (let i = 0; i < 2 * quota; i++) await timed(stubborn);
+  const [status, tookMs] = await timed(stubborn);
+  t.is(status, 429);
+  t.true(tookMs >= 190, `it took ${tookMs} ms`);
+  const [[, refusedMs], [served, servedMs]] = await Promise.all([timed(stubborn), timed(other)]);
+  t.is(served, 200);
+  t.true(servedMs < refusedMs);
+});
+
 // The gateway runs in this process, so its clock can be moved on instead of waited for.
 test.serial('waiting as long as Retry-After says is enough, also after many requests that were refused', async (t) => {
   const { client, database } = t.context;

@@ -1,6 +1,6 @@
 import { Agent, get } from 'node:http';
 
-// What test/soak/flood.ts runs: `victim URL TOKEN` asks every 10 ms, `flood URL TOKEN…` asks 200 times at once, for 12 s.
+// What test/soak/flood.ts runs: `victim URL TOKEN…` asks every 10 ms, `flood URL TOKEN…` asks 200 times at once, for 12 s.
 
 const [role, url, ...tokens] = process.argv.slice(2) as [string, string, ...string[]];
 const agent = new Agent({ keepAlive: true });
@@ -21,7 +21,7 @@ const durations: number[] = [];
 if (role === 'victim') {
   const running: Promise<number>[] = [];
   for (let n = 0; n < 600; n++) {
-    running.push(ask(tokens[0] as string));
+    running.push(ask(tokens[n % tokens.length] as string));
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   durations.push(...(await Promise.all(running)));

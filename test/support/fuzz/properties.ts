@@ -33,8 +33,8 @@ export function judge(world: World, document: OpenApiDocument): Judge {
   const rules: readonly Judge[] = [
     (_, { status }) => (status >= 500 || status < 200 ? [`status ${status}`] : []),
     ({ method }, { status, excess }) => {
-      // Of a header that came in pieces and is too large, the method is not known any more; the connection ends there.
-      const isExcused = method === 'HEAD' && status === 431;
+      // Of a header that is too large or too late, the method is not known; the connection ends there.
+      const isExcused = method === 'HEAD' && (status === 431 || status === 408);
       return excess > 0 && !isExcused ? [`${excess} bytes behind the response`] : [];
     },
     (request, { status, headers }, body) => {
