@@ -62,9 +62,12 @@ function unknownMethod(error: { code?: string | undefined; rawPacket?: Buffer })
   return line ? notHere(line[1] as string) : undefined;
 }
 
-/** Whether what could not be read began as a HEAD, to which no answer has a body (RFC 9110 §9.3.2). */
+/**
+ * Whether what could not be read is a HEAD, to which no answer has a body (RFC 9110 §9.3.2). The end of the body before
+ * may have come with it.
+ */
 function isHead({ rawPacket }: { rawPacket?: Buffer }): boolean {
-  return rawPacket?.toString('latin1', 0, 5) === 'HEAD ';
+  return rawPacket !== undefined && /^HEAD |HEAD \S+ HTTP\/1\.[01]\r?\n/.test(rawPacket.toString('latin1'));
 }
 
 function notHere(method: string): Problem {

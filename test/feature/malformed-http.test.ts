@@ -108,6 +108,11 @@ test('a HEAD that is malformed gets no body', async (t) => {
   const reply = await send(t.context.gateway.url, 'HEAD /api/v1/klanten HTTP/1.1\r\nHost: a\r\nX Y: z\r\n\r\n');
   t.is(reply.status, 400);
   t.is(reply.body, '');
+  const body = 'x'.repeat(100);
+  const two = `GET /api/v1/klanten HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n${body}HEAD / HTTP/1.1\r\nX Y: z\r\n\r\n`;
+  const both = await send(t.context.gateway.url, two);
+  t.is(both.status, 401);
+  t.regex(both.body, /HTTP\/1\.1 400 Bad Request\r\n[^]*\r\n\r\n$/, 'and nothing behind the second head');
 });
 
 test('a client that goes on sending after such an answer, and never closes, is let go', async (t) => {
