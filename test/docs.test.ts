@@ -37,6 +37,18 @@ test('docs/settings.md is what the schema of the settings says: run `npm run doc
   t.is(read('docs/settings.md'), settingsPage());
 });
 
+test('docs/reliability.md lists every mutant', (t) => {
+  const mutants = JSON.parse(read('test/mutants.json')) as { name: string; file: string; test: string }[];
+  const page = read('docs/reliability.md');
+  const rows = mutants.map(
+    ({ name, file, test: by }) => `| ${name} | \`${file}\` | \`${by.slice('test/'.length, -'.test.ts'.length)}\` |`,
+  );
+  t.deepEqual(
+    rows.filter((row) => !page.includes(`${row}\n`)),
+    [],
+  );
+});
+
 test('settings that the documentation speaks of exist', (t) => {
   const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
   const others = new Set(['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'POSTGREST_BIN', 'NAME_FILE']);

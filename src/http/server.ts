@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
 import { Problem } from '../errors.js';
@@ -19,6 +19,7 @@ const malformed = new Problem('invalid_request', 'This is not a valid HTTP/1.1 r
 /** The API listener: Node's HTTP server with our bounds, and problem details also where Node would answer by itself. */
 export function apiServer(koa: Koa, settings: Settings, observe: Observe): Server {
   const handle = koa.callback();
+  const latest = new WeakMap<Duplex, { readonly request: IncomingMessage; readonly response: ServerResponse }>();
   const server = createServer(
     {
       maxHeaderSize: settings.headerBytesMax,
@@ -30,13 +31,15 @@ export function apiServer(koa: Koa, settings: Settings, observe: Observe): Serve
       noDelay: true,
     },
     (request, response) => {
+      latest.set(request.socket, { request, response });
       if (!server.listening) response.shouldKeepAlive = false; // stopping: this connection's last response says so
       void handle(request, response);
     },
   );
   server.maxConnections = settings.clientConnectionsMax;
   endSlowClients(server, settings, observe);
-  server.on('checkExpectation', (request: IncomingMessage, response) => {
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    latest.set(request.socket, { request, response });
     const id = requestId(request.headers['x-request-id']);
     const { status, headers, body } = renderProblem(
       new Problem('expectation_failed', 'Only Expect: 100-continue is supported.'),
@@ -46,7 +49,10 @@ export function apiServer(koa: Koa, settings: Settings, observe: Observe): Serve
     response.writeHead(status, { ...commonHeaders, ...headers, ...length, 'X-Request-Id': id }).end(body);
   });
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
+    const last = latest.get(socket);
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else if (last?.response.headersSent && !last.request.complete)
+      endRaw(socket); // it has its answer already
     else answerRaw(socket, unknownMethod(error) ?? parseProblems[error.code as string] ?? malformed, isHead(error));
   });
   server.on('connect', (_request, socket) => answerRaw(socket, notHere('CONNECT')));
@@ -79,11 +85,7 @@ function notHere(method: string): Problem {
 /** How long a client may take to take such an answer and to close. */
 const lingerMs = 1000;
 
-/**
- * Writes a whole response to a socket that Node's HTTP has given up on, and closes it. What the client still sends is
- * read and dropped: a socket whose buffer is not read never sees the client's end, and none of Node's time-outs holds for
- * it any more.
- */
+/** Writes a whole response to a socket that Node's HTTP has given up on, and closes it. */
 function answerRaw(socket: Duplex, problem: Problem, bodyless = false): void {
   const id = requestId(undefined);
   const { status, headers, body } = renderProblem(problem, id);
@@ -97,7 +99,15 @@ function answerRaw(socket: Duplex, problem: Problem, bodyless = false): void {
   const lines = Object.entries({ Date: new Date().toUTCString(), ...all }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   );
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${bodyless ? '' : body}`);
+  endRaw(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${bodyless ? '' : body}`);
+}
+
+/**
+ * Writes the last of a socket and closes it. What the client still sends is read and dropped: a socket whose buffer is
+ * not read never sees the client's end, and none of Node's time-outs holds for it any more.
+ */
+function endRaw(socket: Duplex, text = ''): void {
+  socket.end(text);
   socket.resume();
   const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
   socket.once('close', () => clearTimeout(timer));
