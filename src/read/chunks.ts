@@ -8,9 +8,10 @@ import type { Statement, Values } from '../db/statement.js';
 import { databaseFault, Problem } from '../errors.js';
 import type { Observe } from '../ops/events.js';
 import { JsonBytes } from '../projection/json-bytes.js';
+import type { Caller } from '../record/caller.js';
 import type { FreshnessRouter } from './freshness.js';
 import { KeyMark } from './key-mark.js';
-import type { ListRequest, Reader } from './parse.js';
+import type { ListRequest } from './parse.js';
 
 /** What reading needs of the gateway. */
 export interface ReadDeps {
@@ -154,7 +155,7 @@ function lent(json: JsonBytes): Pick<Chunk, 'json' | 'release'> {
  */
 export async function onSource<T>(
   deps: ReadDeps,
-  { compiled, reader }: { compiled: CompiledResource; reader: Reader },
+  { compiled, reader }: { compiled: CompiledResource; reader: Caller },
   need: PageNeed,
   work: (source: Source, used: PageNeed, failures: number) => Promise<T>,
 ): Promise<T> {

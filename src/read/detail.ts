@@ -1,15 +1,16 @@
 import type { CompiledResource } from '../compile/compiled.js';
 import type { Statement } from '../db/statement.js';
 import { Problem } from '../errors.js';
+import type { Caller } from '../record/caller.js';
+import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from '../record/etag.js';
+import { notFound, possible } from '../record/id.js';
+import { dataAsOf, type Reply } from '../record/reply.js';
 import { onSource, type ReadDeps } from './chunks.js';
-import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from './etag.js';
-import { possible, type Reader } from './parse.js';
-import { dataAsOf, type Reply } from './reply.js';
 
 /** A detail request whose every part has been checked. */
 export interface DetailRequest {
   readonly compiled: CompiledResource;
-  readonly reader: Reader;
+  readonly reader: Caller;
   /** As bound: null when no record can have it. */
   readonly id: string | null;
   readonly ifMatch: readonly EntityTag[] | '*' | null;
@@ -19,7 +20,7 @@ export interface DetailRequest {
 /** Path and conditional headers → DetailRequest. Throws Problem if_match_invalid; a damaged If-None-Match is no condition. */
 export function parseDetail(
   compiled: CompiledResource,
-  reader: Reader,
+  reader: Caller,
   id: string,
   headers: { ifMatch: string | undefined; ifNoneMatch: string | undefined },
 ): DetailRequest {
@@ -69,9 +70,4 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     }
   }
   return { status: 200, headers, body: record.json, databaseMs };
-}
-
-/** Unknown, malformed and another workspace's id: the same answer. */
-export function notFound(): Problem {
-  return new Problem('not_found', 'There is no such record.');
 }

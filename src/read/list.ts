@@ -1,4 +1,5 @@
 import type { Key } from '../compile/row-writer.js';
+import { dataAsOf, type Reply } from '../record/reply.js';
 import {
   type Chunk,
   keyOf,
@@ -12,7 +13,6 @@ import {
 import { encodeCursor } from './cursor.js';
 import type { PageMemory } from './page-memory.js';
 import type { ListRequest } from './parse.js';
-import { dataAsOf, type Reply } from './reply.js';
 import { firstChunkRows, streamPage } from './stream.js';
 
 /** Where a page lies, and what is known of its end before its rows are read. */

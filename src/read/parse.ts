@@ -1,23 +1,17 @@
 import type { CompiledResource } from '../compile/compiled.js';
 import type { Key } from '../compile/row-writer.js';
 import { filterShape, type ListStatements } from '../compile/statements.js';
-import type { WorkspaceId } from '../db/statement.js';
 import { type Fault, invalid } from '../errors.js';
-import type { Filter } from '../resources/definition.js';
+import type { Caller } from '../record/caller.js';
+import { possible } from '../record/id.js';
 import { cursorContext, decodeCursor } from './cursor.js';
 import { isDate, parseQuery } from './query-string.js';
-
-/** Who reads, and for whom. */
-export interface Reader {
-  readonly tokenId: string;
-  readonly workspace: WorkspaceId;
-}
 
 /** A list request whose every part has been checked. */
 export interface ListRequest {
   readonly compiled: CompiledResource;
   readonly statements: ListStatements;
-  readonly reader: Reader;
+  readonly reader: Caller;
   /** The filters as given, for links. */
   readonly filters: Readonly<Record<string, string>>;
   /** The filters as bound; null where the value cannot exist, which matches nothing. */
@@ -35,17 +29,10 @@ export interface ListLimits {
   readonly timeZone: string;
 }
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const paging = ['page', 'perPage', 'cursor', 'total'];
 
-/** An id as it is bound: null, which equals nothing, when it cannot be an id. */
-export function possible(type: Filter['type'], value: string): string | null {
-  if (type === 'uuid') return uuid.test(value) ? value : null;
-  return value.includes('\0') ? null : value; // PostgreSQL's text holds no NUL
-}
-
 /** Query string → ListRequest; throws invalid() with every fault. */
-export function parseList(compiled: CompiledResource, reader: Reader, query: string, limits: ListLimits): ListRequest {
+export function parseList(compiled: CompiledResource, reader: Caller, query: string, limits: ListLimits): ListRequest {
   const { resource } = compiled;
   const faults: Fault[] = [];
   const given = parseQuery(query, new Set([...Object.keys(resource.filters), ...paging]), faults);

@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto';
 import type { WriteRules } from '../compile/write-rules.js';
 import { invalid, Problem } from '../errors.js';
-import { type EntityTag, parseEntityTags } from '../read/etag.js';
-import { possible, type Reader } from '../read/parse.js';
+import type { Caller } from '../record/caller.js';
+import { type EntityTag, parseEntityTags } from '../record/etag.js';
+import { possible } from '../record/id.js';
 import { bodyDepthMax } from './body.js';
 import { parseIdempotencyKey } from './idempotency-key.js';
 import { type Json, parseStrictJson } from './strict-json.js';
 
 /** A write whose every part has been checked; nothing of it has reached the primary. */
 export interface WriteRequest {
-  readonly writer: Reader;
+  readonly writer: Caller;
   readonly key: string;
   /** SHA-256 of what makes two requests the same: method, path, If-Match and canonical body. */
   readonly fingerprint: Buffer;
@@ -38,7 +39,7 @@ export interface RawWrite {
 }
 
 /** Headers → 428 → body, in this order. Throws Problems; for the body with every fault. */
-export function parseWrite(rules: WriteRules, writer: Reader, mayRead: boolean, raw: RawWrite): WriteRequest {
+export function parseWrite(rules: WriteRules, writer: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const key = parseIdempotencyKey(raw.idempotencyKey.value, raw.idempotencyKey.timesSent);
   const target = raw.id === null ? null : { id: possible('uuid', raw.id), ifMatch: parseIfMatch(raw.ifMatch) };
   const body = parseBody(raw.body);

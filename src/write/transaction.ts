@@ -4,8 +4,8 @@ import type { Transaction } from '../db/primary.js';
 import { Row, type Texts } from '../db/row.js';
 import type { Statement } from '../db/statement.js';
 import { type Fault, invalid, Problem } from '../errors.js';
-import { notFound } from '../read/detail.js';
-import { etagOf, matchesStrongly } from '../read/etag.js';
+import { etagOf, matchesStrongly } from '../record/etag.js';
+import { notFound } from '../record/id.js';
 import type { FieldType } from '../resources/definition.js';
 import type { Target, WriteRequest } from './request.js';
 
