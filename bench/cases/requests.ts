@@ -8,7 +8,7 @@ import { rowsOf, type Stage } from '../stage.js';
 const connections = 32;
 const idsAsked = 2000;
 /** Just-in-time compilers and caches have settled by then; not counted. */
-const warmUpSeconds = 2;
+const warmUpSeconds = 6;
 
 /** What each contender has to be beaten by, in requests per second; "Fastify + pg" → at least 1.2 × as many. */
 type Goals = Readonly<Record<string, number>>;
