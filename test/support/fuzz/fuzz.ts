@@ -68,6 +68,9 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
       try {
         await holds(wire, request);
       } catch (error) {
+        // Shrinking may change what is wrong, and keeps the process so busy that time-outs follow.
+        if (failing === null)
+          console.error(`${new Date().toISOString()} ${(error as Error).message}\n${curlOf(origin, request)}`);
         failing ??= { worker, sinceMs: performance.now() };
         if (failing.worker !== worker) return;
         last = request;
