@@ -25,6 +25,8 @@ interface Verdict {
 }
 
 const timeLimitMs = 300_000;
+/** What a defence needed may stay behind unused. */
+const leftovers = ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'];
 const mutants = chosen(JSON.parse(readFileSync(join(projectRoot, 'test/mutants.json'), 'utf8')) as Mutant[]);
 const folder = copyOfProject();
 const verdicts: Verdict[] = [];
@@ -66,9 +68,6 @@ function copyOfProject(): string {
   symlinkSync(join(projectRoot, 'node_modules'), join(copy, 'node_modules'));
   return copy;
 }
-
-/** What a defence needed may stay behind unused. */
-const leftovers = ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'];
 
 /** What the compiler complains of; null when it does not. */
 function compile(): string | null {
