@@ -86,7 +86,7 @@ test.serial('a token and a workspace have only so many large pages under way', a
     largePagesPerWorkspace: 3,
   });
   const second = await setUp.token();
-  await setUp.pace(1);
+  await setUp.pace(3); // so that none of them ends while another waits for room
   const url = gateway.url('/installaties?perPage=500');
   const running = [token, token, second].map((each) => readPage(url, { token: each }));
   await until(async () => (await gateway.metric('gateway_large_pages')) === 3, 2000, 5);
