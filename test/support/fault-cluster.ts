@@ -150,7 +150,7 @@ const pacing = [
      end $$`,
   `do $$ begin
      execute 'create or replace view gateway.installaties as '
-       || replace(pg_get_viewdef('gateway.installaties'), 'interne_notities,', 'fault.paced(interne_notities) as interne_notities,');
+       || regexp_replace(pg_get_viewdef('gateway.installaties'), '((\\w+\\.)?interne_notities),', 'fault.paced(\\1) as interne_notities,');
    end $$`,
 ];
 
