@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { compileStatements } from '../src/compile/statements.js';
-import { resources } from '../src/resources/all.js';
+import { resources } from '../src/definition/resources/all.js';
+import { compileStatements } from '../src/definition/statements.js';
 import type { Stage } from './stage.js';
 
 /** Whether there is a psql to compare with. */

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
-import { encryptValue } from '../src/embedded/seed/encrypt.js';
-import { customerPlain } from '../src/embedded/seed/plain.js';
+import { encryptValue } from '../src/demo/seed/encrypt.js';
+import { customerPlain } from '../src/demo/seed/plain.js';
+import { openNative } from '../src/projection/aes-gcm/gcm-key.js';
 import { type CodecOptions, compileCodec } from '../src/projection/codecs.js';
-import { openNative } from '../src/projection/gcm.js';
 import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
 

@@ -1,21 +1,21 @@
 import pg from 'pg';
 import Cursor from 'pg-cursor';
-import { compileResource } from '../src/compile/compiled.js';
-import type { Key } from '../src/compile/row-writer.js';
-import type { ListStatements } from '../src/compile/statements.js';
 import { Connection } from '../src/db/connection.js';
-import { Row, type Texts } from '../src/db/row.js';
+import { Row, type TextRow } from '../src/db/row.js';
 import type { WorkspaceId } from '../src/db/statement.js';
+import { compileResource } from '../src/definition/compiled.js';
+import { werkbonnen } from '../src/definition/resources/werkbonnen.js';
+import type { Key } from '../src/definition/row-serializer.js';
+import type { ListStatements } from '../src/definition/statements.js';
 import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
-import { KeyMark } from '../src/read/key-mark.js';
-import { werkbonnen } from '../src/resources/werkbonnen.js';
+import { LastRowKey } from '../src/read/last-row-key.js';
 import type { Reading, ReadingResult } from './portal.js';
 
 /** Process that reads work orders in one of two ways and writes them as JSON to nowhere: the task as JSON in its argument. */
 const { mode, url, workspace, rows: rowsWanted, chunkRows } = JSON.parse(process.argv[2] as string) as Reading;
 const compiled = compileResource(werkbonnen, { keyring: parseKeyring('{}'), legacy: false }, () => {});
-const { writer } = compiled;
+const { serializer } = compiled;
 const { rows: statements } = compiled.statements.lists.get('') as ListStatements;
 const json = new JsonBytes(65_536);
 let count = 0;
@@ -39,10 +39,10 @@ async function byKey(): Promise<void> {
     const statement = last === null ? statements.all : statements.after;
     const key: Key = last ?? ['', ''];
     const values = { after0: key[0], after1: key[1], limit: Math.min(chunkRows, rowsWanted - count) };
-    const end = new KeyMark(writer.keyAt);
+    const end = new LastRowKey(serializer.keyAt);
     json.clear();
     await connection.run({ statement, workspace: workspace as WorkspaceId, values }, (row) => {
-      writer.write(row, workspace, json);
+      serializer.write(row, workspace, json);
       end.set(row);
       count++;
     });
@@ -61,11 +61,13 @@ async function byPortal(): Promise<void> {
   await client.query("select set_config('gateway.workspace_id', $1, true)", [workspace]);
   const asText = { getTypeParser: () => (value: string) => value };
   const config = { rowMode: 'array' as const, types: asText } as unknown as ConstructorParameters<typeof Cursor>[2];
-  const cursor = client.query(new Cursor<Texts>(statements.all.text, [workspace, String(rowsWanted)], config as never));
+  const cursor = client.query(
+    new Cursor<TextRow>(statements.all.text, [workspace, String(rowsWanted)], config as never),
+  );
   for (let rows = await cursor.read(chunkRows); rows.length > 0; ) {
     const ahead = cursor.read(chunkRows);
     json.clear();
-    for (const row of rows) writer.write(Row.of(row), workspace, json);
+    for (const row of rows) serializer.write(Row.of(row), workspace, json);
     count += rows.length;
     bytes += json.length;
     rows = await ahead;

@@ -1,5 +1,5 @@
 import Koa from 'koa';
-import { databaseFault, Problem } from './errors.js';
+import { databaseErrorKind, Problem } from './errors.js';
 import { ClientGone, checkHost, checkTarget, exchangeOf, newExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
 import { type RouteDeps, routes, unrouted } from './http/routes.js';
@@ -74,7 +74,7 @@ function renderErrors({ observe }: RouteDeps): Koa.Middleware {
 
 function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (databaseFault(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {
+  if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {
     return new Problem('replica_unavailable', 'The database cannot answer now; try again.', {
       headers: { 'Retry-After': '2' },
     });

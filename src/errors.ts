@@ -35,7 +35,7 @@ export const problems = {
 export type ProblemCode = keyof typeof problems;
 
 /** One fault among several: where it is, what it is. */
-export type Fault = ({ pointer: string } | { parameter: string } | { header: string }) & {
+export type FieldError = ({ pointer: string } | { parameter: string } | { header: string }) & {
   code: string;
   detail: string;
 };
@@ -43,25 +43,26 @@ export type Fault = ({ pointer: string } | { parameter: string } | { header: str
 /** An outcome other than success, thrown anywhere and rendered in one place (http/render). `headers` ride on it. */
 export class Problem extends Error {
   readonly code: ProblemCode;
-  readonly faults: readonly Fault[];
+  readonly fieldErrors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
     code: ProblemCode,
     detail: string,
-    extra: { faults?: readonly Fault[]; headers?: Record<string, string> } = {},
+    extra: { faults?: readonly FieldError[]; headers?: Record<string, string> } = {},
   ) {
     super(detail);
     this.name = 'Problem';
     this.code = code;
-    this.faults = extra.faults ?? [];
+    this.fieldErrors = extra.faults ?? [];
     this.headers = extra.headers ?? {};
   }
 }
 
 /** 400 with every fault listed; the detail counts them. */
-export function invalid(faults: readonly Fault[], code: ProblemCode = 'invalid_request'): Problem {
-  const detail = faults.length === 1 ? (faults[0] as Fault).detail : `${faults.length} things are wrong; see errors.`;
+export function invalid(faults: readonly FieldError[], code: ProblemCode = 'invalid_request'): Problem {
+  const detail =
+    faults.length === 1 ? (faults[0] as FieldError).detail : `${faults.length} things are wrong; see errors.`;
   return new Problem(code, detail, { faults });
 }
 
@@ -69,13 +70,13 @@ export function invalid(faults: readonly Fault[], code: ProblemCode = 'invalid_r
 export class StartRefused extends Error {}
 
 /** What an error from PostgreSQL or its connection means for the statement that met it. */
-export type DatabaseFault = 'retry' | 'timeout' | 'bug';
+export type DatabaseErrorKind = 'retry' | 'timeout' | 'bug';
 
 /**
  * SQLSTATE (PostgreSQL Appendix A), by code or by class, → meaning. Errors without a SQLSTATE come from the connection
  * and mean 'retry'. A read is repeated elsewhere on 'retry'; everything not listed is a bug of ours.
  */
-const sqlStates: Readonly<Record<string, DatabaseFault>> = {
+const sqlStates: Readonly<Record<string, DatabaseErrorKind>> = {
   '08': 'retry', // connection exceptions
   '40': 'retry', // serialization failure: on a standby, a conflict with recovery
   '53': 'retry', // insufficient resources: too many connections, disk full
@@ -93,7 +94,7 @@ const sqlStates: Readonly<Record<string, DatabaseFault>> = {
 };
 
 /** Meaning of an error thrown by pg. */
-export function databaseFault(error: unknown): DatabaseFault {
+export function databaseErrorKind(error: unknown): DatabaseErrorKind {
   const code = (error as { code?: unknown }).code;
   if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code)) return error instanceof TypeError ? 'bug' : 'retry';
   return sqlStates[code] ?? sqlStates[code.slice(0, 2)] ?? 'bug';

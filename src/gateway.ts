@@ -2,40 +2,40 @@ import cluster from 'node:cluster';
 import type { DestinationStream } from 'pino';
 import { AggregatorRegistry, type Registry } from 'prom-client';
 import { app } from './app.js';
-import { compileResource } from './compile/compiled.js';
-import { openapi } from './compile/openapi.js';
-import { inspect } from './db/check.js';
+import { inspect } from './check/inspect.js';
+import { ActiveWorkspaces } from './db/active-workspaces.js';
 import { Connection } from './db/connection.js';
+import { ConnectionPool } from './db/connection-pool.js';
 import { connectionUrls } from './db/connection-url.js';
-import { Crowd } from './db/crowd.js';
-import { Lane } from './db/lane.js';
-import { Heartbeat } from './db/position.js';
+import { Heartbeat } from './db/heartbeat.js';
 import { Primary } from './db/primary.js';
 import { PrimaryProbe } from './db/primary-probe.js';
+import { primaryTarget } from './db/read-target.js';
 import { Replica } from './db/replica.js';
-import { primarySource } from './db/source.js';
 import { WritePositions } from './db/write-positions.js';
+import { compileResource } from './definition/compiled.js';
+import { resources } from './definition/resources/all.js';
 import { StartRefused } from './errors.js';
+import type { Observe } from './events.js';
 import { Tokens } from './http/auth.js';
+import { bodyReader } from './http/body.js';
 import { LargePages } from './http/large-pages.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
-import { docsPage } from './ops/docs-page.js';
-import type { Observe } from './ops/events.js';
+import { openapi } from './openapi/openapi.js';
+import { docsPage } from './openapi/page.js';
 import { logEvents } from './ops/log.js';
 import { metricsEvents } from './ops/metrics.js';
 import { type Readiness, readinessOf } from './ops/readiness.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
-import { alone, type Peers } from './peers/peers.js';
+import { type Peers, standalone } from './peers/peers.js';
 import { redisPeers } from './peers/redis.js';
 import { workerPeers } from './peers/workers.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
 import { freshnessRouter } from './read/freshness.js';
 import { PageMemory } from './read/page-memory.js';
-import { resources } from './resources/all.js';
 import type { Settings } from './settings.js';
-import { bodyReader } from './write/body.js';
 import { IdempotencyExpiry } from './write/expiry.js';
 
 /** A running gateway. */
@@ -79,11 +79,11 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   const compiled = resources.map((resource) =>
     compileResource(resource, { keyring, legacy: settings.decodeLegacy }, observe),
   );
-  const crowd = new Crowd();
+  const activeWorkspaces = new ActiveWorkspaces();
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const primaryProbe = settings.primaryUrl ? new PrimaryProbe(settings, heartbeat, observe) : null;
   const replicas = connectionUrls(settings.replicaUrls).map(
-    (url, i) => new Replica(`replica${i + 1}`, url, heartbeat, crowd, settings, observe),
+    (url, i) => new Replica(`replica${i + 1}`, url, heartbeat, activeWorkspaces, settings, observe),
   );
   const positions = new WritePositions();
   const peers = peersOf(settings, positions, observe);
@@ -125,7 +125,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
         replicas,
         positions,
         heartbeat,
-        primary: () => (primaryReads && primaryProbe?.reachable ? primarySource(primaryReads) : null),
+        primary: () => (primaryReads && primaryProbe?.reachable ? primaryTarget(primaryReads) : null),
         primaryReadsPerSecond: settings.primaryReadsPerSecond,
         waitMs: settings.freshnessWaitMs,
         observe,
@@ -171,7 +171,7 @@ function peersOf(settings: Settings, positions: WritePositions, observe: Observe
     return redisPeers(settings.redisUrl, settings.instances * settings.webConcurrency, observe);
   if (cluster.isWorker)
     return workerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
-  return alone;
+  return standalone;
 }
 
 /** From now on the parent gets this worker's metrics when it asks; prom-client listens once an aggregator exists. */
@@ -203,11 +203,11 @@ async function refuseWrong(settings: Settings): Promise<void> {
 }
 
 /** Connections for the capped reads on the primary. */
-function primaryReadLane(settings: Settings): Lane {
+function primaryReadLane(settings: Settings): ConnectionPool {
   const { primaryUrl: url, connectTimeoutMs, namedStatements, statementTimeoutMs, queueMax } = settings;
   const connections = settings.primaryReadConnections;
   const limits = { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
-  return new Lane(limits, () =>
+  return new ConnectionPool(limits, () =>
     Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements }),
   );
 }

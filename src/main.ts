@@ -8,7 +8,7 @@ import { projectRoot } from './paths.js';
 /** Loaded only when it is called: `--version` needs no database driver. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./cli/serve.js')).serve,
-  demo: async () => (await import('./cli/demo.js')).demo,
+  demo: async () => (await import('./demo/demo.js')).demo,
   check: async () => (await import('./cli/check.js')).check,
   migrate: async () => (await import('./cli/migrate.js')).migrateCommand,
   tokens: async () => (await import('./cli/tokens.js')).tokens,

@@ -1,15 +1,15 @@
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry } from 'prom-client';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import { openapi } from './compile/openapi.js';
+import { resources } from './definition/resources/all.js';
 import { StartRefused } from './errors.js';
 import { close, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
-import { docsPage } from './ops/docs-page.js';
+import { openapi } from './openapi/openapi.js';
+import { docsPage } from './openapi/page.js';
 import type { Readiness } from './ops/readiness.js';
 import { opsServer } from './ops/server.js';
 import { relayWrites } from './peers/workers.js';
-import { resources } from './resources/all.js';
 import type { Settings } from './settings.js';
 
 /** What a worker tells its parent of itself. */

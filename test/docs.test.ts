@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test from 'ava';
+import { leaves } from '../src/definition/resource.js';
+import { resources } from '../src/definition/resources/all.js';
 import { problems } from '../src/errors.js';
 import { projectRoot } from '../src/paths.js';
-import { resources } from '../src/resources/all.js';
-import { leaves } from '../src/resources/definition.js';
 import { environmentName, settingsSchema } from '../src/settings.js';
 import { settingsPage } from './support/settings-table.js';
 import { sourcesIn } from './support/sources.js';
@@ -77,7 +77,7 @@ test('docs/api.md lists every error with its status', (t) => {
 
 test('docs/api.md lists every code of errors[]', (t) => {
   const made = new Set<string>();
-  const checking = /^src\/(read|write|http)\/|^src\/compile\/write-rules/;
+  const checking = /^src\/(read|write|http)\/|^src\/definition\/write-validators/;
   for (const { path, code } of sourcesIn('src', '.ts').filter((source) => checking.test(source.path))) {
     const faults = [
       /(?:header|parameter|pointer)\b[^;{}]{0,120}?\bcode: '([a-z_0-9]+)'/g,
@@ -86,7 +86,7 @@ test('docs/api.md lists every code of errors[]', (t) => {
     ];
     for (const pattern of faults)
       for (const [, ...codes] of code.matchAll(pattern)) for (const found of codes) made.add(found);
-    if (path.endsWith('write-rules.ts'))
+    if (path.endsWith('write-validators.ts'))
       for (const [, found] of code.matchAll(/\['([a-z_]+)', [`']/g)) made.add(found as string);
   }
   t.true(made.size > 20, 'the codes are no longer found where they were');

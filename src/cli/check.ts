@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { inspect } from '../db/check.js';
+import { inspect } from '../check/inspect.js';
 import { loadSettings } from '../settings.js';
 import { type Command, print, program } from './command.js';
 

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { createIndexes } from '../db/indexes.js';
-import { gatewaySql, listMigrations, migrate } from '../db/migrations.js';
+import { createIndexes } from '../migrate/indexes.js';
+import { gatewaySql, listMigrations, migrate } from '../migrate/migrations.js';
 import { adminUrl } from './admin-url.js';
 import { type Command, print, program, UsageError } from './command.js';
 

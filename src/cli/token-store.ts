@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { resources } from '../definition/resources/all.js';
 import { newToken, tokenHash } from '../http/token-format.js';
-import { resources } from '../resources/all.js';
 
 /** What a token may do: read:<resource> for each, and write:<resource> where it can be written. */
 export const scopes: readonly string[] = [

@@ -1,10 +1,10 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import { GuardedQuery } from './guarded-query.js';
 import type { Row } from './row.js';
-import { tapRows } from './row-tap.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
+import { GuardedQuery } from './wire/guarded-query.js';
+import { tapRows } from './wire/row-tap.js';
 
 /** One statement to run: for a workspace, or for none (token look-ups and probes, which touch no view). */
 export interface Run {
@@ -76,7 +76,7 @@ export class Connection {
       throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
     }
     tapRows(wireOf(client));
-    takeTurns(streamOf(client));
+    yieldAfterLargeRead(streamOf(client));
     return new Connection(client, options.namedStatements);
   }
 
@@ -173,7 +173,7 @@ const largeReadBytes = 32_768;
  * libuv reads up to 32 times 64 KB from one socket before it looks at another. Turned into JSON that is half a second in
  * which nobody else is served; so after one large read it is the others' turn.
  */
-function takeTurns(stream: Socket): void {
+function yieldAfterLargeRead(stream: Socket): void {
   stream.on('data', (bytes: Buffer) => {
     if (bytes.length < largeReadBytes) return;
     stream.pause();

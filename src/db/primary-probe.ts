@@ -1,10 +1,10 @@
-import type { Observe } from '../ops/events.js';
+import type { Observe } from '../events.js';
 import type { Settings } from '../settings.js';
 import { Connection } from './connection.js';
-import { parseLsn } from './lsn.js';
-import type { Heartbeat } from './position.js';
+import type { Heartbeat } from './heartbeat.js';
 import { Probe } from './probe.js';
 import type { Statement } from './statement.js';
+import { parseLsn } from './wal-position.js';
 
 /** The first eight digits of a WAL file's name are its timeline. */
 const positionStatement: Statement = {

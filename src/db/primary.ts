@@ -1,29 +1,29 @@
 import pg from 'pg';
-import { databaseFault, Problem } from '../errors.js';
-import type { Observe } from '../ops/events.js';
+import { databaseErrorKind, Problem } from '../errors.js';
+import type { Observe } from '../events.js';
 import type { Settings } from '../settings.js';
-import { GuardedQuery } from './guarded-query.js';
-import { type Lsn, parseLsn } from './lsn.js';
-import type { Texts } from './row.js';
+import type { TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
+import { type Lsn, parseLsn } from './wal-position.js';
+import { GuardedQuery } from './wire/guarded-query.js';
 
 /** Runs statements of one transaction, each for the transaction's workspace. */
 export interface Transaction {
-  query(statement: Statement, values: Values): Promise<Texts[]>;
+  query(statement: Statement, values: Values): Promise<TextRow[]>;
 }
 
 /** A place in the history of a cluster. Positions of another timeline, or of another cluster, prove nothing of this one. */
-export interface Place {
+export interface WalPosition {
   readonly lsn: Lsn;
   readonly timeline: string;
   readonly systemIdentifier: string;
 }
 
 /** How a transaction ended: what it gave and is committed, or the Problem that it was rolled back for. */
-export interface Ended<T> {
+export interface TransactionResult<T> {
   readonly outcome: T | Problem;
   /** Where the primary was afterwards: all that the transaction wrote or saw lies at or before it. */
-  readonly place: Place;
+  readonly position: WalPosition;
 }
 
 /** At READ COMMITTED, whatever the server's default: who waited for another's key must see the outcome it stored. */
@@ -34,7 +34,7 @@ const begin: Statement = { name: 'begin', text: 'begin isolation level read comm
  * the start of a page it lies behind the page's header, where no record ends and no replica arrives before the next
  * one: 24 bytes, or 40 at the start of a segment (PostgreSQL, xlog_internal.h).
  */
-export const placeStatement = `select lsn - case
+export const walPositionStatement = `select lsn - case
       when (lsn - pg_lsn '0/0') % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
       when (lsn - pg_lsn '0/0') % current_setting('wal_block_size')::int = 24 then 24
       else 0
@@ -70,7 +70,10 @@ export class Primary {
    * several times, so it must be safe to repeat: after a lost COMMIT the second run finds what the first one did. Throws
    * primary_unavailable, after writeTimeoutMs and one wait for a connection at the latest.
    */
-  async transaction<T>(workspace: WorkspaceId, work: (transaction: Transaction) => Promise<T>): Promise<Ended<T>> {
+  async transaction<T>(
+    workspace: WorkspaceId,
+    work: (transaction: Transaction) => Promise<T>,
+  ): Promise<TransactionResult<T>> {
     const deadlineMs = performance.now() + this.#settings.writeTimeoutMs;
     for (let attempt = 1; ; attempt++) {
       const client = await this.#connect();
@@ -84,7 +87,7 @@ export class Primary {
   }
 
   /** One statement outside any workspace, for housekeeping; it gets a connection only when one is free. */
-  async execute(statement: Statement): Promise<Texts[]> {
+  async execute(statement: Statement): Promise<TextRow[]> {
     if (this.#pool.waitingCount > 0) throw primaryUnavailable();
     const client = await this.#connect();
     const deadlineMs = performance.now() + this.#settings.writeTimeoutMs;
@@ -123,7 +126,7 @@ export class Primary {
 
   /** The code of a failure that the primary is to blame for. Throws what is a bug of ours. */
   #told(error: unknown): string {
-    if (databaseFault(error) === 'bug') throw error;
+    if (databaseErrorKind(error) === 'bug') throw error;
     const code = codeOf(error);
     this.#observe({ type: 'primary_failed', code });
     return code;
@@ -134,7 +137,7 @@ async function runOnce<T>(
   client: pg.PoolClient,
   workspace: WorkspaceId,
   work: (transaction: Transaction) => Promise<T>,
-): Promise<Ended<T>> {
+): Promise<TransactionResult<T>> {
   await run(client, begin, null, {});
   let outcome: T | Problem;
   try {
@@ -143,15 +146,15 @@ async function runOnce<T>(
     if (!(error instanceof Problem)) throw error;
     outcome = error;
   }
-  return { outcome, place: await end(client, outcome instanceof Problem ? 'ROLLBACK' : 'COMMIT') };
+  return { outcome, position: await end(client, outcome instanceof Problem ? 'ROLLBACK' : 'COMMIT') };
 }
 
 /**
  * Ends the transaction and asks where the primary is then, in one message: so no outcome is known without its place. A
  * COMMIT that PostgreSQL answers otherwise has not happened (COMMIT, "Outputs").
  */
-async function end(client: pg.PoolClient, how: 'COMMIT' | 'ROLLBACK'): Promise<Place> {
-  const results: unknown = await client.query(`${how}; ${placeStatement}`);
+async function end(client: pg.PoolClient, how: 'COMMIT' | 'ROLLBACK'): Promise<WalPosition> {
+  const results: unknown = await client.query(`${how}; ${walPositionStatement}`);
   const [ended, where] = results as [pg.QueryResult, pg.QueryResult<{ lsn: string; timeline: string; system: string }>];
   const [place] = where.rows;
   if (ended.command !== how || place === undefined) throw new Error(`${how} was answered ${ended.command}`);
@@ -184,9 +187,9 @@ function run(
   statement: Statement,
   workspace: WorkspaceId | null,
   values: Values,
-): Promise<Texts[]> {
+): Promise<TextRow[]> {
   return new Promise((resolve, reject) => {
-    const rows: Texts[] = [];
+    const rows: TextRow[] = [];
     const done = (error: Error | null): void => (error ? reject(error) : resolve(rows));
     client.query(
       new GuardedQuery({ statement, workspace, values, named: false }, (row) => rows.push(row.texts()), done) as never,

@@ -1,5 +1,5 @@
 import type { Connection } from './connection.js';
-import type { Texts } from './row.js';
+import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';
 
 /** Asks a server one small question again and again, on a connection of its own, with a deadline over all of it. */
@@ -17,7 +17,7 @@ export class Probe {
   }
 
   /** The answer's row. Throws what kept the server from answering in time. */
-  async ask(): Promise<Texts> {
+  async ask(): Promise<TextRow> {
     const attempt = { over: false };
     let deadline: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -41,7 +41,7 @@ export class Probe {
   }
 
   /** A connection that died says nothing of its server; one that cannot be made does. */
-  async #answer(attempt: { readonly over: boolean }): Promise<Texts> {
+  async #answer(attempt: { readonly over: boolean }): Promise<TextRow> {
     if (this.#connection?.usable) {
       const answer = await this.#run(this.#connection).catch(() => null);
       if (answer !== null || attempt.over) return answer ?? [];
@@ -55,8 +55,8 @@ export class Probe {
     return this.#run(fresh);
   }
 
-  async #run(connection: Connection): Promise<Texts> {
-    let answer: Texts = [];
+  async #run(connection: Connection): Promise<TextRow> {
+    let answer: TextRow = [];
     await connection.run({ statement: this.#statement, workspace: null, values: {} }, (row) => {
       answer = row.texts();
     });

@@ -1,13 +1,13 @@
-import type { Observe } from '../ops/events.js';
+import type { Observe } from '../events.js';
 import type { Settings } from '../settings.js';
+import type { ActiveWorkspaces } from './active-workspaces.js';
 import { Connection } from './connection.js';
-import type { Crowd } from './crowd.js';
-import { Lane } from './lane.js';
-import { type Lsn, parseLsn } from './lsn.js';
-import type { Currency, Heartbeat } from './position.js';
+import { ConnectionPool } from './connection-pool.js';
+import type { Currency, Heartbeat } from './heartbeat.js';
 import { Probe } from './probe.js';
-import type { Texts } from './row.js';
+import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';
+import { type Lsn, parseLsn } from './wal-position.js';
 
 const probeStatement: Statement = {
   name: 'probe',
@@ -31,8 +31,8 @@ export interface ReplicaState {
 /** One read replica: its connections, and a probe that says whether it may be used. */
 export class Replica {
   readonly name: string;
-  readonly short: Lane;
-  readonly long: Lane;
+  readonly short: ConnectionPool;
+  readonly long: ConnectionPool;
   state: ReplicaState = { healthy: false, reason: 'not probed yet', replayed: 0n, asOfMs: null, lagMs: 0 };
   readonly #heartbeat: Heartbeat;
   readonly #settings: Settings;
@@ -48,7 +48,14 @@ export class Replica {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(name: string, url: string, heartbeat: Heartbeat, crowd: Crowd, settings: Settings, observe: Observe) {
+  constructor(
+    name: string,
+    url: string,
+    heartbeat: Heartbeat,
+    activeWorkspaces: ActiveWorkspaces,
+    settings: Settings,
+    observe: Observe,
+  ) {
     this.name = name;
     this.#heartbeat = heartbeat;
     this.#settings = settings;
@@ -57,13 +64,16 @@ export class Replica {
     const connect = (): Promise<Connection> =>
       Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements });
     this.#question = new Probe(connect, probeStatement, settings.probeDeadlineMs);
-    const both = { queueMax, statementTimeoutMs, crowd };
+    const both = { queueMax, statementTimeoutMs, activeWorkspaces };
     const { shortConnections, shortDepth, shortPerWorkspace, longConnections, longPerWorkspace } = settings;
-    this.short = new Lane(
+    this.short = new ConnectionPool(
       { ...both, connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace },
       connect,
     );
-    this.long = new Lane({ ...both, connections: longConnections, depth: 1, perWorkspace: longPerWorkspace }, connect);
+    this.long = new ConnectionPool(
+      { ...both, connections: longConnections, depth: 1, perWorkspace: longPerWorkspace },
+      connect,
+    );
   }
 
   get inFlight(): number {
@@ -116,7 +126,7 @@ export class Replica {
     this.#probedMs = performance.now();
   }
 
-  #judge([inRecovery, replayedText, systemIdentifier, replayedAtMs]: Texts): void {
+  #judge([inRecovery, replayedText, systemIdentifier, replayedAtMs]: TextRow): void {
     if (inRecovery !== 't') return this.#eject('it is not in recovery: it was promoted, or it is a primary');
     this.#systemIdentifier ??= systemIdentifier as string;
     const cluster = this.#heartbeat.newest?.systemIdentifier ?? this.#systemIdentifier;

@@ -1,10 +1,10 @@
-import { databaseFault, Problem } from '../errors.js';
-import type { Observe } from '../ops/events.js';
-import type { Lsn } from './lsn.js';
+import { databaseErrorKind, Problem } from '../errors.js';
+import type { Observe } from '../events.js';
 import type { Replica, ReplicaState } from './replica.js';
+import type { Lsn } from './wal-position.js';
 
 /** What a read asks of the replica that answers it. */
-export interface Need {
+export interface ReplicaRequirement {
   /** Replicas that failed this read already: used only when there is no other. */
   readonly avoid?: ReadonlySet<Candidate>;
   /** Read-your-writes: the replica must have replayed this position. */
@@ -22,7 +22,7 @@ export interface Candidate {
 }
 
 /** The healthy replica that meets the need with the fewest statements in flight; null when there is none. Pure. */
-export function choose<R extends Candidate>(replicas: readonly R[], need: Need): R | null {
+export function chooseReplica<R extends Candidate>(replicas: readonly R[], need: ReplicaRequirement): R | null {
   let best: R | null = null;
   let bestAvoided = false;
   for (const replica of replicas) {
@@ -44,9 +44,9 @@ export function choose<R extends Candidate>(replicas: readonly R[], need: Need):
  * on another replica if there is one: once, or for the continuation of a page until `resumeMs` have passed. `work` must
  * be repeatable from its beginning; `failures` tells it how often it was begun before. Throws Problem `replica_unavailable`.
  */
-export async function onReplica<T>(
+export async function withReplica<T>(
   replicas: readonly Replica[],
-  need: Need,
+  need: ReplicaRequirement,
   observe: Observe,
   work: (replica: Replica, failures: number) => Promise<T>,
 ): Promise<T> {
@@ -66,7 +66,7 @@ export async function onReplica<T>(
     } catch (error) {
       if (error instanceof Problem && error.code === 'overloaded')
         observe({ type: 'request_shed', bound: 'connections' });
-      const fault = error instanceof Problem ? 'bug' : databaseFault(error);
+      const fault = error instanceof Problem ? 'bug' : databaseErrorKind(error);
       if (fault === 'bug') throw error;
       const code = String((error as { code?: unknown }).code ?? 'connection');
       observe({ type: 'replica_failed', replica: replica.name, code });
@@ -92,11 +92,11 @@ const pauseMs = 25;
 const pause = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, pauseMs));
 
 /** One that failed already is asked how it is before it is used again: a dead backend is not yet a dead server. */
-async function next(replicas: readonly Replica[], need: Need): Promise<Replica | null> {
-  const replica = choose(replicas, need);
+async function next(replicas: readonly Replica[], need: ReplicaRequirement): Promise<Replica | null> {
+  const replica = chooseReplica(replicas, need);
   if (replica === null || !need.avoid?.has(replica)) return replica;
   await Promise.all([replica.probe(), need.resumeMs === undefined ? undefined : pause()]);
-  return choose(replicas, need);
+  return chooseReplica(replicas, need);
 }
 
 async function fresherState(replicas: readonly Replica[]): Promise<void> {

@@ -1,5 +1,5 @@
 /** The texts of a row's columns, in the order of the select list; null for NULL. */
-export type Texts = readonly (string | null)[];
+export type TextRow = readonly (string | null)[];
 
 const columnsAtFirst = 32;
 
@@ -33,7 +33,7 @@ export class Row {
   }
 
   /** A row of these texts. */
-  static of(texts: Texts): Row {
+  static of(texts: TextRow): Row {
     const row = new Row();
     row.#makeRoom(texts.length);
     row.columns = texts.length;
@@ -56,7 +56,7 @@ export class Row {
     return end < 0 ? null : this.bytes.toString('utf8', this.starts[column], end);
   }
 
-  texts(): Texts {
+  texts(): TextRow {
     return Array.from({ length: this.columns }, (_, column) => this.text(column));
   }
 

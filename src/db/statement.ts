@@ -15,3 +15,9 @@ export type Values = Readonly<Record<string, string | number | Buffer | null>>;
 declare const authenticated: unique symbol;
 /** A workspace id that came out of a valid token. Only http/auth makes one, so no other can reach a statement. */
 export type WorkspaceId = string & { readonly [authenticated]: true };
+
+/** The token that sent a request, and the workspace it is bound to. */
+export interface Caller {
+  readonly tokenId: string;
+  readonly workspace: WorkspaceId;
+}

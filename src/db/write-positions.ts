@@ -1,15 +1,15 @@
 import { LRUCache } from 'lru-cache';
-import type { Place } from './primary.js';
+import type { WalPosition } from './primary.js';
 
 /** What a read of a workspace must have seen: its last write, or the version that refused it. */
-export interface WritePosition extends Place {
+export interface WritePosition extends WalPosition {
   /** When the write was answered, epoch milliseconds. */
   readonly atMs: number;
 }
 
 /** The other gateways, as far as writes go. Neither call rejects, and both are bounded in time. */
 export interface OtherGateways {
-  tellWrite(workspace: string, position: WritePosition): Promise<void>;
+  publishWrite(workspace: string, position: WritePosition): Promise<void>;
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
 }
 
@@ -32,10 +32,10 @@ export class WritePositions {
   }
 
   /** Remembers a write of this gateway; resolves when the others know of it, so that the client can be answered. */
-  async record(workspace: string, place: Place): Promise<void> {
+  async record(workspace: string, place: WalPosition): Promise<void> {
     const position = { ...place, atMs: Date.now() };
     this.learn(workspace, position);
-    await this.#others?.tellWrite(workspace, position);
+    await this.#others?.publishWrite(workspace, position);
   }
 
   /** A position, of this gateway's or of another's write. */
@@ -48,6 +48,6 @@ export class WritePositions {
 }
 
 /** Whether positions can be compared: only within one timeline of one cluster. */
-export function sameHistory(a: Omit<Place, 'lsn'>, b: Omit<Place, 'lsn'>): boolean {
+export function sameHistory(a: Omit<WalPosition, 'lsn'>, b: Omit<WalPosition, 'lsn'>): boolean {
   return a.timeline === b.timeline && a.systemIdentifier === b.systemIdentifier;
 }

@@ -1,9 +1,9 @@
 import type { Context } from 'koa';
 import { Problem } from '../errors.js';
-import type { Observe } from '../ops/events.js';
+import type { Observe } from '../events.js';
 import { type Access, bearerToken, type Tokens, tokenInvalid } from './auth.js';
 import { exchangeOf, refuseRepeated } from './exchange.js';
-import { calm, type Limiter, rateLimitHeaders } from './limits.js';
+import { type Limiter, rateLimitHeaders, throttleRepeatedRefusals } from './limits.js';
 
 /** What deciding over a request's admission needs. */
 export interface Admission {
@@ -25,7 +25,7 @@ export async function admit(deps: Admission, ctx: Context): Promise<Access> {
   exchange.authMs = performance.now() - exchange.startedMs;
   if (allowance.allowed) return access;
   deps.observe({ type: 'limit_hit', limit: 'token' });
-  await calm(deps.tokenLimiter, allowance);
+  await throttleRepeatedRefusals(deps.tokenLimiter, allowance);
   throw new Problem('rate_limited', `More than ${deps.tokenLimiter.quota} requests in a minute.`, {
     headers: { 'Retry-After': String(allowance.resetSeconds) },
   });
@@ -42,7 +42,7 @@ async function identify({ tokens, failureLimiter, observe }: Admission, ctx: Con
     const failures = failed ? await failureLimiter.consume(ctx.ip) : null;
     if (failures === null || failures.allowed) throw error;
     observe({ type: 'limit_hit', limit: 'address' });
-    await calm(failureLimiter, failures);
+    await throttleRepeatedRefusals(failureLimiter, failures);
     throw new Problem('rate_limited', 'Too many failed authentications from this address.', {
       headers: { 'Retry-After': String(failures.resetSeconds) },
     });

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { Replica } from '../db/replica.js';
-import { onReplica } from '../db/replicas.js';
+import { withReplica } from '../db/replicas.js';
 import type { Statement, WorkspaceId } from '../db/statement.js';
 import { Problem } from '../errors.js';
-import type { Observe } from '../ops/events.js';
+import type { Observe } from '../events.js';
 import type { Settings } from '../settings.js';
 import { tokenHash, wellFormed } from './token-format.js';
 
@@ -38,7 +38,9 @@ export class Tokens {
       ttl: Math.max(1, settings.tokenCacheMs),
       fetchMethod: async (key: string, _stale, { options }) => {
         const hash = Buffer.from(key, 'base64');
-        const access = await onReplica(replicas, {}, observe, (replica) => lookUp(replica, hash, settings.queueWaitMs));
+        const access = await withReplica(replicas, {}, observe, (replica) =>
+          lookUp(replica, hash, settings.queueWaitMs),
+        );
         if (access === null) options.ttl = Math.min(options.ttl ?? 0, refusalMs); // a new token may just not be there yet
         return { access };
       },

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Problem } from '../errors.js';
-import type { Observe, ShedBound } from '../ops/events.js';
+import type { Observe, ShedBound } from '../events.js';
 import type { Settings } from '../settings.js';
 import type { Access } from './auth.js';
 

@@ -28,7 +28,7 @@ export function renderProblem(problem: Problem, requestId: string): Rendered {
     detail: problem.message,
     code: problem.code,
     requestId,
-    ...(problem.faults.length > 0 && { errors: problem.faults }),
+    ...(problem.fieldErrors.length > 0 && { errors: problem.fieldErrors }),
   });
   return { status, headers: { 'Content-Type': 'application/problem+json', ...problem.headers }, body };
 }

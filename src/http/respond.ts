@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
-import type { Observe } from '../ops/events.js';
-import type { Reply } from '../record/reply.js';
+import type { Observe } from '../events.js';
+import type { Reply } from '../read/reply.js';
 import type { Settings } from '../settings.js';
 import { ClientGone, exchangeOf } from './exchange.js';
 

@@ -1,9 +1,9 @@
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import type { CompiledResource, CompiledWrite } from '../compile/compiled.js';
 import type { Replica } from '../db/replica.js';
+import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
 import { Problem } from '../errors.js';
-import type { Observe } from '../ops/events.js';
+import type { Observe } from '../events.js';
 import type { ReadDeps } from '../read/chunks.js';
 import { parseDetail, readDetail } from '../read/detail.js';
 import type { FreshnessRouter } from '../read/freshness.js';
@@ -11,12 +11,12 @@ import { readList } from '../read/list.js';
 import type { PageMemory } from '../read/page-memory.js';
 import { parseList, refuseParameters } from '../read/parse.js';
 import type { Settings } from '../settings.js';
-import type { BodyReader } from '../write/body.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit } from './admit.js';
 import { type Access, requireScope } from './auth.js';
 import { baseUrl } from './base-url.js';
+import type { BodyReader } from './body.js';
 import { clientSignal, headerCount } from './exchange.js';
 import type { LargePages } from './large-pages.js';
 import { respond } from './respond.js';
@@ -93,7 +93,7 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
     requireJsonAccepted(ctx);
     const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
     refuseParameters(ctx.querystring);
-    const request = parseWrite(rules.rules, access, access.scopes.has(`read:${name}`), {
+    const request = parseWrite(rules.validators, access, access.scopes.has(`read:${name}`), {
       method: ctx.method,
       path: ctx.path,
       id: (ctx.params.id as string | undefined) ?? null,

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
 import { Problem } from '../errors.js';
-import type { Observe } from '../ops/events.js';
+import type { Observe } from '../events.js';
 import type { Settings } from '../settings.js';
 import { commonHeaders, renderProblem } from './render.js';
 import { requestId } from './request-id.js';

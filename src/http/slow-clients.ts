@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Observe } from '../ops/events.js';
+import type { Observe } from '../events.js';
 import type { Settings } from '../settings.js';
 
 /** Since when a socket has had bytes that its client did not take, and how many it had taken by then. */
@@ -10,7 +10,7 @@ interface Progress {
 }
 
 /** How often progress is looked at, per judged period. */
-const looks = 6;
+const checksPerWindow = 6;
 
 /**
  * Destroys connections whose client takes a response slower than minBytesPerSecond over slowClientMs. Looked at per
@@ -39,6 +39,6 @@ export function endSlowClients(server: Server, settings: Settings, observe: Obse
       }
     }
   };
-  const timer = setInterval(look, slowClientMs / looks).unref();
+  const timer = setInterval(look, slowClientMs / checksPerWindow).unref();
   server.on('close', () => clearInterval(timer));
 }

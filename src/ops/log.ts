@@ -1,5 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
-import type { Event, Observe } from './events.js';
+import type { Event, Observe } from '../events.js';
 
 /** Level of each event; a request's level depends on its outcome. */
 const levels: Readonly<Record<Event['type'], 'debug' | 'info' | 'warn' | 'error'>> = {
@@ -28,11 +28,11 @@ export function logEvents(level: string, destination?: DestinationStream): Obser
   const logger: Logger = destination ? pino({ level }, destination) : pino({ level });
   return (event) => {
     const { type, ...fields } = event;
-    logger[levels[type]]('error' in fields ? { ...fields, ...told(fields.error) } : fields, type);
+    logger[levels[type]]('error' in fields ? { ...fields, ...errorFields(fields.error) } : fields, type);
   };
 }
 
-function told(error: Error): object {
+function errorFields(error: Error): object {
   const { code } = error as { code?: unknown };
   return { code, error: error.name, message: error.message, stack: error.stack };
 }

@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Lane } from '../db/lane.js';
+import type { ConnectionPool } from '../db/connection-pool.js';
 import type { Replica } from '../db/replica.js';
-import type { Event, Observe } from './events.js';
+import type { Event, Observe } from '../events.js';
 
 /** The metrics' side of the events, and the gauges that are read when scraped. */
 export interface Metrics {
@@ -119,7 +119,7 @@ function replicaGauges(registry: Registry, replicas: () => readonly Replica[]): 
 }
 
 function poolGauges(registry: Registry, replicas: () => readonly Replica[]): void {
-  const gauges: Readonly<Record<string, { help: string; value: (lane: Lane) => number }>> = {
+  const gauges: Readonly<Record<string, { help: string; value: (lane: ConnectionPool) => number }>> = {
     pool_connections: { help: 'Open connections to a replica.', value: ({ open }) => open },
     pool_in_flight: { help: 'Statements in flight.', value: ({ inFlight }) => inFlight },
     pool_waiting: { help: 'Statements waiting for a connection.', value: ({ waiting }) => waiting },

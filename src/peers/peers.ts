@@ -6,7 +6,7 @@ export interface Peers {
   /** A limiter whose counts are those of all gateways together. */
   limiter(name: string, quota: number): Limiter;
   /** Tells the others of a write; resolves when they know, or after 50 ms. Never rejects. */
-  tellWrite(workspace: string, position: WritePosition): Promise<void>;
+  publishWrite(workspace: string, position: WritePosition): Promise<void>;
   /** The last write that another gateway told of; undefined when there is none, or nobody can say within 50 ms. */
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
   close(): void;
@@ -16,9 +16,9 @@ export interface Peers {
 export const peerWaitMs = 50;
 
 /** A gateway by itself. */
-export const alone: Peers = {
+export const standalone: Peers = {
   limiter: memoryLimiter,
-  tellWrite: async () => {},
+  publishWrite: async () => {},
   lastWrite: () => undefined,
   close: () => {},
 };

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
+import type { Observe } from '../events.js';
 import { type Limiter, limiterOf, memoryLimiter, windowSeconds } from '../http/limits.js';
-import type { Observe } from '../ops/events.js';
 import { type Peers, parsePosition, peerWaitMs, positionText } from './peers.js';
 
 /** After a failure Redis is not asked for this long, so that a black hole costs one request 50 ms and not every one. */
@@ -36,7 +36,7 @@ export function redisPeers(url: string, instances: number, observe: Observe): Pe
   };
   return {
     limiter: (name, quota) => sharedLimiter(name, quota, redis, instances, ask),
-    tellWrite: (workspace, position) =>
+    publishWrite: (workspace, position) =>
       ask(
         async () => {
           await redis.set(positionKey(workspace), positionText(position), 'EX', positionTtlSeconds);

@@ -37,7 +37,7 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
         exhausted: (key) => shared.exhausted(key).catch(() => local.exhausted(key)),
       };
     },
-    tellWrite: (workspace, position) =>
+    publishWrite: (workspace, position) =>
       new Promise((resolve) => {
         const id = ++lastId;
         const done = (): void => {

@@ -1,8 +1,8 @@
+import { SealedCells } from './aes-gcm/sealed-cells.js';
 import { decodeBase64 } from './base64.js';
 import { DecodeError } from './decode-error.js';
 import { isText, type JsonBytes } from './json-bytes.js';
 import type { Keyring } from './keyring.js';
-import { SealedCells } from './sealed-cells.js';
 
 /** What is needed of a row: the stored text of a cell, null for NULL. */
 export interface StoredRow {

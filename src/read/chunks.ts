@@ -1,16 +1,15 @@
-import type { CompiledResource } from '../compile/compiled.js';
-import type { Key } from '../compile/row-writer.js';
+import type { ReadTarget } from '../db/read-target.js';
 import type { Replica } from '../db/replica.js';
-import { type Need, onReplica, replicaUnavailable } from '../db/replicas.js';
-import type { Texts } from '../db/row.js';
-import type { Source } from '../db/source.js';
-import type { Statement, Values } from '../db/statement.js';
-import { databaseFault, Problem } from '../errors.js';
-import type { Observe } from '../ops/events.js';
+import { type ReplicaRequirement, replicaUnavailable, withReplica } from '../db/replicas.js';
+import type { TextRow } from '../db/row.js';
+import type { Caller, Statement, Values } from '../db/statement.js';
+import type { CompiledResource } from '../definition/compiled.js';
+import type { Key } from '../definition/row-serializer.js';
+import { databaseErrorKind, Problem } from '../errors.js';
+import type { Observe } from '../events.js';
 import { JsonBytes } from '../projection/json-bytes.js';
-import type { Caller } from '../record/caller.js';
 import type { FreshnessRouter } from './freshness.js';
-import { KeyMark } from './key-mark.js';
+import { LastRowKey } from './last-row-key.js';
 import type { ListRequest } from './parse.js';
 
 /** What reading needs of the gateway. */
@@ -41,24 +40,24 @@ export interface Chunk {
   readonly last: Key | null;
   /** Whether there was a row beyond `count`. */
   readonly more: boolean;
-  readonly replica: Source;
+  readonly replica: ReadTarget;
   /** The moment up to which the replica was known to be current before it was asked, epoch milliseconds. */
   readonly asOfMs: number | null;
   /** How often the chunk was begun in vain before. */
   readonly failures: number;
   /** What reading on from here asks of its source. */
-  readonly onward: PageNeed;
+  readonly continuation: PageContinuation;
 }
 
 /** What a part of a page asks of its source. */
-export interface PageNeed extends Need {
+export interface PageContinuation extends ReplicaRequirement {
   /** The page began on the primary, as no replica had replayed the workspace's last write. */
   readonly onPrimary?: boolean;
 }
 
 /** Rows of a small statement, and how current they are. */
 export interface Rows {
-  readonly rows: readonly Texts[];
+  readonly rows: readonly TextRow[];
   readonly asOfMs: number | null;
 }
 
@@ -81,36 +80,36 @@ export async function readChunk(
   range: Range,
   rows: number,
   lane: 'short' | 'long',
-  need: PageNeed = {},
+  need: PageContinuation = {},
 ): Promise<Chunk> {
-  const { writer } = request.compiled;
-  const { workspace } = request.reader;
+  const { serializer } = request.compiled;
+  const { workspace } = request.caller;
   const bounds = range.after ? (range.until ? 'between' : 'after') : range.until ? 'until' : 'all';
   const statement = request.statements.rows[bounds];
   const values = { ...request.values, ...rangeValues(range), limit: rows + 1 };
   const begun = need.resumeMs !== undefined;
   const waitMs = begun ? deps.chunkWaitMs : deps.queueWaitMs;
   const cost = lane === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
-  const patience = { waitMs, begun, cost, signal: deps.signal };
-  return onSource(deps, request, need, async (replica, used, failures) => {
+  const options = { waitMs, isContinuation: begun, cost, signal: deps.signal };
+  return withReadTarget(deps, request, need, async (replica, used, failures) => {
     const { asOfMs } = replica.state;
     const json = borrowed();
-    const end = new KeyMark(writer.keyAt);
+    const end = new LastRowKey(serializer.keyAt);
     let count = 0;
     let more = false;
     if (!begun) json.raw(pageOpening);
-    await replica[lane].run({ statement, workspace, values }, patience, (row) => {
+    await replica[lane].run({ statement, workspace, values }, options, (row) => {
       if (count === rows) {
         more = true;
         return;
       }
       if (begun || count > 0) json.comma();
-      writer.write(row, workspace, json);
+      serializer.write(row, workspace, json);
       count++;
       end.set(row);
     });
-    const onward = { ...used, asOfMs: used.onPrimary ? null : (need.asOfMs ?? asOfMs), resumeMs: deps.resumeMs };
-    return { ...lent(json), count, last: end.key, more, replica, asOfMs, failures, onward };
+    const continuation = { ...used, asOfMs: used.onPrimary ? null : (need.asOfMs ?? asOfMs), resumeMs: deps.resumeMs };
+    return { ...lent(json), count, last: end.key, more, replica, asOfMs, failures, continuation };
   });
 }
 
@@ -153,20 +152,20 @@ function lent(json: JsonBytes): Pick<Chunk, 'json' | 'release'> {
  * Does a piece of reading where it may be done: on a replica, or for a written resource perhaps on the primary. `work` is
  * told what was asked of its source. A page that has begun asks what its first rows asked, not what was written since.
  */
-export async function onSource<T>(
+export async function withReadTarget<T>(
   deps: ReadDeps,
-  { compiled, reader }: { compiled: CompiledResource; reader: Caller },
-  need: PageNeed,
-  work: (source: Source, used: PageNeed, failures: number) => Promise<T>,
+  { compiled, caller }: { compiled: CompiledResource; caller: Caller },
+  need: PageContinuation,
+  work: (source: ReadTarget, used: PageContinuation, failures: number) => Promise<T>,
 ): Promise<T> {
   const isSettled = compiled.write === null || (need.resumeMs !== undefined && !need.onPrimary);
-  const route = isSettled ? { need: {} } : await deps.routeWritten(reader.workspace, need.resumeMs);
+  const route = isSettled ? { need: {} } : await deps.routeWritten(caller.workspace, need.resumeMs);
   if ('need' in route) {
     const used = { ...need, ...route.need, onPrimary: false };
-    return onReplica(deps.replicas, used, deps.observe, (replica, failures) => work(replica, used, failures));
+    return withReplica(deps.replicas, used, deps.observe, (replica, failures) => work(replica, used, failures));
   }
   return work(route.primary, { ...need, onPrimary: true }, 0).catch((error) => {
-    throw error instanceof Problem || databaseFault(error) === 'bug' ? error : replicaUnavailable();
+    throw error instanceof Problem || databaseErrorKind(error) === 'bug' ? error : replicaUnavailable();
   });
 }
 
@@ -176,19 +175,19 @@ export async function readRows(
   request: ListRequest,
   statement: Statement,
   extra: Values,
-  need: PageNeed = {},
+  need: PageContinuation = {},
 ): Promise<Rows> {
-  const run = { statement, workspace: request.reader.workspace, values: { ...request.values, ...extra } };
-  return onSource(deps, request, need, async (replica) => {
+  const run = { statement, workspace: request.caller.workspace, values: { ...request.values, ...extra } };
+  return withReadTarget(deps, request, need, async (replica) => {
     const { asOfMs } = replica.state;
-    const rows: Texts[] = [];
+    const rows: TextRow[] = [];
     await replica.long.run(run, { waitMs: deps.queueWaitMs, signal: deps.signal }, (row) => rows.push(row.texts()));
     return { rows, asOfMs };
   });
 }
 
 /** A key that the key statements read. */
-export function keyOf(row: Texts | undefined): Key | null {
+export function keyOf(row: TextRow | undefined): Key | null {
   return row === undefined ? null : (row as unknown as Key);
 }
 

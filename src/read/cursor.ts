@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Key } from '../compile/row-writer.js';
-import type { OrderColumn } from '../resources/definition.js';
+import type { OrderColumn } from '../definition/resource.js';
+import type { Key } from '../definition/row-serializer.js';
 import { isDate } from './query-string.js';
 
 /** Whether a text is a value of the column's type as PostgreSQL prints it, in ISO style and UTC. */

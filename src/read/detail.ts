@@ -1,16 +1,15 @@
-import type { CompiledResource } from '../compile/compiled.js';
-import type { Statement } from '../db/statement.js';
+import { idOrNull, notFound } from '../db/id.js';
+import type { Caller, Statement } from '../db/statement.js';
+import type { CompiledResource } from '../definition/compiled.js';
 import { Problem } from '../errors.js';
-import type { Caller } from '../record/caller.js';
-import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from '../record/etag.js';
-import { notFound, possible } from '../record/id.js';
-import { dataAsOf, type Reply } from '../record/reply.js';
-import { onSource, type ReadDeps } from './chunks.js';
+import { type ReadDeps, withReadTarget } from './chunks.js';
+import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from './etag.js';
+import { dataAsOf, type Reply } from './reply.js';
 
 /** A detail request whose every part has been checked. */
 export interface DetailRequest {
   readonly compiled: CompiledResource;
-  readonly reader: Caller;
+  readonly caller: Caller;
   /** As bound: null when no record can have it. */
   readonly id: string | null;
   readonly ifMatch: readonly EntityTag[] | '*' | null;
@@ -20,7 +19,7 @@ export interface DetailRequest {
 /** Path and conditional headers → DetailRequest. Throws Problem if_match_invalid; a damaged If-None-Match is no condition. */
 export function parseDetail(
   compiled: CompiledResource,
-  reader: Caller,
+  caller: Caller,
   id: string,
   headers: { ifMatch: string | undefined; ifNoneMatch: string | undefined },
 ): DetailRequest {
@@ -29,7 +28,7 @@ export function parseDetail(
   if (ifMatch === undefined) throw new Problem('if_match_invalid', 'If-Match must be a list of entity tags.');
   const ifNoneMatch =
     conditional && headers.ifNoneMatch !== undefined ? (parseEntityTags(headers.ifNoneMatch) ?? null) : null;
-  return { compiled, reader, id: possible('uuid', id), ifMatch, ifNoneMatch };
+  return { compiled, caller, id: idOrNull('uuid', id), ifMatch, ifNoneMatch };
 }
 
 /** A record as it is sent, and its version where it has one. */
@@ -40,19 +39,19 @@ interface Detail {
 
 /** One record by its id: one statement on one replica. Throws Problem not_found, precondition_failed. */
 export async function readDetail(deps: ReadDeps, request: DetailRequest): Promise<Reply> {
-  const { compiled, reader } = request;
+  const { compiled, caller } = request;
   const startedMs = performance.now();
   const run = {
     statement: compiled.statements.detail as Statement,
-    workspace: reader.workspace,
+    workspace: caller.workspace,
     values: { id: request.id },
   };
-  const { record, asOfMs } = await onSource(deps, request, {}, async (replica) => {
+  const { record, asOfMs } = await withReadTarget(deps, request, {}, async (replica) => {
     const { asOfMs } = replica.state; // as of before the statement: it may become fresher meanwhile, the row does not
     let record: Detail | null = null;
     await replica.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
       const version = compiled.versionAt < 0 ? null : row.text(compiled.versionAt);
-      record = { version, json: compiled.writer.json(row, reader.workspace) };
+      record = { version, json: compiled.serializer.json(row, caller.workspace) };
     });
     return { record: record as Detail | null, asOfMs };
   });

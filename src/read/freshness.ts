@@ -1,13 +1,13 @@
-import type { Heartbeat } from '../db/position.js';
+import type { Heartbeat } from '../db/heartbeat.js';
+import type { ReadTarget } from '../db/read-target.js';
 import type { Replica } from '../db/replica.js';
-import { choose, type Need } from '../db/replicas.js';
-import type { Source } from '../db/source.js';
+import { chooseReplica, type ReplicaRequirement } from '../db/replicas.js';
 import { sameHistory, type WritePosition, type WritePositions } from '../db/write-positions.js';
 import { Problem } from '../errors.js';
-import type { Observe } from '../ops/events.js';
+import type { Observe } from '../events.js';
 
 /** Where a read goes: to a replica that meets the need, or, when none has replayed the workspace's last write, to the primary. */
-export type Route = { readonly need: Need } | { readonly primary: Source };
+export type Route = { readonly need: ReplicaRequirement } | { readonly primary: ReadTarget };
 
 /** What read-your-writes works with. */
 export interface Freshness {
@@ -15,7 +15,7 @@ export interface Freshness {
   readonly positions: WritePositions;
   readonly heartbeat: Heartbeat;
   /** Capped reads on the primary; null without a primary, or while it does not answer. */
-  readonly primary: () => Source | null;
+  readonly primary: () => ReadTarget | null;
   readonly primaryReadsPerSecond: number;
   readonly waitMs: number;
   readonly observe: Observe;
@@ -43,7 +43,7 @@ export function freshnessRouter(freshness: Freshness): FreshnessRouter {
     for (const startedMs = performance.now(); ; await pause(pollMs)) {
       const need = needOf(position, heartbeat);
       // Without any replica it is not freshness that lacks: that read has its own answer.
-      if (choose(replicas, need) !== null || choose(replicas, {}) === null) return { need };
+      if (chooseReplica(replicas, need) !== null || chooseReplica(replicas, {}) === null) return { need };
       const waitedMs = performance.now() - startedMs;
       if (waitedMs < waitMs) {
         await Promise.race([someProbe(replicas), pause(waitMs - waitedMs)]);
@@ -63,7 +63,7 @@ export function freshnessRouter(freshness: Freshness): FreshnessRouter {
  * What a replica must have replayed. A position of another history than the primary's proves nothing of its replicas
  * (after a failover the write may not even be in it): then one will do that shows the primary as it was after the write.
  */
-function needOf(position: WritePosition, { newest }: Heartbeat): Need {
+function needOf(position: WritePosition, { newest }: Heartbeat): ReplicaRequirement {
   const comparable = newest === undefined || sameHistory(position, newest);
   return comparable ? { replayed: position.lsn } : { asOfMs: position.atMs };
 }

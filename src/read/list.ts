@@ -1,9 +1,8 @@
-import type { Key } from '../compile/row-writer.js';
-import { dataAsOf, type Reply } from '../record/reply.js';
+import type { Key } from '../definition/row-serializer.js';
 import {
   type Chunk,
   keyOf,
-  type PageNeed,
+  type PageContinuation,
   type Range,
   type ReadDeps,
   rangeValues,
@@ -13,6 +12,7 @@ import {
 import { encodeCursor } from './cursor.js';
 import type { PageMemory } from './page-memory.js';
 import type { ListRequest } from './parse.js';
+import { dataAsOf, type Reply } from './reply.js';
 import { firstChunkRows, streamPage } from './stream.js';
 
 /** Where a page lies, and what is known of its end before its rows are read. */
@@ -93,12 +93,12 @@ async function longPage(
   ]);
   // A replica further behind than the one that gave the first rows may not know where the page ends.
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);
-  const [end, beyond] = (isBehind ? await readRows(deps, request, keys, values, first.onward) : ends).rows;
-  const until = keyOf(end) ?? (first.more ? await lastKey(deps, request, first.onward) : null);
+  const [end, beyond] = (isBehind ? await readRows(deps, request, keys, values, first.continuation) : ends).rows;
+  const until = keyOf(end) ?? (first.more ? await lastKey(deps, request, first.continuation) : null);
   return { page: { number, range: { after, until }, hasMore: beyond !== undefined }, first };
 }
 
-async function lastKey(deps: ReadDeps, request: ListRequest, need: PageNeed = {}): Promise<Key | null> {
+async function lastKey(deps: ReadDeps, request: ListRequest, need: PageContinuation = {}): Promise<Key | null> {
   const { rows } = await readRows(deps, request, request.statements.last, { limit: 1 }, need);
   return keyOf(rows[0]);
 }

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Key } from '../compile/row-writer.js';
+import type { Key } from '../definition/row-serializer.js';
 import type { ListRequest } from './parse.js';
 
 /**
@@ -23,6 +23,6 @@ export class PageMemory {
   }
 }
 
-function name({ reader, context, perPage }: ListRequest, page: number): string {
-  return `${reader.tokenId} ${perPage} ${page} ${context}`;
+function name({ caller, context, perPage }: ListRequest, page: number): string {
+  return `${caller.tokenId} ${perPage} ${page} ${context}`;
 }

@@ -1,9 +1,9 @@
-import type { CompiledResource } from '../compile/compiled.js';
-import type { Key } from '../compile/row-writer.js';
-import { filterShape, type ListStatements } from '../compile/statements.js';
-import { type Fault, invalid } from '../errors.js';
-import type { Caller } from '../record/caller.js';
-import { possible } from '../record/id.js';
+import { idOrNull } from '../db/id.js';
+import type { Caller } from '../db/statement.js';
+import type { CompiledResource } from '../definition/compiled.js';
+import type { Key } from '../definition/row-serializer.js';
+import { filterShape, type ListStatements } from '../definition/statements.js';
+import { type FieldError, invalid } from '../errors.js';
 import { cursorContext, decodeCursor } from './cursor.js';
 import { isDate, parseQuery } from './query-string.js';
 
@@ -11,7 +11,7 @@ import { isDate, parseQuery } from './query-string.js';
 export interface ListRequest {
   readonly compiled: CompiledResource;
   readonly statements: ListStatements;
-  readonly reader: Caller;
+  readonly caller: Caller;
   /** The filters as given, for links. */
   readonly filters: Readonly<Record<string, string>>;
   /** The filters as bound; null where the value cannot exist, which matches nothing. */
@@ -32,9 +32,9 @@ export interface ListLimits {
 const paging = ['page', 'perPage', 'cursor', 'total'];
 
 /** Query string → ListRequest; throws invalid() with every fault. */
-export function parseList(compiled: CompiledResource, reader: Caller, query: string, limits: ListLimits): ListRequest {
+export function parseList(compiled: CompiledResource, caller: Caller, query: string, limits: ListLimits): ListRequest {
   const { resource } = compiled;
-  const faults: Fault[] = [];
+  const faults: FieldError[] = [];
   const given = parseQuery(query, new Set([...Object.keys(resource.filters), ...paging]), faults);
   const filters: Record<string, string> = {};
   const values: Record<string, string | null> = { timeZone: limits.timeZone };
@@ -42,7 +42,7 @@ export function parseList(compiled: CompiledResource, reader: Caller, query: str
     const value = given.get(name);
     if (value === undefined) continue;
     filters[name] = value;
-    values[name] = filter.kind === 'equals' ? possible(filter.type, value) : date(name, value, faults);
+    values[name] = filter.kind === 'equals' ? idOrNull(filter.type, value) : date(name, value, faults);
   }
   const { from, to } = values;
   if (from && to && isDate(from) && isDate(to) && from > to)
@@ -51,7 +51,7 @@ export function parseList(compiled: CompiledResource, reader: Caller, query: str
   const perPageDefault = Math.min(limits.perPageDefault, limits.perPageMax);
   const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
   const total = boolean('total', given.get('total'), faults);
-  const context = cursorContext(reader.workspace, resource.name, filters);
+  const context = cursorContext(caller.workspace, resource.name, filters);
   const cursor = given.get('cursor');
   if (cursor !== undefined && given.has('page')) {
     faults.push({
@@ -71,7 +71,7 @@ export function parseList(compiled: CompiledResource, reader: Caller, query: str
   return {
     compiled,
     statements,
-    reader,
+    caller,
     filters,
     values,
     context,
@@ -83,7 +83,7 @@ export function parseList(compiled: CompiledResource, reader: Caller, query: str
 
 /** For endpoints that take no parameters; throws invalid() naming those given. */
 export function refuseParameters(query: string): void {
-  const faults: Fault[] = [];
+  const faults: FieldError[] = [];
   parseQuery(query, new Set(), faults);
   if (faults.length > 0) throw invalid(faults);
 }
@@ -93,7 +93,7 @@ function integer(
   value: string | undefined,
   byDefault: number,
   max: number,
-  faults: Fault[],
+  faults: FieldError[],
 ): number {
   if (value === undefined) return byDefault;
   const number = /^[1-9]\d{0,11}$/.test(value) ? Number(value) : Number.NaN;
@@ -103,14 +103,14 @@ function integer(
   return byDefault;
 }
 
-function boolean(parameter: string, value: string | undefined, faults: Fault[]): boolean {
+function boolean(parameter: string, value: string | undefined, faults: FieldError[]): boolean {
   if (value !== undefined && value !== 'true' && value !== 'false') {
     faults.push({ parameter, code: 'invalid_boolean', detail: `${parameter} must be true or false.` });
   }
   return value === 'true';
 }
 
-function date(parameter: string, value: string, faults: Fault[]): string {
+function date(parameter: string, value: string, faults: FieldError[]): string {
   if (!isDate(value))
     faults.push({ parameter, code: 'invalid_date', detail: `${parameter} must be a calendar date, YYYY-MM-DD.` });
   return value;

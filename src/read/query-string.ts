@@ -1,10 +1,10 @@
-import type { Fault } from '../errors.js';
+import type { FieldError } from '../errors.js';
 
 /**
  * The parameters of a query string, each at most once and never empty. Faults are added for what is unknown, repeated,
  * empty or not decodable. "+" is a space, as in HTML forms (URL Standard §5.1).
  */
-export function parseQuery(query: string, known: ReadonlySet<string>, faults: Fault[]): Map<string, string> {
+export function parseQuery(query: string, known: ReadonlySet<string>, faults: FieldError[]): Map<string, string> {
   const values = new Map<string, string>();
   if (query === '') return values;
   const seen = new Set<string>();

@@ -1,4 +1,4 @@
-import type { Key } from '../compile/row-writer.js';
+import type { Key } from '../definition/row-serializer.js';
 import { type Chunk, type ReadDeps, readChunk } from './chunks.js';
 import type { ListRequest } from './parse.js';
 
@@ -30,7 +30,7 @@ export async function* streamPage(
   until: Key | null,
   finish: (count: number, last: Key | null) => Promise<string>,
 ): AsyncGenerator<Buffer> {
-  const { onward } = chunk;
+  const { continuation } = chunk;
   let rows = firstChunkRows;
   let { count, last } = chunk;
   let bytesWanted = Math.min(bytesAtFirst, deps.chunkBytes);
@@ -40,7 +40,7 @@ export async function* streamPage(
     while (chunk.more) {
       rows = nextRows(deps, rows, chunk, bytesWanted);
       const range = { after: chunk.last, until };
-      const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', onward);
+      const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', continuation);
       let ahead = isSlow ? null : read();
       ahead?.catch(() => {
         ahead = null; // what fails while the client takes its time may be possible again

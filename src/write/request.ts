@@ -1,16 +1,15 @@
 import { createHash } from 'node:crypto';
-import type { WriteRules } from '../compile/write-rules.js';
+import { idOrNull } from '../db/id.js';
+import type { Caller } from '../db/statement.js';
+import type { WriteValidators } from '../definition/write-validators.js';
 import { invalid, Problem } from '../errors.js';
-import type { Caller } from '../record/caller.js';
-import { type EntityTag, parseEntityTags } from '../record/etag.js';
-import { possible } from '../record/id.js';
-import { bodyDepthMax } from './body.js';
+import { type EntityTag, parseEntityTags } from '../read/etag.js';
 import { parseIdempotencyKey } from './idempotency-key.js';
-import { type Json, parseStrictJson } from './strict-json.js';
+import { bodyDepthMax, type Json, parseStrictJson } from './strict-json.js';
 
 /** A write whose every part has been checked; nothing of it has reached the primary. */
 export interface WriteRequest {
-  readonly writer: Caller;
+  readonly caller: Caller;
   readonly key: string;
   /** SHA-256 of what makes two requests the same: method, path, If-Match and canonical body. */
   readonly fingerprint: Buffer;
@@ -39,9 +38,9 @@ export interface RawWrite {
 }
 
 /** Headers → 428 → body, in this order. Throws Problems; for the body with every fault. */
-export function parseWrite(rules: WriteRules, writer: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
+export function parseWrite(rules: WriteValidators, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const key = parseIdempotencyKey(raw.idempotencyKey.value, raw.idempotencyKey.timesSent);
-  const target = raw.id === null ? null : { id: possible('uuid', raw.id), ifMatch: parseIfMatch(raw.ifMatch) };
+  const target = raw.id === null ? null : { id: idOrNull('uuid', raw.id), ifMatch: parseIfMatch(raw.ifMatch) };
   const body = parseBody(raw.body);
   const faults = target === null ? rules.create(body) : rules.patch(body);
   if (faults.length > 0) throw invalid(faults);
@@ -56,7 +55,7 @@ export function parseWrite(rules: WriteRules, writer: Caller, mayRead: boolean, 
     Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1)),
   ];
   const fingerprint = createHash('sha256').update(JSON.stringify(identity)).digest();
-  return { writer, key, fingerprint, members, target, mayRead };
+  return { caller, key, fingerprint, members, target, mayRead };
 }
 
 function parseIfMatch(header: string | undefined): readonly EntityTag[] {

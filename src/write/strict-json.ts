@@ -1,10 +1,13 @@
-import type { Fault } from '../errors.js';
+import type { FieldError } from '../errors.js';
+
+/** How deep a body may nest. */
+export const bodyDepthMax = 20;
 
 /** A JSON value; objects have no prototype. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 /** What was read, or all that is wrong with it. */
-export type StrictJson = { readonly value: Json } | { readonly faults: readonly Fault[] };
+export type StrictJson = { readonly value: Json } | { readonly faults: readonly FieldError[] };
 
 const token =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those that a string may not hold (RFC 8259 §7)
@@ -40,7 +43,7 @@ const faultCharactersMax = 65_536;
 const quoteMax = 40;
 
 class Reader {
-  readonly faults: Fault[] = [];
+  readonly faults: FieldError[] = [];
   readonly #text: string;
   readonly #depthMax: number;
   #at = 0;

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { CompiledWrite } from '../compile/compiled.js';
+import { notFound } from '../db/id.js';
 import type { Transaction } from '../db/primary.js';
-import { Row, type Texts } from '../db/row.js';
+import { Row, type TextRow } from '../db/row.js';
 import type { Statement } from '../db/statement.js';
-import { type Fault, invalid, Problem } from '../errors.js';
-import { etagOf, matchesStrongly } from '../record/etag.js';
-import { notFound } from '../record/id.js';
-import type { FieldType } from '../resources/definition.js';
+import type { CompiledWrite } from '../definition/compiled.js';
+import type { FieldType } from '../definition/resource.js';
+import { type FieldError, invalid, Problem } from '../errors.js';
+import { etagOf, matchesStrongly } from '../read/etag.js';
 import type { Target, WriteRequest } from './request.js';
 
 /** What a write answers, now or on replay. */
@@ -51,7 +51,7 @@ export async function writeOnce(
   write: CompiledWrite,
   request: WriteRequest,
 ): Promise<Outcome> {
-  const { tokenId } = request.writer;
+  const { tokenId } = request.caller;
   const claimed = { token: tokenId, key: request.key, fingerprint: request.fingerprint };
   if ((await transaction.query(claim, claimed).catch(asInProgress)).length === 0) {
     return replay(await transaction.query(recall, claimed));
@@ -71,8 +71,8 @@ export async function writeOnce(
       changes,
     });
   }
-  const writer = request.mayRead ? write.wholeWriter : write.writtenWriter;
-  const body = writer.json(Row.of(change.row), request.writer.workspace);
+  const writer = request.mayRead ? write.fullRecord : write.writeScopeRecord;
+  const body = writer.json(Row.of(change.row), request.caller.workspace);
   const outcome = {
     status: request.target === null ? 201 : 200,
     id: change.id,
@@ -96,7 +96,7 @@ export function inProgress(): Problem {
   return new Problem('idempotency_in_progress', detail, { headers: { 'Retry-After': '1' } });
 }
 
-function replay([row]: Texts[]): Outcome {
+function replay([row]: TextRow[]): Outcome {
   // Between the conflict and this question the key can only vanish by expiry: then the request is as good as new.
   if (row === undefined) throw inProgress();
   const [same, status, id, version, body] = row as readonly string[];
@@ -111,19 +111,19 @@ function replay([row]: Texts[]): Outcome {
 
 interface Change {
   readonly id: string;
-  readonly row: Texts;
+  readonly row: TextRow;
   readonly action: 'aangemaakt' | 'gewijzigd';
   readonly entries: readonly { veld: string; oud: unknown; nieuw: unknown }[];
 }
 
 async function create(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest): Promise<Change> {
   const id = randomUUID();
-  const values = Object.fromEntries(write.rules.writable.map(({ name }) => [name, members[name] ?? null]));
+  const values = Object.fromEntries(write.validators.writable.map(({ name }) => [name, members[name] ?? null]));
   const [row] = await transaction.query(write.statements.insert, { ...values, id });
-  const entries = write.rules.writable
+  const entries = write.validators.writable
     .map(({ name, type, auditName }) => ({ veld: auditName, oud: null, nieuw: typed(type, members[name]) }))
     .filter(({ nieuw }) => nieuw !== null);
-  return { id, row: row as Texts, action: 'aangemaakt', entries };
+  return { id, row: row as TextRow, action: 'aangemaakt', entries };
 }
 
 /** Locks the row first, so that the version that is compared is the version that is changed. */
@@ -143,7 +143,7 @@ async function update(
   }
   const before = Object.fromEntries(write.writableAt.map(([name, at]) => [name, row[at] as string | null]));
   const after = { ...before, ...members };
-  const changed = write.rules.writable.filter(({ name }) => before[name] !== after[name]);
+  const changed = write.validators.writable.filter(({ name }) => before[name] !== after[name]);
   const entries = changed.map(({ name, type, auditName }) => ({
     veld: auditName,
     oud: typed(type, before[name]),
@@ -151,7 +151,7 @@ async function update(
   }));
   if (entries.length === 0) return { id: target.id, row, action: 'gewijzigd', entries };
   const [updated] = await transaction.query(write.statements.update, { ...after, id: target.id });
-  return { id: target.id, row: updated as Texts, action: 'gewijzigd', entries };
+  return { id: target.id, row: updated as TextRow, action: 'gewijzigd', entries };
 }
 
 /** A record may refer only to records of its own workspace. Throws invalid() with every reference that does not hold. */
@@ -160,7 +160,7 @@ async function checkReferences(
   write: CompiledWrite,
   { members }: WriteRequest,
 ): Promise<void> {
-  const faults: Fault[] = [];
+  const faults: FieldError[] = [];
   for (const [name, statement] of write.statements.references) {
     const id = members[name];
     if (id === undefined || id === null || (await transaction.query(statement, { id })).length > 0) continue;

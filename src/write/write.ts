@@ -1,10 +1,10 @@
-import type { CompiledWrite } from '../compile/compiled.js';
 import type { Primary } from '../db/primary.js';
 import type { WritePositions } from '../db/write-positions.js';
+import type { CompiledWrite } from '../definition/compiled.js';
 import { Problem } from '../errors.js';
-import type { Observe } from '../ops/events.js';
-import { etagOf } from '../record/etag.js';
-import type { Reply } from '../record/reply.js';
+import type { Observe } from '../events.js';
+import { etagOf } from '../read/etag.js';
+import type { Reply } from '../read/reply.js';
 import type { IdempotencyExpiry } from './expiry.js';
 import type { WriteRequest } from './request.js';
 import { inProgress, type Outcome, writeOnce } from './transaction.js';
@@ -51,12 +51,12 @@ export async function write(
 
 /** Runs the transaction; what it committed, or the version that refused it, is what the workspace's next read shows. */
 async function commitWrite(deps: WriteDeps, compiled: CompiledWrite, request: WriteRequest): Promise<Outcome> {
-  const { workspace } = request.writer;
-  const { outcome, place } = await deps.primary.transaction(workspace, (transaction) =>
+  const { workspace } = request.caller;
+  const { outcome, position } = await deps.primary.transaction(workspace, (transaction) =>
     writeOnce(transaction, compiled, request),
   );
   const isRefused = outcome instanceof Problem;
-  if (!isRefused || outcome.code === 'precondition_failed') await deps.positions.record(workspace, place);
+  if (!isRefused || outcome.code === 'precondition_failed') await deps.positions.record(workspace, position);
   if (isRefused) throw outcome;
   return outcome;
 }
@@ -67,10 +67,10 @@ async function commitWrite(deps: WriteDeps, compiled: CompiledWrite, request: Wr
  */
 async function oneAtATime(
   { running, idempotencyWaitMs }: WriteDeps,
-  { writer, key, fingerprint }: WriteRequest,
+  { caller, key, fingerprint }: WriteRequest,
   work: () => Promise<Outcome>,
 ): Promise<Outcome> {
-  const name = `${writer.tokenId} ${key}`;
+  const name = `${caller.tokenId} ${key}`;
   const startedMs = performance.now();
   for (let other = running.get(name); other !== undefined; other = running.get(name)) {
     const leftMs = idempotencyWaitMs - (performance.now() - startedMs);

@@ -1,6 +1,6 @@
 import test from 'ava';
-import type { PgNode } from '../../src/embedded/node.js';
-import { until } from '../../src/embedded/wait.js';
+import type { PgNode } from '../../src/demo/cluster/node.js';
+import { until } from '../../src/demo/cluster/wait.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage } from '../support/page-reader.js';
 

@@ -4,9 +4,9 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import { startCluster } from '../../src/embedded/cluster.js';
-import { processesOf } from '../../src/embedded/processes.js';
-import { until } from '../../src/embedded/wait.js';
+import { startCluster } from '../../src/demo/cluster/cluster.js';
+import { processesOf } from '../../src/demo/cluster/processes.js';
+import { until } from '../../src/demo/cluster/wait.js';
 
 test.serial('the embedded primary and its replica start, replicate and stop without a trace', async (t) => {
   const cluster = await startCluster({ replicas: 1 });
@@ -22,7 +22,7 @@ test.serial('the embedded primary and its replica start, replicate and stop with
 });
 
 test.serial('killing the starter with -9 leaves no server behind', async (t) => {
-  const module = new URL('../../src/embedded/cluster.js', import.meta.url);
+  const module = new URL('../../src/demo/cluster/cluster.js', import.meta.url);
   const script = `const { startCluster } = await import('${module}');
     const { dir, primary, replicas } = await startCluster({ replicas: 1 });
     console.log(JSON.stringify({ dir, servers: [primary.dir, replicas[0].dir] }));

@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
-import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
-import { withClient } from '../../src/embedded/node.js';
-import { until } from '../../src/embedded/wait.js';
+import { withClient } from '../../src/demo/cluster/node.js';
+import { until } from '../../src/demo/cluster/wait.js';
+import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, type ApiReply, apiClient } from '../support/client.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { codeOf } from '../support/lists.js';

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import pg from 'pg';
-import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
-import { placeStatement } from '../../src/db/primary.js';
-import { until } from '../../src/embedded/wait.js';
+import { walPositionStatement } from '../../src/db/primary.js';
+import { until } from '../../src/demo/cluster/wait.js';
+import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, apiClient } from '../support/client.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { templateName } from '../support/template.js';
@@ -155,7 +155,7 @@ test.serial(
       return rows[0].at;
     };
     const reached = async (): Promise<boolean> => {
-      const { rows } = await client.query<{ lsn: string }>(placeStatement);
+      const { rows } = await client.query<{ lsn: string }>(walPositionStatement);
       const arrived = () =>
         setUp.cluster.replicas[0]?.query<{ yes: boolean }>('select pg_last_wal_replay_lsn() >= $1::pg_lsn yes', [
           rows[0]?.lsn,

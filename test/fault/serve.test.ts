@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { until } from '../../src/embedded/wait.js';
+import { until } from '../../src/demo/cluster/wait.js';
 import type { Settings } from '../../src/settings.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage } from '../support/page-reader.js';

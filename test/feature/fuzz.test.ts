@@ -1,5 +1,5 @@
-import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
 import { startGateway } from '../../src/gateway.js';
+import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { disagreements, untouched } from '../support/fuzz/aftermath.js';
 import { fuzz } from '../support/fuzz/fuzz.js';
 import { fuzzSettings, metricsFaults } from '../support/fuzz/gateway.js';

@@ -1,6 +1,6 @@
-import { corruptCustomers } from '../../src/embedded/seed/corrupt.js';
-import { customerPlain } from '../../src/embedded/seed/plain.js';
-import { secondSizesOf, sizesOf } from '../../src/embedded/seed/sizes.js';
+import { corruptCustomers } from '../../src/demo/seed/corrupt.js';
+import { customerPlain } from '../../src/demo/seed/plain.js';
+import { secondSizesOf, sizesOf } from '../../src/demo/seed/sizes.js';
 import { records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 

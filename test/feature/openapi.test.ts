@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
+import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { listNames } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 

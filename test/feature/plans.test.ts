@@ -1,9 +1,9 @@
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
-import { compileStatements } from '../../src/compile/statements.js';
-import { createIndexes } from '../../src/db/indexes.js';
 import type { Statement } from '../../src/db/statement.js';
-import { resources } from '../../src/resources/all.js';
+import { resources } from '../../src/definition/resources/all.js';
+import { compileStatements } from '../../src/definition/statements.js';
+import { createIndexes } from '../../src/migrate/indexes.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest();

@@ -1,5 +1,5 @@
-import { customerPlain } from '../../src/embedded/seed/plain.js';
-import { sizesOf } from '../../src/embedded/seed/sizes.js';
+import { customerPlain } from '../../src/demo/seed/plain.js';
+import { sizesOf } from '../../src/demo/seed/sizes.js';
 import { newToken } from '../../src/http/token-format.js';
 import { cursorContext, encodeCursor } from '../../src/read/cursor.js';
 import { listNames, records } from '../support/lists.js';

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
 import { startGateway } from '../../src/gateway.js';
+import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { faultCluster } from '../support/fault-cluster.js';
 import { disagreements, untouched } from '../support/fuzz/aftermath.js';
 import { fuzz } from '../support/fuzz/fuzz.js';

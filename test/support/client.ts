@@ -1,7 +1,7 @@
 import { Agent, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
+import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { contractValidator } from './contract.js';
 
 export interface ClientOptions {

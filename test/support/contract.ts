@@ -1,5 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
+import type { JsonSchema } from '../../src/definition/resource.js';
 import {
   type ApiResponse,
   type Header,
@@ -9,8 +10,7 @@ import {
   type Reference,
   type Responses,
   resolve,
-} from '../../src/compile/openapi-document.js';
-import type { JsonSchema } from '../../src/resources/definition.js';
+} from '../../src/openapi/document.js';
 
 /** One exchange as a client saw it; `body` is decompressed, header names are in lower case. */
 export interface Exchange {

@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '../../src/compile/openapi-document.js';
+import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { apiClient } from './client.js';
 import { commitProxy } from './commit-proxy.js';
 import { type Encounters, writeUntilDone } from './crash-clients.js';

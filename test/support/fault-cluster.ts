@@ -1,10 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import type { ExecutionContext } from 'ava';
-import { type Cluster, startCluster } from '../../src/embedded/cluster.js';
-import { type PgNode, withClient } from '../../src/embedded/node.js';
-import type { ServerSettings } from '../../src/embedded/server-settings.js';
-import { until } from '../../src/embedded/wait.js';
+import { type Cluster, startCluster } from '../../src/demo/cluster/cluster.js';
+import { type PgNode, withClient } from '../../src/demo/cluster/node.js';
+import type { ServerSettings } from '../../src/demo/cluster/server-settings.js';
+import { until } from '../../src/demo/cluster/wait.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
 import { loadSettings, type Settings } from '../../src/settings.js';

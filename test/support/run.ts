@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { startCluster } from '../../src/embedded/cluster.js';
+import { startCluster } from '../../src/demo/cluster/cluster.js';
 import { projectRoot } from '../../src/paths.js';
 import { makeTemplate } from './template.js';
 

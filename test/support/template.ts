@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { migrate } from '../../src/db/migrations.js';
-import type { Cluster } from '../../src/embedded/cluster.js';
-import { seed } from '../../src/embedded/seed/seed.js';
+import type { Cluster } from '../../src/demo/cluster/cluster.js';
+import { seed } from '../../src/demo/seed/seed.js';
+import { migrate } from '../../src/migrate/migrations.js';
 import { projectRoot } from '../../src/paths.js';
 
 /** The seeded workspaces of the template; [0] has some 20,000 rows, [1] few. */

@@ -3,10 +3,10 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
-import { openapi } from '../../src/compile/openapi.js';
-import { exampleRecord } from '../../src/compile/record-example.js';
-import { resources } from '../../src/resources/all.js';
-import { klanten } from '../../src/resources/klanten.js';
+import { resources } from '../../src/definition/resources/all.js';
+import { klanten } from '../../src/definition/resources/klanten.js';
+import { openapi } from '../../src/openapi/openapi.js';
+import { exampleRecord } from '../../src/openapi/record-example.js';
 import { apiClient, rawRequest } from '../support/client.js';
 import { ContractViolation, contractValidator, type Exchange } from '../support/contract.js';
 

@@ -1,7 +1,7 @@
 import test from 'ava';
-import { openapi } from '../../src/compile/openapi.js';
-import { docsPage } from '../../src/ops/docs-page.js';
-import { resources } from '../../src/resources/all.js';
+import { resources } from '../../src/definition/resources/all.js';
+import { openapi } from '../../src/openapi/openapi.js';
+import { docsPage } from '../../src/openapi/page.js';
 
 const document = openapi(resources, { version: '1.0.0', publicUrl: '', perPageDefault: 100, perPageMax: 10000 });
 const page = docsPage(document);

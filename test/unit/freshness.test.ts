@@ -1,7 +1,7 @@
 import test from 'ava';
-import { Heartbeat } from '../../src/db/position.js';
+import { Heartbeat } from '../../src/db/heartbeat.js';
+import type { ReadTarget } from '../../src/db/read-target.js';
 import type { Replica } from '../../src/db/replica.js';
-import type { Source } from '../../src/db/source.js';
 import { WritePositions } from '../../src/db/write-positions.js';
 import { Problem } from '../../src/errors.js';
 import { freshnessRouter, perSecond } from '../../src/read/freshness.js';
@@ -23,7 +23,7 @@ function routerOf(
     replicas: replicas as unknown as Replica[],
     positions,
     heartbeat,
-    primary: () => (primary ? ({ name: 'primary' } as Source) : null),
+    primary: () => (primary ? ({ name: 'primary' } as ReadTarget) : null),
     primaryReadsPerSecond: 1,
     waitMs: 30,
     observe: () => {},

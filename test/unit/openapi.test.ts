@@ -2,11 +2,11 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import test from 'ava';
-import { openapi } from '../../src/compile/openapi.js';
-import { type ApiResponse, type Method, type OpenApiDocument, resolve } from '../../src/compile/openapi-document.js';
+import { leaves } from '../../src/definition/resource.js';
+import { resources } from '../../src/definition/resources/all.js';
 import { problems } from '../../src/errors.js';
-import { resources } from '../../src/resources/all.js';
-import { leaves } from '../../src/resources/definition.js';
+import { type ApiResponse, type Method, type OpenApiDocument, resolve } from '../../src/openapi/document.js';
+import { openapi } from '../../src/openapi/openapi.js';
 
 const document = openapi(resources, {
   version: '1.0.0',

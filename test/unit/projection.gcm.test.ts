@@ -1,8 +1,8 @@
 import { createCipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
-import { cipherBytesMax, GcmKey, openNative } from '../../src/projection/gcm.js';
-import { PlaceHash } from '../../src/projection/place-hash.js';
+import { AadHash } from '../../src/projection/aes-gcm/aad-hash.js';
+import { cipherBytesMax, GcmKey, openNative } from '../../src/projection/aes-gcm/gcm-key.js';
 
 interface Message {
   readonly iv: Buffer;
@@ -171,7 +171,7 @@ test('more than was provided for is refused before anything is opened', (t) => {
 
 test('the hash of a place is that of its text, whatever the lengths of prefixes and ids', (t) => {
   const { hash } = new GcmKey(createSecretKey(randomBytes(32)), 1);
-  const places = new PlaceHash(hash);
+  const places = new AadHash(hash);
   const lengths = fc.array(fc.integer({ min: 0, max: 70 }), { minLength: 1, maxLength: 8 });
   fc.assert(
     fc.property(lengths, lengths, (prefixLengths, idLengths) => {

@@ -2,10 +2,10 @@ import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import test from 'ava';
 import fc from 'fast-check';
-import { Row, type Texts } from '../../src/db/row.js';
-import { tapRows } from '../../src/db/row-tap.js';
+import { Row, type TextRow } from '../../src/db/row.js';
+import { tapRows } from '../../src/db/wire/row-tap.js';
 
-type Message = { readonly type: 'D'; readonly texts: Texts } | { readonly type: 'C' | 'Z'; readonly body: Buffer };
+type Message = { readonly type: 'D'; readonly texts: TextRow } | { readonly type: 'C' | 'Z'; readonly body: Buffer };
 
 /** A message as PostgreSQL sends it. */
 function encoded(message: Message): Buffer {
@@ -16,7 +16,7 @@ function encoded(message: Message): Buffer {
   return Buffer.concat([header, body]);
 }
 
-function dataRow(texts: Texts): Buffer {
+function dataRow(texts: TextRow): Buffer {
   const count = Buffer.alloc(2);
   count.writeUInt16BE(texts.length);
   const columns = texts.flatMap((text) => {
@@ -41,7 +41,7 @@ test('rows are taken out and all else is passed on in order, wherever the bytes 
     fc.property(fc.array(message), fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1 }), (messages, cuts) => {
       const stream = new EventEmitter() as Socket;
       const connection = Object.assign(new EventEmitter(), { stream });
-      const seen: (Texts | Buffer)[] = [];
+      const seen: (TextRow | Buffer)[] = [];
       stream.on('data', (bytes: Buffer) => {
         if (Buffer.isBuffer(seen.at(-1))) seen.push(Buffer.concat([seen.pop() as Buffer, bytes]));
         else seen.push(bytes);
@@ -56,7 +56,7 @@ test('rows are taken out and all else is passed on in order, wherever the bytes 
         rest = rest.subarray(size);
       }
 
-      const expected: (Texts | Buffer)[] = [];
+      const expected: (TextRow | Buffer)[] = [];
       for (const each of messages) {
         if (each.type === 'D') expected.push(each.texts);
         else if (Buffer.isBuffer(expected.at(-1)))

@@ -1,5 +1,5 @@
-import { jpeg } from '../../../src/embedded/seed/jpeg.js';
-import { png } from '../../../src/embedded/seed/png.js';
+import { jpeg } from '../../../src/demo/seed/jpeg.js';
+import { png } from '../../../src/demo/seed/png.js';
 import { canary } from './canaries.js';
 
 const bitmap = { width: 16, height: 8, pixels: Buffer.alloc(128, 200) };

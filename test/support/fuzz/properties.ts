@@ -1,5 +1,5 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import type { OpenApiDocument } from '../../../src/compile/openapi-document.js';
+import type { OpenApiDocument } from '../../../src/openapi/document.js';
 import { ContractViolation, contractValidator } from '../contract.js';
 import { type CanaryKind, canariesIn } from './canaries.js';
 import { pictureMarks } from './pictures.js';

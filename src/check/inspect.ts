@@ -1,0 +1,85 @@
+import pg from 'pg';
+import { connectionUrls, isConnectionUrl, serverName } from '../db/connection-url.js';
+import { databaseErrorKind } from '../errors.js';
+import type { Settings } from '../settings.js';
+import { type Finding, type Item, verdict, warning } from './finding.js';
+import { checkRole, reader, writer } from './role.js';
+import { checkFunctions, checkServer, checkTimeZone } from './server.js';
+import { checkViews } from './views.js';
+import { checkWriteViews } from './write-views.js';
+
+const statementTimeoutMs = 5000;
+
+/**
+ * Looks at every replica and at the primary, all at once, one connection each, and says of everything the gateway
+ * relies on whether it is so. Changes nothing and throws nothing: what cannot be reached is a finding that does not
+ * refuse. `serve` starts when no finding refuses.
+ */
+export async function inspect(settings: Settings): Promise<Finding[]> {
+  const replicas = connectionUrls(settings.replicaUrls);
+  if (replicas.length === 0) {
+    return [
+      { server: 'settings', ...verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from'], '') },
+    ];
+  }
+  const findings = await Promise.all([
+    ...replicas.map((url, i) => inspectServer(`replica ${i + 1}`, url, settings, checkReplica)),
+    ...(settings.primaryUrl === '' ? [] : [inspectServer('primary', settings.primaryUrl, settings, checkPrimary)]),
+  ]);
+  return findings.flat();
+}
+
+type Inspection = (client: pg.Client, settings: Settings) => AsyncGenerator<Item[]>;
+
+async function* checkReplica(client: pg.Client, settings: Settings): AsyncGenerator<Item[]> {
+  yield await checkServer(client, 'replica');
+  yield [await checkTimeZone(client, settings.timeZone)];
+  yield await checkRole(client, reader);
+  yield await checkViews(client);
+  yield await checkFunctions(client, settings);
+}
+
+async function* checkPrimary(client: pg.Client): AsyncGenerator<Item[]> {
+  yield await checkServer(client, 'primary');
+  yield await checkRole(client, writer);
+  yield await checkWriteViews(client);
+}
+
+async function inspectServer(
+  role: string,
+  url: string,
+  settings: Settings,
+  inspection: Inspection,
+): Promise<Finding[]> {
+  const server = `${role} (${serverName(url)})`;
+  if (!isConnectionUrl(url))
+    return [{ server, ...verdict('connection', ['its connection URL must be postgres://…'], '') }];
+  const items: Item[] = [];
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: settings.connectTimeoutMs,
+    query_timeout: statementTimeoutMs,
+    application_name: 'gateway-check',
+  });
+  client.on('error', () => undefined); // a connection that dies is seen by the statement on it
+  try {
+    await client.connect();
+    items.push(verdict('connection', [], 'It answers.'));
+    for await (const found of inspection(client, settings)) items.push(...found);
+  } catch (error) {
+    items.push(broken(error));
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+  return items.map((item) => ({ server, ...item }));
+}
+
+/** Away now, or refused for good: a wrong password, an unknown database. */
+function broken(error: unknown): Item {
+  const { code, message } = error as { code?: string; message: string };
+  const what = 'connection';
+  const reason = message || code || 'no reason given';
+  if (databaseErrorKind(error) === 'bug')
+    return verdict(what, [`it refuses: ${reason}${code ? ` (${code})` : ''}`], '');
+  return warning(what, `It cannot be reached now: ${reason}.`);
+}

@@ -1,0 +1,71 @@
+import type pg from 'pg';
+import { resources } from '../definition/resources/all.js';
+import { checkSql } from './check-sql.js';
+import { type Item, verdict } from './finding.js';
+
+/** What a role of the gateway may do: these privileges on relations that match the expression, and nothing else. */
+export interface AllowedPrivileges {
+  readonly relations: RegExp;
+  readonly privileges: readonly string[];
+}
+
+/** The reader has SELECT on the views of the resources. */
+export const reader: AllowedPrivileges = {
+  relations: new RegExp(`^(${resources.map(({ view }) => view.replaceAll('.', '[.]')).join('|')})$`),
+  privileges: ['SELECT'],
+};
+
+/** The writer has what the schema gateway grants it, but for the migrations table; write views are checked by column. */
+export const writer: AllowedPrivileges = {
+  relations: /^gateway[.](?!migrations)/,
+  privileges: ['SELECT', 'INSERT', 'UPDATE'],
+};
+
+interface RoleRow {
+  readonly name: string;
+  readonly superuser: boolean;
+  readonly bypass_rls: boolean;
+  readonly create_role: boolean;
+  readonly create_db: boolean;
+  readonly replication: boolean;
+  readonly member_of: string[];
+  readonly owns: string[];
+  readonly creates_in: string[];
+}
+
+/** The role of the connection: nothing more than what it is for. */
+export async function checkRole(client: pg.Client, allowance: AllowedPrivileges): Promise<Item[]> {
+  const role = (await client.query<RoleRow>(checkSql('role'))).rows[0] as RoleRow;
+  const what = `role ${role.name}`;
+  const is = roleFaults(role);
+  if (role.superuser) return [verdict(what, is, '')];
+  const { rows } = await client.query<{ excess: string }>(checkSql('excess'), [
+    allowance.relations.source,
+    allowance.privileges,
+  ]);
+  return [
+    verdict(what, is, 'No superuser, no BYPASSRLS, member of no other role, owner of nothing.'),
+    verdict(
+      `privileges of ${role.name}`,
+      rows.map(({ excess }) => `it ${excess}`),
+      'None beyond those the gateway grants.',
+    ),
+  ];
+}
+
+function roleFaults(role: RoleRow): string[] {
+  const attributes = {
+    SUPERUSER: role.superuser,
+    BYPASSRLS: role.bypass_rls,
+    CREATEROLE: role.create_role,
+    CREATEDB: role.create_db,
+    REPLICATION: role.replication,
+  };
+  const held = Object.entries(attributes).flatMap(([name, has]) => (has ? [name] : []));
+  return [
+    ...(held.length > 0 ? [`it has ${held.join(', ')}`] : []),
+    ...(role.member_of.length > 0 ? [`it is a member of ${role.member_of.join(', ')}`] : []),
+    ...(role.owns.length > 0 ? [`it owns ${role.owns.join(', ')}`] : []),
+    ...role.creates_in.map((schema) => `it may create in schema ${schema}`),
+  ];
+}

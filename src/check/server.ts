@@ -1,0 +1,108 @@
+import type pg from 'pg';
+import { parseKeyring } from '../projection/keyring.js';
+import type { Settings } from '../settings.js';
+import { checkSql } from './check-sql.js';
+import { type Item, verdict, warning } from './finding.js';
+
+/** Expiry of tokens and Data-As-Of are judged by the gateway's clock. */
+const clockDifferenceMaxMs = 2000;
+
+interface ServerRow {
+  readonly in_recovery: boolean;
+  readonly read_only: boolean;
+  readonly time_zone: string;
+  readonly date_style: string;
+  readonly encoding: string;
+  readonly clock_ms: string;
+}
+
+/** The session as the row writers rely on it, on either kind of server. */
+export async function checkServer(client: pg.Client, kind: 'replica' | 'primary'): Promise<Item[]> {
+  const asked = Date.now();
+  const server = (await client.query<ServerRow>(checkSql('server'))).rows[0] as ServerRow;
+  const differenceMs = Math.round(Number(server.clock_ms) - (asked + Date.now()) / 2);
+  const session = [
+    ...(/^(UTC|Etc\/UTC|GMT|Zulu|Etc\/Zulu)$/.test(server.time_zone)
+      ? []
+      : [`TimeZone is ${server.time_zone}, not UTC`]),
+    ...(server.date_style.startsWith('ISO') ? [] : [`DateStyle is ${server.date_style}, not ISO`]),
+    ...(server.encoding === 'UTF8' ? [] : [`the database's encoding is ${server.encoding}, not UTF8`]),
+  ];
+  return [
+    kind === 'replica' ? replicaItem(server) : primaryItem(server),
+    verdict('session', session, 'TimeZone is UTC, DateStyle ISO, the encoding UTF8.'),
+    Math.abs(differenceMs) <= clockDifferenceMaxMs
+      ? verdict('clock', [], `${differenceMs} ms from the gateway's.`)
+      : warning(
+          'clock',
+          `It is ${differenceMs} ms from the gateway's; expiry of tokens is judged by the gateway's clock.`,
+        ),
+  ];
+}
+
+/** That days in `from` and `to` can be understood: by PostgreSQL, and as a name, which its POSIX zones ("Foo1") are not. */
+export async function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item> {
+  const what = 'time zone';
+  const unknown = `PostgreSQL knows no time zone ${timeZone}`;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone });
+    await client.query('select now() at time zone $1', [timeZone]);
+    return verdict(what, [], `PostgreSQL knows ${timeZone}.`);
+  } catch (error) {
+    if (!(error instanceof RangeError) && (error as { code?: string }).code !== '22023') throw error;
+    return verdict(what, [unknown], '');
+  }
+}
+
+/** The functions the reader may execute work, and the keyring holds every key the database uses. */
+export async function checkFunctions(client: pg.Client, settings: Settings): Promise<Item[]> {
+  const tokens = await tryQuery(client, `select * from gateway.find_token('\\x00')`);
+  const keys = await tryQuery(client, 'select key_id from gateway.key_ids() order by 1');
+  const what = 'keyring';
+  if ('fault' in keys)
+    return [tokenLookupItem(tokens), verdict(what, [`gateway.key_ids() cannot be executed: ${keys.fault}`], '')];
+  let known: readonly string[];
+  try {
+    known = parseKeyring(settings.dataKeys === '' ? '{}' : settings.dataKeys).ids;
+  } catch (error) {
+    return [tokenLookupItem(tokens), verdict(what, [`DATA_KEYS: ${(error as Error).message.replace(/\.$/, '')}`], '')];
+  }
+  const used = keys.rows.map((row) => String(row.key_id));
+  const missing = used.filter((id) => !known.includes(id));
+  const faults = missing.length > 0 ? [`DATA_KEYS lacks ${missing.join(', ')}, which the database uses`] : [];
+  return [
+    tokenLookupItem(tokens),
+    verdict(what, faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`),
+  ];
+}
+
+type Tried = { readonly rows: Record<string, unknown>[] } | { readonly fault: string };
+
+async function tryQuery(client: pg.Client, text: string): Promise<Tried> {
+  try {
+    return { rows: (await client.query(text)).rows };
+  } catch (error) {
+    if ((error as { severity?: string }).severity === undefined) throw error;
+    return { fault: (error as Error).message };
+  }
+}
+
+function tokenLookupItem(tried: Tried): Item {
+  const faults = 'fault' in tried ? [`gateway.find_token cannot be executed: ${tried.fault}`] : [];
+  return verdict('token look-up', faults, 'gateway.find_token works.');
+}
+
+function replicaItem({ in_recovery, read_only }: ServerRow): Item {
+  const faults = in_recovery ? [] : ['it is not in recovery: this is no replica but a primary'];
+  return verdict(
+    'recovery',
+    read_only || faults.length > 0 ? faults : ['transactions can write'],
+    'It is a replica and read-only.',
+  );
+}
+
+function primaryItem({ in_recovery, read_only }: ServerRow): Item {
+  if (in_recovery) return warning('recovery', 'It is in recovery: no primary now, so writes will be answered 503.');
+  if (read_only) return warning('recovery', 'Transactions are read-only, so writes will be answered 503.');
+  return verdict('recovery', [], 'It is a primary.');
+}

@@ -1,0 +1,44 @@
+import type pg from 'pg';
+import { leaves } from '../definition/resource.js';
+import { resources } from '../definition/resources/all.js';
+import { checkSql } from './check-sql.js';
+import { type Item, verdict } from './finding.js';
+
+/** The write views: by its grants the writer may change exactly the fields the write scope names, whatever the gateway does. */
+export async function checkWriteViews(client: pg.Client): Promise<Item[]> {
+  const items: Item[] = [];
+  for (const resource of resources) {
+    if (resource.writeView === undefined) continue;
+    const what = `view ${resource.writeView}`;
+    const { rows } = await client.query<{ updates: string[]; inserts: string[] }>(checkSql('write_view'), [
+      resource.writeView,
+    ]);
+    const [view] = rows;
+    if (view === undefined) {
+      items.push(verdict(what, ['it does not exist: run `migrate`, or write it'], ''));
+      continue;
+    }
+    const writable = leaves(resource)
+      .filter(({ field }) => field.write)
+      .map(({ field }) => field.column);
+    const readOnly = leaves(resource)
+      .filter(({ field }) => !field.write)
+      .map(({ field }) => field.column);
+    // An INSERT gives the new row its id and workspace; no column that only the app fills.
+    const identity = ['id', 'workspace_id'];
+    const faults = [
+      ...writable
+        .filter((column) => !view.updates.includes(column))
+        .map((column) => `the role may not update ${column}`),
+      ...writable
+        .filter((column) => !view.inserts.includes(column))
+        .map((column) => `the role may not insert ${column}`),
+      ...view.updates.filter((column) => readOnly.includes(column)).map((column) => `the role may update ${column}`),
+      ...view.inserts
+        .filter((column) => readOnly.includes(column) && !identity.includes(column))
+        .map((column) => `the role may insert ${column}`),
+    ];
+    items.push(verdict(what, faults, 'The role may write the fields of the write scope and no other.'));
+  }
+  return items;
+}

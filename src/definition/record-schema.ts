@@ -1,0 +1,127 @@
+import { readSchema, writeSchema } from './field-schema.js';
+import { type Field, type JsonSchema, leaves, pointer, type Resource } from './resource.js';
+
+/** JSON Schema 2020-12 of one record as the API gives it: every member present, nothing else beside `decodeErrors`. */
+export function recordSchema(resource: Resource): JsonSchema {
+  const encoded = leaves(resource).filter(({ field }) => field.codec !== undefined);
+  const record = assemble(resource, {
+    keep: () => true,
+    required: () => true,
+    schema: readSchema,
+    description: resource.description,
+  });
+  if (encoded.length === 0) return record;
+  return {
+    ...record,
+    properties: {
+      ...(record.properties as object),
+      decodeErrors: decodeErrors(encoded.map(({ path }) => pointer(path))),
+    },
+  };
+}
+
+/**
+ * What a write gives back to a token that may write but not read: the writable fields, the identifier, the version and
+ * the timestamps. The write scope reveals nothing else.
+ */
+export function writeScopeSchema(resource: Resource): JsonSchema {
+  return assemble(resource, {
+    keep: (field) => visibleToWriteScope(resource, field),
+    required: () => true,
+    schema: readSchema,
+    description: 'What a token without the read scope gets back from a write.',
+  });
+}
+
+/** Whether the write scope alone shows a field: what it may write, and id, version and timestamps. */
+export function visibleToWriteScope(resource: Resource, field: Field): boolean {
+  return field.write !== undefined || field.column === 'id' || isStamp(field, resource);
+}
+
+/** Body of POST: the writable fields; those that must be given are required and not null. */
+export function createSchema(resource: Resource): JsonSchema {
+  return assemble(resource, {
+    keep: isWritable,
+    required: (field) => field.write?.required === true,
+    schema: writeSchema,
+    description: `A new ${resource.record}. A member left out is null. ${readOnlyProse(resource)}`,
+  });
+}
+
+/** Body of PATCH, a merge patch (RFC 7396): members left out stay as they are, null clears a nullable field. */
+export function patchSchema(resource: Resource): JsonSchema {
+  return assemble(resource, {
+    keep: isWritable,
+    required: () => false,
+    schema: writeSchema,
+    description: `Members left out stay as they are, null clears a nullable field. ${readOnlyProse(resource)}`,
+  });
+}
+
+interface Assembly {
+  readonly keep: (field: Field) => boolean;
+  readonly required: (field: Field) => boolean;
+  readonly schema: (field: Field) => JsonSchema;
+  readonly description: string;
+}
+
+/** The object of the kept fields, groups included when anything in them is kept. */
+function assemble(resource: Resource, assembly: Assembly): JsonSchema {
+  const properties: Record<string, JsonSchema> = {};
+  const required: string[] = [];
+  for (const [name, member] of Object.entries(resource.fields)) {
+    const inner = 'group' in member ? Object.entries(member.group).filter(([, field]) => assembly.keep(field)) : [];
+    if ('group' in member) {
+      if (inner.length === 0) continue;
+      properties[name] = closed(Object.fromEntries(inner.map(([key, field]) => [key, assembly.schema(field)])), {
+        required: inner.filter(([, field]) => assembly.required(field)).map(([key]) => key),
+        description: member.description,
+      });
+      if (inner.some(([, field]) => assembly.required(field))) required.push(name);
+    } else if (assembly.keep(member)) {
+      properties[name] = assembly.schema(member);
+      if (assembly.required(member)) required.push(name);
+    }
+  }
+  return closed(properties, { required, description: assembly.description });
+}
+
+function closed(
+  properties: Readonly<Record<string, JsonSchema>>,
+  rest: { required: string[]; description: string },
+): JsonSchema {
+  const { required, description } = rest;
+  return {
+    type: 'object',
+    description,
+    additionalProperties: false,
+    ...(required.length > 0 ? { required } : {}),
+    properties,
+  };
+}
+
+function decodeErrors(pointers: readonly string[]): JsonSchema {
+  return {
+    type: 'array',
+    minItems: 1,
+    uniqueItems: true,
+    items: { type: 'string', enum: pointers },
+    description:
+      'Only present when stored values of this record could not be decoded: the pointers (RFC 6901) of the members that are null for that reason.',
+  };
+}
+
+function isWritable(field: Field): boolean {
+  return field.write !== undefined;
+}
+
+function isStamp(field: Field, resource: Resource): boolean {
+  return field.type === 'timestamp' || field.column === resource.version;
+}
+
+function readOnlyProse(resource: Resource): string {
+  const names = leaves(resource)
+    .filter(({ field }) => !isWritable(field))
+    .map(({ path }) => `\`${path.join('.')}\``);
+  return `Read-only, refused with code \`read_only\`: ${names.join(', ')}. Any other member is refused with code \`unknown_field\`.`;
+}

@@ -1,0 +1,160 @@
+import type { Row } from '../db/row.js';
+import type { Observe } from '../events.js';
+import { type CodecName, type CodecOptions, compileCodec, type RowDecoder } from '../projection/codecs.js';
+import { DecodeError } from '../projection/decode-error.js';
+import { holdsImage } from '../projection/images.js';
+import { JsonBytes } from '../projection/json-bytes.js';
+import { redactDiff } from '../projection/redact.js';
+import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
+import { type Field, type Leaf, leaves, pointer, type Resource } from './resource.js';
+import { type ValueWriter, valueWriters } from './value-serializers.js';
+
+/** The values of the two order columns as PostgreSQL prints them, microseconds included: where a page begins or ends. */
+export type Key = readonly [string, string];
+
+/** Turns the rows of a view into JSON, by position, without building objects or strings. */
+export interface RowSerializer {
+  /** Writes the record. A value that cannot be decoded is null, named in `decodeErrors` and observed; nothing throws. */
+  readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
+  /** The record's JSON. */
+  readonly json: (row: Row, workspace: string) => string;
+  /** Positions of the two columns that say where the row stands in the total order. */
+  readonly keyAt: readonly [number, number];
+}
+
+const nullBytes = Buffer.from('null');
+const brace = Buffer.from('}');
+
+/**
+ * Everything that does not depend on a row is decided here, once. Rows always hold all columns of the resource; `shown`
+ * picks what becomes a member.
+ */
+export function compileSerializer(
+  resource: Resource,
+  codecs: CodecOptions,
+  observe: Observe,
+  shown: (field: Field) => boolean = () => true,
+): RowSerializer {
+  const all = leaves(resource);
+  const members = all.filter(({ field }) => shown(field));
+  const positions = members.map((leaf) => all.indexOf(leaf));
+  const position = (column: string): number => all.findIndex(({ field }) => field.column === column);
+  const idAt = position('id');
+  let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
+  const decoders = compileDecoders(resource, codecs, members, positions);
+  const writers = members.map((leaf): ValueWriter => {
+    const { field, path } = leaf;
+    if (field.codec === undefined) return cleaning(resource, all, field);
+    const { decoder, leaves: decoded } = decoders.get(field.codec) as Decoding;
+    const column = decoded.indexOf(leaf);
+    return (row, _, json) => {
+      try {
+        decoder.write(column, json);
+      } catch (error) {
+        const reason = error instanceof DecodeError ? error.reason : 'unexpected';
+        failed.push(pointer(path));
+        observe({
+          type: 'decode_failed',
+          resource: resource.name,
+          row: row.text(idAt) as string,
+          pointer: pointer(path),
+          reason,
+        });
+        json.raw(nullBytes);
+      }
+    };
+  });
+  const decoding = [...decoders.values()];
+  const { prefixes, suffix } = punctuation(members);
+  const write = (row: Row, workspace: string, json: JsonBytes): void => {
+    for (const { decoder } of decoding) decoder.take(row, workspace, row.text(idAt) as string);
+    for (let i = 0; i < prefixes.length; i++) {
+      const at = positions[i] as number;
+      json.raw(prefixes[i] as Buffer);
+      if (row.isNull(at)) json.raw(nullBytes);
+      else (writers[i] as ValueWriter)(row, at, json);
+    }
+    json.raw(suffix);
+    if (failed.length > 0) {
+      json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
+      failed = [];
+    }
+    json.raw(brace);
+  };
+  const one = new JsonBytes(4096);
+  return {
+    write,
+    json: (row, workspace) => {
+      one.clear();
+      write(row, workspace, one);
+      return one.toString();
+    },
+    keyAt: resource.order.map(({ column }) => position(column)) as [number, number],
+  };
+}
+
+/** The decoder of all leaves with one codec: they are decoded a row at a time. */
+interface Decoding {
+  readonly decoder: RowDecoder;
+  readonly leaves: readonly Leaf[];
+}
+
+function compileDecoders(
+  resource: Resource,
+  codecs: CodecOptions,
+  members: readonly Leaf[],
+  positions: readonly number[],
+): Map<CodecName, Decoding> {
+  const names = new Set(members.flatMap(({ field }) => field.codec ?? []));
+  const decodingOf = (name: CodecName): Decoding => {
+    const decoded = members.filter(({ field }) => field.codec === name);
+    const columns = decoded.map((leaf) => ({
+      name: leaf.field.column,
+      at: positions[members.indexOf(leaf)] as number,
+    }));
+    return { decoder: compileCodec(name, codecs, resource.table, columns), leaves: decoded };
+  };
+  return new Map([...names].map((name) => [name, decodingOf(name)]));
+}
+
+function cleaning(resource: Resource, all: readonly Leaf[], field: Field): ValueWriter {
+  switch (field.clean) {
+    case 'text-images':
+      return unless(isSuspectText, valueWriters.text, (value) => (holdsImage(value) ? 'null' : JSON.stringify(value)));
+    case 'json-images':
+      return unless(isSuspectJson, valueWriters.json, stripImages);
+    case 'audit-diff': {
+      const entityAt = all.findIndex(({ path }) => path.join('.') === 'entity');
+      if (entityAt < 0) throw new Error(`${resource.name}: an audit diff needs a field named entity`);
+      return (row, at, json) => json.text(redactDiff(row.text(entityAt) as string, row.text(at) as string));
+    }
+    default:
+      return valueWriters[field.type];
+  }
+}
+
+function unless(
+  isSuspect: (bytes: Buffer, start: number, end: number) => boolean,
+  plain: ValueWriter,
+  clean: (value: string) => string,
+): ValueWriter {
+  return (row, at, json) => {
+    if (isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number))
+      json.text(clean(row.text(at) as string));
+    else plain(row, at, json);
+  };
+}
+
+/** What stands in front of each leaf's value, groups opened and closed where they begin and end. */
+function punctuation(all: readonly Leaf[]): { prefixes: Buffer[]; suffix: Buffer } {
+  const groupOf = (leaf: Leaf | undefined): string | undefined =>
+    leaf && leaf.path.length > 1 ? leaf.path[0] : undefined;
+  const prefixes = all.map((leaf, i) => {
+    const [before, now] = [groupOf(all[i - 1]), groupOf(leaf)];
+    const closing = before !== undefined && before !== now ? '}' : '';
+    const separator = i === 0 ? '{' : now !== undefined && before === now ? ',' : `${closing},`;
+    const opening = now !== undefined && before !== now ? `${JSON.stringify(now)}:{` : '';
+    return Buffer.from(`${separator}${opening}${JSON.stringify(leaf.path.at(-1))}:`);
+  });
+  return { prefixes, suffix: Buffer.from(groupOf(all.at(-1)) === undefined ? '' : '}') };
+}

@@ -1,0 +1,85 @@
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import type { FieldError } from '../errors.js';
+import { createSchema, patchSchema } from './record-schema.js';
+import { type FieldType, leaves, type Resource } from './resource.js';
+
+/** What a write of the resource must look like; made once from its definition. */
+export interface WriteValidators {
+  /** All faults of a body; none when it may be written. */
+  readonly create: (body: unknown) => readonly FieldError[];
+  readonly patch: (body: unknown) => readonly FieldError[];
+  /** The writable members and their columns, in the order of the definition. */
+  readonly writable: readonly WritableMember[];
+}
+
+export interface WritableMember {
+  readonly name: string;
+  readonly column: string;
+  readonly type: FieldType;
+  /** What the app's audit log calls it. */
+  readonly auditName: string;
+}
+
+/** ajv keyword → our code and what to say. `null` where null is not allowed has a code of its own. */
+const codes: Readonly<Record<string, (error: ErrorObject) => readonly [string, string]>> = {
+  required: () => ['required', 'This field is required.'],
+  type: (error) =>
+    error.data === null
+      ? ['not_nullable', 'This field cannot be null.']
+      : ['invalid_type', `This must be of type ${allowedTypes(error)}.`],
+  minLength: () => ['too_short', 'This is too short.'],
+  maxLength: ({ params }) => ['too_long', `This is longer than ${params.limit} characters.`],
+  minimum: ({ params }) => ['out_of_range', `This is below ${params.limit}.`],
+  maximum: ({ params }) => ['out_of_range', `This is above ${params.limit}.`],
+  format: ({ params }) => ['invalid_format', `This is not a valid ${params.format}.`],
+  pattern: () => ['invalid_format', 'This does not have the form required.'],
+};
+
+export function compileWriteValidators(resource: Resource): WriteValidators {
+  const ajv = new Ajv2020({ allErrors: true, verbose: true, strictTypes: false, strict: true });
+  formats.default(ajv);
+  const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
+  const rule = (validate: ValidateFunction) => (body: unknown) =>
+    validate(body) ? [] : faults(validate.errors ?? [], known);
+  return {
+    create: rule(ajv.compile(createSchema(resource))),
+    patch: rule(ajv.compile(patchSchema(resource))),
+    writable: leaves(resource)
+      .filter(({ field }) => field.write !== undefined)
+      .map(({ path, field }) => ({
+        name: path[0] as string,
+        column: field.column,
+        type: field.type,
+        auditName: field.write?.auditName ?? field.column,
+      })),
+  };
+}
+
+/** One fault per place and code, in the order ajv found them. */
+function faults(errors: readonly ErrorObject[], known: ReadonlySet<string>): FieldError[] {
+  const found = new Map<string, FieldError>();
+  for (const error of errors) {
+    const { pointer, code, detail } = fault(error, known);
+    found.set(`${pointer} ${code}`, { pointer, code, detail });
+  }
+  return [...found.values()];
+}
+
+function fault(error: ErrorObject, known: ReadonlySet<string>): { pointer: string; code: string; detail: string } {
+  const { instancePath, keyword, params } = error;
+  if (keyword === 'additionalProperties') {
+    const name = String(params.additionalProperty);
+    const pointer = `${instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    return known.has(name)
+      ? { pointer, code: 'read_only', detail: 'This field cannot be written.' }
+      : { pointer, code: 'unknown_field', detail: 'There is no such field.' };
+  }
+  const pointer = keyword === 'required' ? `${instancePath}/${params.missingProperty}` : instancePath;
+  const [code, detail] = codes[keyword]?.(error) ?? ['invalid', 'This is not valid.'];
+  return { pointer, code, detail };
+}
+
+function allowedTypes({ params }: ErrorObject): string {
+  return [params.type].flat().join(' or ');
+}

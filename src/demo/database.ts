@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import { Failure } from '../cli/command.js';
+import { createToken, revokeToken, scopes } from '../cli/token-store.js';
+import { asAdmin } from '../db/admin.js';
+import { createIndexes } from '../migrate/indexes.js';
+import { migrate } from '../migrate/migrations.js';
+import { projectRoot } from '../paths.js';
+import type { Cluster } from './cluster/cluster.js';
+import { type SeedOptions, seed } from './seed/seed.js';
+import type { DemoState } from './state.js';
+
+/** The demo's database. */
+export const databaseName = 'workspace';
+
+/** A workspace of the demo with its plain tokens by what they are for. */
+export interface DemoWorkspace {
+  readonly id: string;
+  readonly name: string;
+  readonly tokens: Readonly<Record<string, string>>;
+}
+
+/** The tokens of each workspace. */
+const tokenScopes: Readonly<Record<string, readonly string[]>> = {
+  all: scopes,
+  readOnly: scopes.filter((scope) => scope.startsWith('read:')),
+  writeOnly: scopes.filter((scope) => scope.startsWith('write:')),
+  klanten: ['read:klanten'],
+  werkbonnen: ['read:werkbonnen'],
+  logboeken: ['read:logboeken'],
+  expired: scopes,
+  revoked: scopes,
+};
+const hourMs = 3_600_000;
+const catchUpMsMax = 600_000;
+
+/** Makes the reference app's database with its data, the gateway's schema and the tokens. */
+export async function makeDatabase(
+  cluster: Cluster,
+  { rows, keys }: DemoState,
+  onProgress: (done: number, what: string) => void,
+): Promise<DemoWorkspace[]> {
+  await cluster.primary.query(`drop database if exists ${databaseName} with (force)`);
+  await cluster.primary.query(`create database ${databaseName}`);
+  const url = cluster.primary.url(databaseName);
+  return asAdmin(url, async (client) => {
+    await client.query(readFileSync(join(projectRoot, 'sql/app/schema.sql'), 'utf8'));
+    const { workspaces } = await seed(client, {
+      rows: rows === 'small' || rows === 'large' ? rows : Number(rows),
+      keys: Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')])),
+      onProgress,
+    } satisfies SeedOptions);
+    await bringUpToDate(cluster);
+    const made: DemoWorkspace[] = [];
+    for (const { id, name, ownerId } of workspaces)
+      made.push({ id, name, tokens: await makeTokens(client, id, ownerId) });
+    return made;
+  });
+}
+
+/** Applies what the gateway's schema lacks, as a newer version of the gateway on kept data may. */
+export async function bringUpToDate(cluster: Cluster): Promise<void> {
+  const url = cluster.primary.url(databaseName);
+  await migrate(url);
+  await createIndexes(url);
+}
+
+/** Resolves when every replica has replayed what the primary has written by now. */
+export async function caughtUp(cluster: Cluster): Promise<void> {
+  const [position] = await cluster.primary.query<{ lsn: string }>('select pg_current_wal_flush_lsn() as lsn');
+  const deadline = Date.now() + catchUpMsMax;
+  for (const replica of cluster.replicas) {
+    while (!(await replayed(replica, position?.lsn ?? '0/0'))) {
+      if (Date.now() > deadline)
+        throw new Failure(`${replica.name} does not catch up with the primary; see ${replica.log}.`);
+      await sleep(50);
+    }
+  }
+}
+
+/** Ids to show in examples. */
+export async function exampleIds(
+  url: string,
+  workspaceId: string,
+): Promise<{ installationId: string; customerId: string }> {
+  const text =
+    'select id as "installationId", klant_id as "customerId" from app.installaties where workspace_id = $1 order by created_at, id limit 1';
+  const ids = await asAdmin(url, (client) =>
+    client.query<{ installationId: string; customerId: string }>(text, [workspaceId]),
+  );
+  return ids.rows[0] ?? { installationId: '', customerId: '' };
+}
+
+async function replayed(replica: Cluster['primary'], lsn: string): Promise<boolean> {
+  const text = 'select pg_last_wal_replay_lsn() >= $1::pg_lsn as done';
+  return (await replica.query<{ done: boolean }>(text, [lsn]))[0]?.done ?? false;
+}
+
+async function makeTokens(client: pg.Client, workspaceId: string, ownerId: string): Promise<Record<string, string>> {
+  const tokens: Record<string, string> = {};
+  for (const [name, scopes] of Object.entries(tokenScopes)) {
+    const expiresAt = name === 'expired' ? new Date(Date.now() - hourMs) : null;
+    const { id, token } = await createToken(client, { workspaceId, ownerId, name: `demo ${name}`, scopes, expiresAt });
+    if (name === 'revoked') await revokeToken(client, id);
+    tokens[name] = token;
+  }
+  return tokens;
+}

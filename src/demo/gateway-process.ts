@@ -1,0 +1,54 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+/** Beyond the time its running responses get. */
+const stopMsMax = 5000;
+
+/** A gateway as a process of its own, run by `serve`. */
+export interface GatewayProcess {
+  readonly pid: number;
+  /** Where it listens; undefined when it ended before it served. */
+  readonly ready: Promise<{ url: string; opsUrl: string } | undefined>;
+  /** Its exit code; 1 when a signal ended it. */
+  readonly exited: Promise<number>;
+  /** Lets it finish running responses, for `drainMs` at most. */
+  stop(drainMs: number): Promise<void>;
+  kill(): void;
+}
+
+/** Starts `serve`; its output is ours. */
+export function startGatewayProcess(args: readonly string[], env: NodeJS.ProcessEnv): GatewayProcess {
+  const main = fileURLToPath(new URL('../main.js', import.meta.url));
+  const child = spawn(process.execPath, ['--max-semi-space-size=8', main, 'serve', ...args], {
+    env,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const exited = new Promise<number>((resolve) => {
+    child.once('exit', (code) => resolve(code ?? 1));
+    child.once('error', () => resolve(1));
+  });
+  const ready = new Promise<{ url: string; opsUrl: string } | undefined>((resolve) => {
+    child.on('message', (message: { type?: string; url: string; opsUrl: string }) => {
+      if (message.type === 'ready') resolve({ url: message.url, opsUrl: message.opsUrl });
+    });
+    exited.then(() => resolve(undefined));
+  });
+  return {
+    pid: child.pid ?? 0,
+    ready,
+    exited,
+    stop: (drainMs) => stop(child, exited, drainMs),
+    kill: () => void child.kill('SIGKILL'),
+  };
+}
+
+/** By closing the channel: Ctrl-C has reached it already, and a second signal would end it at once. */
+async function stop(child: ChildProcess, exited: Promise<number>, drainMs: number): Promise<void> {
+  if (child.connected) child.disconnect();
+  const timer = new AbortController();
+  const late = sleep(drainMs + stopMsMax, 'late' as const, { signal: timer.signal }).catch(() => 'ended' as const);
+  if ((await Promise.race([exited, late])) === 'late') child.kill('SIGKILL');
+  timer.abort();
+  await exited;
+}

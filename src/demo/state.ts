@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Failure } from '../cli/command.js';
+import type { DemoWorkspace } from './database.js';
+
+/**
+ * What a demo with --dir remembers beside the data. It holds keys and plain tokens, which only a demo may keep; the
+ * file is its owner's alone.
+ */
+export interface DemoState {
+  readonly rows: string;
+  /** Key id → base64 of 32 bytes, as DATA_KEYS. */
+  readonly keys: Readonly<Record<string, string>>;
+  /** Absent until the database is whole: what a broken-off run left is made anew. */
+  readonly workspaces?: readonly DemoWorkspace[];
+}
+
+/** The state kept in the folder, or a new one. Throws Failure when the kept data is of another size than asked for. */
+export function demoState(dir: string | undefined, rows: string | undefined): DemoState {
+  const kept = dir === undefined ? undefined : read(join(dir, 'demo.json'));
+  if (kept?.workspaces === undefined) return { rows: rows ?? 'small', keys: kept?.keys ?? newKeys() };
+  if (rows !== undefined && rows !== kept.rows) {
+    throw new Failure(`${dir} holds a demo with --rows ${kept.rows}; name another folder for --rows ${rows}.`);
+  }
+  return kept;
+}
+
+/** Keeps the state in the folder. */
+export function keepState(dir: string, state: DemoState): void {
+  writeWhole(join(dir, 'demo.json'), `${JSON.stringify(state, null, 2)}\n`);
+}
+
+/** Writes a file that is either there with all its content or not at all. It holds secrets: mode 0600. */
+export function writeWhole(path: string, content: string): void {
+  const unfinished = `${path}.${process.pid}.tmp`;
+  writeFileSync(unfinished, content, { mode: 0o600 });
+  renameSync(unfinished, path);
+}
+
+function read(path: string): DemoState | undefined {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as DemoState;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new Failure(`${path} cannot be used: ${(error as Error).message}`);
+  }
+}
+
+/** The seed encrypts with three keys, as an app that has rotated them twice. */
+function newKeys(): Record<string, string> {
+  return Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
+}

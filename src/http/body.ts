@@ -1,0 +1,65 @@
+import type { Context } from 'koa';
+import { koaBody } from 'koa-body';
+import { Problem } from '../errors.js';
+
+/** Reads a request's body. Throws 415 for what is not JSON in UTF-8, 413 for what is too large. */
+export type BodyReader = (ctx: Context, mediaTypes: readonly string[]) => Promise<Buffer>;
+
+/**
+ * koa-body reads the bytes and bounds them; it is told the body is text in a one-byte encoding, so that what it hands over
+ * are the bytes themselves and the strict JSON step sees invalid UTF-8.
+ */
+export function bodyReader(bytesMax: number): BodyReader {
+  const read = koaBody({
+    text: true,
+    json: false,
+    urlencoded: false,
+    multipart: false,
+    textTypes: ['*/*'],
+    textLimit: bytesMax,
+    encoding: 'binary',
+    onError: (error) => {
+      if ((error as { status?: number }).status === 413) throw tooLarge(bytesMax);
+      throw new Problem('invalid_request', 'The body did not arrive whole.', { headers: { Connection: 'close' } });
+    },
+  });
+  return async (ctx, mediaTypes) => {
+    checkMediaType(ctx, mediaTypes);
+    if (Number(ctx.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
+    await read(ctx as never, async () => {});
+    const { body } = ctx.request as unknown as { body?: unknown };
+    return Buffer.from(typeof body === 'string' ? body : '', 'latin1');
+  };
+}
+
+/** type/subtype and its parameters (RFC 9110 §8.3.1): a token or a quoted string each. */
+const mediaType = /^\s*([^\s;]+)\s*((?:;\s*(?:[^\s;=]+=(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)\s*)?)*)$/;
+const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
+
+/** Parameters other than charset mean nothing for JSON and are passed over, as RFC 2045 §1 asks. */
+function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
+  const { 'content-type': sent = [], 'content-encoding': codings = [] } = ctx.req.headersDistinct;
+  const [, type = '', parameters = ''] =
+    mediaType.exec(sent.length === 1 ? (sent[0] as string).toLowerCase() : '') ?? [];
+  const charsets = [...parameters.matchAll(charsetParameter)].map(([, quoted, bare]) => quoted ?? bare);
+  const isUtf8 = charsets.every((charset) => charset === 'utf-8' || charset === 'utf8');
+  const isPlain = codings.every((coding) => coding.toLowerCase() === 'identity');
+  if (mediaTypes.includes(type) && isUtf8 && isPlain) return;
+  throw new Problem(
+    'unsupported_media_type',
+    `The body must be ${mediaTypes.join(' or ')} in UTF-8, without a content coding.`,
+    {
+      headers: {
+        'Accept-Encoding': 'identity',
+        ...(ctx.method === 'PATCH' && { 'Accept-Patch': mediaTypes.join(', ') }),
+      },
+    },
+  );
+}
+
+/** The rest of the body is not worth reading: the connection is closed after the answer. */
+function tooLarge(bytesMax: number): Problem {
+  return new Problem('payload_too_large', `The body is larger than ${bytesMax} bytes.`, {
+    headers: { Connection: 'close' },
+  });
+}

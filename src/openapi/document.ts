@@ -1,0 +1,95 @@
+import type { JsonSchema } from '../definition/resource.js';
+
+/** The part of OpenAPI 3.1 that the gateway's document uses. */
+export interface OpenApiDocument {
+  readonly openapi: string;
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description: string;
+    readonly license: object;
+  };
+  readonly servers: readonly { readonly url: string; readonly description: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, PathItem>>;
+  readonly components: Components;
+  /** Responses to what no operation describes: other paths, other methods, malformed HTTP. By status. */
+  readonly 'x-other-responses': Responses;
+}
+
+interface Components {
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
+  readonly parameters: Readonly<Record<string, Parameter>>;
+  readonly headers: Readonly<Record<string, Header>>;
+  readonly responses: Readonly<Record<string, ApiResponse>>;
+  readonly securitySchemes: Readonly<Record<string, JsonSchema>>;
+}
+
+export type Method = 'get' | 'head' | 'options' | 'post' | 'patch';
+export type PathItem = Readonly<Partial<Record<Method, Operation>>>;
+export type Responses = Readonly<Record<string, Reference | ApiResponse>>;
+
+/** An alias and no interface, so that it is a JsonSchema as well. */
+export type Reference = { readonly $ref: string };
+
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  /** Absent for operations without authentication. */
+  readonly 'x-required-scope'?: string;
+  readonly security: readonly object[];
+  readonly parameters: readonly Reference[];
+  readonly requestBody?: RequestBody;
+  readonly responses: Responses;
+}
+
+interface RequestBody {
+  readonly required: true;
+  readonly description: string;
+  readonly content: Readonly<Record<string, MediaType>>;
+}
+
+export interface MediaType {
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'query' | 'path' | 'header';
+  readonly required?: boolean;
+  readonly description: string;
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+}
+
+export interface Header {
+  readonly description: string;
+  readonly required?: boolean;
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+}
+
+export interface ApiResponse {
+  readonly description: string;
+  readonly headers: Readonly<Record<string, Reference>>;
+  readonly content?: Readonly<Record<string, MediaType>>;
+}
+
+/** Follows a reference into the document (RFC 6901 fragment); anything else is returned as it is. */
+export function resolve<T extends object>(document: OpenApiDocument, value: T | Reference): T {
+  if (!('$ref' in value) || typeof value.$ref !== 'string') return value as T;
+  const steps = value.$ref.slice('#/'.length).split('/');
+  let target: unknown = document;
+  for (const step of steps)
+    target = (target as Record<string, unknown>)[step.replaceAll('~1', '/').replaceAll('~0', '~')];
+  if (target === undefined) throw new Error(`${value.$ref} points to nothing.`);
+  return target as T;
+}
+
+/** A reference to a component. */
+export function component(kind: keyof Components, name: string): Reference {
+  return { $ref: `#/components/${kind}/${name}` };
+}

@@ -1,0 +1,89 @@
+import { type ApiResponse, type OpenApiDocument, type Operation, type Parameter, resolve } from './document.js';
+import { type Html, html, prose, spans, table } from './html.js';
+import { schemaAnchor, schemaProse } from './page-schema.js';
+
+/** One operation: what it does and needs, how to call it, what comes back. */
+export function operationArticle(document: OpenApiDocument, path: string, method: string, operation: Operation): Html {
+  const { operationId, summary, description, requestBody } = operation;
+  return html`<article id="${operationId}">
+<h3><span class="method">${method.toUpperCase()}</span> <code>${path}</code> <span class="summary">${summary}</span></h3>
+${prose(description)}
+<pre><code>${curl(document, path, method, operation)}</code></pre>
+${parameterTable(document, operation)}
+${
+  requestBody &&
+  html`<h4>Request body</h4>${prose(requestBody.description)}<p>${Object.entries(requestBody.content).map(
+    ([type, { schema }]) => html`<code>${type}</code>: ${link(schema.$ref)} `,
+  )}</p>`
+}
+<h4>Responses</h4>
+${table(`Responses of ${operationId}`, ['Status', 'Meaning', 'Headers'], responseRows(document, operation))}
+${exampleDetails(document, operation)}
+</article>
+`;
+}
+
+function parameterTable(document: OpenApiDocument, { operationId, parameters }: Operation): Html {
+  const rows = parameters.map((reference) => {
+    const { name, in: place, required, description, schema } = resolve<Parameter>(document, reference);
+    return [
+      html`<code>${name}</code>${required ? html` <strong>required</strong>` : ''}`,
+      place,
+      schemaProse(schema),
+      spans(description),
+    ];
+  });
+  return html`<h4>Parameters</h4>${table(`Parameters of ${operationId}`, ['Name', 'In', 'Value', 'Description'], rows)}`;
+}
+
+/** Errors stand without headers: those of each are in the section on errors. */
+function responseRows(document: OpenApiDocument, { responses }: Operation): (string | Html | Html[])[][] {
+  const common = new Set(commonHeaders(document));
+  return Object.entries(responses).map(([status, reference]) => {
+    const response = resolve<ApiResponse>(document, reference);
+    const own = Object.keys(response.headers).filter((name) => !common.has(name));
+    return [status, spans(response.description), own.map((name) => html`<code>${name}</code> `)];
+  });
+}
+
+/** The headers that every response may carry. */
+export function commonHeaders({ components }: OpenApiDocument): string[] {
+  const [first = [], ...others] = Object.values(components.responses).map(({ headers }) => Object.keys(headers));
+  return first.filter((name) => others.every((names) => names.includes(name)));
+}
+
+function exampleDetails(document: OpenApiDocument, { responses }: Operation): Html | undefined {
+  const [status, reference] = Object.entries(responses)[0] ?? [];
+  if (!reference) return undefined;
+  const media = resolve<ApiResponse>(document, reference).content?.['application/json'];
+  if (media?.example === undefined) return undefined;
+  const body = JSON.stringify(media.example, null, 2);
+  return html`<details><summary>Example of a ${status} body</summary><pre><code>${body}</code></pre></details>`;
+}
+
+function curl(document: OpenApiDocument, path: string, method: string, operation: Operation): string {
+  const all = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
+  const server = document.servers[0]?.url ?? '';
+  const base = server.startsWith('/') ? `$GATEWAY${server}` : server;
+  const address = path.replace(/\{(\w+)\}/g, (_, name) =>
+    String(all.find((each) => each.name === name)?.example ?? name),
+  );
+  const query = all.some(({ name }) => name === 'perPage') && method === 'get' ? '?perPage=100' : '';
+  const lines = [`curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}"${base}${address}${query}"`];
+  if (operation.security.length > 0) lines.push('-H "Authorization: Bearer $TOKEN"');
+  for (const { name, in: place, required, example } of all) {
+    if (place === 'header' && required) lines.push(`-H ${quoted(`${name}: ${example}`)}`);
+  }
+  const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
+  if (type && media) lines.push(`-H "Content-Type: ${type}"`, `-d ${quoted(JSON.stringify(media.example))}`);
+  return lines.join(' \\\n  ');
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function link(reference: unknown): Html | undefined {
+  if (typeof reference !== 'string') return undefined;
+  return html`<a href="#${schemaAnchor(reference)}">${reference.split('/').at(-1)}</a>`;
+}

@@ -1,0 +1,65 @@
+import type { Ghash } from './ghash.js';
+
+const blockBytes = 16;
+
+/**
+ * The hashes, under one key, of the places a row's cells are bound to: per column a prefix, which stays for many rows,
+ * then the row's id. GHASH is linear: of texts of equal length, the hash of their exclusive or is the exclusive or of
+ * their hashes. So a place's hash is that of its prefix and zeros, made once, and that of zeros and the id, made once a
+ * row for all columns whose prefix ends at the same byte of a block.
+ */
+export class AadHash {
+  readonly #hash: Ghash;
+  #prefixes: readonly Uint8Array[] = [];
+  #idLength = -1;
+  #id: Uint8Array = new Uint8Array();
+  /** By column: hash of its prefix and zeros. */
+  #heads: Int32Array[] = [];
+  /** By the byte of a block at which the id begins: hash of zeros and the id. */
+  readonly #tails: Int32Array[] = [];
+  /** Bit per tail hash that is of the present row. */
+  #made = 0;
+
+  constructor(hash: Ghash) {
+    this.#hash = hash;
+  }
+
+  /** Takes the prefixes, by column. */
+  enter(prefixes: readonly Uint8Array[]): void {
+    this.#prefixes = prefixes;
+    this.#heads = [];
+  }
+
+  /** Takes the id of a row: the first `length` bytes. */
+  row(id: Uint8Array, length: number): void {
+    if (length !== this.#idLength) this.#heads = [];
+    this.#idLength = length;
+    this.#id = id;
+    this.#made = 0;
+  }
+
+  /** Starts the hash of a message with the place of a column; returns the place's length in bytes. */
+  start(column: number): number {
+    const prefix = this.#prefixes[column] as Uint8Array;
+    const at = prefix.length % blockBytes;
+    const head = this.#heads[column] ?? this.#headOf(prefix);
+    this.#heads[column] = head;
+    if ((this.#made & (1 << at)) === 0) this.#makeTail(at);
+    this.#hash.startFrom(head, this.#tails[at] as Int32Array);
+    return prefix.length + this.#idLength;
+  }
+
+  #headOf(prefix: Uint8Array): Int32Array {
+    const bytes = new Uint8Array(prefix.length + this.#idLength);
+    bytes.set(prefix);
+    this.#hash.start();
+    this.#hash.update(bytes, 0, bytes.length);
+    return this.#hash.save();
+  }
+
+  #makeTail(at: number): void {
+    this.#hash.startBehindZeros(at, this.#id, 0, this.#idLength);
+    this.#tails[at] = this.#hash.save(this.#tails[at]);
+    this.#made |= 1 << at;
+  }
+}
