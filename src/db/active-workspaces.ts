@@ -1,18 +1,18 @@
-/** How long a workspace that asked for something counts as one who is served. */
-const servedMs = 1000;
+/** How long after its last statement a workspace counts as active. */
+const activeMs = 1000;
 
-/** Whether several workspaces are being served, over all lanes: only then must one leave room for others. */
+/** Which workspaces are being served, over all pools: only while there are several must each leave room for the others. */
 export class ActiveWorkspaces {
   readonly #lastMs = new Map<string, number>();
   #prunedMs = 0;
 
-  /** A workspace asks for something. */
-  touch(whose: string): void {
+  /** The workspace asks for a statement now. */
+  touch(workspace: string): void {
     const nowMs = performance.now();
-    this.#lastMs.set(whose, nowMs);
-    if (nowMs - this.#prunedMs < servedMs / 4) return;
+    this.#lastMs.set(workspace, nowMs);
+    if (nowMs - this.#prunedMs < activeMs / 4) return;
     this.#prunedMs = nowMs;
-    for (const [other, lastMs] of this.#lastMs) if (nowMs - lastMs > servedMs) this.#lastMs.delete(other);
+    for (const [other, lastMs] of this.#lastMs) if (nowMs - lastMs > activeMs) this.#lastMs.delete(other);
   }
 
   get areSeveral(): boolean {

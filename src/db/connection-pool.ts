@@ -2,52 +2,55 @@ import { Problem } from '../errors.js';
 import type { ActiveWorkspaces } from './active-workspaces.js';
 import { type Connection, ConnectionLost, type Run } from './connection.js';
 import { FairQueue } from './fair-queue.js';
+import { KeyedSemaphore } from './keyed-semaphore.js';
 import type { Row } from './row.js';
 
-/** Bounds of a lane; times in milliseconds. */
+/** Bounds of a pool; times in milliseconds. */
 export interface PoolLimits {
   readonly connections: number;
   /** Statements in flight per connection. */
   readonly depth: number;
-  /** What one workspace may have in flight, by the statements' cost; a quarter of it while others are served too. */
+  /** Cost of the statements that one workspace may have in flight; a quarter of it while several workspaces are served. */
   readonly perWorkspace: number;
-  /** Shared by all lanes; without it nobody else is ever served. */
+  /** Shared by all pools. Absent: the pool serves a single tenant. */
   readonly activeWorkspaces?: ActiveWorkspaces;
   readonly queueMax: number;
   readonly statementTimeoutMs: number;
 }
 
-/** How long to wait for a connection, and what makes the wait or the statement pointless. */
+/** How to run a statement. */
 export interface RunOptions {
+  /** How long to wait for a connection. */
   readonly waitMs: number;
+  /** Aborts the wait and the statement. */
   readonly signal?: AbortSignal | undefined;
-  /** A page that has begun is never turned away for a full queue: the number of those is bounded elsewhere. */
+  /** A full queue does not refuse a page that has begun: the number of large pages has a bound of its own. */
   readonly isContinuation?: boolean;
   /** Share of perWorkspace that the statement takes; default 1. */
   readonly cost?: number;
 }
 
 interface Waiter {
-  /** Starts the statement at once, so that the slot is taken before anybody else looks. */
+  /** Starts the statement at once, so that its slot is taken before the next waiter is looked at. */
   readonly start: (connection: Connection) => void;
   readonly fail: (error: Error) => void;
 }
 
 const sharedFraction = 4;
 
-/** How long a statement nobody waits for any more may go on: most end sooner, and then the connection stays. */
+/** How long a statement may go on after its request was aborted: most end sooner, and then the connection stays. */
 const abandonedMsMax = 100;
 
 /**
  * A bounded set of connections to one server with a bounded, fair queue in front. Short statements share connections by
- * pipelining (depth > 1); long ones have a connection to themselves (depth 1) and are ended when their client goes.
+ * pipelining (depth > 1); long ones have a connection to themselves (depth 1) and are ended when their client disconnects.
  */
 export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #connect: () => Promise<Connection>;
   readonly #connections = new Set<Connection>();
   readonly #queue = new FairQueue<Waiter>();
-  readonly #running = new Map<string, number>();
+  readonly #shares: KeyedSemaphore;
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
   #closed = false;
@@ -55,6 +58,10 @@ export class ConnectionPool {
   constructor(limits: PoolLimits, connect: () => Promise<Connection>) {
     this.#limits = limits;
     this.#connect = connect;
+    const { perWorkspace, activeWorkspaces } = limits;
+    this.#shares = new KeyedSemaphore(() =>
+      activeWorkspaces?.areSeveral ? perWorkspace / sharedFraction : perWorkspace,
+    );
     this.#sweeper = setInterval(() => this.#sweep(), Math.min(250, limits.statementTimeoutMs / 4)).unref();
   }
 
@@ -73,21 +80,21 @@ export class ConnectionPool {
   }
 
   /** Runs one statement. Rejects with Problem `overloaded` when no connection is free in time. */
-  async run(run: Run, patience: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    if (patience.signal?.aborted) throw patience.signal.reason;
-    const whose = run.workspace ?? '';
-    if (whose !== '') this.#limits.activeWorkspaces?.touch(whose);
-    const free = this.#mayRun(whose) ? this.#free() : null;
-    return free ? this.#start(free, run, patience, onRow) : this.#enqueue(whose, run, patience, onRow);
+  async run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
+    if (options.signal?.aborted) throw options.signal.reason;
+    const workspace = run.workspace ?? '';
+    if (workspace !== '') this.#limits.activeWorkspaces?.touch(workspace);
+    const free = this.#hasShareLeft(workspace) ? this.#leastBusy() : null;
+    return free ? this.#start(free, run, options, onRow) : this.#enqueue(workspace, run, options, onRow);
   }
 
-  /** Breaks every connection: what is in flight or waits rejects at once and can be repeated elsewhere. */
+  /** Breaks every connection: statements in flight and in the queue reject at once and can be repeated elsewhere. */
   reset(): void {
     for (const connection of this.#connections) connection.destroy();
     this.#failAll(new ConnectionLost('the replica was taken out'));
   }
 
-  /** Puts new connections in the place of all: what is in flight ends on the old ones. */
+  /** Replaces every connection; statements in flight end on the old ones. */
   renew(): void {
     for (const connection of this.#connections) connection.close();
   }
@@ -99,16 +106,13 @@ export class ConnectionPool {
     this.#failAll(new Problem('overloaded', 'The gateway is stopping.', { headers: { 'Retry-After': '1' } }));
   }
 
-  /** Statements that are for no workspace (token look-ups) are not anybody's share. */
-  #mayRun(whose: string): boolean {
-    if (whose === '') return true;
-    const { perWorkspace, activeWorkspaces } = this.#limits;
-    return (
-      (this.#running.get(whose) ?? 0) < (activeWorkspaces?.areSeveral ? perWorkspace / sharedFraction : perWorkspace)
-    );
+  /** Token look-ups are for no workspace and count against no share. */
+  #hasShareLeft(workspace: string): boolean {
+    return workspace === '' || !this.#shares.isFull(workspace);
   }
 
-  #free(): Connection | null {
+  /** The usable connection with the fewest statements in flight; opens one more when none is idle. */
+  #leastBusy(): Connection | null {
     let best: Connection | null = null;
     for (const connection of this.#connections) {
       if (
@@ -124,50 +128,47 @@ export class ConnectionPool {
     return best;
   }
 
-  #start(connection: Connection, run: Run, patience: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    const { signal, cost = 1 } = patience;
-    const whose = run.workspace ?? '';
-    this.#running.set(whose, (this.#running.get(whose) ?? 0) + cost);
-    const wanted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
-    const running = connection.run(run, wanted).finally(() => {
-      const left = (this.#running.get(whose) as number) - cost;
-      if (left === 0) this.#running.delete(whose);
-      else this.#running.set(whose, left);
+  #start(connection: Connection, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
+    const { signal, cost } = options;
+    const release = this.#shares.take(run.workspace ?? '', cost);
+    const onWantedRow = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
+    const running = connection.run(run, onWantedRow).finally(() => {
+      release();
       if (this.#queue.size > 0) this.#serve();
     });
     return this.#limits.depth > 1 || signal === undefined ? running : rejectOnAbort(running, signal, connection);
   }
 
-  #enqueue(whose: string, run: Run, patience: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    const { waitMs, signal, isContinuation = false } = patience;
+  #enqueue(workspace: string, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
+    const { waitMs, signal, isContinuation = false } = options;
     return new Promise((resolve, reject) => {
       const leave = (error: Error): void => {
-        if (this.#queue.delete(whose, waiter)) waiter.fail(error);
+        if (this.#queue.delete(workspace, waiter)) waiter.fail(error);
       };
       const timer = setTimeout(() => leave(this.#outOfTime()), waitMs);
       const abort = (): void => leave(signal?.reason as Error);
       signal?.addEventListener('abort', abort, { once: true });
-      const left = (): void => {
+      const stopWaiting = (): void => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', abort);
       };
       const waiter: Waiter = {
         start: (connection) => {
-          left();
-          this.#start(connection, run, patience, onRow).then(resolve, reject);
+          stopWaiting();
+          this.#start(connection, run, options, onRow).then(resolve, reject);
         },
         fail: (error) => {
-          left();
+          stopWaiting();
           reject(error);
         },
       };
-      this.#queue.add(whose, waiter);
+      this.#queue.add(workspace, waiter);
       if (this.#queue.size > this.#limits.queueMax && !isContinuation)
-        this.#queue.takeNewestOfMost()?.fail(overloaded());
+        this.#queue.evictNewestOfLongest()?.fail(overloaded());
     });
   }
 
-  /** Without a single connection it is the server that does not answer, not the gateway that is busy. */
+  /** Without any connection the server does not answer; with one the gateway is busy. */
   #outOfTime(): Error {
     return this.#connections.size === 0 ? new ConnectionLost('no connection in time') : overloaded();
   }
@@ -178,9 +179,9 @@ export class ConnectionPool {
 
   #serve(): void {
     while (this.#queue.size > 0) {
-      const connection = this.#free();
+      const connection = this.#leastBusy();
       if (connection === null) return;
-      const waiter = this.#queue.take((whose) => this.#mayRun(whose));
+      const waiter = this.#queue.take((workspace) => this.#hasShareLeft(workspace));
       if (waiter === undefined) return;
       waiter.start(connection);
     }
@@ -194,10 +195,10 @@ export class ConnectionPool {
       this.#connections.add(connection);
       connection.onEnd(() => {
         this.#connections.delete(connection);
-        if (this.#queue.size > 0) this.#free();
+        if (this.#queue.size > 0) this.#leastBusy();
       });
     } catch (error) {
-      // Whoever waits for this server is better told now, to try another, than at the end of its wait.
+      // Waiters try another server now instead of at the end of their wait.
       if (this.#connections.size === 0) this.#failAll(error as Error);
     } finally {
       this.#opening--;
@@ -212,9 +213,9 @@ export class ConnectionPool {
 }
 
 /**
- * Rejects when the signal aborts. The statement then has a moment to end by itself, as a new connection costs more than
- * the rest of a chunk; after that its connection goes. Its slot is free only when one of the two has happened, so a
- * storm of aborts opens no more connections than the lane has. Nothing is cancelled by name that could meet another.
+ * Rejects when the signal aborts. The statement then has a moment to end by itself, because a new connection costs more
+ * than the rest of a chunk; after that its connection is destroyed. Its slot is free only then, so that many aborts open
+ * no more connections than the pool's bound. No CancelRequest is sent: it could hit the backend's next statement.
  */
 function rejectOnAbort(running: Promise<void>, signal: AbortSignal, connection: Connection): Promise<void> {
   return new Promise((resolve, reject) => {

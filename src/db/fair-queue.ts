@@ -1,9 +1,9 @@
 /**
- * Waiters by whom they wait for, served in turn: one of each, then the next of each. Somebody with a thousand waiters
- * thus delays somebody with one by a single turn.
+ * Waiters by workspace, served in turn: one of each workspace, then the next of each. A workspace with a thousand waiters
+ * delays a workspace with one waiter by a single turn.
  */
 export class FairQueue<T> {
-  /** In the order of their turns. A Set keeps arrival order and forgets one in the middle cheaply. */
+  /** In the order of their turns. A Set keeps the order of arrival and deletes from the middle cheaply. */
   readonly #queues = new Map<string, Set<T>>();
   #size = 0;
 
@@ -11,43 +11,43 @@ export class FairQueue<T> {
     return this.#size;
   }
 
-  add(whose: string, waiter: T): void {
-    const queue = this.#queues.get(whose);
+  add(workspace: string, waiter: T): void {
+    const queue = this.#queues.get(workspace);
     if (queue) queue.add(waiter);
-    else this.#queues.set(whose, new Set([waiter]));
+    else this.#queues.set(workspace, new Set([waiter]));
     this.#size++;
   }
 
-  /** Whether it was still waiting. */
-  delete(whose: string, waiter: T): boolean {
-    const queue = this.#queues.get(whose);
+  /** Whether the waiter was still in the queue. */
+  delete(workspace: string, waiter: T): boolean {
+    const queue = this.#queues.get(workspace);
     if (!queue?.delete(waiter)) return false;
-    if (queue.size === 0) this.#queues.delete(whose);
+    if (queue.size === 0) this.#queues.delete(workspace);
     this.#size--;
     return true;
   }
 
-  /** Takes the next in turn among those whose turn `mayBe` allows. */
-  take(mayBe: (whose: string) => boolean): T | undefined {
-    for (const [whose, queue] of this.#queues) {
-      if (!mayBe(whose)) continue;
+  /** Takes the next in turn among the workspaces that `isAllowed`; the others keep their turn. */
+  take(isAllowed: (workspace: string) => boolean): T | undefined {
+    for (const [workspace, queue] of this.#queues) {
+      if (!isAllowed(workspace)) continue;
       const [waiter] = queue as Set<T> & Iterable<T>;
-      this.#queues.delete(whose);
+      this.#queues.delete(workspace);
       queue.delete(waiter as T);
-      if (queue.size > 0) this.#queues.set(whose, queue); // behind the others
+      if (queue.size > 0) this.#queues.set(workspace, queue); // its next turn is the last
       this.#size--;
       return waiter;
     }
     return undefined;
   }
 
-  /** Takes the newest of whoever has most waiters: who crowds the queue makes room in it. */
-  takeNewestOfMost(): T | undefined {
-    let most: [string, Set<T>] | undefined;
-    for (const entry of this.#queues) if (entry[1].size > (most?.[1].size ?? 0)) most = entry;
-    if (most === undefined) return undefined;
-    const newest = [...most[1]].at(-1) as T;
-    this.delete(most[0], newest);
+  /** Evicts the newest waiter of the workspace with the longest queue. */
+  evictNewestOfLongest(): T | undefined {
+    let longest: [string, Set<T>] | undefined;
+    for (const entry of this.#queues) if (entry[1].size > (longest?.[1].size ?? 0)) longest = entry;
+    if (longest === undefined) return undefined;
+    const newest = [...longest[1]].at(-1) as T;
+    this.delete(longest[0], newest);
     return newest;
   }
 
