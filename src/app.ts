@@ -1,18 +1,28 @@
 import Koa from 'koa';
 import { databaseErrorKind, Problem } from './errors.js';
-import { ClientGone, checkHost, checkTarget, exchangeOf, newExchange } from './http/exchange.js';
+import { ClientGone, exchangeOf, newExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
+import { checkHost, checkTarget } from './http/request-head.js';
 import { type RouteDeps, routes, unrouted } from './http/routes.js';
 
+/** Dependencies and bounds of a request; made once by the gateway. */
+export interface AppDeps extends RouteDeps {
+  readonly trustedProxyHops: number;
+  readonly urlBytesMax: number;
+  /** Values of the Deprecation and Sunset headers; empty: none. */
+  readonly deprecation: string;
+  readonly sunset: string;
+}
+
 /** The whole order of a request: identify → observe → render errors → check the target → route (http/routes). */
-export function app(deps: RouteDeps): Koa {
-  const koa = new Koa({ proxy: deps.settings.trustedProxyHops > 0, maxIpsCount: deps.settings.trustedProxyHops });
+export function app(deps: AppDeps): Koa {
+  const koa = new Koa({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
   koa.silent = true; // errors are observed below; what still reaches Koa is a client that went away
   koa.use(identify(deps));
   koa.use(renderErrors(deps));
   koa.use((ctx, next) => {
     checkHost(ctx.req);
-    checkTarget(ctx.req, deps.settings.urlBytesMax);
+    checkTarget(ctx.req, deps.urlBytesMax);
     return next();
   });
   koa.use(routes(deps));
@@ -21,11 +31,11 @@ export function app(deps: RouteDeps): Koa {
 }
 
 /** Gives the request its id and the response the headers all have, and tells of it when it is over. */
-function identify({ observe, settings }: RouteDeps): Koa.Middleware {
+function identify({ observe, deprecation, sunset }: AppDeps): Koa.Middleware {
   const headers = Object.entries({
     ...commonHeaders,
-    ...(settings.deprecation && { Deprecation: settings.deprecation }),
-    ...(settings.sunset && { Sunset: settings.sunset }),
+    ...(deprecation && { Deprecation: deprecation }),
+    ...(sunset && { Sunset: sunset }),
   });
   return async (ctx, next) => {
     const exchange = newExchange(ctx.req);
@@ -51,7 +61,7 @@ function identify({ observe, settings }: RouteDeps): Koa.Middleware {
 }
 
 /** The one place that turns anything thrown into a response. */
-function renderErrors({ observe }: RouteDeps): Koa.Middleware {
+function renderErrors({ observe }: AppDeps): Koa.Middleware {
   return async (ctx, next) => {
     try {
       await next();

@@ -66,6 +66,11 @@ export function invalid(faults: readonly FieldError[], code: ProblemCode = 'inva
   return new Problem(code, detail, { faults });
 }
 
+/** 404 of a record: unknown, malformed and another workspace's id look the same. */
+export function notFound(): Problem {
+  return new Problem('not_found', 'There is no such record.');
+}
+
 /** Why the gateway does not start; every reason is listed. */
 export class StartRefused extends Error {}
 

@@ -109,11 +109,36 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   closers.push(() => primaryReads?.close());
   const document = openapi(resources, { version: apiVersion, ...settings });
   let stopping = false;
+  const { publicUrl, trustedProxyHops, urlBytesMax, pageTimeMaxMs, deprecation, sunset } = settings;
+  const { perPageDefault, perPageMax, timeZone, queueWaitMs, chunkRowsMax, chunkBytes, resumeMs } = settings;
   const api = apiServer(
     app({
-      settings,
       observe,
-      replicas,
+      publicUrl,
+      trustedProxyHops,
+      urlBytesMax,
+      pageTimeMaxMs,
+      deprecation,
+      sunset,
+      listLimits: { perPageDefault, perPageMax, timeZone },
+      reads: {
+        replicas,
+        observe,
+        queueWaitMs,
+        chunkRowsMax,
+        chunkBytes,
+        resumeMs,
+        chunkWaitMs: settings.statementTimeoutMs,
+        routeWritten: freshnessRouter({
+          replicas,
+          positions,
+          heartbeat,
+          primary: () => (primaryReads && primaryProbe?.reachable ? primaryTarget(primaryReads) : null),
+          primaryReadsPerSecond: settings.primaryReadsPerSecond,
+          waitMs: settings.freshnessWaitMs,
+          observe,
+        }),
+      },
       compiled,
       largePages,
       pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
@@ -121,15 +146,6 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
       tokens: new Tokens(replicas, settings, observe),
       tokenLimiter: peers.limiter('token', settings.rateLimitPerMinute),
       failureLimiter: peers.limiter('address', settings.authFailuresPerMinute),
-      routeWritten: freshnessRouter({
-        replicas,
-        positions,
-        heartbeat,
-        primary: () => (primaryReads && primaryProbe?.reachable ? primaryTarget(primaryReads) : null),
-        primaryReadsPerSecond: settings.primaryReadsPerSecond,
-        waitMs: settings.freshnessWaitMs,
-        observe,
-      }),
       readBody: bodyReader(settings.bodyBytesMax),
       writes: primary && {
         primary,

@@ -1,5 +1,4 @@
 import type { Filter } from '../definition/resource.js';
-import { Problem } from '../errors.js';
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -7,9 +6,4 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export function idOrNull(type: Filter['type'], value: string): string | null {
   if (type === 'uuid') return uuid.test(value) ? value : null;
   return value.includes('\0') ? null : value; // PostgreSQL's text holds no NUL
-}
-
-/** Unknown, malformed and another workspace's id: the same answer. */
-export function notFound(): Problem {
-  return new Problem('not_found', 'There is no such record.');
 }

@@ -1,9 +1,11 @@
 import type { Context } from 'koa';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
+import { addressKey } from './address.js';
 import { type Access, bearerToken, type Tokens, tokenInvalid } from './auth.js';
-import { exchangeOf, refuseRepeated } from './exchange.js';
+import { exchangeOf } from './exchange.js';
 import { type Limiter, rateLimitHeaders, throttleRepeatedRefusals } from './limits.js';
+import { refuseRepeated } from './request-head.js';
 
 /** What deciding over a request's admission needs. */
 export interface Admission {
@@ -32,14 +34,15 @@ export async function admit(deps: Admission, ctx: Context): Promise<Access> {
 }
 
 async function identify({ tokens, failureLimiter, observe }: Admission, ctx: Context): Promise<Access> {
+  const address = addressKey(ctx.ip);
   try {
     const token = bearerToken(ctx.headers.authorization);
-    const access = await tokens.find(token, () => failureLimiter.exhausted(ctx.ip));
+    const access = await tokens.find(token, () => failureLimiter.exhausted(address));
     if (access === null) throw tokenInvalid();
     return access;
   } catch (error) {
     const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');
-    const failures = failed ? await failureLimiter.consume(ctx.ip) : null;
+    const failures = failed ? await failureLimiter.consume(address) : null;
     if (failures === null || failures.allowed) throw error;
     observe({ type: 'limit_hit', limit: 'address' });
     await throttleRepeatedRefusals(failureLimiter, failures);

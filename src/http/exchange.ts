@@ -1,11 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isIPv6 } from 'node:net';
 import type { Context } from 'koa';
-import { invalid, Problem } from '../errors.js';
 import type { Access } from './auth.js';
-import { requestId } from './request-id.js';
+import { tokenPrefix } from './token-format.js';
 
-/** What is known of a request while it runs; rides on ctx.state. */
+/** State of a request while it runs; kept in ctx.state. */
 export interface Exchange {
   readonly requestId: string;
   readonly startedMs: number;
@@ -14,72 +13,27 @@ export interface Exchange {
   authMs: number;
   /** Code of the problem that was answered, for log and metrics. */
   code: string | null;
-  /** Headers every response of an authenticated request carries. */
-  headers: Record<string, string>;
 }
 
 export function newExchange(request: IncomingMessage): Exchange {
-  const id = requestId(request.headers['x-request-id']);
-  return { requestId: id, startedMs: performance.now(), access: null, authMs: 0, code: null, headers: {} };
+  return { requestId: requestId(request), startedMs: performance.now(), access: null, authMs: 0, code: null };
 }
 
 export function exchangeOf(ctx: Context): Exchange {
   return ctx.state.exchange as Exchange;
 }
 
-/** How often a header was sent: Node keeps the first of some and joins others, so only rawHeaders can tell. */
-export function headerCount(request: IncomingMessage, name: string): number {
-  const { rawHeaders } = request;
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const raw = rawHeaders[i] as string;
-    if (raw.length === name.length && raw.toLowerCase() === name) count++;
-  }
-  return count;
+/** A request id that can be logged and sent back unchanged. */
+const validRequestId = /^[A-Za-z0-9._:+/=-]{1,128}$/;
+
+/** The client's X-Request-Id when it is valid, else a new id. A token is refused as an id because ids are logged. */
+export function requestId(request?: IncomingMessage): string {
+  const sent = request?.headers['x-request-id'];
+  const isKept = typeof sent === 'string' && validRequestId.test(sent) && !sent.includes(tokenPrefix);
+  return isKept ? sent : randomUUID();
 }
 
-/** Throws 400 when one of the headers was sent more than once. */
-export function refuseRepeated(request: IncomingMessage, names: readonly string[]): void {
-  const faults = names
-    .filter((name) => headerCount(request, name) > 1)
-    .map((header) => ({ header, code: 'repeated_header', detail: `The header ${header} is given more than once.` }));
-  if (faults.length > 0) throw invalid(faults);
-}
-
-/** A host with or without a port, as it can stand in an address (RFC 3986 §3.2.2), and nothing that could leave its place there. */
-export function isHost(host: string): boolean {
-  const match = /^(?:\[([^\]]*)\]|[A-Za-z0-9._~-]+)(?::(\d{0,5}))?$/.exec(host);
-  if (match === null || host.length > 255) return false;
-  const [, literal, port] = match;
-  return (literal === undefined || isIPv6(literal)) && Number(port ?? 0) <= 65_535;
-}
-
-/** Host of the request target (RFC 9112 §3.2): required in HTTP/1.1, at most once, and nothing but host and port. */
-export function checkHost(request: IncomingMessage): void {
-  const { host } = request.headers;
-  if (request.httpVersionMajor < 1) throw new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
-  if (host === undefined && request.httpVersion === '1.0') return;
-  if (host === undefined || headerCount(request, 'host') > 1 || !isHost(host)) {
-    throw invalid([{ header: 'host', code: 'invalid_host', detail: 'One valid Host header is required.' }]);
-  }
-}
-
-/** What may stand in a request target: visible ASCII, and no fragment (RFC 9112 §3.2, RFC 3986 §2). */
-const targetForm = /^(?:https?:\/\/[^/?#\\]+(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
-
-/**
- * The request target: path and query, also behind the host of the absolute form, which is taken off. Throws 414 when it
- * is longer than allowed, 400 when it is none of the forms.
- */
-export function checkTarget(request: IncomingMessage, bytesMax: number): void {
-  const url = request.url as string;
-  if (url.length > bytesMax) throw new Problem('uri_too_long', `The request target is longer than ${bytesMax} bytes.`);
-  const path = targetForm.exec(url)?.[1];
-  if (path === undefined) throw new Problem('invalid_request', 'This is not a valid request target.');
-  request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
-}
-
-/** A signal that aborts when the client goes away before the response was sent. */
+/** A signal that aborts when the client closes the connection before the response was sent. */
 export function clientSignal(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   const leave = (): void => {
@@ -90,7 +44,7 @@ export function clientSignal(response: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-/** The client closed the connection; there is nobody to answer. */
+/** The client closed the connection: no answer can be sent. */
 export class ClientGone extends Error {
   constructor() {
     super('the client closed the connection');

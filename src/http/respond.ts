@@ -6,7 +6,6 @@ import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } fro
 import type { Context } from 'koa';
 import type { Observe } from '../events.js';
 import type { Reply } from '../read/reply.js';
-import type { Settings } from '../settings.js';
 import { ClientGone, exchangeOf } from './exchange.js';
 
 const gzipOptions = { level: 4 };
@@ -30,10 +29,11 @@ type Encoding = keyof typeof encodings;
 /** Bodies below this many characters are sent as they are: compressing them saves less than a packet. */
 const compressFrom = 1000;
 
-/** What sending works with. */
+/** Dependencies and bounds of sending. */
 export interface RespondDeps {
   readonly observe: Observe;
-  readonly settings: Pick<Settings, 'pageTimeMaxMs'>;
+  /** A page that takes longer is broken off. */
+  readonly pageTimeMaxMs: number;
 }
 
 /** Sends a reply. A body in pieces is sent as it comes, with backpressure; if it cannot be finished the connection is destroyed. */
@@ -70,12 +70,12 @@ async function sendPieces(
   ctx: Context,
   pieces: AsyncGenerator<Buffer>,
   encoding: Encoding | null,
-  { observe, settings }: RespondDeps,
+  { observe, pageTimeMaxMs }: RespondDeps,
 ): Promise<void> {
   ctx.respond = false; // from here on the response is ours: Koa would end it cleanly
   const { res } = ctx;
   res.setMaxListeners(20); // a compressor in front of it brings several of its own
-  const overtime = setTimeout(() => res.destroy(new Error('page time exceeded')), settings.pageTimeMaxMs);
+  const overtime = setTimeout(() => res.destroy(new Error('page time exceeded')), pageTimeMaxMs);
   try {
     const compressor = encoding === null ? null : encodings[encoding].stream();
     const compressed = compressor === null ? null : pipeline(compressor, res);

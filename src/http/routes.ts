@@ -1,36 +1,32 @@
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import type { Replica } from '../db/replica.js';
 import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
 import { Problem } from '../errors.js';
-import type { Observe } from '../events.js';
 import type { ReadDeps } from '../read/chunks.js';
 import { parseDetail, readDetail } from '../read/detail.js';
-import type { FreshnessRouter } from '../read/freshness.js';
 import { readList } from '../read/list.js';
 import type { PageMemory } from '../read/page-memory.js';
-import { parseList, refuseParameters } from '../read/parse.js';
-import type { Settings } from '../settings.js';
+import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit } from './admit.js';
 import { type Access, requireScope } from './auth.js';
-import { baseUrl } from './base-url.js';
 import type { BodyReader } from './body.js';
-import { clientSignal, headerCount } from './exchange.js';
+import { clientSignal } from './exchange.js';
 import type { LargePages } from './large-pages.js';
-import { respond } from './respond.js';
+import { headerCount, origin } from './request-head.js';
+import { type RespondDeps, respond } from './respond.js';
 
-/** What the API listener works with; made once by the gateway. */
-export interface RouteDeps extends Admission {
-  readonly settings: Settings;
-  readonly observe: Observe;
-  readonly replicas: readonly Replica[];
+/** Dependencies and bounds of the API listener; made once by the gateway. */
+export interface RouteDeps extends Admission, RespondDeps {
+  readonly reads: ReadDeps;
+  readonly listLimits: ListLimits;
+  /** Origin of links; empty: the one the client addressed. */
+  readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
   readonly pageMemory: PageMemory;
   readonly largePages: LargePages;
   readonly openapi: string;
-  readonly routeWritten: FreshnessRouter;
   readonly readBody: BodyReader;
   /** Null without a primary: then there are no write routes. */
   readonly writes: WriteDeps | null;
@@ -60,9 +56,16 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     const access: Access = await admit(deps, ctx);
     requireScope(access, `read:${compiled.resource.name}`);
     requireJsonAccepted(ctx);
-    const request = parseList(compiled, access, ctx.querystring, deps.settings);
-    if (request.perPage > deps.settings.chunkRowsMax) await deps.largePages.enter(access, ctx.res);
-    const reply = await readList(new RequestReadDeps(deps, ctx), deps.pageMemory, request);
+    const raw = {
+      compiled,
+      caller: access,
+      query: ctx.querystring,
+      baseUrl: origin(ctx, deps.publicUrl) + apiPrefix,
+      signal: clientSignal(ctx.res),
+    };
+    const request = parseList(raw, deps.listLimits);
+    if (request.perPage > deps.reads.chunkRowsMax) await deps.largePages.enter(access, ctx.res);
+    const reply = await readList(deps.reads, deps.pageMemory, request);
     await respond(ctx, reply, true, deps);
   };
 }
@@ -76,7 +79,7 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     refuseParameters(ctx.querystring);
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.headers;
     const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
-    const reply = await readDetail(new RequestReadDeps(deps, ctx), request);
+    const reply = await readDetail(deps.reads, request);
     await respond(ctx, reply, false, deps);
   };
 }
@@ -104,7 +107,7 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
       ifMatch: ctx.headers['if-match'],
       body,
     });
-    const location = (id: string): string => `${baseUrl(ctx, deps.settings.publicUrl)}${apiPrefix}/${name}/${id}`;
+    const location = (id: string): string => `${origin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${id}`;
     await respond(ctx, await write(writes, rules, request, location), false, deps);
   };
 }
@@ -141,44 +144,4 @@ function requireJsonAccepted(ctx: Context): void {
   // Clients name a charset, too, although JSON has none.
   if (ctx.accepts('application/json', 'application/json; charset=utf-8') === false)
     throw new Problem('not_acceptable', 'Only application/json can be produced.');
-}
-
-/**
- * What a read needs, the request's own parts made when they are asked for. A class, as accessors of an object literal
- * are a hidden class of their own each time: they kept every request in memory until the next full garbage collection.
- */
-class RequestReadDeps implements ReadDeps {
-  readonly observe: Observe;
-  readonly replicas: readonly Replica[];
-  readonly routeWritten: FreshnessRouter;
-  readonly queueWaitMs: number;
-  readonly chunkRowsMax: number;
-  readonly chunkBytes: number;
-  readonly chunkWaitMs: number;
-  readonly resumeMs: number;
-  readonly #ctx: Context;
-  readonly #publicUrl: string;
-  #signal: AbortSignal | undefined;
-
-  constructor({ observe, replicas, routeWritten, settings }: RouteDeps, ctx: Context) {
-    this.observe = observe;
-    this.replicas = replicas;
-    this.routeWritten = routeWritten;
-    this.queueWaitMs = settings.queueWaitMs;
-    this.chunkRowsMax = settings.chunkRowsMax;
-    this.chunkBytes = settings.chunkBytes;
-    this.chunkWaitMs = settings.statementTimeoutMs;
-    this.resumeMs = settings.resumeMs;
-    this.#ctx = ctx;
-    this.#publicUrl = settings.publicUrl;
-  }
-
-  get baseUrl(): string {
-    return baseUrl(this.#ctx, this.#publicUrl) + apiPrefix;
-  }
-
-  get signal(): AbortSignal {
-    this.#signal ??= clientSignal(this.#ctx.res);
-    return this.#signal;
-  }
 }

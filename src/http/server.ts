@@ -4,8 +4,8 @@ import type Koa from 'koa';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { Settings } from '../settings.js';
+import { requestId } from './exchange.js';
 import { commonHeaders, renderProblem } from './render.js';
-import { requestId } from './request-id.js';
 import { endSlowClients } from './slow-clients.js';
 
 /** What HTTP parsing can fail with (llhttp's and Node's error codes) → the problem the client is told. */
@@ -27,7 +27,7 @@ export function apiServer(koa: Koa, settings: Settings, observe: Observe): Serve
       requestTimeout: Math.max(settings.requestTimeoutMs, settings.headersTimeoutMs), // Node refuses less
       keepAliveTimeout: settings.keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.min(1000, settings.headersTimeoutMs),
-      requireHostHeader: false, // http/exchange checks it, so that the answer is ours
+      requireHostHeader: false, // http/request-head checks it, so that the answer is ours
       noDelay: true,
     },
     (request, response) => {
@@ -40,7 +40,7 @@ export function apiServer(koa: Koa, settings: Settings, observe: Observe): Serve
   endSlowClients(server, settings, observe);
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     latest.set(request.socket, { request, response });
-    const id = requestId(request.headers['x-request-id']);
+    const id = requestId(request);
     const { status, headers, body } = renderProblem(
       new Problem('expectation_failed', 'Only Expect: 100-continue is supported.'),
       id,
@@ -87,7 +87,7 @@ const lingerMs = 1000;
 
 /** Writes a whole response to a socket that Node's HTTP has given up on, and closes it. */
 function answerRaw(socket: Duplex, problem: Problem, bodyless = false): void {
-  const id = requestId(undefined);
+  const id = requestId();
   const { status, headers, body } = renderProblem(problem, id);
   const all = {
     ...commonHeaders,

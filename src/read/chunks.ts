@@ -12,7 +12,7 @@ import type { FreshnessRouter } from './freshness.js';
 import { LastRowKey } from './last-row-key.js';
 import type { ListRequest } from './parse.js';
 
-/** What reading needs of the gateway. */
+/** Dependencies and bounds of reads; made once per gateway. */
 export interface ReadDeps {
   readonly replicas: readonly Replica[];
   /** Where reads of a written resource go, so that a workspace sees its own writes. */
@@ -23,10 +23,6 @@ export interface ReadDeps {
   readonly chunkBytes: number;
   readonly chunkWaitMs: number;
   readonly resumeMs: number;
-  /** Origin and path prefix of links, such as https://example.com/api/v1. */
-  readonly baseUrl: string;
-  /** Aborts when the client is gone. */
-  readonly signal: AbortSignal;
 }
 
 /** Rows of a page in order. */
@@ -90,7 +86,7 @@ export async function readChunk(
   const begun = need.resumeMs !== undefined;
   const waitMs = begun ? deps.chunkWaitMs : deps.queueWaitMs;
   const cost = lane === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
-  const options = { waitMs, isContinuation: begun, cost, signal: deps.signal };
+  const options = { waitMs, isContinuation: begun, cost, signal: request.signal };
   return withReadTarget(deps, request, need, async (replica, used, failures) => {
     const { asOfMs } = replica.state;
     const json = borrowed();
@@ -181,7 +177,7 @@ export async function readRows(
   return withReadTarget(deps, request, need, async (replica) => {
     const { asOfMs } = replica.state;
     const rows: TextRow[] = [];
-    await replica.long.run(run, { waitMs: deps.queueWaitMs, signal: deps.signal }, (row) => rows.push(row.texts()));
+    await replica.long.run(run, { waitMs: deps.queueWaitMs, signal: request.signal }, (row) => rows.push(row.texts()));
     return { rows, asOfMs };
   });
 }

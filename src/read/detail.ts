@@ -1,7 +1,7 @@
-import { idOrNull, notFound } from '../db/id.js';
+import { idOrNull } from '../db/id.js';
 import type { Caller, Statement } from '../db/statement.js';
 import type { CompiledResource } from '../definition/compiled.js';
-import { Problem } from '../errors.js';
+import { notFound, Problem } from '../errors.js';
 import { type ReadDeps, withReadTarget } from './chunks.js';
 import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from './etag.js';
 import { dataAsOf, type Reply } from './reply.js';

@@ -34,11 +34,11 @@ export async function readList(deps: ReadDeps, memory: PageMemory, request: List
   const { page, first } =
     request.perPage <= deps.chunkRowsMax ? await shortPage(deps, request, start) : await longPage(deps, request, start);
   const nextKey = (page.hasMore ? page.range.until : null) ?? first.last ?? start.after;
-  const headers = { Link: links(deps, request, page.hasMore ? nextKey : null), ...dataAsOf(first.asOfMs) };
+  const headers = { Link: links(request, page.hasMore ? nextKey : null), ...dataAsOf(first.asOfMs) };
   const finish = async (count: number, last: Key | null): Promise<string> => {
     const end = (page.hasMore ? page.range.until : null) ?? last ?? start.after;
     if (page.number !== null) memory.remember(request, page.number, end);
-    return envelopeEnd(deps, request, page, count, end, await total);
+    return envelopeEnd(request, page, count, end, await total);
   };
   const databaseMs = performance.now() - startedMs;
   if (first.more) {
@@ -109,21 +109,14 @@ async function countRows(deps: ReadDeps, request: ListRequest): Promise<number> 
   return Number(rows[0]?.[0]);
 }
 
-function envelopeEnd(
-  deps: ReadDeps,
-  request: ListRequest,
-  page: Page,
-  count: number,
-  end: Key | null,
-  total: number | null,
-): string {
+function envelopeEnd(request: ListRequest, page: Page, count: number, end: Key | null, total: number | null): string {
   const pagination = {
     page: page.number,
     perPage: request.perPage,
     count,
     hasMore: page.hasMore,
     nextCursor: encodeCursor(request.context, end),
-    next: page.hasMore ? nextUrl(deps, request, end) : null,
+    next: page.hasMore ? nextUrl(request, end) : null,
     ...(total !== null && { total }),
     complete: true,
   };
@@ -131,21 +124,21 @@ function envelopeEnd(
 }
 
 /** Link header (RFC 8288): always the first page, and the next one where there is one. */
-function links(deps: ReadDeps, request: ListRequest, next: Key | null): string {
-  const first = `<${listUrl(deps, request, {})}>; rel="first"`;
-  return next === null ? first : `<${nextUrl(deps, request, next)}>; rel="next", ${first}`;
+function links(request: ListRequest, next: Key | null): string {
+  const first = `<${listUrl(request, {})}>; rel="first"`;
+  return next === null ? first : `<${nextUrl(request, next)}>; rel="next", ${first}`;
 }
 
-function nextUrl(deps: ReadDeps, request: ListRequest, key: Key | null): string {
-  return listUrl(deps, request, { cursor: encodeCursor(request.context, key) });
+function nextUrl(request: ListRequest, key: Key | null): string {
+  return listUrl(request, { cursor: encodeCursor(request.context, key) });
 }
 
-function listUrl(deps: ReadDeps, request: ListRequest, extra: Record<string, string>): string {
+function listUrl(request: ListRequest, extra: Record<string, string>): string {
   const parameters = {
     ...request.filters,
     perPage: String(request.perPage),
     ...(request.total && { total: 'true' }),
     ...extra,
   };
-  return `${deps.baseUrl}/${request.compiled.resource.name}?${new URLSearchParams(parameters)}`;
+  return `${request.baseUrl}/${request.compiled.resource.name}?${new URLSearchParams(parameters)}`;
 }

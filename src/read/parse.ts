@@ -21,7 +21,16 @@ export interface ListRequest {
   readonly start: { readonly page: number } | { readonly after: Key | null };
   readonly perPage: number;
   readonly total: boolean;
+  /** Origin and path prefix of links, such as https://example.com/api/v1. */
+  readonly baseUrl: string;
+  /** Aborts when the client has closed the connection. */
+  readonly signal: AbortSignal;
 }
+
+/** The parts of a list request that need no check, and its query string. */
+export type RawListRequest = Pick<ListRequest, 'compiled' | 'caller' | 'baseUrl' | 'signal'> & {
+  readonly query: string;
+};
 
 export interface ListLimits {
   readonly perPageDefault: number;
@@ -32,7 +41,8 @@ export interface ListLimits {
 const paging = ['page', 'perPage', 'cursor', 'total'];
 
 /** Query string → ListRequest; throws invalid() with every fault. */
-export function parseList(compiled: CompiledResource, caller: Caller, query: string, limits: ListLimits): ListRequest {
+export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits): ListRequest {
+  const { compiled, caller } = raw;
   const { resource } = compiled;
   const faults: FieldError[] = [];
   const given = parseQuery(query, new Set([...Object.keys(resource.filters), ...paging]), faults);
@@ -69,9 +79,8 @@ export function parseList(compiled: CompiledResource, caller: Caller, query: str
   if (faults.length > 0) throw invalid(faults);
   const statements = compiled.statements.lists.get(filterShape(Object.keys(filters))) as ListStatements;
   return {
-    compiled,
+    ...raw,
     statements,
-    caller,
     filters,
     values,
     context,

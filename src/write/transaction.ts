@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { notFound } from '../db/id.js';
 import type { Transaction } from '../db/primary.js';
 import { Row, type TextRow } from '../db/row.js';
 import type { Statement } from '../db/statement.js';
 import type { CompiledWrite } from '../definition/compiled.js';
 import type { FieldType } from '../definition/resource.js';
-import { type FieldError, invalid, Problem } from '../errors.js';
+import { type FieldError, invalid, notFound, Problem } from '../errors.js';
 import { etagOf, matchesStrongly } from '../read/etag.js';
 import type { Target, WriteRequest } from './request.js';
 
