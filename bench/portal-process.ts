@@ -32,7 +32,7 @@ process.stdout.write(JSON.stringify(result));
 
 /** Chunk after chunk, each a statement that begins behind the last key; the rows are written while they arrive. */
 async function byKey(): Promise<void> {
-  const options = { url, applicationName: 'bench', connectTimeoutMs: 5000, namedStatements: true };
+  const options = { url, connectTimeoutMs: 5000, namedStatements: true };
   const connection = await Connection.open(options);
   let last: Key | null = null;
   while (count < rowsWanted) {

@@ -4,14 +4,16 @@ import { AggregatorRegistry, type Registry } from 'prom-client';
 import { app } from './app.js';
 import { inspect } from './check/inspect.js';
 import { ActiveWorkspaces } from './db/active-workspaces.js';
-import { Connection } from './db/connection.js';
-import { ConnectionPool } from './db/connection-pool.js';
+import { type Connect, Connection } from './db/connection.js';
+import { ConnectionPool, type PoolLimits } from './db/connection-pool.js';
 import { connectionUrls } from './db/connection-url.js';
 import { Heartbeat } from './db/heartbeat.js';
-import { Primary } from './db/primary.js';
+import { Primary, type PrimaryBounds } from './db/primary.js';
 import { PrimaryProbe } from './db/primary-probe.js';
+import type { ProbeBounds } from './db/probe.js';
 import { primaryTarget } from './db/read-target.js';
-import { Replica } from './db/replica.js';
+import { Replica, type ReplicaBounds } from './db/replica.js';
+import { assertWireShape } from './db/wire/wire.js';
 import { WritePositions } from './db/write-positions.js';
 import { compileResource } from './definition/compiled.js';
 import { resources } from './definition/resources/all.js';
@@ -74,16 +76,20 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
   };
+  assertWireShape();
   const keyring = keyringOf(settings);
   await refuseWrong(settings);
   const compiled = resources.map((resource) =>
     compileResource(resource, { keyring, legacy: settings.decodeLegacy }, observe),
   );
-  const activeWorkspaces = new ActiveWorkspaces();
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
-  const primaryProbe = settings.primaryUrl ? new PrimaryProbe(settings, heartbeat, observe) : null;
+  const { primaryUrl } = settings;
+  const primaryProbe = primaryUrl
+    ? new PrimaryProbe(connectTo(primaryUrl, settings), probeBounds(settings), heartbeat, observe)
+    : null;
+  const bounds = replicaBounds(settings, new ActiveWorkspaces());
   const replicas = connectionUrls(settings.replicaUrls).map(
-    (url, i) => new Replica(`replica${i + 1}`, url, heartbeat, activeWorkspaces, settings, observe),
+    (url, i) => new Replica(`replica${i + 1}`, connectTo(url, settings), bounds, heartbeat, observe),
   );
   const positions = new WritePositions();
   const peers = peersOf(settings, positions, observe);
@@ -103,8 +109,10 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   await primaryProbe?.sample();
   await Promise.all(replicas.map((replica) => replica.probe()));
 
-  const primary = settings.primaryUrl ? new Primary(settings, observe) : null;
-  const primaryReads = settings.primaryUrl ? primaryReadLane(settings) : null;
+  const primary = primaryUrl ? new Primary(primaryUrl, primaryBounds(settings), observe) : null;
+  const primaryReads = primaryUrl
+    ? new ConnectionPool(primaryReadLimits(settings), connectTo(primaryUrl, settings))
+    : null;
   closers.push(() => primary?.close());
   closers.push(() => primaryReads?.close());
   const document = openapi(resources, { version: apiVersion, ...settings });
@@ -218,12 +226,33 @@ async function refuseWrong(settings: Settings): Promise<void> {
   throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
 }
 
-/** Connections for the capped reads on the primary. */
-function primaryReadLane(settings: Settings): ConnectionPool {
-  const { primaryUrl: url, connectTimeoutMs, namedStatements, statementTimeoutMs, queueMax } = settings;
-  const connections = settings.primaryReadConnections;
-  const limits = { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
-  return new ConnectionPool(limits, () =>
-    Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements }),
-  );
+/** Opens connections to a server as the gateway. */
+function connectTo(url: string, { connectTimeoutMs, namedStatements }: Settings): Connect {
+  return () => Connection.open({ url, connectTimeoutMs, namedStatements });
+}
+
+function probeBounds({ probeIntervalMs, probeDeadlineMs }: Settings): ProbeBounds {
+  return { intervalMs: probeIntervalMs, deadlineMs: probeDeadlineMs };
+}
+
+function replicaBounds(settings: Settings, activeWorkspaces: ActiveWorkspaces): ReplicaBounds {
+  const { queueMax, statementTimeoutMs, shortConnections, shortDepth, longConnections, lagMaxMs } = settings;
+  const { shortPerWorkspace, longPerWorkspace } = settings;
+  const both = { queueMax, statementTimeoutMs, activeWorkspaces };
+  return {
+    short: { ...both, connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace },
+    long: { ...both, connections: longConnections, depth: 1, perWorkspace: longPerWorkspace },
+    probe: probeBounds(settings),
+    lagMaxMs,
+  };
+}
+
+function primaryBounds({ primaryConnections, queueMax, writeWaitMs, writeTimeoutMs }: Settings): PrimaryBounds {
+  return { connections: primaryConnections, queueMax, waitMs: writeWaitMs, timeoutMs: writeTimeoutMs };
+}
+
+/** For the capped reads on the primary. */
+function primaryReadLimits({ primaryReadConnections, statementTimeoutMs, queueMax }: Settings): PoolLimits {
+  const connections = primaryReadConnections;
+  return { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
 }

@@ -154,6 +154,12 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     allowed: /^(test|bench)\/|^src\/(cli|demo)\//,
   },
   {
+    what: "use of pg's private parts",
+    pattern:
+      /\b(?:parsedStatements|submittedNamedStatements|handleDataRow|extends pg\.(?:Query|Connection)|as unknown as \{ connection)\b/,
+    allowed: /^test\/|^src\/db\/wire\//,
+  },
+  {
     what: 'SQL',
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,

@@ -1,6 +1,6 @@
 import { Problem } from '../errors.js';
 import type { ActiveWorkspaces } from './active-workspaces.js';
-import { type Connection, ConnectionLost, type Run } from './connection.js';
+import { type Connect, type Connection, ConnectionLost, type Run } from './connection.js';
 import { FairQueue } from './fair-queue.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 import type { Row } from './row.js';
@@ -47,7 +47,7 @@ const abandonedMsMax = 100;
  */
 export class ConnectionPool {
   readonly #limits: PoolLimits;
-  readonly #connect: () => Promise<Connection>;
+  readonly #connect: Connect;
   readonly #connections = new Set<Connection>();
   readonly #queue = new FairQueue<Waiter>();
   readonly #shares: KeyedSemaphore;
@@ -55,7 +55,7 @@ export class ConnectionPool {
   #opening = 0;
   #closed = false;
 
-  constructor(limits: PoolLimits, connect: () => Promise<Connection>) {
+  constructor(limits: PoolLimits, connect: Connect) {
     this.#limits = limits;
     this.#connect = connect;
     const { perWorkspace, activeWorkspaces } = limits;

@@ -1,12 +1,12 @@
-import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import type { Row } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { GuardedQuery } from './wire/guarded-query.js';
 import { tapRows } from './wire/row-tap.js';
+import { streamOf, wireOf } from './wire/wire.js';
 
-/** One statement to run: for a workspace, or for none (token look-ups and probes, which touch no view). */
+/** A statement to run: for a workspace, or for none (token look-ups and probes, which touch no view). */
 export interface Run {
   readonly statement: Statement;
   readonly workspace: WorkspaceId | null;
@@ -15,15 +15,21 @@ export interface Run {
 
 export interface ConnectionOptions {
   readonly url: string;
-  readonly applicationName: string;
   readonly connectTimeoutMs: number;
+  /** Whether statements are prepared by name, once per connection; a pooler in between must support it. */
   readonly namedStatements: boolean;
 }
 
-/** The connection went away under a statement, or could not be made. Carries no address and no credentials. */
+/** Opens one more connection to a server. Rejects as Connection.open does. */
+export type Connect = () => Promise<Connection>;
+
+/** The name of the gateway's sessions in pg_stat_activity. */
+export const applicationName = 'workspace-data-gateway';
+
+/** The connection broke under a statement, or could not be made. Carries no address and no credentials. */
 export class ConnectionLost extends Error {}
 
-/** The statement took longer than it may; the same elsewhere would only double the load. SQLSTATE as of statement_timeout. */
+/** The statement exceeded its time limit; repeating it elsewhere would double the load. Has the SQLSTATE of statement_timeout. */
 class StatementTimeout extends Error {
   readonly code = '57014';
 
@@ -32,12 +38,11 @@ class StatementTimeout extends Error {
   }
 }
 
-/** How long a connection may take to say goodbye before it is cut. */
-const farewellMsMax = 1000;
+/** How long PostgreSQL may take to close a connection in order before it is cut. */
+const closeMsMax = 1000;
 
 /**
- * One pipelined connection. It is used for as long as nothing goes wrong on it: after any error it takes no more
- * statements and closes when those in flight have ended.
+ * A pipelined connection. After any error it takes no more statements, and closes when those in flight have ended.
  */
 export class Connection {
   readonly #client: pg.Client;
@@ -45,8 +50,8 @@ export class Connection {
   readonly #started = new Set<{ readonly atMs: number; overdue: boolean }>();
   #usable = true;
   #isCorked = false;
-  #farewell: NodeJS.Timeout | undefined;
-  #onEnd: () => void = () => {};
+  #closing: NodeJS.Timeout | undefined;
+  #onEnd: () => void = () => undefined;
 
   private constructor(client: pg.Client, named: boolean) {
     this.#client = client;
@@ -62,7 +67,7 @@ export class Connection {
   static async open(options: ConnectionOptions): Promise<Connection> {
     const client = new pg.Client({
       connectionString: options.url,
-      application_name: options.applicationName,
+      application_name: applicationName,
       connectionTimeoutMillis: options.connectTimeoutMs,
       keepAlive: true,
       pipeline: true,
@@ -94,7 +99,7 @@ export class Connection {
     this.#onEnd = listener;
   }
 
-  /** Resolves when PostgreSQL has said that the statement is complete; rows come as they arrive. */
+  /** Gives `onRow` each row as it arrives; resolves when PostgreSQL has reported the statement as complete. */
   run(run: Run, onRow: (row: Row) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       const started = { atMs: performance.now(), overdue: false };
@@ -111,7 +116,7 @@ export class Connection {
     });
   }
 
-  /** Statements of requests that arrived together leave together: under load half of a detail's cost was writing to sockets. */
+  /** Sends the statements of one turn of the event loop in one write: under load half of a detail's cost was writing to sockets. */
   #flushLater(): void {
     if (this.#isCorked) return;
     this.#isCorked = true;
@@ -123,7 +128,7 @@ export class Connection {
     });
   }
 
-  /** Ends it when its oldest statement has taken longer than that: with StatementTimeout; those behind it were only lost. */
+  /** Destroys it when its oldest statement exceeds the limit: that one rejects with StatementTimeout, those behind it as lost. */
   destroyIfOverdue(nowMs: number, statementMsMax: number): void {
     const [oldest] = this.#started;
     if (oldest === undefined || nowMs - oldest.atMs <= statementMsMax) return;
@@ -131,7 +136,7 @@ export class Connection {
     this.destroy();
   }
 
-  /** Ends it now; statements in flight reject. PostgreSQL stops a running one within a second (client_connection_check_interval). */
+  /** Ends it now; statements in flight reject. PostgreSQL stops a running statement within a second (client_connection_check_interval). */
   destroy(): void {
     this.#usable = false;
     streamOf(this.#client).destroy();
@@ -144,34 +149,26 @@ export class Connection {
 
   #retire(): void {
     this.#usable = false;
-    if (this.#started.size > 0 || this.#farewell !== undefined) return;
-    this.#farewell = setTimeout(() => this.destroy(), farewellMsMax).unref(); // a frozen server never says goodbye
+    if (this.#started.size > 0 || this.#closing !== undefined) return;
+    this.#closing = setTimeout(() => this.destroy(), closeMsMax).unref(); // a frozen server never closes its end
     this.#client.end().catch(() => {});
   }
 
   #ended(): void {
     this.#usable = false;
-    clearTimeout(this.#farewell);
+    clearTimeout(this.#closing);
     const listener = this.#onEnd;
     this.#onEnd = () => {};
     listener();
   }
 }
 
-function wireOf(client: pg.Client): EventEmitter & { readonly stream: Socket } {
-  return (client as unknown as { connection: EventEmitter & { readonly stream: Socket } }).connection;
-}
-
-function streamOf(client: pg.Client): Socket {
-  return wireOf(client).stream;
-}
-
-/** A read of that size was probably not the last of its answer. */
+/** A read of this size is probably followed by more of the same answer. */
 const largeReadBytes = 32_768;
 
 /**
- * libuv reads up to 32 times 64 KB from one socket before it looks at another. Turned into JSON that is half a second in
- * which nobody else is served; so after one large read it is the others' turn.
+ * libuv reads up to 32 times 64 KB from one socket before it looks at another. Turned into JSON, that is half a second
+ * without service for other clients; so after one large read the other sockets are read first.
  */
 function yieldAfterLargeRead(stream: Socket): void {
   stream.on('data', (bytes: Buffer) => {
@@ -179,6 +176,11 @@ function yieldAfterLargeRead(stream: Socket): void {
     stream.pause();
     setImmediate(() => stream.resume());
   });
+}
+
+/** The SQLSTATE of an error, or the code of the socket's; "connection" where it has none. */
+export function errorCode(error: unknown): string {
+  return String((error as { code?: unknown }).code ?? 'connection');
 }
 
 function asLost(error: Error): Error {

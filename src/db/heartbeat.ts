@@ -1,29 +1,25 @@
-import type { Lsn } from './wal-position.js';
+import { type Lsn, sameHistory, type WalPosition } from './wal-position.js';
 
-/** Where the primary was, and when: everything committed before `atMs` (gateway's clock, epoch) lies at or before `lsn`. */
-export interface PositionSample {
+/** The primary's position at a moment: everything committed before `atMs` (gateway's clock, epoch) lies at or before it. */
+export interface PositionSample extends WalPosition {
   readonly atMs: number;
   /** The same moment on the clock that never steps (performance.now()). */
   readonly tickMs: number;
-  readonly lsn: Lsn;
-  /** Positions of another timeline, or of another cluster, cannot be compared with this one. */
-  readonly timeline: string;
-  readonly systemIdentifier: string;
 }
 
-/** What a replica's replay position says of it. */
+/** How current a replica is, by its replay position. */
 export interface Currency {
   /** The moment up to which the replica is known to be current, epoch milliseconds; null when it is not known. */
   readonly asOfMs: number | null;
-  /** How far it is behind the newest known position of the primary; Infinity when it is further behind than remembered. */
+  /** Its distance from the newest known position of the primary; Infinity when that is longer than samples are kept. */
   readonly lagMs: number;
 }
 
 /**
  * The heartbeat: positions of the primary, sampled over time. A replica that has replayed a sample is current up to the
- * moment it was taken. An idle primary does not move, so its replicas do not look stale, which
- * pg_last_xact_replay_timestamp() would make them; and nothing is written for it. When the primary is away the newest sample
- * stays: lag stands still and `Data-As-Of` stops, which is the truth.
+ * moment of the sample. An idle primary does not move, so its replicas do not look stale, as by
+ * pg_last_xact_replay_timestamp() they would; and nothing is written for it. While the primary is away the newest sample
+ * stays: lag and `Data-As-Of` stand still, which is the truth.
  */
 export class Heartbeat {
   readonly #samples: PositionSample[] = [];
@@ -38,25 +34,18 @@ export class Heartbeat {
   }
 
   add(sample: PositionSample): void {
-    const newest = this.newest;
-    if (newest && !continues(newest, sample)) this.#samples.length = 0; // what came before proves nothing of this history
+    const { newest } = this;
+    const continues = newest !== undefined && sameHistory(newest, sample) && sample.lsn >= newest.lsn;
+    if (!continues) this.#samples.length = 0; // samples of another history prove nothing of this one
     this.#samples.push(sample);
     while ((this.#samples[0] as PositionSample).atMs < sample.atMs - this.#keptMs) this.#samples.shift();
   }
 
   currency(replayed: Lsn): Currency {
-    const newest = this.newest;
-    if (!newest) return { asOfMs: null, lagMs: 0 };
-    for (let i = this.#samples.length - 1; i >= 0; i--) {
-      const sample = this.#samples[i] as PositionSample;
-      if (sample.lsn <= replayed) return { asOfMs: sample.atMs, lagMs: newest.atMs - sample.atMs };
-    }
-    return { asOfMs: null, lagMs: Number.POSITIVE_INFINITY };
+    const { newest } = this;
+    if (newest === undefined) return { asOfMs: null, lagMs: 0 };
+    const reached = this.#samples.findLast(({ lsn }) => lsn <= replayed);
+    if (reached === undefined) return { asOfMs: null, lagMs: Number.POSITIVE_INFINITY };
+    return { asOfMs: reached.atMs, lagMs: newest.atMs - reached.atMs };
   }
-}
-
-function continues(before: PositionSample, after: PositionSample): boolean {
-  return (
-    after.lsn >= before.lsn && after.timeline === before.timeline && after.systemIdentifier === before.systemIdentifier
-  );
 }

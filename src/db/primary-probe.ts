@@ -1,8 +1,7 @@
 import type { Observe } from '../events.js';
-import type { Settings } from '../settings.js';
-import { Connection } from './connection.js';
+import { type Connect, errorCode } from './connection.js';
 import type { Heartbeat } from './heartbeat.js';
-import { Probe } from './probe.js';
+import { Probe, type ProbeBounds } from './probe.js';
 import type { Statement } from './statement.js';
 import { parseLsn } from './wal-position.js';
 
@@ -14,53 +13,38 @@ const positionStatement: Statement = {
   parameters: [],
 };
 
-/** Samples the primary's position every probe interval on a connection of its own, for the heartbeat. Never rejects. */
+/** Samples the primary's position every probe interval on a connection of its own, for the heartbeat. */
 export class PrimaryProbe {
   readonly #probe: Probe;
-  readonly #intervalMs: number;
   readonly #heartbeat: Heartbeat;
   readonly #observe: Observe;
-  #timer: NodeJS.Timeout | undefined;
-  #closed = false;
   /** Whether the last sample succeeded. */
   reachable = false;
 
-  constructor(settings: Settings, heartbeat: Heartbeat, observe: Observe) {
-    const { primaryUrl: url, connectTimeoutMs, namedStatements, probeDeadlineMs, probeIntervalMs } = settings;
-    const connect = (): Promise<Connection> =>
-      Connection.open({ url, applicationName: 'workspace-data-gateway', connectTimeoutMs, namedStatements });
-    this.#probe = new Probe(connect, positionStatement, probeDeadlineMs);
-    this.#intervalMs = probeIntervalMs;
+  constructor(connect: Connect, bounds: ProbeBounds, heartbeat: Heartbeat, observe: Observe) {
+    this.#probe = new Probe(connect, positionStatement, bounds);
     this.#heartbeat = heartbeat;
     this.#observe = observe;
   }
 
   /** Samples now, and again every interval until closed. */
-  async start(): Promise<void> {
-    await this.sample();
-    const again = (): void => {
-      if (this.#closed) return;
-      this.#timer = setTimeout(() => void this.sample().then(again), this.#intervalMs).unref();
-    };
-    again();
+  start(): Promise<void> {
+    return this.#probe.repeat(() => this.sample());
   }
 
   close(): void {
-    this.#closed = true;
-    clearTimeout(this.#timer);
     this.#probe.close();
   }
 
   /** Never rejects: `reachable` tells. */
   async sample(): Promise<void> {
     try {
-      const [atMs, tickMs] = [Date.now(), performance.now()]; // before asking: what is committed by then lies at or before the answer
+      const [atMs, tickMs] = [Date.now(), performance.now()]; // before asking: commits until then lie at or before the answer
       const [lsn, timeline, systemIdentifier] = (await this.#probe.ask()) as [string, string, string];
       this.#heartbeat.add({ atMs, tickMs, lsn: parseLsn(lsn), timeline, systemIdentifier });
       this.reachable = true;
     } catch (error) {
-      if (this.reachable && !this.#closed)
-        this.#observe({ type: 'primary_failed', code: String((error as { code?: unknown }).code ?? 'connection') });
+      if (this.reachable && !this.#probe.closed) this.#observe({ type: 'primary_failed', code: errorCode(error) });
       this.reachable = false;
     }
   }

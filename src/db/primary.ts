@@ -1,63 +1,56 @@
 import pg from 'pg';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
-import type { Settings } from '../settings.js';
+import { applicationName, errorCode } from './connection.js';
 import type { TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
-import { type Lsn, parseLsn } from './wal-position.js';
+import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
 import { GuardedQuery } from './wire/guarded-query.js';
+import { streamOf } from './wire/wire.js';
 
 /** Runs statements of one transaction, each for the transaction's workspace. */
 export interface Transaction {
   query(statement: Statement, values: Values): Promise<TextRow[]>;
 }
 
-/** A place in the history of a cluster. Positions of another timeline, or of another cluster, prove nothing of this one. */
-export interface WalPosition {
-  readonly lsn: Lsn;
-  readonly timeline: string;
-  readonly systemIdentifier: string;
+/** Bounds of the primary's pool; times in milliseconds. */
+export interface PrimaryBounds {
+  readonly connections: number;
+  readonly queueMax: number;
+  /** How long a write waits for a connection. */
+  readonly waitMs: number;
+  /** How long a transaction may take, its repetitions included. */
+  readonly timeoutMs: number;
 }
 
-/** How a transaction ended: what it gave and is committed, or the Problem that it was rolled back for. */
+/** How a transaction ended. */
 export interface TransactionResult<T> {
+  /** Its committed result, or the Problem that it was rolled back for. */
   readonly outcome: T | Problem;
-  /** Where the primary was afterwards: all that the transaction wrote or saw lies at or before it. */
+  /** The primary's position afterwards: all that the transaction wrote or saw lies at or before it. */
   readonly position: WalPosition;
 }
 
-/** At READ COMMITTED, whatever the server's default: who waited for another's key must see the outcome it stored. */
+/** READ COMMITTED, whatever the server's default: after waiting for another request's key its stored outcome must be visible. */
 const begin: Statement = { name: 'begin', text: 'begin isolation level read committed', parameters: [] };
 
-/**
- * Where the next record goes: commits that are not flushed yet (synchronous_commit off in the app) lie before it too. At
- * the start of a page it lies behind the page's header, where no record ends and no replica arrives before the next
- * one: 24 bytes, or 40 at the start of a segment (PostgreSQL, xlog_internal.h).
- */
-export const walPositionStatement = `select lsn - case
-      when (lsn - pg_lsn '0/0') % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
-      when (lsn - pg_lsn '0/0') % current_setting('wal_block_size')::int = 24 then 24
-      else 0
-    end as lsn, substr(pg_walfile_name(lsn), 1, 8) as timeline, system_identifier::text as system
-  from pg_current_wal_insert_lsn() lsn, pg_control_system()`;
-
-/** How often a transaction is run in all: serialization failures and deadlocks go away, a lost connection is replaced. */
+/** Runs of a transaction in all: serialization failures and deadlocks go away, a lost connection is replaced. */
 const attemptsMax = 3;
 
-/** The primary, for the few writes: a small pool, a deadline for everything, and one place that says what failures mean. */
+/** The primary, for writes: a small pool, a deadline for everything, and one place that decides which failures are repeated. */
 export class Primary {
   readonly #pool: pg.Pool;
-  readonly #settings: Settings;
+  readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
 
-  constructor(settings: Settings, observe: Observe) {
-    this.#settings = settings;
+  constructor(url: string, bounds: PrimaryBounds, observe: Observe) {
+    this.#bounds = bounds;
     this.#observe = observe;
     this.#pool = new pg.Pool({
-      connectionString: settings.primaryUrl,
-      application_name: 'workspace-data-gateway',
-      max: settings.primaryConnections,
-      connectionTimeoutMillis: settings.writeWaitMs,
+      connectionString: url,
+      application_name: applicationName,
+      max: bounds.connections,
+      connectionTimeoutMillis: bounds.waitMs,
       idleTimeoutMillis: 30_000,
       keepAlive: true,
     });
@@ -68,19 +61,19 @@ export class Primary {
   /**
    * Runs `work` in a transaction and commits it; a Problem that it throws rolls it back and is its outcome. It may run
    * several times, so it must be safe to repeat: after a lost COMMIT the second run finds what the first one did. Throws
-   * primary_unavailable, after writeTimeoutMs and one wait for a connection at the latest.
+   * primary_unavailable, after `timeoutMs` and one wait for a connection at the latest.
    */
   async transaction<T>(
     workspace: WorkspaceId,
     work: (transaction: Transaction) => Promise<T>,
   ): Promise<TransactionResult<T>> {
-    const deadlineMs = performance.now() + this.#settings.writeTimeoutMs;
+    const deadlineMs = performance.now() + this.#bounds.timeoutMs;
     for (let attempt = 1; ; attempt++) {
       const client = await this.#connect();
       try {
         return await this.#within(client, deadlineMs, () => runOnce(client, workspace, work));
       } catch (error) {
-        const code = this.#told(error);
+        const code = this.#reportFailure(error);
         if (attempt >= attemptsMax || performance.now() >= deadlineMs || !repeatable(code)) throw primaryUnavailable();
       }
     }
@@ -90,7 +83,7 @@ export class Primary {
   async execute(statement: Statement): Promise<TextRow[]> {
     if (this.#pool.waitingCount > 0) throw primaryUnavailable();
     const client = await this.#connect();
-    const deadlineMs = performance.now() + this.#settings.writeTimeoutMs;
+    const deadlineMs = performance.now() + this.#bounds.timeoutMs;
     return this.#within(client, deadlineMs, () => run(client, statement, null, {}));
   }
 
@@ -100,18 +93,18 @@ export class Primary {
 
   /** A primary that refuses connections, or has none free in time, is not asked again: the client is told at once. */
   async #connect(): Promise<pg.PoolClient> {
-    if (this.#pool.waitingCount >= this.#settings.queueMax) throw primaryUnavailable();
+    if (this.#pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
     try {
       return await this.#pool.connect();
     } catch (error) {
-      this.#observe({ type: 'primary_failed', code: codeOf(error) });
+      this.#observe({ type: 'primary_failed', code: errorCode(error) });
       throw primaryUnavailable();
     }
   }
 
-  /** Until `work` ends or the deadline cuts the connection; one that anything failed on is not used again. */
+  /** Until `work` ends or the deadline cuts the connection; after a failure the connection is not used again. */
   async #within<T>(client: pg.PoolClient, deadlineMs: number, work: () => Promise<T>): Promise<T> {
-    const timer = setTimeout(() => destroy(client), Math.max(0, deadlineMs - performance.now()));
+    const timer = setTimeout(() => streamOf(client).destroy(), Math.max(0, deadlineMs - performance.now()));
     try {
       const value = await work();
       client.release();
@@ -124,10 +117,10 @@ export class Primary {
     }
   }
 
-  /** The code of a failure that the primary is to blame for. Throws what is a bug of ours. */
-  #told(error: unknown): string {
+  /** Reports a failure of the primary and returns its code. Throws an error that is a bug of the gateway. */
+  #reportFailure(error: unknown): string {
     if (databaseErrorKind(error) === 'bug') throw error;
-    const code = codeOf(error);
+    const code = errorCode(error);
     this.#observe({ type: 'primary_failed', code });
     return code;
   }
@@ -150,28 +143,27 @@ async function runOnce<T>(
 }
 
 /**
- * Ends the transaction and asks where the primary is then, in one message: so no outcome is known without its place. A
- * COMMIT that PostgreSQL answers otherwise has not happened (COMMIT, "Outputs").
+ * Ends the transaction and asks for the primary's position then, in one message: so no outcome is known without its
+ * position. A COMMIT that PostgreSQL answers otherwise has not happened (COMMIT, "Outputs").
  */
 async function end(client: pg.PoolClient, how: 'COMMIT' | 'ROLLBACK'): Promise<WalPosition> {
   const results: unknown = await client.query(`${how}; ${walPositionStatement}`);
-  const [ended, where] = results as [pg.QueryResult, pg.QueryResult<{ lsn: string; timeline: string; system: string }>];
-  const [place] = where.rows;
-  if (ended.command !== how || place === undefined) throw new Error(`${how} was answered ${ended.command}`);
-  return { lsn: parseLsn(place.lsn), timeline: place.timeline, systemIdentifier: place.system };
+  const [ended, position] = results as [
+    pg.QueryResult,
+    pg.QueryResult<{ lsn: string; timeline: string; system: string }>,
+  ];
+  const [row] = position.rows;
+  if (ended.command !== how || row === undefined) throw new Error(`${how} was answered ${ended.command}`);
+  return { lsn: parseLsn(row.lsn), timeline: row.timeline, systemIdentifier: row.system };
 }
 
-function codeOf(error: unknown): string {
-  return String((error as { code?: unknown }).code ?? 'connection');
-}
-
-/** Lost connections and failed serializations may be tried again at once; a primary that says no says it again. */
+/** Lost connections and failed serializations can be repeated at once; other refusals would come again. */
 function repeatable(code: string): boolean {
   const isLost = code === 'connection' || code.startsWith('08') || code.startsWith('57P') || /^E[A-Z]+$/.test(code);
   return isLost || code.startsWith('40') || code === '25P03' || code === '23503';
 }
 
-/** 503; a write that was under way may have happened: the same Idempotency-Key reveals it. */
+/** 503; a write that was under way may have happened: repeating it with the same Idempotency-Key shows its outcome. */
 function primaryUnavailable(): Problem {
   return new Problem(
     'primary_unavailable',
@@ -195,8 +187,4 @@ function run(
       new GuardedQuery({ statement, workspace, values, named: false }, (row) => rows.push(row.texts()), done) as never,
     );
   });
-}
-
-function destroy(client: pg.PoolClient): void {
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

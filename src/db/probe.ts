@@ -1,27 +1,46 @@
-import type { Connection } from './connection.js';
+import type { Connect, Connection } from './connection.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';
 
-/** Asks a server one small question again and again, on a connection of its own, with a deadline over all of it. */
+/** How a server is probed; times in milliseconds. */
+export interface ProbeBounds {
+  readonly intervalMs: number;
+  readonly deadlineMs: number;
+}
+
+/** Asks a server one small statement again and again, on a connection of its own, with a deadline over all of it. */
 export class Probe {
-  readonly #connect: () => Promise<Connection>;
+  readonly #connect: Connect;
   readonly #statement: Statement;
-  readonly #deadlineMs: number;
+  readonly #bounds: ProbeBounds;
   #connection: Connection | null = null;
+  #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(connect: () => Promise<Connection>, statement: Statement, deadlineMs: number) {
+  constructor(connect: Connect, statement: Statement, bounds: ProbeBounds) {
     this.#connect = connect;
     this.#statement = statement;
-    this.#deadlineMs = deadlineMs;
+    this.#bounds = bounds;
   }
 
-  /** The answer's row. Throws what kept the server from answering in time. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Runs `work` now, and again an interval after its end, until closed. Resolves after the first time. */
+  async repeat(work: () => Promise<void>): Promise<void> {
+    await work();
+    if (this.#closed) return;
+    this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.intervalMs).unref();
+  }
+
+  /** The answer's row. Throws the reason why the server did not answer in time. */
   async ask(): Promise<TextRow> {
     const attempt = { over: false };
     let deadline: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      deadline = setTimeout(() => afterReading(() => reject(new Error('probe deadline passed'))), this.#deadlineMs);
+      const miss = (): void => reject(new Error('probe deadline passed'));
+      deadline = setTimeout(() => afterReading(miss), this.#bounds.deadlineMs);
     });
     try {
       return await Promise.race([this.#answer(attempt), late]);
@@ -37,10 +56,11 @@ export class Probe {
 
   close(): void {
     this.#closed = true;
+    clearTimeout(this.#timer);
     this.#connection?.destroy();
   }
 
-  /** A connection that died says nothing of its server; one that cannot be made does. */
+  /** A connection that died proves nothing about its server; one that cannot be made does. */
   async #answer(attempt: { readonly over: boolean }): Promise<TextRow> {
     if (this.#connection?.usable) {
       const answer = await this.#run(this.#connection).catch(() => null);
@@ -64,7 +84,7 @@ export class Probe {
   }
 }
 
-/** When this process was too busy to look, the answer lies there unread: it counts. */
+/** While this process was busy an answer may have arrived unread: it counts, so the sockets are read first. */
 function afterReading(then: () => void): void {
   setImmediate(() => setImmediate(() => setImmediate(then)));
 }

@@ -1,5 +1,6 @@
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
+import { errorCode } from './connection.js';
 import type { Replica, ReplicaState } from './replica.js';
 import type { Lsn } from './wal-position.js';
 
@@ -68,7 +69,7 @@ export async function withReplica<T>(
         observe({ type: 'request_shed', bound: 'connections' });
       const fault = error instanceof Problem ? 'bug' : databaseErrorKind(error);
       if (fault === 'bug') throw error;
-      const code = String((error as { code?: unknown }).code ?? 'connection');
+      const code = errorCode(error);
       observe({ type: 'replica_failed', replica: replica.name, code });
       if (fault === 'timeout') throw replicaUnavailable();
       if (planIsStale.has(code) && renewals++ < replicas.length) {

@@ -1,8 +1,53 @@
-/** A write-ahead log position. Comparable within one timeline of one cluster only. */
+/** A write-ahead log sequence number (PostgreSQL 8.20, pg_lsn). Comparable within one history only. */
 export type Lsn = bigint;
 
-/** "16/B374D848" → 0x16B374D848 (PostgreSQL 8.20, pg_lsn). */
+/** Where write-ahead log positions are comparable: one timeline of one cluster. */
+export interface WalHistory {
+  readonly timeline: string;
+  readonly systemIdentifier: string;
+}
+
+/** A position in the write-ahead log of one history. */
+export interface WalPosition extends WalHistory {
+  readonly lsn: Lsn;
+}
+
+/** The position that a read of a workspace must have seen: of its last write, or of the version that refused a write. */
+export interface WritePosition extends WalPosition {
+  /** When the write was answered, epoch milliseconds. */
+  readonly atMs: number;
+}
+
+/**
+ * The position at which the next record goes: commits that are not flushed yet (synchronous_commit off in the app) lie
+ * before it too. At the start of a page it lies behind the page's header, where no record ends and which no replica
+ * reaches before the next record: 24 bytes, or 40 at the start of a segment (PostgreSQL, xlog_internal.h). The first eight
+ * digits of a WAL file's name are its timeline.
+ */
+export const walPositionStatement = `select lsn - case
+      when (lsn - pg_lsn '0/0') % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
+      when (lsn - pg_lsn '0/0') % current_setting('wal_block_size')::int = 24 then 24
+      else 0
+    end as lsn, substr(pg_walfile_name(lsn), 1, 8) as timeline, system_identifier::text as system
+  from pg_current_wal_insert_lsn() lsn, pg_control_system()`;
+
+/** "16/B374D848" → 0x16B374D848. */
 export function parseLsn(text: string): Lsn {
   const [high, low] = text.split('/') as [string, string];
   return (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
+}
+
+/** Whether positions of the two can be compared. */
+export function sameHistory(a: WalHistory, b: WalHistory): boolean {
+  return a.timeline === b.timeline && a.systemIdentifier === b.systemIdentifier;
+}
+
+/** The text form in which a position travels between gateways. */
+export function formatPosition({ lsn, timeline, systemIdentifier, atMs }: WritePosition): string {
+  return JSON.stringify([String(lsn), timeline, systemIdentifier, atMs]);
+}
+
+export function parsePosition(text: string): WritePosition {
+  const [lsn, timeline, systemIdentifier, atMs] = JSON.parse(text) as [string, string, string, number];
+  return { lsn: BigInt(lsn), timeline, systemIdentifier, atMs };
 }

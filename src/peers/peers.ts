@@ -1,4 +1,4 @@
-import type { WritePosition } from '../db/write-positions.js';
+import type { WritePosition } from '../db/wal-position.js';
 import { type Limiter, memoryLimiter } from '../http/limits.js';
 
 /** The other gateways: what they share with this one. */
@@ -22,13 +22,3 @@ export const standalone: Peers = {
   lastWrite: () => undefined,
   close: () => {},
 };
-
-/** A write position as text, as it travels between gateways. */
-export function positionText({ lsn, timeline, systemIdentifier, atMs }: WritePosition): string {
-  return JSON.stringify([String(lsn), timeline, systemIdentifier, atMs]);
-}
-
-export function parsePosition(text: string): WritePosition {
-  const [lsn, timeline, systemIdentifier, atMs] = JSON.parse(text) as [string, never, never, number];
-  return { lsn: BigInt(lsn), timeline, systemIdentifier, atMs };
-}

@@ -1,8 +1,9 @@
 import { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
+import { formatPosition, parsePosition } from '../db/wal-position.js';
 import type { Observe } from '../events.js';
 import { type Limiter, limiterOf, memoryLimiter, windowSeconds } from '../http/limits.js';
-import { type Peers, parsePosition, peerWaitMs, positionText } from './peers.js';
+import { type Peers, peerWaitMs } from './peers.js';
 
 /** After a failure Redis is not asked for this long, so that a black hole costs one request 50 ms and not every one. */
 const restMs = 1000;
@@ -39,7 +40,7 @@ export function redisPeers(url: string, instances: number, observe: Observe): Pe
     publishWrite: (workspace, position) =>
       ask(
         async () => {
-          await redis.set(positionKey(workspace), positionText(position), 'EX', positionTtlSeconds);
+          await redis.set(positionKey(workspace), formatPosition(position), 'EX', positionTtlSeconds);
         },
         () => {},
       ),

@@ -1,8 +1,8 @@
 import cluster from 'node:cluster';
 import { RateLimiterCluster } from 'rate-limiter-flexible';
-import type { WritePosition } from '../db/write-positions.js';
+import { formatPosition, parsePosition, type WritePosition } from '../db/wal-position.js';
 import { limiterOf, memoryLimiter, windowSeconds } from '../http/limits.js';
-import { type Peers, parsePosition, peerWaitMs, positionText } from './peers.js';
+import { type Peers, peerWaitMs } from './peers.js';
 
 /** What travels between a worker, its parent and the other workers about writes. */
 export type WriteMessage =
@@ -47,7 +47,7 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
         };
         const timer = setTimeout(done, peerWaitMs);
         waiting.set(id, done);
-        process.send?.({ type: 'wrote', id, workspace, position: positionText(position) } satisfies WriteMessage);
+        process.send?.({ type: 'wrote', id, workspace, position: formatPosition(position) } satisfies WriteMessage);
       }),
     lastWrite: () => undefined, // the others' writes are pushed to us
     close: () => process.off('message', listen),

@@ -2,7 +2,8 @@ import type { Heartbeat } from '../db/heartbeat.js';
 import type { ReadTarget } from '../db/read-target.js';
 import type { Replica } from '../db/replica.js';
 import { chooseReplica, type ReplicaRequirement } from '../db/replicas.js';
-import { sameHistory, type WritePosition, type WritePositions } from '../db/write-positions.js';
+import { sameHistory, type WritePosition } from '../db/wal-position.js';
+import type { WritePositions } from '../db/write-positions.js';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import pg from 'pg';
-import { walPositionStatement } from '../../src/db/primary.js';
+import { walPositionStatement } from '../../src/db/wal-position.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, apiClient } from '../support/client.js';

@@ -42,7 +42,6 @@ test('a connection carries no workspace from one statement to the next, and a st
   const { database } = t.context;
   const connection = await Connection.open({
     url: urlOf(shared.replicas[0] as string, database.name, 'gateway_reader'),
-    applicationName: 'test',
     connectTimeoutMs: 5000,
     namedStatements: true,
   });

@@ -1,30 +1,18 @@
 import pg from 'pg';
 import { Row, type TextRow } from '../row.js';
 import type { Statement, Values, WorkspaceId } from '../statement.js';
+import type { Wire } from './wire.js';
 
 const guardName = 'workspace-guard';
 const guardText = "select set_config('gateway.workspace_id', $1, true)";
 
-/** What we use of pg's connection (pg 8.23; pinned, and held by the tests of the tenant wall). */
-interface Wire {
-  readonly stream: { cork(): void; uncork(): void };
-  readonly parsedStatements: Record<string, string | undefined>;
-  readonly submittedNamedStatements: Record<string, string | undefined>;
-  guarded?: boolean;
-  parse(message: { name: string; text: string }): void;
-  bind(message: { statement: string; values: (string | null | Buffer)[] }): void;
-  execute(message: { portal: string; rows: number }): void;
-  sync(): void;
-}
-
 /**
  * A prepared statement with the workspace setting in front of it, both bound before one Sync: one implicit transaction,
  * one flush, no extra round trip (PostgreSQL 55.2.3 and 55.2.4). The setting is local to that transaction, so a
- * connection that is reused, or handed on by PgBouncer, carries nothing over. Works on pipelined clients.
+ * connection that is reused, or handed on by PgBouncer, carries nothing over. Works on pipelined clients. A null
+ * `workspace` leaves the guard out: only for statements that touch no view.
  *
- * Rows are given to `onRow` as they arrive, as PostgreSQL sent them: no type parsing, no row objects, no row description asked for. Each is valid only until
- * `onRow` returns.
- * `workspace` null leaves the guard out; only statements that touch no view may do so.
+ * `onRow` gets each row as PostgreSQL sent it, without type parsing or a row description; it is valid until `onRow` returns.
  */
 export class GuardedQuery extends pg.Query {
   #expected: number;
@@ -51,33 +39,28 @@ export class GuardedQuery extends pg.Query {
   }
 
   prepare(wire: Wire): void {
-    if (this.#workspace !== null) {
-      const guard = this.#named ? guardName : '';
-      if (!this.#named || !wire.guarded) wire.parse({ text: guardText, name: guard });
-      wire.guarded = true;
-      wire.bind({ statement: guard, values: [this.#workspace] });
-      wire.execute({ portal: '', rows: 0 });
-    }
-    const name = this.#named ? this.#statement.name : '';
-    if (
-      !this.#named ||
-      (wire.parsedStatements[name] === undefined && wire.submittedNamedStatements[name] === undefined)
-    ) {
-      wire.parse({ text: this.#statement.text, name });
-      if (this.#named) wire.submittedNamedStatements[name] = this.#statement.text;
-    }
-    wire.bind({ statement: name, values: this.#values });
-    wire.execute({ portal: '', rows: 0 });
+    if (this.#workspace !== null) this.#send(wire, guardName, guardText, [this.#workspace]);
+    this.#send(wire, this.#statement.name, this.#statement.text, this.#values);
     wire.sync();
   }
 
-  /** Rows come as `Row` where the connection is tapped, else as pg reads them. */
+  #send(wire: Wire, statementName: string, text: string, values: (string | null | Buffer)[]): void {
+    const name = this.#named ? statementName : '';
+    const isPrepared =
+      name !== '' && (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
+    if (!isPrepared) wire.parse({ text, name });
+    if (!isPrepared && this.#named) wire.submittedNamedStatements[name] = text;
+    wire.bind({ statement: name, values });
+    wire.execute({ portal: '', rows: 0 });
+  }
+
+  /** A row is a `Row` where the connection is tapped, else an array of texts. */
   handleDataRow({ fields }: { fields: Row | TextRow }): void {
     if (this.#expected !== 1 || this.#failure !== null) return; // the guard's own row
     try {
       this.#onRow(fields instanceof Row ? fields : Row.of(fields));
     } catch (error) {
-      this.#failure = error as Error; // thrown here it would end the process; it is reported when the statement ends
+      this.#failure = error as Error; // thrown here it would end the process; the statement's end reports it
     }
   }
 

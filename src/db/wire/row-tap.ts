@@ -1,18 +1,18 @@
-import type { EventEmitter } from 'node:events';
-import type { Socket } from 'node:net';
 import { Row } from '../row.js';
+import type { Wire } from './wire.js';
 
 const dataRow = 0x44; // "D"
 const headerBytes = 5; // type, and the length that counts itself but not the type
 
 /**
- * Takes the rows out of what PostgreSQL sends before pg's own parser sees it, and has pg give them to the running query as
- * `Row` instead of arrays of strings: for lists, making those strings was most of what a row cost. All other messages go to
- * pg as they came (PostgreSQL 55.2: a type byte and a length in front of each). To be called on an idle connection.
+ * Takes rows out of the bytes that PostgreSQL sends before pg's parser sees them; pg then gives them to the running query as
+ * `Row` instead of arrays of strings: in lists, making those strings was most of a row's cost. All other messages go to pg
+ * unchanged (PostgreSQL 55.2: a type byte and a length in front of each). Must be called on an idle connection.
  */
-export function tapRows(connection: EventEmitter & { readonly stream: Socket }): void {
+export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
   const { stream } = connection;
-  const [toPg] = stream.listeners('data') as [(bytes: Buffer) => void];
+  const [toPg, ...others] = stream.listeners('data') as ((bytes: Buffer) => void)[];
+  if (toPg === undefined || others.length > 0) throw new Error('pg does not read its connection by one data listener');
   stream.off('data', toPg);
   const message = { fields: new Row() };
   // Messages whose end has not arrived; a large one is joined once, not with every piece of it.
@@ -45,7 +45,7 @@ export function tapRows(connection: EventEmitter & { readonly stream: Socket }):
   });
 }
 
-/** Where the message at `at` ends; without its length, one byte beyond what is there. */
+/** The end of the message that begins at `at`; one byte beyond the bytes when its length has not arrived. */
 function messageEnd(bytes: Buffer, at: number): number {
   return at + headerBytes > bytes.length ? bytes.length + 1 : at + 1 + bytes.readUInt32BE(at + 1);
 }
