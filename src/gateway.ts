@@ -38,7 +38,8 @@ import { type Keyring, parseKeyring } from './projection/keyring.js';
 import { freshnessRouter } from './read/freshness.js';
 import { PageMemory } from './read/page-memory.js';
 import type { Settings } from './settings.js';
-import { IdempotencyExpiry } from './write/expiry.js';
+import { IdempotencyExpiry } from './write/idempotency-expiry.js';
+import { RunningWrites } from './write/running-writes.js';
 
 /** A running gateway. */
 export interface Gateway {
@@ -114,6 +115,8 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
     ? new ConnectionPool(primaryReadLimits(settings), connectTo(primaryUrl, settings))
     : null;
   closers.push(() => primary?.close());
+  const expiry = primary && new IdempotencyExpiry(primary, settings.expiryIntervalMs);
+  closers.push(() => expiry?.close());
   closers.push(() => primaryReads?.close());
   const document = openapi(resources, { version: apiVersion, ...settings });
   let stopping = false;
@@ -158,9 +161,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
       writes: primary && {
         primary,
         positions,
-        running: new Map(),
-        expiry: new IdempotencyExpiry(primary),
-        idempotencyWaitMs: settings.idempotencyWaitMs,
+        running: new RunningWrites(settings.idempotencyWaitMs),
         observe,
       },
     }),

@@ -44,6 +44,7 @@ export interface Settings {
   readonly writeWaitMs: number;
   readonly writeTimeoutMs: number;
   readonly idempotencyWaitMs: number;
+  readonly expiryIntervalMs: number;
   readonly freshnessWaitMs: number;
   readonly primaryReadConnections: number;
   readonly primaryReadsPerSecond: number;

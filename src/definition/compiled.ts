@@ -1,7 +1,7 @@
 import type { Observe } from '../events.js';
 import type { CodecOptions } from '../projection/codecs.js';
 import { visibleToWriteScope } from './record-schema.js';
-import { leaves, type Resource } from './resource.js';
+import { type Field, leaves, type Resource } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
 import { compileWriteStatements, type WriteStatements } from './write-statements.js';
@@ -30,6 +30,8 @@ export interface CompiledWrite {
   readonly fullRecord: RowSerializer;
   /** For tokens without the read scope: writable members, id, version and timestamps. */
   readonly writeScopeRecord: RowSerializer;
+  /** The names of those members. */
+  readonly writeScopeMembers: ReadonlySet<string>;
 }
 
 /** Throws an Error that names the contradiction when the definition cannot be served. */
@@ -67,6 +69,7 @@ function compileWrite(
 ): CompiledWrite {
   const validators = compileWriteValidators(resource);
   const columns = leaves(resource).map(({ field }) => field.column);
+  const inWriteScope = (field: Field): boolean => visibleToWriteScope(resource, field);
   return {
     validators,
     statements: compileWriteStatements(resource),
@@ -74,6 +77,9 @@ function compileWrite(
     versionAt,
     writableAt: validators.writable.map(({ name, column }) => [name, columns.indexOf(column)]),
     fullRecord,
-    writeScopeRecord: compileSerializer(resource, codecs, observe, (field) => visibleToWriteScope(resource, field)),
+    writeScopeRecord: compileSerializer(resource, codecs, observe, inWriteScope),
+    writeScopeMembers: new Set(
+      leaves(resource).flatMap(({ field, path }) => (inWriteScope(field) ? [path[0] as string] : [])),
+    ),
   };
 }

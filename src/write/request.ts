@@ -4,20 +4,19 @@ import type { Caller } from '../db/statement.js';
 import type { WriteValidators } from '../definition/write-validators.js';
 import { invalid, Problem } from '../errors.js';
 import { type EntityTag, parseEntityTags } from '../read/etag.js';
-import { parseIdempotencyKey } from './idempotency-key.js';
 import { bodyDepthMax, type Json, parseStrictJson } from './strict-json.js';
 
-/** A write whose every part has been checked; nothing of it has reached the primary. */
+/** A write request whose every part has been checked, before the primary is contacted. */
 export interface WriteRequest {
   readonly caller: Caller;
   readonly key: string;
-  /** SHA-256 of what makes two requests the same: method, path, If-Match and canonical body. */
+  /** SHA-256 of method, path, If-Match and canonical body: two requests with the same fingerprint are the same. */
   readonly fingerprint: Buffer;
   /** The members given, in PostgreSQL's text form. */
   readonly members: Readonly<Record<string, string | null>>;
-  /** Null creates; otherwise which record in which version. */
+  /** The record to change and its version; null creates one. */
   readonly target: Target | null;
-  /** Whether the token may read the resource, and so gets the whole record back. */
+  /** Whether the token has the read scope, and so gets the whole record back. */
   readonly mayRead: boolean;
 }
 
@@ -27,7 +26,7 @@ export interface Target {
   readonly ifMatch: readonly EntityTag[];
 }
 
-/** What HTTP brought: header texts and bytes. */
+/** The parts of the HTTP request: header texts and bytes. */
 export interface RawWrite {
   readonly method: string;
   readonly path: string;
@@ -38,11 +37,11 @@ export interface RawWrite {
 }
 
 /** Headers → 428 → body, in this order. Throws Problems; for the body with every fault. */
-export function parseWrite(rules: WriteValidators, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
-  const key = parseIdempotencyKey(raw.idempotencyKey.value, raw.idempotencyKey.timesSent);
+export function parseWrite(validators: WriteValidators, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
+  const key = parseIdempotencyKey(raw.idempotencyKey);
   const target = raw.id === null ? null : { id: idOrNull('uuid', raw.id), ifMatch: parseIfMatch(raw.ifMatch) };
   const body = parseBody(raw.body);
-  const faults = target === null ? rules.create(body) : rules.patch(body);
+  const faults = target === null ? validators.create(body) : validators.patch(body);
   if (faults.length > 0) throw invalid(faults);
   const given = body as Readonly<Record<string, string | number | boolean | null>>;
   const members = Object.fromEntries(
@@ -56,6 +55,25 @@ export function parseWrite(rules: WriteValidators, caller: Caller, mayRead: bool
   ];
   const fingerprint = createHash('sha256').update(JSON.stringify(identity)).digest();
   return { caller, key, fingerprint, members, target, mayRead };
+}
+
+const visibleAscii = /^[\x21-\x7e]{1,255}$/;
+
+/**
+ * 1–255 visible ASCII characters, bare or as a quoted string (RFC 8941 §3.3.3), which mean the same key. Throws
+ * idempotency_key_missing, idempotency_key_invalid.
+ */
+function parseIdempotencyKey({ value, timesSent }: RawWrite['idempotencyKey']): string {
+  if (value === undefined)
+    throw new Problem('idempotency_key_missing', 'Send an Idempotency-Key header, new for every write.');
+  const trimmed = value.trim();
+  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(trimmed);
+  const key = quoted ? (quoted[1] as string).replace(/\\(.)/g, '$1') : trimmed;
+  if (timesSent !== 1 || !visibleAscii.test(key) || (trimmed.startsWith('"') && !quoted)) {
+    const detail = 'Idempotency-Key must be given once: 1 to 255 visible ASCII characters.';
+    throw new Problem('idempotency_key_invalid', detail);
+  }
+  return key;
 }
 
 function parseIfMatch(header: string | undefined): readonly EntityTag[] {

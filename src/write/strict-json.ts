@@ -6,19 +6,19 @@ export const bodyDepthMax = 20;
 /** A JSON value; objects have no prototype. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** What was read, or all that is wrong with it. */
+/** The value, or every fault of the text. */
 export type StrictJson = { readonly value: Json } | { readonly faults: readonly FieldError[] };
 
 const token =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those that a string may not hold (RFC 8259 §7)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are not allowed in a string (RFC 8259 §7)
   /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null))/y;
 const literals: Readonly<Record<string, Json>> = { true: true, false: false, null: null };
 
 /**
  * JSON (RFC 8259) as I-JSON (RFC 7493) narrows it: UTF-8, no duplicate names, no lone surrogates, no number that JavaScript
  * cannot hold without loss. Beyond that no NUL, which PostgreSQL's text cannot hold, no `__proto__`, no nesting deeper than
- * `depthMax`. Faults carry the pointer of the value. A syntax error or too deep a nesting ends the reading; all else is collected,
- * until the faults themselves would be as large as a body may be.
+ * `depthMax`. Faults carry the pointer of the value. A syntax error and too deep nesting end the reading; all other faults are
+ * collected, until they would be as large as the largest body.
  */
 export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   let text: string;
@@ -32,14 +32,14 @@ export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   return reader.faults.length > 0 ? { faults: reader.faults } : { value };
 }
 
-/** Ends the reading: what is wrong is told already. */
-class Enough extends Error {}
-class SyntaxFault extends Error {}
+/** Ends the reading; its reason is in the faults. */
+class EndReading extends Error {}
+class JsonSyntaxError extends Error {}
 
-/** What telling a fault may take of faultCharactersMax beside its pointer. */
-const faultCharacters = 100;
+/** Bound on the answer: characters of all faults together, and those counted for a fault beside its pointer. */
 const faultCharactersMax = 65_536;
-/** As much of the body as a fault quotes. */
+const charactersPerFault = 100;
+/** Characters of the body that a fault quotes at most. */
 const quoteMax = 40;
 
 class Reader {
@@ -57,11 +57,11 @@ class Reader {
   document(): Json {
     try {
       const value = this.#value(this.#next(), '', 0);
-      if (!/^[ \t\n\r]*$/.test(this.#text.slice(this.#at))) throw new SyntaxFault();
+      if (!/^[ \t\n\r]*$/.test(this.#text.slice(this.#at))) throw new JsonSyntaxError();
       return value;
     } catch (error) {
-      if (error instanceof Enough) return null;
-      if (!(error instanceof SyntaxFault)) throw error;
+      if (error instanceof EndReading) return null;
+      if (!(error instanceof JsonSyntaxError)) throw error;
       const detail = this.#text === '' ? 'The body is empty.' : `The body is not JSON: see character ${this.#at + 1}.`;
       this.faults.push({ pointer: '', code: 'syntax', detail });
       return null;
@@ -69,15 +69,15 @@ class Reader {
   }
 
   #fault(pointer: string, code: string, detail: string): void {
-    this.#charactersLeft -= pointer.length + faultCharacters;
-    if (this.faults.length > 0 && this.#charactersLeft < 0) throw new Enough();
+    this.#charactersLeft -= pointer.length + charactersPerFault;
+    if (this.faults.length > 0 && this.#charactersLeft < 0) throw new EndReading();
     this.faults.push({ pointer, code, detail });
   }
 
   #next(): string {
     token.lastIndex = this.#at;
     const match = token.exec(this.#text);
-    if (match === null) throw new SyntaxFault();
+    if (match === null) throw new JsonSyntaxError();
     this.#at = token.lastIndex;
     return (match[1] ?? match[2] ?? match[3] ?? match[4]) as string;
   }
@@ -85,16 +85,16 @@ class Reader {
   #value(first: string, pointer: string, depth: number): Json {
     if (first === '{' || first === '[') {
       if (depth >= this.#depthMax) {
-        // Reading on would nest as deep as the body goes.
+        // Reading on would use as much stack as the body is deep.
         this.#fault(pointer, 'too_deep', `The body is nested deeper than ${this.#depthMax}.`);
-        throw new Enough();
+        throw new EndReading();
       }
       return first === '{' ? this.#object(pointer, depth + 1) : this.#array(pointer, depth + 1);
     }
     if (first.startsWith('"')) return this.#string(first, pointer);
     if (first in literals) return literals[first] as Json;
     if (/^[-\d]/.test(first)) return this.#number(first, pointer);
-    throw new SyntaxFault();
+    throw new JsonSyntaxError();
   }
 
   #object(pointer: string, depth: number): Json {
@@ -102,16 +102,16 @@ class Reader {
     let next = this.#next();
     if (next === '}') return value;
     for (;;) {
-      if (!next.startsWith('"')) throw new SyntaxFault();
+      if (!next.startsWith('"')) throw new JsonSyntaxError();
       const name = this.#string(next, pointer);
       const inner = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-      if (this.#next() !== ':') throw new SyntaxFault();
+      if (this.#next() !== ':') throw new JsonSyntaxError();
       if (name === '__proto__') this.#fault(inner, 'forbidden_name', 'This name is not allowed.');
       if (name in value) this.#fault(inner, 'duplicate_name', 'This name is given more than once.');
       value[name] = this.#value(this.#next(), inner, depth);
       next = this.#next();
       if (next === '}') return value;
-      if (next !== ',') throw new SyntaxFault();
+      if (next !== ',') throw new JsonSyntaxError();
       next = this.#next();
     }
   }
@@ -124,7 +124,7 @@ class Reader {
       values.push(this.#value(next, `${pointer}/${values.length}`, depth));
       next = this.#next();
       if (next === ']') return values;
-      if (next !== ',') throw new SyntaxFault();
+      if (next !== ',') throw new JsonSyntaxError();
       next = this.#next();
     }
   }
@@ -145,13 +145,13 @@ class Reader {
   }
 }
 
-/** A decimal literal as its significant digits and exponent, so that 1.50, 15e-1 and 1.5 are the same. */
+/** A decimal literal → its significant digits and exponent: 1.50, 15e-1 and 1.5 give the same text. */
 function decimal(literal: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
   if (match === null) return literal; // Infinity
   const [, sign, whole, fraction = '', exponent = '0'] = match as unknown as [string, string, string, string?, string?];
   const digits = (whole + fraction).replace(/^0+/, '');
-  let end = digits.length; // /0+$/ would look at every zero of a long run again and again
+  let end = digits.length; // not /0+$/, which is quadratic in a long run of zeros
   while (digits[end - 1] === '0') end--;
   const significant = digits.slice(0, end);
   if (significant === '') return '0';

@@ -8,7 +8,7 @@ import { type FieldError, invalid, notFound, Problem } from '../errors.js';
 import { etagOf, matchesStrongly } from '../read/etag.js';
 import type { Target, WriteRequest } from './request.js';
 
-/** What a write answers, now or on replay. */
+/** The answer to a write, now or on replay. */
 export interface Outcome {
   readonly status: number;
   readonly id: string;
@@ -61,17 +61,12 @@ export async function writeOnce(
       ? await create(transaction, write, request)
       : await update(transaction, write, request, request.target);
   if (change.entries.length > 0 || change.action === 'aangemaakt') {
-    const changes = JSON.stringify(change.entries);
-    await transaction.query(audit, {
-      entity: write.entity,
-      id: change.id,
-      action: change.action,
-      token: tokenId,
-      changes,
-    });
+    const { id, action, entries } = change;
+    const changes = JSON.stringify(entries);
+    await transaction.query(audit, { entity: write.entity, id, action, token: tokenId, changes });
   }
-  const writer = request.mayRead ? write.fullRecord : write.writeScopeRecord;
-  const body = writer.json(Row.of(change.row), request.caller.workspace);
+  const serializer = request.mayRead ? write.fullRecord : write.writeScopeRecord;
+  const body = serializer.json(Row.of(change.row), request.caller.workspace);
   const outcome = {
     status: request.target === null ? 201 : 200,
     id: change.id,
@@ -89,14 +84,14 @@ function asInProgress(error: unknown): never {
   throw inProgress();
 }
 
-/** 409: whoever asks again a second later finds the outcome, or a free key. */
+/** 409: a second later the same request finds the outcome, or a free key. */
 export function inProgress(): Problem {
   const detail = 'A request with this Idempotency-Key is still running; send the same request again for its outcome.';
   return new Problem('idempotency_in_progress', detail, { headers: { 'Retry-After': '1' } });
 }
 
 function replay([row]: TextRow[]): Outcome {
-  // Between the conflict and this question the key can only vanish by expiry: then the request is as good as new.
+  // Only expiry removes a key between the conflict and this statement: the request can then be sent as a new one.
   if (row === undefined) throw inProgress();
   const [same, status, id, version, body] = row as readonly string[];
   if (same !== 't') {
@@ -108,6 +103,7 @@ function replay([row]: TextRow[]): Outcome {
   return { status: Number(status), id: id as string, version: version as string, body: body as string, replayed: true };
 }
 
+/** A changed or new record, and the changed members as the audit log shows them. */
 interface Change {
   readonly id: string;
   readonly row: TextRow;
@@ -115,45 +111,51 @@ interface Change {
   readonly entries: readonly { veld: string; oud: unknown; nieuw: unknown }[];
 }
 
+/** The writable members of a record, in PostgreSQL's text form. */
+type Members = Readonly<Record<string, string | null>>;
+
 async function create(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest): Promise<Change> {
   const id = randomUUID();
-  const values = Object.fromEntries(write.validators.writable.map(({ name }) => [name, members[name] ?? null]));
-  const [row] = await transaction.query(write.statements.insert, { ...values, id });
-  const entries = write.validators.writable
-    .map(({ name, type, auditName }) => ({ veld: auditName, oud: null, nieuw: typed(type, members[name]) }))
-    .filter(({ nieuw }) => nieuw !== null);
-  return { id, row: row as TextRow, action: 'aangemaakt', entries };
+  const nothing = Object.fromEntries(write.writableAt.map(([name]) => [name, null]));
+  const after = { ...nothing, ...members };
+  const [row] = await transaction.query(write.statements.insert, { ...after, id });
+  return { id, row: row as TextRow, action: 'aangemaakt', entries: diff(write, nothing, after) };
 }
 
-/** Locks the row first, so that the version that is compared is the version that is changed. */
+/** Locks the row first: the version that is compared is then the version that is changed. */
 async function update(
   transaction: Transaction,
   write: CompiledWrite,
   { members }: WriteRequest,
-  target: Target,
+  { id, ifMatch }: Target,
 ): Promise<Change> {
-  const [row] = target.id === null ? [] : await transaction.query(write.statements.lock, { id: target.id });
-  if (row === undefined || target.id === null) throw notFound();
+  const [row] = id === null ? [] : await transaction.query(write.statements.lock, { id });
+  if (row === undefined || id === null) throw notFound();
   const etag = etagOf(row[write.versionAt] as string);
-  if (!matchesStrongly(target.ifMatch, etag)) {
-    throw new Problem('precondition_failed', 'The record has changed since: read it again and decide anew.', {
+  if (!matchesStrongly(ifMatch, etag)) {
+    throw new Problem('precondition_failed', 'The record has another version now: read it again and decide again.', {
       headers: { ETag: etag },
     });
   }
-  const before = Object.fromEntries(write.writableAt.map(([name, at]) => [name, row[at] as string | null]));
+  const before: Members = Object.fromEntries(write.writableAt.map(([name, at]) => [name, row[at] as string | null]));
   const after = { ...before, ...members };
-  const changed = write.validators.writable.filter(({ name }) => before[name] !== after[name]);
-  const entries = changed.map(({ name, type, auditName }) => ({
+  const entries = diff(write, before, after);
+  if (entries.length === 0) return { id, row, action: 'gewijzigd', entries };
+  const [updated] = await transaction.query(write.statements.update, { ...after, id });
+  return { id, row: updated as TextRow, action: 'gewijzigd', entries };
+}
+
+/** The members that differ, as entries of the audit log. */
+function diff({ validators }: CompiledWrite, before: Members, after: Members): Change['entries'] {
+  const changed = validators.writable.filter(({ name }) => before[name] !== after[name]);
+  return changed.map(({ name, type, auditName }) => ({
     veld: auditName,
     oud: typed(type, before[name]),
     nieuw: typed(type, after[name]),
   }));
-  if (entries.length === 0) return { id: target.id, row, action: 'gewijzigd', entries };
-  const [updated] = await transaction.query(write.statements.update, { ...after, id: target.id });
-  return { id: target.id, row: updated as TextRow, action: 'gewijzigd', entries };
 }
 
-/** A record may refer only to records of its own workspace. Throws invalid() with every reference that does not hold. */
+/** A record refers to records of its own workspace only. Throws invalid() with every reference that leads to none. */
 async function checkReferences(
   transaction: Transaction,
   write: CompiledWrite,
@@ -168,7 +170,7 @@ async function checkReferences(
   if (faults.length > 0) throw invalid(faults);
 }
 
-/** A stored text as it stands in an audit diff. */
+/** A value in PostgreSQL's text form → its value in an audit diff. */
 function typed(type: FieldType, value: string | null | undefined): unknown {
   return value != null && type === 'integer' ? Number(value) : (value ?? null);
 }

@@ -5,28 +5,17 @@ import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 import { etagOf } from '../read/etag.js';
 import type { Reply } from '../read/reply.js';
-import type { IdempotencyExpiry } from './expiry.js';
 import type { WriteRequest } from './request.js';
-import { inProgress, type Outcome, writeOnce } from './transaction.js';
+import type { RunningWrites } from './running-writes.js';
+import { type Outcome, writeOnce } from './transaction.js';
 
-/** What writing needs of the gateway. */
+/** Dependencies of a write; made once per gateway. */
 export interface WriteDeps {
   readonly primary: Primary;
   readonly positions: WritePositions;
-  readonly running: Running;
-  readonly expiry: IdempotencyExpiry;
-  readonly idempotencyWaitMs: number;
+  readonly running: RunningWrites;
   readonly observe: Observe;
 }
-
-/** A write under way in this process. */
-interface RunningWrite {
-  readonly fingerprint: Buffer;
-  readonly outcome: Promise<Outcome>;
-}
-
-/** Those under way, by token and key, so that repeats wait here and hold no connection to the primary. */
-export type Running = Map<string, RunningWrite>;
 
 /**
  * The whole way of a write after its request has been checked: wait for a running one with the same key → one transaction on
@@ -39,17 +28,19 @@ export async function write(
   location: (id: string) => string,
 ): Promise<Reply> {
   const startedMs = performance.now();
-  const outcome = await observed(deps, () => oneAtATime(deps, request, () => commitWrite(deps, compiled, request)));
-  deps.expiry.afterWrite();
+  const { status, id, version, body, replayed } = await observed(deps, () =>
+    deps.running.run(request, () => commitWrite(deps, compiled, request)),
+  );
   const headers = {
-    ETag: etagOf(outcome.version),
-    ...(outcome.status === 201 && { Location: location(outcome.id) }),
-    ...(outcome.replayed && { 'Idempotent-Replayed': 'true' }),
+    ETag: etagOf(version),
+    ...(status === 201 && { Location: location(id) }),
+    ...(replayed && { 'Idempotent-Replayed': 'true' }),
   };
-  return { status: outcome.status, headers, body: outcome.body, databaseMs: performance.now() - startedMs };
+  const shown = replayed && !request.mayRead ? writeScopeOf(compiled, body) : body;
+  return { status, headers, body: shown, databaseMs: performance.now() - startedMs };
 }
 
-/** Runs the transaction; what it committed, or the version that refused it, is what the workspace's next read shows. */
+/** Runs the transaction; the next read of the workspace shows its changes, or the version that made it fail. */
 async function commitWrite(deps: WriteDeps, compiled: CompiledWrite, request: WriteRequest): Promise<Outcome> {
   const { workspace } = request.caller;
   const { outcome, position } = await deps.primary.transaction(workspace, (transaction) =>
@@ -62,40 +53,13 @@ async function commitWrite(deps: WriteDeps, compiled: CompiledWrite, request: Wr
 }
 
 /**
- * Runs `work` when no write with the same key is under way. One that is, is waited for, for a while; what it gave the same
- * request is this one's outcome too. Throws idempotency_in_progress.
+ * Cuts a stored answer to the write scope: the token could read the whole record when it was stored, and cannot now. An
+ * answer that was stored cut stays byte for byte as it is.
  */
-async function oneAtATime(
-  { running, idempotencyWaitMs }: WriteDeps,
-  { caller, key, fingerprint }: WriteRequest,
-  work: () => Promise<Outcome>,
-): Promise<Outcome> {
-  const name = `${caller.tokenId} ${key}`;
-  const startedMs = performance.now();
-  for (let other = running.get(name); other !== undefined; other = running.get(name)) {
-    const leftMs = idempotencyWaitMs - (performance.now() - startedMs);
-    if (leftMs <= 0) throw inProgress();
-    const outcome = await settledWithin(other.outcome, leftMs);
-    if (outcome && other.fingerprint.equals(fingerprint)) return { ...outcome, replayed: true };
-  }
-  const outcome = work();
-  running.set(name, { fingerprint, outcome });
-  try {
-    return await outcome;
-  } finally {
-    running.delete(name);
-  }
-}
-
-/** What the promise gave within `waitMs`; null when it failed or took longer. */
-async function settledWithin<T>(promise: Promise<T>, waitMs: number): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, waitMs, null);
-  });
-  const settled = await Promise.race([promise.catch(() => null), patience]);
-  clearTimeout(timer);
-  return settled;
+function writeScopeOf({ writeScopeMembers }: CompiledWrite, body: string): string {
+  const members = Object.entries(JSON.parse(body) as object);
+  const shown = members.filter(([name]) => writeScopeMembers.has(name));
+  return shown.length === members.length ? body : JSON.stringify(Object.fromEntries(shown));
 }
 
 async function observed({ observe }: WriteDeps, work: () => Promise<Outcome>): Promise<Outcome> {

@@ -1,3 +1,4 @@
+import { tokenHash } from '../../src/http/token-format.js';
 import type { ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
@@ -119,4 +120,34 @@ test('only what succeeded is stored: after a 412 the key is free for the same re
   const reply = await patch(client, record.id, '"v1"', { naam: 'z' }, { key });
   t.is(reply.status, 200);
   t.is(reply.headers['idempotent-replayed'], undefined);
+});
+
+test('a replay to a token that lost read:installaties shows the write scope only', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token();
+  const body = { naam: 'x', customerId: await customerOf(database) };
+  const [stored, cut] = [newKey(), newKey()];
+  const whole = await post(client, body, { key: stored, token });
+  const setScopes = async (...scopes: string[]): Promise<void> => {
+    await database.primary.query('update app.api_tokens set scopes = $1 where token_hash = $2', [
+      scopes,
+      tokenHash(token),
+    ]);
+    await database.caughtUp();
+  };
+  await setScopes('write:installaties');
+  const { client: later } = await database.gateway();
+  const replayed = await post(later, body, { key: stored, token });
+  const own = await post(later, body, { key: cut, token });
+  t.deepEqual([replayed.status, replayed.headers['idempotent-replayed']], [201, 'true']);
+  t.is(replayed.headers.etag, whole.headers.etag);
+  const shown = Object.keys(own.json<object>());
+  t.false(shown.includes('koudemiddel'));
+  const expected = Object.entries(whole.json<object>()).filter(([name]) => shown.includes(name));
+  t.deepEqual(Object.entries(replayed.json<object>()), expected);
+
+  await setScopes('write:installaties', 'read:installaties');
+  const { client: again } = await database.gateway();
+  t.is((await post(again, body, { key: stored, token })).text, whole.text);
+  t.is((await post(again, body, { key: cut, token })).text, own.text);
 });

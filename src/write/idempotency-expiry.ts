@@ -1,0 +1,48 @@
+import type { Primary } from '../db/primary.js';
+import type { Statement } from '../db/statement.js';
+
+const rowsPerRun = 500;
+/** Pause between two runs while expired rows are left: 2,500 rows a second, more than the writes of one gateway add. */
+const backlogPauseMs = 200;
+
+/** Deletes the oldest expired rows, `rowsPerRun` at most, and returns their number. */
+const expire: Statement = {
+  name: 'idempotency.expire',
+  text: `select gateway.expire_idempotency_keys(${rowsPerRun})`,
+  parameters: [],
+};
+
+/**
+ * Deletes expired stored answers on a timer of each gateway, so that they also vanish while no client writes. Each pause is
+ * between half of `intervalMs` and all of it, so that gateways started together do not run together; one run ends before the
+ * next is scheduled. Errors are ignored: the next run retries.
+ */
+export class IdempotencyExpiry {
+  readonly #primary: Primary;
+  readonly #intervalMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(primary: Primary, intervalMs: number) {
+    this.#primary = primary;
+    this.#intervalMs = intervalMs;
+    this.#schedule(false);
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(isBacklog: boolean): void {
+    if (this.#closed) return;
+    const pauseMs = isBacklog ? backlogPauseMs : this.#intervalMs * (0.5 + Math.random() / 2);
+    this.#timer = setTimeout(() => void this.#run().then((more) => this.#schedule(more)), pauseMs).unref();
+  }
+
+  /** Returns whether expired rows may be left. */
+  async #run(): Promise<boolean> {
+    const [row] = await this.#primary.execute(expire).catch(() => []);
+    return Number(row?.[0]) === rowsPerRun;
+  }
+}
