@@ -85,9 +85,7 @@ function renderErrors({ observe }: AppDeps): Koa.Middleware {
 function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {
-    return new Problem('replica_unavailable', 'The database cannot answer now; try again.', {
-      headers: { 'Retry-After': '2' },
-    });
+    return new Problem('replica_unavailable', 'The database cannot answer now; try again.');
   }
   return new Problem('internal', 'Something went wrong on our side. Quote the request id when you report it.');
 }

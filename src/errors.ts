@@ -1,7 +1,11 @@
-/**
- * Every error a client can see: code → HTTP status and title (RFC 9457 problem details). The one table; OpenAPI and the
- * docs are held to it by a test.
- */
+/** One error a client can see; `retryAfterSeconds` is the Retry-After it carries unless the throwing code knows better. */
+interface ProblemRow {
+  readonly status: number;
+  readonly title: string;
+  readonly retryAfterSeconds?: number;
+}
+
+/** Every error a client can see: code → HTTP status and title (RFC 9457 problem details). OpenAPI and the docs are compared with it. */
 export const problems = {
   invalid_request: { status: 400, title: 'The request is not valid' },
   malformed_json: { status: 400, title: 'The body is not valid JSON' },
@@ -15,7 +19,11 @@ export const problems = {
   method_not_allowed: { status: 405, title: 'Method not allowed' },
   not_acceptable: { status: 406, title: 'Only application/json can be produced' },
   request_timeout: { status: 408, title: 'The request did not arrive in time' },
-  idempotency_in_progress: { status: 409, title: 'A request with this Idempotency-Key is still running' },
+  idempotency_in_progress: {
+    status: 409,
+    title: 'A request with this Idempotency-Key is still running',
+    retryAfterSeconds: 1,
+  },
   precondition_failed: { status: 412, title: 'The precondition does not hold' },
   payload_too_large: { status: 413, title: 'The body is too large' },
   uri_too_long: { status: 414, title: 'The request target is too long' },
@@ -23,24 +31,62 @@ export const problems = {
   expectation_failed: { status: 417, title: 'The expectation cannot be met' },
   idempotency_key_reused: { status: 422, title: 'The Idempotency-Key was used for another request' },
   precondition_required: { status: 428, title: 'An If-Match header is required' },
-  rate_limited: { status: 429, title: 'Too many requests' },
+  rate_limited: { status: 429, title: 'Too many requests', retryAfterSeconds: 60 },
   headers_too_large: { status: 431, title: 'The request header is too large' },
   internal: { status: 500, title: 'Internal error' },
-  replica_unavailable: { status: 503, title: 'No read replica can answer now' },
-  primary_unavailable: { status: 503, title: 'The primary cannot take writes now' },
-  overloaded: { status: 503, title: 'The gateway is at its limits' },
-} as const satisfies Record<string, { status: number; title: string }>;
+  replica_unavailable: { status: 503, title: 'No read replica can answer now', retryAfterSeconds: 2 },
+  primary_unavailable: { status: 503, title: 'The primary cannot take writes now', retryAfterSeconds: 2 },
+  overloaded: { status: 503, title: 'The gateway is at its limits', retryAfterSeconds: 1 },
+} as const satisfies Record<string, ProblemRow>;
 
 /** A code of the table above. */
 export type ProblemCode = keyof typeof problems;
 
-/** One fault among several: where it is, what it is. */
+/** Every code of `errors[]`: what is wrong with the parameter, header or member that it stands beside. */
+export const fieldErrors = {
+  unknown_parameter: 'the endpoint has no such parameter',
+  repeated_parameter: 'the parameter is given more than once',
+  conflicting_parameters: 'two parameters exclude each other',
+  empty_value: 'the parameter has no value',
+  invalid_encoding: 'the value is not percent-encoded UTF-8',
+  invalid_integer: 'not a whole number',
+  invalid_boolean: 'neither true nor false',
+  invalid_date: 'not a calendar date, YYYY-MM-DD',
+  range_reversed: '`from` is after `to`',
+  invalid_cursor: 'the cursor is damaged, or belongs to another list',
+  repeated_header: 'the header is given more than once',
+  invalid_host: 'the Host header is missing or malformed',
+  syntax: 'the body is not JSON',
+  invalid_utf8: 'the body is not UTF-8',
+  too_deep: 'the body is nested too deep',
+  duplicate_name: 'an object has the same name twice',
+  forbidden_name: 'the name `__proto__`',
+  nul: 'a string holds the character NUL',
+  lone_surrogate: 'a string holds half of a surrogate pair',
+  lossy_number: 'a number that cannot be held without loss',
+  required: 'the member is missing',
+  not_nullable: 'the member cannot be null',
+  invalid_type: 'another JSON type is expected',
+  invalid_format: 'the text does not have the form required',
+  too_short: 'the text is too short',
+  too_long: 'the text is too long',
+  out_of_range: 'the number is too small or too large',
+  read_only: 'the member cannot be written',
+  unknown_field: 'there is no such member',
+  unknown_reference: 'there is no record with this id',
+  invalid: 'not valid for another reason',
+} as const satisfies Record<string, string>;
+
+/** A code of the table above. */
+export type FieldErrorCode = keyof typeof fieldErrors;
+
+/** One fault among several: its place, its code, and a sentence. */
 export type FieldError = ({ pointer: string } | { parameter: string } | { header: string }) & {
-  code: string;
+  code: FieldErrorCode;
   detail: string;
 };
 
-/** An outcome other than success, thrown anywhere and rendered in one place (http/render). `headers` ride on it. */
+/** An outcome other than success, thrown anywhere and rendered in one place (http/render) together with its `headers`. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly fieldErrors: readonly FieldError[];
@@ -55,7 +101,9 @@ export class Problem extends Error {
     this.name = 'Problem';
     this.code = code;
     this.fieldErrors = extra.faults ?? [];
-    this.headers = extra.headers ?? {};
+    const { retryAfterSeconds }: ProblemRow = problems[code];
+    const retryAfter = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
+    this.headers = { ...retryAfter, ...extra.headers };
   }
 }
 
@@ -71,15 +119,15 @@ export function notFound(): Problem {
   return new Problem('not_found', 'There is no such record.');
 }
 
-/** Why the gateway does not start; every reason is listed. */
+/** The gateway does not start; the message lists every reason. */
 export class StartRefused extends Error {}
 
-/** What an error from PostgreSQL or its connection means for the statement that met it. */
+/** Meaning of an error from PostgreSQL or its connection for the statement that failed. */
 export type DatabaseErrorKind = 'retry' | 'timeout' | 'bug';
 
 /**
  * SQLSTATE (PostgreSQL Appendix A), by code or by class, → meaning. Errors without a SQLSTATE come from the connection
- * and mean 'retry'. A read is repeated elsewhere on 'retry'; everything not listed is a bug of ours.
+ * and mean 'retry'. A read is repeated elsewhere on 'retry'; every SQLSTATE not listed is a bug of the gateway.
  */
 const sqlStates: Readonly<Record<string, DatabaseErrorKind>> = {
   '08': 'retry', // connection exceptions
@@ -90,17 +138,32 @@ const sqlStates: Readonly<Record<string, DatabaseErrorKind>> = {
   '58': 'retry', // system errors: I/O
   XX: 'retry', // internal errors, such as a cache lookup that met DDL
   '25006': 'retry', // read-only: the primary has become a standby
-  '25P03': 'retry', // idle_in_transaction_session_timeout: we were too busy to go on
-  '26000': 'retry', // a prepared statement that is not there: PgBouncer gave us another server connection
+  '25P03': 'retry', // idle_in_transaction_session_timeout: the gateway was too busy to go on
+  '26000': 'retry', // a prepared statement that is not there: PgBouncer chose another server connection
   '0A000': 'retry', // "cached plan must not change result type": DDL under a prepared statement
   '55006': 'retry',
   '55P03': 'retry', // lock_timeout
-  '23503': 'retry', // foreign key: what a statement before saw is gone; the next run says so properly
+  '23503': 'retry', // foreign key: the row that an earlier statement saw is gone; the next run reports it as a field error
 };
 
 /** Meaning of an error thrown by pg. */
 export function databaseErrorKind(error: unknown): DatabaseErrorKind {
-  const code = (error as { code?: unknown }).code;
-  if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code)) return error instanceof TypeError ? 'bug' : 'retry';
-  return sqlStates[code] ?? sqlStates[code.slice(0, 2)] ?? 'bug';
+  const state = sqlStateOf(error);
+  if (state === undefined) return error instanceof TypeError ? 'bug' : 'retry';
+  return sqlStates[state] ?? sqlStates[state.slice(0, 2)] ?? 'bug';
+}
+
+/**
+ * SQLSTATE of an error that PostgreSQL reported. Only those have a severity (PostgreSQL 55.8, "Error and Notice Message
+ * Fields"): the form alone proves nothing, because EPIPE and E2BIG have five characters as well.
+ */
+export function sqlStateOf(error: unknown): string | undefined {
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
+}
+
+/** Why something failed, in words that quote no values: messages of PostgreSQL can. */
+export function reasonOf(error: Error): string {
+  const state = sqlStateOf(error);
+  return state === undefined ? error.message : `PostgreSQL error ${state}`;
 }

@@ -1,4 +1,6 @@
-/** Everything worth telling: the log (ops/log) and the metrics (ops/metrics) are its two consumers. No personal data, no token, ever. */
+import { problems } from './errors.js';
+
+/** Every event of a gateway, without personal data and tokens. The log (ops/log) and the metrics (ops/metrics) consume them by the table below. */
 export type Event =
   | {
       readonly type: 'request_finished';
@@ -36,8 +38,148 @@ export type Event =
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
   | { readonly type: 'stopping' };
 
+const shedBounds = ['connections', 'large_pages_per_token', 'large_pages_per_workspace'] as const;
+
 /** The bound at which a request was turned away with 503 overloaded. */
-export type ShedBound = 'connections' | 'large_pages_per_token' | 'large_pages_per_workspace';
+export type ShedBound = (typeof shedBounds)[number];
 
 /** Takes an event; never throws. */
 export type Observe = (event: Event) => void;
+
+/** Row of the table: the level of the event's log line, and the metrics that the event moves. */
+interface EventRow<E> {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly metrics?: readonly EventMetric<E>[];
+}
+
+/** A counter of events, or a histogram where `seconds` is given. An event whose label is null is not counted. */
+export interface EventMetric<E> {
+  /** Without the prefix `gateway_`, and for counters without `_total`. */
+  readonly name: string;
+  readonly help: string;
+  /** Each label is the member of the event with that name. Its values, if all are known beforehand: they count from 0 on. */
+  readonly labels?: Readonly<Partial<Record<keyof E, readonly string[] | null>>>;
+  readonly seconds?: (event: E) => number;
+}
+
+const codes = Object.keys(problems);
+
+/** The one table of events. docs/operators-guide.md is compared with it. */
+export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { type: T }>> } = {
+  started: { level: 'info' },
+  stopping: { level: 'info' },
+  request_finished: {
+    level: 'info',
+    metrics: [
+      {
+        name: 'request_seconds',
+        help: 'Duration of requests until the last byte was handed over.',
+        labels: { method: null, route: null, status: null },
+        seconds: ({ durationMs }) => durationMs / 1000,
+      },
+      { name: 'problems', help: 'Problems answered, by code.', labels: { code: codes } },
+    ],
+  },
+  request_failed: { level: 'error' },
+  crashed: { level: 'error' },
+  page_resumed: {
+    level: 'warn',
+    metrics: [
+      {
+        name: 'pages_resumed',
+        help: 'Times a page was continued after its replica failed it.',
+        labels: { resource: null },
+      },
+    ],
+  },
+  page_broken: {
+    level: 'warn',
+    metrics: [{ name: 'pages_broken', help: 'Pages that could not be finished; the connection was destroyed.' }],
+  },
+  decode_failed: {
+    level: 'warn',
+    metrics: [
+      {
+        name: 'decode_errors',
+        help: 'Stored values that could not be decoded.',
+        labels: { resource: null, pointer: null, reason: null },
+      },
+    ],
+  },
+  limit_hit: {
+    level: 'info',
+    metrics: [{ name: 'limit_hits', help: 'Requests answered 429.', labels: { limit: ['token', 'address'] } }],
+  },
+  request_shed: {
+    level: 'warn',
+    metrics: [
+      {
+        name: 'requests_shed',
+        help: 'Requests answered 503 overloaded, by the bound they met.',
+        labels: { bound: shedBounds },
+      },
+    ],
+  },
+  client_too_slow: {
+    level: 'warn',
+    metrics: [
+      {
+        name: 'slow_clients',
+        help: 'Connections destroyed because the client took its response too slowly.',
+      },
+    ],
+  },
+  replica_admitted: { level: 'info' },
+  replica_ejected: {
+    level: 'warn',
+    metrics: [{ name: 'replica_ejections', help: 'Times a replica was taken out.', labels: { replica: null } }],
+  },
+  replica_failed: {
+    level: 'warn',
+    metrics: [
+      {
+        name: 'replica_failures',
+        help: 'Statements that failed on a replica and were retried or given up.',
+        labels: { replica: null, code: null },
+      },
+    ],
+  },
+  primary_failed: {
+    level: 'warn',
+    metrics: [
+      {
+        name: 'primary_failures',
+        help: 'Transactions on the primary that failed and were retried or given up.',
+        labels: { code: null },
+      },
+    ],
+  },
+  primary_read: {
+    level: 'debug',
+    metrics: [
+      {
+        name: 'primary_reads',
+        help: 'Reads the primary served because no replica had replayed the last write.',
+      },
+    ],
+  },
+  write_finished: {
+    level: 'debug',
+    metrics: [
+      {
+        name: 'writes',
+        help: 'Writes by outcome: created, updated, replayed, or the code of the problem.',
+        labels: { outcome: ['created', 'updated', 'replayed', ...codes] },
+      },
+    ],
+  },
+  redis_failed: {
+    level: 'warn',
+    metrics: [
+      {
+        name: 'redis_failures',
+        help: 'Times Redis did not answer and the local share of the limits took over.',
+      },
+    ],
+  },
+};

@@ -97,10 +97,10 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   closers.push(() => peers.close());
   positions.share(peers);
   const largePages = new LargePages(settings, observe);
-  const metrics = metricsEvents(() => replicas, {
-    large_pages: { help: 'Large pages under way.', value: () => largePages.underWay },
-    client_connections: { help: 'Connections of clients.', value: () => connectionsOf(api) },
-  });
+  const metrics = metricsEvents(
+    { replicas, largePages: () => largePages.underWay, clientConnections: () => connectionsOf(api) },
+    resources,
+  );
   sinks.push(metrics.observe);
   closers.push(() => replicas.map((replica) => replica.close()));
   closers.push(() => primaryProbe?.close());

@@ -103,7 +103,7 @@ export class ConnectionPool {
     this.#closed = true;
     clearInterval(this.#sweeper);
     this.renew();
-    this.#failAll(new Problem('overloaded', 'The gateway is stopping.', { headers: { 'Retry-After': '1' } }));
+    this.#failAll(new Problem('overloaded', 'The gateway is stopping.'));
   }
 
   /** Token look-ups are for no workspace and count against no share. */
@@ -233,5 +233,5 @@ function rejectOnAbort(running: Promise<void>, signal: AbortSignal, connection: 
 }
 
 function overloaded(): Problem {
-  return new Problem('overloaded', 'No database connection became free in time.', { headers: { 'Retry-After': '1' } });
+  return new Problem('overloaded', 'No database connection became free in time.');
 }

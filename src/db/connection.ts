@@ -32,6 +32,7 @@ export class ConnectionLost extends Error {}
 /** The statement exceeded its time limit; repeating it elsewhere would double the load. Has the SQLSTATE of statement_timeout. */
 class StatementTimeout extends Error {
   readonly code = '57014';
+  readonly severity = 'ERROR';
 
   constructor() {
     super('the statement took too long');

@@ -168,9 +168,6 @@ function primaryUnavailable(): Problem {
   return new Problem(
     'primary_unavailable',
     'The primary cannot take writes now; try again with the same Idempotency-Key.',
-    {
-      headers: { 'Retry-After': '2' },
-    },
   );
 }
 

@@ -1,3 +1,4 @@
+import { reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
@@ -101,7 +102,7 @@ export class Replica {
       const answer = await this.#probe.ask();
       if (!this.#probe.closed) this.#update(answer);
     } catch (error) {
-      if (!this.#probe.closed) this.#eject((error as Error).message);
+      if (!this.#probe.closed) this.#eject(reasonOf(error as Error));
     }
     this.#probedMs = performance.now();
   }

@@ -107,7 +107,5 @@ async function fresherState(replicas: readonly Replica[]): Promise<void> {
 
 /** 503 with the time after which a replica may have been readmitted. */
 export function replicaUnavailable(): Problem {
-  return new Problem('replica_unavailable', 'No read replica can answer now; try again.', {
-    headers: { 'Retry-After': '2' },
-  });
+  return new Problem('replica_unavailable', 'No read replica can answer now; try again.');
 }

@@ -1,6 +1,6 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import type { FieldError } from '../errors.js';
+import type { FieldError, FieldErrorCode } from '../errors.js';
 import { createSchema, patchSchema } from './record-schema.js';
 import { type FieldType, leaves, type Resource } from './resource.js';
 
@@ -22,7 +22,7 @@ export interface WritableMember {
 }
 
 /** ajv keyword → our code and what to say. `null` where null is not allowed has a code of its own. */
-const codes: Readonly<Record<string, (error: ErrorObject) => readonly [string, string]>> = {
+const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErrorCode, string]>> = {
   required: () => ['required', 'This field is required.'],
   type: (error) =>
     error.data === null
@@ -66,7 +66,7 @@ function faults(errors: readonly ErrorObject[], known: ReadonlySet<string>): Fie
   return [...found.values()];
 }
 
-function fault(error: ErrorObject, known: ReadonlySet<string>): { pointer: string; code: string; detail: string } {
+function fault(error: ErrorObject, known: ReadonlySet<string>): FieldError & { pointer: string } {
   const { instancePath, keyword, params } = error;
   if (keyword === 'additionalProperties') {
     const name = String(params.additionalProperty);

@@ -18,7 +18,11 @@ export function headerCount(request: IncomingMessage, name: string): number {
 export function refuseRepeated(request: IncomingMessage, names: readonly string[]): void {
   const faults = names
     .filter((name) => headerCount(request, name) > 1)
-    .map((header) => ({ header, code: 'repeated_header', detail: `The header ${header} is given more than once.` }));
+    .map((header) => ({
+      header,
+      code: 'repeated_header' as const,
+      detail: `The header ${header} is given more than once.`,
+    }));
   if (faults.length > 0) throw invalid(faults);
 }
 

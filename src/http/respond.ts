@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
+import { reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { Reply } from '../read/reply.js';
 import { ClientGone, exchangeOf } from './exchange.js';
@@ -89,7 +90,7 @@ async function sendPieces(
     res.socket?.resetAndDestroy();
     res.destroy();
     const gone = error instanceof ClientGone;
-    if (!gone) observe({ type: 'page_broken', requestId: exchangeOf(ctx).requestId, reason: (error as Error).message });
+    if (!gone) observe({ type: 'page_broken', requestId: exchangeOf(ctx).requestId, reason: reasonOf(error as Error) });
   } finally {
     clearTimeout(overtime);
   }

@@ -1,140 +1,92 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { ConnectionPool } from '../db/connection-pool.js';
-import type { Replica } from '../db/replica.js';
-import type { Event, Observe } from '../events.js';
+import { leaves, pointer, type Resource } from '../definition/resource.js';
+import { type Event, type EventMetric, events, type Observe } from '../events.js';
+import { decodeReasons } from '../projection/decode-error.js';
+import { type GaugeSources, gauges } from './gauges.js';
 
-/** The metrics' side of the events, and the gauges that are read when scraped. */
+/** The metrics of one gateway: takes its events, and is scraped. */
 export interface Metrics {
   readonly observe: Observe;
   readonly registry: Registry;
 }
 
-type Handlers = { readonly [T in Event['type']]?: (event: Extract<Event, { type: T }>) => void };
+type Labels = Readonly<Record<string, string>>;
+type Count = (event: Event) => void;
 
-/** Gauges without labels: what they say, and where their value comes from. */
-export type PlainGauges = Readonly<
-  Record<string, { readonly help: string; readonly value: () => number | Promise<number> }>
->;
+const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 
-/** Prometheus metrics of one gateway; nothing is registered globally, so two gateways in one process do not meet. */
-export function metricsEvents(replicas: () => readonly Replica[], gauges: PlainGauges): Metrics {
+/** Registers the tables of events and gauges in a registry of its own, so that two gateways in one process stay apart. */
+export function metricsEvents(sources: GaugeSources, resources: readonly Resource[]): Metrics {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const counter = (name: string, help: string, labelNames: string[]) =>
-    new Counter({ name: `gateway_${name}_total`, help, labelNames, registers });
-  const requests = new Histogram({
-    name: 'gateway_request_seconds',
-    help: 'Duration of requests until the last byte was handed over.',
-    labelNames: ['method', 'route', 'status'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
-    registers,
-  });
-  const problems = counter('problems', 'Problems answered, by code.', ['code']);
-  const decodeErrors = counter('decode_errors', 'Stored values that could not be decoded.', [
-    'resource',
-    'pointer',
-    'reason',
-  ]);
-  const limitHits = counter('limit_hits', 'Requests answered 429.', ['limit']);
-  const shed = counter('requests_shed', 'Requests answered 503 overloaded, by the bound they met.', ['bound']);
-  const slow = counter('slow_clients', 'Connections destroyed because the client took its response too slowly.', []);
-  const resumed = counter('pages_resumed', 'Times a page was continued after its replica failed it.', ['resource']);
-  const broken = counter('pages_broken', 'Pages that could not be finished; the connection was destroyed.', []);
-  const ejected = counter('replica_ejections', 'Times a replica was taken out.', ['replica']);
-  const failed = counter('replica_failures', 'Statements that failed on a replica and were retried or given up.', [
-    'replica',
-    'code',
-  ]);
-  const primaryFailed = counter(
-    'primary_failures',
-    'Transactions on the primary that failed and were retried or given up.',
-    ['code'],
-  );
-  const primaryReads = counter(
-    'primary_reads',
-    'Reads the primary served because no replica had replayed the last write.',
-    [],
-  );
-  const writes = counter('writes', 'Writes by outcome: created, updated, replayed, or the code of the problem.', [
-    'outcome',
-  ]);
-  const redisFailed = counter(
-    'redis_failures',
-    'Times Redis did not answer and the local share of the limits took over.',
-    [],
-  );
-  replicaGauges(registry, replicas);
-  poolGauges(registry, replicas);
-  for (const [name, { help, value }] of Object.entries(gauges)) {
+  const known = knownLabels(sources, resources);
+  const counts = new Map<Event['type'], Count[]>();
+  for (const [type, { metrics = [] }] of Object.entries(events)) {
+    const all = (metrics as readonly EventMetric<Event>[]).map((metric) => register(metric, known, registry));
+    counts.set(type as Event['type'], all);
+  }
+  for (const [name, { help, labels, samples }] of Object.entries(gauges)) {
     new Gauge({
       name: `gateway_${name}`,
       help,
-      registers,
+      labelNames: [...labels],
+      registers: [registry],
       async collect() {
-        this.set(await value());
+        for (const [of, value] of await samples(sources)) this.set(of, value);
       },
     });
   }
-  const handlers: Handlers = {
-    request_finished: ({ method, route, status, code, durationMs }) => {
-      requests.observe({ method, route, status }, durationMs / 1000);
-      if (code !== null) problems.inc({ code });
-    },
-    decode_failed: ({ resource, pointer, reason }) => decodeErrors.inc({ resource, pointer, reason }),
-    limit_hit: ({ limit }) => limitHits.inc({ limit }),
-    request_shed: ({ bound }) => shed.inc({ bound }),
-    client_too_slow: () => slow.inc(),
-    page_resumed: ({ resource }) => resumed.inc({ resource }),
-    page_broken: () => broken.inc(),
-    replica_ejected: ({ replica }) => ejected.inc({ replica }),
-    replica_failed: ({ replica, code }) => failed.inc({ replica, code }),
-    primary_failed: ({ code }) => primaryFailed.inc({ code }),
-    redis_failed: () => redisFailed.inc(),
-    primary_read: () => primaryReads.inc(),
-    write_finished: ({ outcome }) => writes.inc({ outcome }),
+  const observe: Observe = (event) => {
+    for (const count of counts.get(event.type) as Count[]) count(event);
   };
-  return { registry, observe: (event) => (handlers[event.type] as ((event: Event) => void) | undefined)?.(event) };
+  return { registry, observe };
 }
 
-function replicaGauges(registry: Registry, replicas: () => readonly Replica[]): void {
-  const gauges: Readonly<Record<string, { help: string; value: (replica: Replica) => number }>> = {
-    replica_healthy: { help: '1 while the replica may be used.', value: ({ state }) => (state.healthy ? 1 : 0) },
-    replica_lag_seconds: {
-      help: 'How far the replica is behind the newest known position of the primary.',
-      value: ({ state }) => state.lagMs / 1000,
-    },
+function register(metric: EventMetric<Event>, known: Readonly<Record<string, Labels[]>>, registry: Registry): Count {
+  const { name, help, labels = {}, seconds } = metric;
+  const labelNames = Object.keys(labels);
+  const labelsOf = (event: Event): Record<string, string> | null => {
+    const of: Record<string, string> = {};
+    for (const label of labelNames) {
+      const value: unknown = event[label as keyof Event];
+      if (value === null) return null;
+      of[label] = String(value);
+    }
+    return of;
   };
-  for (const [name, { help, value }] of Object.entries(gauges)) {
-    new Gauge({
-      name: `gateway_${name}`,
-      help,
-      labelNames: ['replica'],
-      registers: [registry],
-      collect() {
-        for (const replica of replicas()) this.set({ replica: replica.name }, value(replica));
-      },
-    });
+  if (seconds !== undefined) {
+    const options = { name: `gateway_${name}`, help, labelNames, buckets: secondsBuckets, registers: [registry] };
+    const histogram = new Histogram(options);
+    return (event) => histogram.observe(labelsOf(event) ?? {}, seconds(event));
   }
+  const counter = new Counter({ name: `gateway_${name}_total`, help, labelNames, registers: [registry] });
+  // A series that appears with its first event has no increase: an alert on increase() would miss the first one.
+  for (const first of known[name] ?? combinations(labels)) counter.inc(first, 0);
+  return (event) => {
+    const of = labelsOf(event);
+    if (of !== null) counter.inc(of);
+  };
 }
 
-function poolGauges(registry: Registry, replicas: () => readonly Replica[]): void {
-  const gauges: Readonly<Record<string, { help: string; value: (lane: ConnectionPool) => number }>> = {
-    pool_connections: { help: 'Open connections to a replica.', value: ({ open }) => open },
-    pool_in_flight: { help: 'Statements in flight.', value: ({ inFlight }) => inFlight },
-    pool_waiting: { help: 'Statements waiting for a connection.', value: ({ waiting }) => waiting },
+/** Every combination of the labels' values; none where a label's values are not known. */
+function combinations(labels: Readonly<Record<string, readonly string[] | null>>): Labels[] {
+  return Object.entries(labels).reduce<Labels[]>(
+    (all, [label, values]) => all.flatMap((given) => (values ?? []).map((value) => ({ ...given, [label]: value }))),
+    [{}],
+  );
+}
+
+/** Labels of counters that the definitions and the replicas decide, by name of the counter. */
+function knownLabels({ replicas }: GaugeSources, resources: readonly Resource[]): Readonly<Record<string, Labels[]>> {
+  return {
+    pages_resumed: resources.map(({ name }) => ({ resource: name })),
+    replica_ejections: replicas.map(({ name }) => ({ replica: name })),
+    decode_errors: resources.flatMap((resource) =>
+      leaves(resource)
+        .filter(({ field }) => field.codec !== undefined)
+        .flatMap(({ path }) =>
+          decodeReasons.map((reason) => ({ resource: resource.name, pointer: pointer(path), reason })),
+        ),
+    ),
   };
-  for (const [name, { help, value }] of Object.entries(gauges)) {
-    new Gauge({
-      name: `gateway_${name}`,
-      help,
-      labelNames: ['replica', 'lane'],
-      registers: [registry],
-      collect() {
-        for (const replica of replicas())
-          for (const lane of ['short', 'long'] as const)
-            this.set({ replica: replica.name, lane }, value(replica[lane]));
-      },
-    });
-  }
 }

@@ -1,5 +1,6 @@
-/** Why a stored value could not be decoded. A code only: it may be logged and counted, the value may not. */
-export type DecodeReason = 'bad_format' | 'unknown_key' | 'legacy_refused' | 'bad_tag' | 'bad_utf8';
+/** Reasons why a stored value cannot be decoded. Codes only: they may be logged and counted, the value must not. */
+export const decodeReasons = ['bad_format', 'unknown_key', 'legacy_refused', 'bad_tag', 'bad_utf8'] as const;
+export type DecodeReason = (typeof decodeReasons)[number];
 
 /** A stored value could not be decoded. Carries the reason and nothing of the value. */
 export class DecodeError extends Error {

@@ -1,4 +1,4 @@
-import type { FieldError } from '../errors.js';
+import type { FieldError, FieldErrorCode } from '../errors.js';
 
 /**
  * The parameters of a query string, each at most once and never empty. Faults are added for what is unknown, repeated,
@@ -14,7 +14,7 @@ export function parseQuery(query: string, known: ReadonlySet<string>, faults: Fi
     const name = decode(at < 0 ? pair : pair.slice(0, at));
     const value = at < 0 ? '' : decode(pair.slice(at + 1));
     const parameter = (name ?? pair).slice(0, 100);
-    const fault = (code: string, detail: string): number => faults.push({ parameter, code, detail });
+    const fault = (code: FieldErrorCode, detail: string): number => faults.push({ parameter, code, detail });
     if (name === undefined || !known.has(name))
       fault('unknown_parameter', `There is no parameter ${JSON.stringify(parameter)} here.`);
     else if (seen.has(name)) fault('repeated_parameter', `The parameter ${name} is given more than once.`);

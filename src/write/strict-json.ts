@@ -1,4 +1,4 @@
-import type { FieldError } from '../errors.js';
+import type { FieldError, FieldErrorCode } from '../errors.js';
 
 /** How deep a body may nest. */
 export const bodyDepthMax = 20;
@@ -68,7 +68,7 @@ class Reader {
     }
   }
 
-  #fault(pointer: string, code: string, detail: string): void {
+  #fault(pointer: string, code: FieldErrorCode, detail: string): void {
     this.#charactersLeft -= pointer.length + charactersPerFault;
     if (this.faults.length > 0 && this.#charactersLeft < 0) throw new EndReading();
     this.faults.push({ pointer, code, detail });

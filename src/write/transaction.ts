@@ -87,7 +87,7 @@ function asInProgress(error: unknown): never {
 /** 409: a second later the same request finds the outcome, or a free key. */
 export function inProgress(): Problem {
   const detail = 'A request with this Idempotency-Key is still running; send the same request again for its outcome.';
-  return new Problem('idempotency_in_progress', detail, { headers: { 'Retry-After': '1' } });
+  return new Problem('idempotency_in_progress', detail);
 }
 
 function replay([row]: TextRow[]): Outcome {

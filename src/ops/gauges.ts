@@ -1,0 +1,49 @@
+import type { Replica } from '../db/replica.js';
+
+/** Sources of the gauges, read when the metrics are scraped. */
+export interface GaugeSources {
+  readonly replicas: readonly Replica[];
+  readonly largePages: () => number;
+  readonly clientConnections: () => Promise<number>;
+}
+
+type Sample = readonly [labels: Readonly<Record<string, string>>, value: number];
+
+interface GaugeRow {
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly samples: (sources: GaugeSources) => readonly Sample[] | Promise<readonly Sample[]>;
+}
+
+const replicaGauge = (help: string, read: (replica: Replica) => number): GaugeRow => ({
+  help,
+  labels: ['replica'],
+  samples: ({ replicas }) => replicas.map((replica) => [{ replica: replica.name }, read(replica)]),
+});
+
+const poolGauge = (help: string, read: (pool: Replica['short']) => number): GaugeRow => ({
+  help,
+  labels: ['replica', 'pool'],
+  samples: ({ replicas }) =>
+    replicas.flatMap((replica) =>
+      (['short', 'long'] as const).map((pool): Sample => [{ replica: replica.name, pool }, read(replica[pool])]),
+    ),
+});
+
+/** The one table of gauges, by name without the prefix `gateway_`. docs/operators-guide.md is compared with it. */
+export const gauges: Readonly<Record<string, GaugeRow>> = {
+  replica_healthy: replicaGauge('1 while the replica may be used.', ({ state }) => (state.healthy ? 1 : 0)),
+  replica_lag_seconds: replicaGauge(
+    'How far the replica is behind the newest known position of the primary.',
+    ({ state }) => state.lagMs / 1000,
+  ),
+  pool_connections: poolGauge('Open connections to a replica.', ({ open }) => open),
+  pool_in_flight: poolGauge('Statements in flight.', ({ inFlight }) => inFlight),
+  pool_waiting: poolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),
+  large_pages: { help: 'Large pages under way.', labels: [], samples: ({ largePages }) => [[{}, largePages()]] },
+  client_connections: {
+    help: 'Open connections of clients.',
+    labels: [],
+    samples: async ({ clientConnections }) => [[{}, await clientConnections()]],
+  },
+};

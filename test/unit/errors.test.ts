@@ -1,0 +1,45 @@
+import { constants } from 'node:os';
+import { getSystemErrorMap } from 'node:util';
+import test from 'ava';
+import pg from 'pg';
+import { databaseErrorKind, Problem, type ProblemCode, problems, sqlStateOf } from '../../src/errors.js';
+
+function fromPostgres(code: string): Error {
+  return Object.assign(new pg.DatabaseError('as PostgreSQL says it', 1, 'error'), { code, severity: 'ERROR' });
+}
+
+test('an error of the operating system or of Node is never taken for an SQLSTATE, whatever its code looks like', (t) => {
+  const names = new Set([...Object.keys(constants.errno), ...[...getSystemErrorMap().values()].map(([name]) => name)]);
+  t.true(names.has('EPIPE') && names.has('E2BIG') && names.size > 70);
+  for (const code of [...names, 'ERR_STREAM_DESTROYED', 'ERR_SSL_WRONG_VERSION_NUMBER']) {
+    const error = Object.assign(new Error(code), { code, errno: -1, syscall: 'write' });
+    t.is(sqlStateOf(error), undefined, code);
+    t.is(databaseErrorKind(error), 'retry', code);
+  }
+});
+
+test('an SQLSTATE is read by its code, then by its class; all others are bugs', (t) => {
+  const kinds = {
+    '57014': 'timeout',
+    '57P01': 'retry',
+    '40001': 'retry',
+    XX000: 'retry',
+    '42601': 'bug',
+    EPIPE: 'bug',
+  };
+  for (const [code, kind] of Object.entries(kinds)) t.is(databaseErrorKind(fromPostgres(code)), kind as never, code);
+});
+
+test('a lost connection has no code and is worth a retry; a TypeError is a bug', (t) => {
+  t.is(databaseErrorKind(new Error('Connection terminated unexpectedly')), 'retry');
+  t.is(databaseErrorKind(new TypeError('x is not a function')), 'bug');
+});
+
+test('a problem that asks for patience has its Retry-After from the table, unless the code that throws it knows better', (t) => {
+  for (const code of Object.keys(problems) as ProblemCode[]) {
+    const { status } = problems[code];
+    const wanted = status === 429 || status === 503 || status === 409;
+    t.is(/^[1-9]\d*$/.test(new Problem(code, '').headers['Retry-After'] ?? ''), wanted, code);
+  }
+  t.is(new Problem('overloaded', '', { headers: { 'Retry-After': '9' } }).headers['Retry-After'], '9');
+});
