@@ -24,7 +24,7 @@ export type Event =
       readonly pointer: string;
       readonly reason: string;
     }
-  | { readonly type: 'limit_hit'; readonly limit: 'token' | 'address' }
+  | { readonly type: 'limit_hit'; readonly limit: 'token' | 'write' | 'address' }
   | { readonly type: 'request_shed'; readonly bound: ShedBound }
   | { readonly type: 'client_too_slow'; readonly bytesPerSecond: number }
   | { readonly type: 'replica_admitted'; readonly replica: string }

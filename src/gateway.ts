@@ -156,6 +156,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
       openapi: JSON.stringify(document),
       tokens: new Tokens(replicas, settings, observe),
       tokenLimiter: peers.limiter('token', settings.rateLimitPerMinute),
+      writeLimiter: peers.limiter('write', settings.writesPerMinute),
       failureLimiter: peers.limiter('address', settings.authFailuresPerMinute),
       readBody: bodyReader(settings.bodyBytesMax),
       writes: primary && {

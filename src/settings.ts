@@ -20,6 +20,7 @@ export interface Settings {
   readonly perPageDefault: number;
   readonly perPageMax: number;
   readonly rateLimitPerMinute: number;
+  readonly writesPerMinute: number;
   readonly authFailuresPerMinute: number;
   readonly tokenCacheMs: number;
   readonly tokenCacheMax: number;

@@ -4,40 +4,63 @@ import type { Observe } from '../events.js';
 import { addressKey } from './address.js';
 import { type Access, bearerToken, type Tokens, tokenInvalid } from './auth.js';
 import { exchangeOf } from './exchange.js';
-import { type Limiter, rateLimitHeaders, throttleRepeatedRefusals } from './limits.js';
+import { type Limiter, type RateLimitResult, rateLimitHeaders, throttleRepeatedRefusals } from './limits.js';
 import { refuseRepeated } from './request-head.js';
 
-/** What deciding over a request's admission needs. */
+/** Dependencies of the admission of a request. */
 export interface Admission {
   readonly tokens: Tokens;
   readonly tokenLimiter: Limiter;
+  /** Writes count against a limit of their own, too: they cost the primary and its replicas more than reads do. */
+  readonly writeLimiter: Limiter;
   readonly failureLimiter: Limiter;
   readonly observe: Observe;
 }
 
-/** Who may come in: a valid token (else 401) within its limit (else 429). Failures are limited per client address. */
-export async function admit(deps: Admission, ctx: Context): Promise<Access> {
+/** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per client address. */
+export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write' = 'read'): Promise<Access> {
   const exchange = exchangeOf(ctx);
   refuseRepeated(ctx.req, ['authorization']);
   const access = await identify(deps, ctx);
   exchange.access = access;
-  const allowance = await deps.tokenLimiter.consume(access.tokenId);
-  for (const [name, value] of Object.entries(rateLimitHeaders(deps.tokenLimiter, allowance)))
+  const { requests, writes } = await count(deps, access.tokenId, kind);
+  for (const [name, value] of Object.entries(rateLimitHeaders(deps.tokenLimiter, requests)))
     ctx.res.setHeader(name, value);
   exchange.authMs = performance.now() - exchange.startedMs;
-  if (allowance.allowed) return access;
+  if (writes?.allowed === false) {
+    const waitSeconds = Math.max(writes.resetSeconds, requests.allowed ? 0 : requests.resetSeconds);
+    deps.observe({ type: 'limit_hit', limit: 'write' });
+    await throttleRepeatedRefusals(deps.writeLimiter, writes);
+    throw rateLimited(`More than ${deps.writeLimiter.quota} writes in a minute.`, waitSeconds);
+  }
+  if (requests.allowed) return access;
   deps.observe({ type: 'limit_hit', limit: 'token' });
-  await throttleRepeatedRefusals(deps.tokenLimiter, allowance);
-  throw new Problem('rate_limited', `More than ${deps.tokenLimiter.quota} requests in a minute.`, {
-    headers: { 'Retry-After': String(allowance.resetSeconds) },
-  });
+  await throttleRepeatedRefusals(deps.tokenLimiter, requests);
+  throw rateLimited(`More than ${deps.tokenLimiter.quota} requests in a minute.`, requests.resetSeconds);
+}
+
+/** Counts a request against each of its limits, unless one refuses it: a request that is answered 429 counts nowhere. */
+async function count(
+  { tokenLimiter, writeLimiter }: Admission,
+  tokenId: string,
+  kind: 'read' | 'write',
+): Promise<{ requests: RateLimitResult; writes?: RateLimitResult }> {
+  if (kind === 'read') return { requests: await tokenLimiter.consume(tokenId) };
+  if (!(await writeLimiter.peek(tokenId)).allowed)
+    return { requests: await tokenLimiter.peek(tokenId), writes: await writeLimiter.consume(tokenId) };
+  const requests = await tokenLimiter.consume(tokenId);
+  return requests.allowed ? { requests, writes: await writeLimiter.consume(tokenId) } : { requests };
+}
+
+function rateLimited(detail: string, waitSeconds: number): Problem {
+  return new Problem('rate_limited', detail, { headers: { 'Retry-After': String(waitSeconds) } });
 }
 
 async function identify({ tokens, failureLimiter, observe }: Admission, ctx: Context): Promise<Access> {
   const address = addressKey(ctx.ip);
   try {
     const token = bearerToken(ctx.headers.authorization);
-    const access = await tokens.find(token, () => failureLimiter.exhausted(address));
+    const access = await tokens.find(token, async () => !(await failureLimiter.peek(address)).allowed);
     if (access === null) throw tokenInvalid();
     return access;
   } catch (error) {
@@ -46,8 +69,6 @@ async function identify({ tokens, failureLimiter, observe }: Admission, ctx: Con
     if (failures === null || failures.allowed) throw error;
     observe({ type: 'limit_hit', limit: 'address' });
     await throttleRepeatedRefusals(failureLimiter, failures);
-    throw new Problem('rate_limited', 'Too many failed authentications from this address.', {
-      headers: { 'Retry-After': String(failures.resetSeconds) },
-    });
+    throw rateLimited('Too many failed authentications from this address.', failures.resetSeconds);
   }
 }

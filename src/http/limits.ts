@@ -1,6 +1,6 @@
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
-/** What is left of a limit after a request was counted. */
+/** State of a limit after a request was counted. */
 export interface RateLimitResult {
   readonly allowed: boolean;
   readonly remaining: number;
@@ -14,8 +14,8 @@ export interface RateLimitResult {
 export interface Limiter {
   readonly quota: number;
   consume(key: string): Promise<RateLimitResult>;
-  /** Whether the key is over the limit already; counts nothing. */
-  exhausted(key: string): Promise<boolean>;
+  /** The state of the key, and whether another request would be allowed; counts nothing. */
+  peek(key: string): Promise<RateLimitResult>;
 }
 
 export const windowSeconds = 60;
@@ -29,20 +29,30 @@ export function memoryLimiter(name: string, quota: number): Limiter {
 export function limiterOf(quota: number, limiter: RateLimiterAbstract): Limiter {
   return {
     quota,
-    consume: (key) => limiter.consume(key).then(resultOf(quota, true), resultOf(quota, false)),
-    exhausted: async (key) => ((await limiter.get(key))?.remainingPoints ?? quota) <= 0,
+    consume: (key) =>
+      limiter.consume(key).then(
+        (counted) => resultOf(quota, true, counted),
+        (refused) => {
+          if (!(refused instanceof RateLimiterRes)) throw refused;
+          return resultOf(quota, false, refused);
+        },
+      ),
+    peek: async (key) => {
+      const state = await limiter.get(key);
+      const isOpen = state !== null && state.msBeforeNext > 0; // a window that has ended may still be in memory
+      return isOpen ? resultOf(quota, state.remainingPoints > 0, state) : resultOf(quota, true, unused(quota));
+    },
   };
 }
 
-function resultOf(quota: number, allowed: boolean): (result: unknown) => RateLimitResult {
-  return (result) => {
-    if (!(result instanceof RateLimiterRes)) throw result;
-    return {
-      allowed,
-      refused: Math.max(0, result.consumedPoints - quota),
-      remaining: result.remainingPoints,
-      resetSeconds: Math.max(1, Math.ceil(result.msBeforeNext / 1000)),
-    };
+const unused = (quota: number): RateLimiterRes => new RateLimiterRes(quota, windowSeconds * 1000, 0);
+
+function resultOf(quota: number, allowed: boolean, state: RateLimiterRes): RateLimitResult {
+  return {
+    allowed,
+    refused: Math.max(0, state.consumedPoints - quota),
+    remaining: state.remainingPoints,
+    resetSeconds: Math.max(1, Math.ceil(state.msBeforeNext / 1000)),
   };
 }
 

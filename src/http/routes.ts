@@ -85,13 +85,13 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
 }
 
 /**
- * The whole way of a write: token and limit → scope → Accept → media type and size → headers and parameters → body →
+ * The whole way of a write: token and limits → scope → Accept → media type and size → headers and parameters → body →
  * transaction on the primary → respond. All is checked before the primary is contacted.
  */
 function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResource, rules: CompiledWrite): Middleware {
   const { name } = compiled.resource;
   return async (ctx) => {
-    const access: Access = await admit(deps, ctx);
+    const access: Access = await admit(deps, ctx, 'write');
     requireScope(access, `write:${name}`);
     requireJsonAccepted(ctx);
     const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);

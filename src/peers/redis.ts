@@ -78,10 +78,10 @@ function sharedLimiter(name: string, quota: number, redis: Redis, instances: num
         () => shared.consume(key),
         () => local.consume(key),
       ),
-    exhausted: (key) =>
+    peek: (key) =>
       ask(
-        () => shared.exhausted(key),
-        () => local.exhausted(key),
+        () => shared.peek(key),
+        () => local.peek(key),
       ),
   };
 }

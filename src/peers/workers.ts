@@ -34,7 +34,7 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
       return {
         quota,
         consume: (key) => shared.consume(key).catch(() => local.consume(key)),
-        exhausted: (key) => shared.exhausted(key).catch(() => local.exhausted(key)),
+        peek: (key) => shared.peek(key).catch(() => local.peek(key)),
       };
     },
     publishWrite: (workspace, position) =>

@@ -51,13 +51,17 @@ async function workers(t: ExecutionContext<TestContext>, overrides: object = {})
   return served;
 }
 
-test('two workers share one limit', async (t) => {
-  const served = await workers(t, { rateLimitPerMinute: 20 });
+test('two workers share one limit of requests and one of writes', async (t) => {
+  const served = await workers(t, { rateLimitPerMinute: 20, writesPerMinute: 6 });
   const token = await t.context.database.token();
   const statuses: number[] = [];
   for (let i = 0; i < 30; i++) statuses.push((await send(served, token, '/installaties?perPage=1')).status);
   t.is(statuses.filter((status) => status === 200).length, 20);
   t.is(statuses.filter((status) => status === 429).length, 10);
+  const writer = await t.context.database.token();
+  const written: number[] = [];
+  for (let i = 0; i < 10; i++) written.push((await send(served, writer, '/installaties', { method: 'POST' })).status);
+  t.deepEqual([...new Set(written.slice(0, 6)), ...new Set(written.slice(6))], [415, 429]);
 });
 
 test('a write through one worker is seen through all of them', async (t) => {

@@ -9,7 +9,7 @@ const unknown = '00000000-0000-4000-8000-000000000000';
 const wrong = { accept: 'text/html', 'content-type': 'text/plain', 'idempotency-key': '' };
 const huge = ' '.repeat(70_000);
 
-test('the token comes first, then the limit, the scope, Accept, the media type and the size', async (t) => {
+test('the token comes first, then the limits, the scope, Accept, the media type and the size', async (t) => {
   const { client, database } = t.context;
   const path = '/installaties?x=1';
   const send = async (headers: object, token?: string): Promise<string> =>
@@ -20,6 +20,10 @@ test('the token comes first, then the limit, the scope, Accept, the media type a
   const atLimit = { body: huge, headers: wrong, token: poor };
   t.is(codeOf(await limited.client.request('POST', path, atLimit)), 'insufficient_scope');
   t.is(codeOf(await limited.client.request('POST', path, atLimit)), 'rate_limited');
+  const { client: fewWrites } = await database.gateway({ writesPerMinute: 1 });
+  t.is(codeOf(await fewWrites.request('POST', path, { ...atLimit, token: 'x' })), 'token_invalid');
+  t.is(codeOf(await fewWrites.request('POST', path, atLimit)), 'insufficient_scope');
+  t.is(codeOf(await fewWrites.request('POST', path, atLimit)), 'rate_limited');
   t.is(await send(wrong, poor), 'insufficient_scope');
   t.is(await send(wrong), 'not_acceptable');
   t.is(await send({ ...wrong, accept: '*/*' }), 'unsupported_media_type');

@@ -105,6 +105,7 @@ async function fill(
         primaryUrl: primary.url(templateName, 'gateway_writer'),
         dataKeys: JSON.stringify(keys),
         rateLimitPerMinute: 1_000_000,
+        writesPerMinute: 1_000_000,
         authFailuresPerMinute: 1_000_000,
         perPageMax: 200_000,
         logLevel: 'debug',

@@ -105,6 +105,7 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<Test
       adminUrl: urlOf(shared.primary, name, 'postgres'),
       dataKeys: JSON.stringify(shared.keys),
       rateLimitPerMinute: 1_000_000,
+      writesPerMinute: 1_000_000,
       authFailuresPerMinute: 1_000_000,
       logLevel: 'trace',
     },
