@@ -207,7 +207,7 @@ function answerParent(registry: Registry): void {
 }
 
 async function listenOps(settings: Settings, deps: OpsDeps, closers: Closer[]): Promise<string> {
-  const ops = opsServer(deps);
+  const ops = opsServer(deps, settings);
   closers.push(() => close(ops));
   return listen(ops, settings.opsHost, settings.opsPort);
 }

@@ -9,6 +9,7 @@ export interface Settings {
   readonly port: number;
   readonly opsHost: string;
   readonly opsPort: number;
+  readonly opsAllowedHosts: string;
   readonly publicUrl: string;
   readonly trustedProxyHops: number;
   readonly replicaUrls: string;

@@ -52,11 +52,12 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
   try {
     const urls = await Promise.all(Array.from({ length: settings.webConcurrency }, () => ready(cluster.fork())));
     const registry = new AggregatorRegistry();
-    const ops = opsServer({
+    const pages = {
       metrics: () => registry.clusterMetrics(),
       readiness: () => combined([...readiness.values()], stopping),
       docsHtml: docsPage(openapi(resources, { version: apiVersion, ...settings })),
-    });
+    };
+    const ops = opsServer(pages, settings);
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
     const stop = async (): Promise<void> => {
       await stopAll();

@@ -1,41 +1,82 @@
-import { createServer, type Server } from 'node:http';
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { isIP } from 'node:net';
 import { Registry } from 'prom-client';
+import { commonHeaders } from '../http/render.js';
+import { headerCount } from '../http/request-head.js';
 import type { Readiness } from './readiness.js';
 
-/** What the ops listener shows: of one gateway, or of all workers of a parent. */
+/** Content of the ops listener: of one gateway, or of all workers of a parent. */
 export interface OpsDeps {
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Readiness;
   readonly docsHtml: string;
 }
 
-type Page = (deps: OpsDeps) => Promise<{ status: number; type: string; body: string }>;
+/** Names by which the listener may be addressed, beside `localhost` and IP addresses: settings opsHost and opsAllowedHosts. */
+export interface OpsNames {
+  readonly opsHost: string;
+  readonly opsAllowedHosts: string;
+}
 
-const pages: Readonly<Record<string, Page>> = {
-  '/livez': async () => ({ status: 200, type: 'application/json', body: '{"status":"alive"}' }),
-  '/readyz': async ({ readiness }) => {
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const pages: Readonly<Record<string, (deps: OpsDeps) => Answer | Promise<Answer>>> = {
+  '/livez': () => ({ status: 200, type: 'application/json', body: '{"status":"alive"}' }),
+  '/readyz': ({ readiness }) => {
     const answer = readiness();
     return { status: answer.status === 'ready' ? 200 : 503, type: 'application/json', body: JSON.stringify(answer) };
   },
   '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
-  '/docs': async ({ docsHtml }) => ({ status: 200, type: 'text/html; charset=utf-8', body: docsHtml }),
+  '/docs': ({ docsHtml }) => ({
+    status: 200,
+    type: 'text/html; charset=utf-8',
+    body: docsHtml,
+    headers: { 'Content-Security-Policy': pagePolicy(docsHtml) },
+  }),
 };
 
 /** The ops listener: for the operator, on a private address; it asks for no token. */
-export function opsServer(deps: OpsDeps): Server {
-  return createServer((request, response) => {
+export function opsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames): Server {
+  const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
+  const answer = async (request: IncomingMessage): Promise<Answer> => {
+    if (!isAllowedHost(request, names))
+      return text(421, 'Use an IP address, localhost, or a name that OPS_ALLOWED_HOSTS lists.');
     const page = pages[(request.url as string).split('?')[0] as string];
-    const answer = page ? page(deps) : Promise.resolve({ status: 404, type: 'text/plain', body: 'Not found\n' });
-    answer.then(
-      ({ status, type, body }) => {
-        response.writeHead(status, {
-          'Content-Type': type,
-          'Cache-Control': 'no-store',
-          'X-Content-Type-Options': 'nosniff',
-        });
-        response.end(request.method === 'HEAD' ? undefined : body);
-      },
-      () => response.writeHead(500).end(),
-    );
+    if (page === undefined) return text(404, 'Not found');
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return { ...text(405, 'Method not allowed'), headers: { Allow: 'GET, HEAD' } };
+    return page(deps);
+  };
+  return createServer(async (request, response) => {
+    const { status, type, body, headers } = await answer(request).catch(() => text(500, 'Internal error'));
+    response.writeHead(status, { ...commonHeaders, 'Content-Type': type, ...headers });
+    response.end(request.method === 'HEAD' ? undefined : body);
   });
+}
+
+const text = (status: number, sentence: string): Answer => ({ status, type: 'text/plain', body: `${sentence}\n` });
+
+/**
+ * DNS rebinding: a hostile page lets its own name point to this address, and the browser then sends that name as Host.
+ * An IP address cannot be rebound. HTTP/1.0 knows no Host, and browsers do not speak it.
+ */
+function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): boolean {
+  const { host } = request.headers;
+  if (host === undefined) return request.httpVersion === '1.0';
+  const [, literal, name] = /^(?:\[([^\]]+)\]|([^:]+))(?::\d+)?$/.exec(host) ?? [];
+  const isKnown = isIP(literal ?? name ?? '') > 0 || (name !== undefined && names.has(name.toLowerCase()));
+  return isKnown && headerCount(request, 'host') === 1;
+}
+
+/** Allows the page's own style elements, by their hashes (CSP Level 3 §2.3.1), and nothing else. */
+function pagePolicy(html: string): string {
+  const styles = [...html.matchAll(/<style>([\s\S]*?)<\/style>/g)].map(([, style]) => style as string);
+  const hashes = styles.map((style) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`);
+  return `default-src 'none'; style-src ${hashes.join(' ') || "'none'"}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 }

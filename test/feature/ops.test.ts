@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { eventually, gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -41,12 +44,12 @@ test('/metrics counts requests by route and status, problems by code, and shows 
   await eventually(t, 'the last request', async () =>
     (await metrics()).includes('gateway_problems_total{code="invalid_request"} 1'),
   );
-  const text = await metrics();
-  t.regex(text, /^gateway_request_seconds_count\{method="GET",route="\/api\/v1\/klanten",status="200"\} 1$/m);
-  t.regex(text, /^gateway_request_seconds_count\{method="GET",route="\/api\/v1\/klanten\/:id",status="404"\} 1$/m);
-  t.regex(text, /^gateway_problems_total\{code="not_found"\} 1$/m);
-  t.regex(text, /^gateway_replica_healthy\{replica="replica1"\} 1$/m);
-  t.regex(text, /^process_cpu_seconds_total /m);
+  const scraped = await metrics();
+  t.regex(scraped, /^gateway_request_seconds_count\{method="GET",route="\/api\/v1\/klanten",status="200"\} 1$/m);
+  t.regex(scraped, /^gateway_request_seconds_count\{method="GET",route="\/api\/v1\/klanten\/:id",status="404"\} 1$/m);
+  t.regex(scraped, /^gateway_problems_total\{code="not_found"\} 1$/m);
+  t.regex(scraped, /^gateway_replica_healthy\{replica="replica1"\} 1$/m);
+  t.regex(scraped, /^process_cpu_seconds_total /m);
 });
 
 test('/docs is a page that needs nothing from elsewhere', async (t) => {
@@ -56,7 +59,7 @@ test('/docs is a page that needs nothing from elsewhere', async (t) => {
   const html = await reply.text();
   t.regex(html, /<!doctype html>/i);
   for (const path of ['/klanten', '/installaties/{id}', '/werkbonnen', '/logboeken']) t.true(html.includes(path), path);
-  t.notRegex(html, /<script|(?:src|href)="(?:https?:)?\/\//i);
+  t.notRegex(html, /<script|(?:src|href)="(?:https?:)?\/\/| style=/i);
 });
 
 test('the ops listener has nothing else, and the API none of this', async (t) => {
@@ -65,4 +68,75 @@ test('the ops listener has nothing else, and the API none of this', async (t) =>
     t.is((await fetch(gateway.opsUrl + path)).status, 404, path);
   for (const path of ['/livez', '/readyz', '/metrics', '/docs'])
     t.is((await fetch(gateway.url + path)).status, 404, path);
+});
+
+/** Status of a request to the ops listener with headers that fetch() does not send; `null` sends no Host, by HTTP/1.0. */
+async function statusFor(opsUrl: string, hosts: readonly string[] | null): Promise<number> {
+  const lines =
+    hosts === null ? ['GET /metrics HTTP/1.0'] : ['GET /metrics HTTP/1.1', ...hosts.map((h) => `Host: ${h}`)];
+  const { hostname, port } = new URL(opsUrl);
+  const socket = connect(Number(port), hostname);
+  socket.end([...lines, 'Connection: close', '', ''].join('\r\n'));
+  return Number((await text(socket)).slice(9, 12));
+}
+
+test('the ops listener refuses names that DNS could rebind to it, and takes those that it was given', async (t) => {
+  const { gateway } = await t.context.database.gateway({ opsAllowedHosts: 'gateway.monitoring.svc, Other.internal' });
+  const { port } = new URL(gateway.opsUrl);
+  const allowed = [
+    '127.0.0.1',
+    '[::1]',
+    '10.1.2.3',
+    'localhost',
+    'LOCALHOST',
+    'gateway.monitoring.svc',
+    'other.internal',
+  ];
+  for (const name of allowed) {
+    t.is(await statusFor(gateway.opsUrl, [name]), 200, name);
+    t.is(await statusFor(gateway.opsUrl, [`${name}:${port}`]), 200, name);
+  }
+  t.is(await statusFor(gateway.opsUrl, null), 200);
+  const refused = [
+    'evil.example',
+    '127.0.0.1.evil.example',
+    'localhost.evil.example',
+    '127.0.0.1:1:2',
+    'x@127.0.0.1',
+    '[]',
+  ];
+  for (const name of [...refused, 'svc', '[localhost]', ',']) t.is(await statusFor(gateway.opsUrl, [name]), 421, name);
+  t.is(await statusFor(t.context.gateway.opsUrl, ['']), 421);
+  t.is(await statusFor(t.context.gateway.opsUrl, ['other.internal']), 421);
+  t.not(await statusFor(gateway.opsUrl, ['127.0.0.1', 'evil.example']), 200);
+});
+
+test('every answer of the ops listener has the headers of the API, and its page allows its own style only', async (t) => {
+  const { opsUrl } = t.context.gateway;
+  const common = (await t.context.client.get('/openapi.json')).headers;
+  for (const path of ['/livez', '/readyz', '/metrics', '/docs', '/nothing']) {
+    const { headers } = await fetch(opsUrl + path);
+    for (const name of ['api-version', 'cache-control', 'x-content-type-options', 'referrer-policy'])
+      t.is(headers.get(name), common[name] as string, path);
+    if (path !== '/docs') t.is(headers.get('content-security-policy'), common['content-security-policy'] as string);
+  }
+  const docs = await fetch(`${opsUrl}/docs`);
+  const [, style] = /<style>([\s\S]*?)<\/style>/.exec(await docs.text()) as unknown as [string, string];
+  const hash = createHash('sha256').update(style).digest('base64');
+  t.is(
+    docs.headers.get('content-security-policy'),
+    `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  );
+});
+
+test('the ops listener answers GET and HEAD only', async (t) => {
+  const { opsUrl } = t.context.gateway;
+  for (const method of ['POST', 'DELETE', 'OPTIONS']) {
+    const reply = await fetch(`${opsUrl}/livez`, { method });
+    t.is(reply.status, 405, method);
+    t.is(reply.headers.get('allow'), 'GET, HEAD');
+  }
+  const head = await fetch(`${opsUrl}/livez`, { method: 'HEAD' });
+  t.is(head.status, 200);
+  t.is(await head.text(), '');
 });
