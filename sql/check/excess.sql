@@ -22,5 +22,12 @@ where p.prosecdef
   and n.nspname not in ('information_schema', 'gateway') and n.nspname not like 'pg\_%'
   and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')
   and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+union all
+-- PostgreSQL evaluates conditions in the order of their cost: such a function would see rows before the tenant wall does.
+select 'may execute the function ' || p.oid::regprocedure || ', whose cost of ' || p.procost || ' is below 1'
+from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+where p.procost < 1
+  and n.nspname <> 'information_schema' and n.nspname <> 'pg_catalog'
+  and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')
 order by 1
 limit 10

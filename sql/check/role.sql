@@ -18,5 +18,6 @@ select me.rolname as name, me.rolsuper as superuser, me.rolbypassrls as bypass_r
   array(
     select n.nspname::text from pg_namespace n
     where not me.rolsuper and n.nspname not like 'pg\_%' and has_schema_privilege(n.oid, 'create')
-    order by 1) as creates_in
+    order by 1) as creates_in,
+  not me.rolsuper and has_database_privilege(current_database(), 'temporary') as creates_temporary
 from me

@@ -16,6 +16,22 @@ begin
   end if;
 end $$;
 
+-- A role that can make a temporary function can give it a cost so low that it sees rows before the tenant wall does (002).
+-- TEMPORARY comes from PUBLIC: roles other than the gateway's that exist now get it by name, so that the app keeps it.
+-- Only the owner of the database can do this; without it `check` reports the privilege.
+do $$
+declare
+  other text;
+begin
+  if not has_database_privilege('gateway_reader', current_database(), 'temporary') then return; end if;
+  for other in select rolname from pg_roles where not rolsuper and rolname !~ '^(pg_|gateway_(owner|reader|writer)$)' loop
+    execute format('grant temporary on database %I to %I', current_database(), other);
+  end loop;
+  execute format('revoke temporary on database %I from public', current_database());
+exception when insufficient_privilege then
+  raise notice 'TEMPORARY on database % stays with PUBLIC, as only its owner can revoke it', current_database();
+end $$;
+
 -- Settings that belong to the role reach every connection without a round trip, also through PgBouncer.
 -- Text forms the row writers rely on:
 alter role gateway_reader set timezone = 'UTC';

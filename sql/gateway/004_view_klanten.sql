@@ -5,6 +5,7 @@ grant select (workspace_id, id, naam, straat, huisnummer, toevoeging, postcode, 
 create view gateway.klanten as
   select workspace_id, id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at
   from app.klanten
-  where workspace_id = gateway.workspace();
+  where workspace_id = gateway.workspace()
+    and coalesce(workspace_id = any (array[(select gateway.workspace())]), false); -- the tenant wall, see 002
 alter view gateway.klanten owner to gateway_owner;
 grant select on gateway.klanten to gateway_reader;

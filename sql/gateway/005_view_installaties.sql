@@ -9,6 +9,7 @@ create view gateway.installaties as
     inbedrijfstelling, koudemiddel, koudemiddel_gwp, vulling_kg, interne_notities, lmra_verplicht, version, created_at,
     updated_at
   from app.installaties
-  where workspace_id = gateway.workspace();
+  where workspace_id = gateway.workspace()
+    and coalesce(workspace_id = any (array[(select gateway.workspace())]), false); -- the tenant wall, see 002
 alter view gateway.installaties owner to gateway_owner;
 grant select on gateway.installaties to gateway_reader;

@@ -13,6 +13,7 @@ create view gateway.installaties_write as
     updated_at
   from app.installaties
   where workspace_id = gateway.workspace()
+    and coalesce(workspace_id = any (array[(select gateway.workspace())]), false) -- the tenant wall, see 002
   with cascaded check option;
 alter view gateway.installaties_write owner to gateway_owner;
 grant select on gateway.installaties_write to gateway_writer;

@@ -31,6 +31,7 @@ interface RoleRow {
   readonly member_of: string[];
   readonly owns: string[];
   readonly creates_in: string[];
+  readonly creates_temporary: boolean;
 }
 
 /** The role of the connection: nothing more than what it is for. */
@@ -67,5 +68,8 @@ function roleFaults(role: RoleRow): string[] {
     ...(role.member_of.length > 0 ? [`it is a member of ${role.member_of.join(', ')}`] : []),
     ...(role.owns.length > 0 ? [`it owns ${role.owns.join(', ')}`] : []),
     ...role.creates_in.map((schema) => `it may create in schema ${schema}`),
+    ...(role.creates_temporary
+      ? ['it may create temporary objects: revoke TEMPORARY on the database from PUBLIC']
+      : []),
   ];
 }

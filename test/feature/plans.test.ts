@@ -16,6 +16,10 @@ const buffersOnce = 120;
 interface Plan {
   readonly 'Shared Hit Blocks': number;
   readonly 'Shared Read Blocks': number;
+  readonly Plans?: readonly Plan[];
+  readonly 'Node Type': string;
+  readonly 'Index Cond'?: string;
+  readonly Filter?: string;
 }
 
 test.before('many rows, proposed indexes, fresh statistics', async (t) => {
@@ -110,10 +114,18 @@ async function buffersOf(
       `explain (analyze, buffers, format json) execute guarded${literals.length > 0 ? `(${literals.join(', ')})` : ''}`,
     );
     const plan = rows[0]?.['QUERY PLAN'][0].Plan as Plan;
+    for (const scan of scansOf(plan).filter((each) => each['Index Cond']?.includes('workspace_id = ')))
+      t.regex(scan.Filter ?? '', /^\(?COALESCE\(\(workspace_id = ANY/, 'the tenant wall is the first condition');
     return plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
   } finally {
     await client.end();
   }
+}
+
+/** Scans of the app's tables; those of a work order's parts go by the work order. */
+function scansOf(plan: Plan): Plan[] {
+  const own = /^(Index|Seq|Bitmap Heap)/.test(plan['Node Type']) ? [plan] : [];
+  return [...own, ...(plan.Plans ?? []).flatMap(scansOf)];
 }
 
 async function asReader(t: ExecutionContext<TestContext>): Promise<pg.Client> {

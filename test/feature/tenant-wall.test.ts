@@ -41,6 +41,38 @@ test('without a workspace the views show nothing', async (t) => {
   }
 });
 
+test('no condition sees a row of another workspace, whatever it costs and however the view is read', async (t) => {
+  const hand = handOf(t.context);
+  const texts = { klanten: 'naam', installaties: 'naam', werkbonnen: 'nummer', logboeken: 'entity' };
+  for (const scan of ['indexscan', 'indexonlyscan', 'bitmapscan']) await hand.query(`set enable_${scan} = off`);
+  for (const workspace of ['', '00000000-0000-0000-0000-000000000000']) {
+    await hand.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
+    for (const [view, text] of Object.entries(texts)) {
+      for (const condition of [`${text}::integer = 1`, `set_config('', ${text}, true) is null`]) {
+        const sql = `select from gateway.${view} where ${condition}`;
+        t.is(await failure(hand, sql), undefined, `${sql}, workspace "${workspace}"`);
+      }
+    }
+  }
+});
+
+test('neither role can create a function, which could be cheaper than the wall', async (t) => {
+  for (const role of ['gateway_reader', 'gateway_writer']) {
+    const hand = new pg.Client(urlOf(shared.primary, t.context.database.name, role));
+    await hand.connect();
+    try {
+      await hand.query('set default_transaction_read_only = off');
+      for (const schema of ['pg_temp', 'public', 'app', 'gateway']) {
+        const sql = `create function ${schema}.f(text) returns boolean language plpgsql cost 0.0000001 as 'begin return true; end'`;
+        t.is(await failure(hand, sql), refused, `${role} in ${schema}`);
+      }
+      t.is(await failure(hand, 'create temporary table t ()'), refused, role);
+    } finally {
+      await hand.end();
+    }
+  }
+});
+
 test('with one workspace the views show all of it and nothing of the other, whatever the condition', async (t) => {
   const hand = handOf(t.context);
   const { database } = t.context;

@@ -90,6 +90,7 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<Test
   const name = `test_${randomUUID().replaceAll('-', '').slice(0, 12)}`;
   const [replicaServer] = shared.replicas as [string];
   await onServer(`create database ${name} template ${templateName}`);
+  await onServer(`revoke temporary on database ${name} from public`); // CREATE DATABASE copies no privileges of a database
   cleanUps.push(() => onServer(`drop database ${name} with (force)`));
   const primary = await connected(urlOf(shared.primary, name, 'postgres'), cleanUps);
   await replayed(primary, replicaServer);

@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { ExecutionContext } from 'ava';
+import pg from 'pg';
+import { projectRoot } from '../../src/paths.js';
+import { environmentName } from '../../src/settings.js';
+import { gatewayTest, shared, type TestContext, urlOf } from '../support/workspace.js';
+
+// The command lines as an operator runs them: `check` and `migrate` as processes.
+
+const test = gatewayTest();
+const main = join(projectRoot, 'dist/src/main.js');
+
+interface Finding {
+  readonly server: string;
+  readonly what: string;
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+/** What `check --json` finds wrong in the test's database. */
+async function wrong(t: ExecutionContext<TestContext>): Promise<string[]> {
+  await t.context.database.caughtUp();
+  const { replicaUrls, primaryUrl, dataKeys } = t.context.database.settings;
+  const settings = Object.entries({ replicaUrls, primaryUrl, dataKeys });
+  const env = Object.fromEntries(settings.map(([name, value]) => [environmentName(name), value]));
+  const { stdout, code } = await run(['check', '--json'], env);
+  const faults = (JSON.parse(stdout) as Finding[]).filter(({ ok }) => !ok);
+  t.is(code, faults.length === 0 ? 0 : 1);
+  return faults.map(({ server, what, detail }) => `${server.split(' ')[0]}: ${what}: ${detail}`);
+}
+
+async function run(args: string[], env: NodeJS.ProcessEnv): Promise<{ stdout: string; stderr: string; code: number }> {
+  const running = promisify(execFile)(process.execPath, [main, ...args], { env: { PATH: process.env.PATH, ...env } });
+  return running.then(
+    ({ stdout, stderr }) => ({ stdout, stderr, code: 0 }),
+    (error: { stdout: string; stderr: string; code: number }) => error,
+  );
+}
+
+test.serial('check finds nothing wrong with a migrated database', async (t) => {
+  t.deepEqual(await wrong(t), []);
+});
+
+test.serial('check reports a role that can create temporary objects', async (t) => {
+  const { primary, name } = t.context.database;
+  await primary.query(`grant temporary on database ${name} to public`);
+  const advice = 'it may create temporary objects: revoke TEMPORARY on the database from PUBLIC.';
+  t.deepEqual(await wrong(t), [`replica: role gateway_reader: ${advice}`, `primary: role gateway_writer: ${advice}`]);
+  await primary.query(`revoke temporary on database ${name} from public`);
+});
+
+test.serial('check reports a function that costs less than a comparison', async (t) => {
+  const { primary } = t.context.database;
+  await primary.query(`create function public.cheap(text) returns boolean language sql cost 0.1 as 'select true'`);
+  const faults = await wrong(t);
+  t.is(faults.length, 2);
+  for (const fault of faults) t.regex(fault, /may execute the function cheap\(text\), whose cost of 0.1 is below 1/);
+  await primary.query('drop function public.cheap');
+});
+
+test.serial('check reports a view whose other conditions see rows of other workspaces', async (t) => {
+  const { primary } = t.context.database;
+  const columns =
+    'workspace_id, id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at';
+  const view = (wall: string) =>
+    primary.query(
+      `create or replace view gateway.klanten as select ${columns} from app.klanten where workspace_id = gateway.workspace()${wall}`,
+    );
+  await view('');
+  t.deepEqual(await wrong(t), [
+    'replica: view gateway.klanten: other conditions see rows without a workspace: its filter must be the cheapest condition; ' +
+      'other conditions see rows in a workspace that does not exist: its filter must be the cheapest condition.',
+  ]);
+  await view(' and coalesce(workspace_id = any (array[(select gateway.workspace())]), false)');
+  t.deepEqual(await wrong(t), []);
+});
+
+test.serial('migrate takes TEMPORARY from PUBLIC and leaves it to the roles that are there', async (t) => {
+  const name = `${t.context.database.name}_new`;
+  const app = `${t.context.database.name}_app`;
+  const { primary } = t.context.database;
+  await primary.query(`create database ${name}`);
+  await primary.query(`create role ${app}`);
+  const ADMIN_URL = urlOf(shared.primary, name, 'postgres');
+  const client = new pg.Client(ADMIN_URL);
+  await client.connect();
+  try {
+    await client.query(await readFile(join(projectRoot, 'sql/app/schema.sql'), 'utf8'));
+    const { stdout, code } = await run(['migrate'], { ADMIN_URL });
+    t.is(code, 0, stdout);
+    const { rows } = await client.query<{ role: string; temporary: boolean }>(
+      `select rolname as role, has_database_privilege(rolname, current_database(), 'temporary') as temporary
+       from pg_roles where rolname = any ($1) order by 1`,
+      [['gateway_reader', 'gateway_writer', app]],
+    );
+    t.deepEqual(
+      new Map(rows.map(({ role, temporary }) => [role, temporary])),
+      new Map([
+        ['gateway_reader', false],
+        ['gateway_writer', false],
+        [app, true],
+      ]),
+    );
+  } finally {
+    await client.end();
+    await primary.query(`drop database ${name} with (force)`);
+    await primary.query(`drop role ${app}`);
+  }
+});
