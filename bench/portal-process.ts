@@ -9,12 +9,17 @@ import type { Key } from '../src/definition/row-serializer.js';
 import type { ListStatements } from '../src/definition/statements.js';
 import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
+import { compileRedaction } from '../src/projection/redact.js';
 import { LastRowKey } from '../src/read/last-row-key.js';
 import type { Reading, ReadingResult } from './portal.js';
 
 /** Process that reads work orders in one of two ways and writes them as JSON to nowhere: the task as JSON in its argument. */
 const { mode, url, workspace, rows: rowsWanted, chunkRows } = JSON.parse(process.argv[2] as string) as Reading;
-const compiled = compileResource(werkbonnen, { keyring: parseKeyring('{}'), legacy: false }, () => {});
+const compiled = compileResource(
+  werkbonnen,
+  { keyring: parseKeyring('{}'), legacy: false, redactDiff: compileRedaction({}) },
+  () => {},
+);
 const { serializer } = compiled;
 const { rows: statements } = compiled.statements.lists.get('') as ListStatements;
 const json = new JsonBytes(65_536);

@@ -16,6 +16,7 @@ import { Replica, type ReplicaBounds } from './db/replica.js';
 import { assertWireShape } from './db/wire/wire.js';
 import { WritePositions } from './db/write-positions.js';
 import { compileResource } from './definition/compiled.js';
+import { redactionRules } from './definition/redaction-rules.js';
 import { resources } from './definition/resources/all.js';
 import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
@@ -35,6 +36,7 @@ import { type Peers, standalone } from './peers/peers.js';
 import { redisPeers } from './peers/redis.js';
 import { workerPeers } from './peers/workers.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
+import { compileRedaction } from './projection/redact.js';
 import { freshnessRouter } from './read/freshness.js';
 import { PageMemory } from './read/page-memory.js';
 import type { Settings } from './settings.js';
@@ -80,9 +82,9 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   assertWireShape();
   const keyring = keyringOf(settings);
   await refuseWrong(settings);
-  const compiled = resources.map((resource) =>
-    compileResource(resource, { keyring, legacy: settings.decodeLegacy }, observe),
-  );
+  const redactDiff = compileRedaction(redactionRules(resources));
+  const projection = { keyring, legacy: settings.decodeLegacy, redactDiff };
+  const compiled = resources.map((resource) => compileResource(resource, projection, observe));
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const { primaryUrl } = settings;
   const primaryProbe = primaryUrl

@@ -1,5 +1,5 @@
 import type { Observe } from '../events.js';
-import type { CodecOptions } from '../projection/codecs.js';
+import type { ProjectionOptions } from '../projection/options.js';
 import { visibleToWriteScope } from './record-schema.js';
 import { type Field, leaves, type Resource } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
@@ -35,7 +35,7 @@ export interface CompiledWrite {
 }
 
 /** Throws an Error that names the contradiction when the definition cannot be served. */
-export function compileResource(resource: Resource, codecs: CodecOptions, observe: Observe): CompiledResource {
+export function compileResource(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledResource {
   const columns = leaves(resource).map(({ field }) => field.column);
   const refuse = (why: string): never => {
     throw new Error(`The definition of ${resource.name} is not valid: ${why}`);
@@ -50,19 +50,19 @@ export function compileResource(resource: Resource, codecs: CodecOptions, observ
     if (!columns.includes(column)) refuse(`filter ${name} is on column ${column}, which no field shows`);
   }
   const versionAt = resource.version === undefined ? -1 : columns.indexOf(resource.version);
-  const serializer = compileSerializer(resource, codecs, observe);
+  const serializer = compileSerializer(resource, options, observe);
   const { writeView, auditEntity, version } = resource;
   if (writeView !== undefined && (version === undefined || auditEntity === undefined)) {
     refuse('a written resource needs a version and the name the audit log has for it');
   }
   const write =
-    writeView === undefined ? null : compileWrite({ ...resource, writeView }, codecs, observe, versionAt, serializer);
+    writeView === undefined ? null : compileWrite({ ...resource, writeView }, options, observe, versionAt, serializer);
   return { resource, statements: compileStatements(resource), serializer, versionAt, write };
 }
 
 function compileWrite(
   resource: Resource & { writeView: string },
-  codecs: CodecOptions,
+  options: ProjectionOptions,
   observe: Observe,
   versionAt: number,
   fullRecord: RowSerializer,
@@ -77,7 +77,7 @@ function compileWrite(
     versionAt,
     writableAt: validators.writable.map(({ name, column }) => [name, columns.indexOf(column)]),
     fullRecord,
-    writeScopeRecord: compileSerializer(resource, codecs, observe, inWriteScope),
+    writeScopeRecord: compileSerializer(resource, options, observe, inWriteScope),
     writeScopeMembers: new Set(
       leaves(resource).flatMap(({ field, path }) => (inWriteScope(field) ? [path[0] as string] : [])),
     ),

@@ -82,6 +82,10 @@ export interface Resource {
   readonly writeView?: string;
   /** What the app's audit log calls such an entity; needed with writeView. */
   readonly auditEntity?: string;
+  /** Fields of the audit log that a reader of it may see beside the resource's own columns. */
+  readonly auditFields?: readonly string[];
+  /** The same for entities of the audit log that are no resource, by name. */
+  readonly auditFieldsOfOthers?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** A leaf of the record: the path of its JSON members and its field. */

@@ -1,10 +1,10 @@
 import type { Row } from '../db/row.js';
 import type { Observe } from '../events.js';
-import { type CodecName, type CodecOptions, compileCodec, type RowDecoder } from '../projection/codecs.js';
+import { type CodecName, compileCodec, type RowDecoder } from '../projection/codecs.js';
 import { DecodeError } from '../projection/decode-error.js';
 import { holdsImage } from '../projection/images.js';
 import { JsonBytes } from '../projection/json-bytes.js';
-import { redactDiff } from '../projection/redact.js';
+import type { ProjectionOptions } from '../projection/options.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
 import { type Field, type Leaf, leaves, pointer, type Resource } from './resource.js';
 import { type ValueWriter, valueWriters } from './value-serializers.js';
@@ -31,7 +31,7 @@ const brace = Buffer.from('}');
  */
 export function compileSerializer(
   resource: Resource,
-  codecs: CodecOptions,
+  options: ProjectionOptions,
   observe: Observe,
   shown: (field: Field) => boolean = () => true,
 ): RowSerializer {
@@ -41,10 +41,10 @@ export function compileSerializer(
   const position = (column: string): number => all.findIndex(({ field }) => field.column === column);
   const idAt = position('id');
   let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
-  const decoders = compileDecoders(resource, codecs, members, positions);
+  const decoders = compileDecoders(resource, options, members, positions);
   const writers = members.map((leaf): ValueWriter => {
     const { field, path } = leaf;
-    if (field.codec === undefined) return cleaning(resource, all, field);
+    if (field.codec === undefined) return cleaning(resource, all, field, options);
     const { decoder, leaves: decoded } = decoders.get(field.codec) as Decoding;
     const column = decoded.indexOf(leaf);
     return (row, _, json) => {
@@ -101,7 +101,7 @@ interface Decoding {
 
 function compileDecoders(
   resource: Resource,
-  codecs: CodecOptions,
+  options: ProjectionOptions,
   members: readonly Leaf[],
   positions: readonly number[],
 ): Map<CodecName, Decoding> {
@@ -112,12 +112,17 @@ function compileDecoders(
       name: leaf.field.column,
       at: positions[members.indexOf(leaf)] as number,
     }));
-    return { decoder: compileCodec(name, codecs, resource.table, columns), leaves: decoded };
+    return { decoder: compileCodec(name, options, resource.table, columns), leaves: decoded };
   };
   return new Map([...names].map((name) => [name, decodingOf(name)]));
 }
 
-function cleaning(resource: Resource, all: readonly Leaf[], field: Field): ValueWriter {
+function cleaning(
+  resource: Resource,
+  all: readonly Leaf[],
+  field: Field,
+  { redactDiff }: ProjectionOptions,
+): ValueWriter {
   switch (field.clean) {
     case 'text-images':
       return unless(isSuspectText, valueWriters.text, (value) => (holdsImage(value) ? 'null' : JSON.stringify(value)));

@@ -1,26 +1,43 @@
 import { holdsImage } from './images.js';
-import { elementsOf, MalformedJson, membersOf, namesIn, stringAt } from './json-scan.js';
-import { isPersonalField, isPersonalMember } from './personal-names.js';
-import { isSignatureName, stripImages } from './strip.js';
+import { elementsOf, MalformedJson, membersOf, stringAt } from './json-scan.js';
+import { isSignatureName } from './strip.js';
+import { looksStructured } from './structured-text.js';
 
 /**
- * The `wijzigingen` of a log entry as the API shows them: JSON text of [{"veld","oud","nieuw"}], members in that order,
- * made from the stored jsonb text of the same shape. A change that reading the log does not entitle to see becomes
- * {"veld", "afgeschermd": true}: customer personal data, signatures, anything encrypted.
- *
- * Members other than these three are dropped, a missing `oud` or `nieuw` is null, what is not a change is left out, and
- * text that is not an array is []. Values are copied as they stand, so numbers keep every digit. Never throws.
+ * The fields whose values a reader of the audit log may see, by the entity as the app's log names it. All other fields,
+ * and all fields of an entity that is not listed, are shielded. A name that speaks of personal data or of a signature
+ * is shielded although it is listed.
  */
-export function redactDiff(entity: string, wijzigingen: string): string {
-  if (wijzigingen === '[]') return wijzigingen;
+export type RedactionRules = Readonly<Record<string, readonly string[]>>;
+
+/**
+ * Makes the diff of a log entry fit to be shown: from the JSON text of [{"veld","oud","nieuw"}] as stored, the JSON text
+ * of the same list. A change of which a value must not be seen becomes {"veld", "afgeschermd": true}.
+ *
+ * Shown are numbers, true, false, null and plain strings under listed names, as they stand, so numbers keep every digit.
+ * Members other than these three are dropped, a missing `oud` or `nieuw` is null, an element that is not a change is left
+ * out, and text that is not an array is []. Never throws.
+ */
+export type RedactDiff = (entity: string, diff: string) => string;
+
+/** To be called once, at start-up. */
+export function compileRedaction(rules: RedactionRules): RedactDiff {
+  const listed = new Map(
+    Object.entries(rules).map(([entity, fields]) => [
+      entity,
+      new Set(fields.filter((field) => !isPersonalName(field) && !isSignatureName(field)).map(spelling)),
+    ]),
+  );
+  const none: ReadonlySet<string> = new Set();
+  return (entity, diff) => redact(diff, listed.get(entity) ?? none);
+}
+
+function redact(diff: string, listed: ReadonlySet<string>): string {
+  if (diff === '[]') return diff;
   try {
-    const harmless = !mayHide(wijzigingen);
-    let changes = '';
-    for (const element of elementsOf(wijzigingen)) {
-      const change = shownChange(entity, element, harmless);
-      if (change !== undefined) changes += changes === '' ? change : `,${change}`;
-    }
-    return `[${changes}]`;
+    return `[${elementsOf(diff)
+      .flatMap((element) => redactChange(element, listed) ?? [])
+      .join(',')}]`;
   } catch (error) {
     if (error instanceof MalformedJson) return '[]';
     throw error;
@@ -28,58 +45,63 @@ export function redactDiff(entity: string, wijzigingen: string): string {
 }
 
 /** The change as the API shows it, or undefined when the element is not a change. Throws MalformedJson. */
-function shownChange(entity: string, element: string, harmless: boolean): string | undefined {
+function redactChange(element: string, listed: ReadonlySet<string>): string | undefined {
   if (!element.startsWith('{')) return undefined;
-  let field: string | undefined;
-  let before = 'null';
-  let after = 'null';
-  for (const [name, value] of membersOf(element)) {
-    if (name === 'veld') field = value;
-    else if (name === 'oud') before = value;
-    else if (name === 'nieuw') after = value;
-  }
+  const change = new Map(membersOf(element));
+  const field = change.get('veld');
   if (field === undefined || !field.startsWith('"')) return undefined;
+  const before = change.get('oud') ?? 'null';
+  const after = change.get('nieuw') ?? 'null';
   const name = stringAt(field, 0, field.length);
-  if (!isFieldName(name, harmless)) return undefined;
-
-  if (isSignatureName(name) || isPersonalField(entity, name)) return shielded(field);
-  const shownBefore = shownValue(before, harmless);
-  const shownAfter = shownValue(after, harmless);
-  if (shownBefore === undefined || shownAfter === undefined) return shielded(field);
-  return `{"veld":${field},"oud":${shownBefore},"nieuw":${shownAfter}}`;
+  const isListed = listed.has(spelling(name));
+  if (isListed && isPlain(before) && isPlain(after)) return `{"veld":${field},"oud":${before},"nieuw":${after}}`;
+  return `{"veld":${isListed || isFieldName(name) ? field : hiddenName},"afgeschermd":true}`;
 }
 
-const encrypted = /enc:v/i;
-
-/** Whether anything encrypted or any image may be in the text: one test of the whole spares each value its own. */
-function mayHide(json: string): boolean {
-  return json.includes('\\u') || encrypted.test(json) || stripImages(json) !== json;
+/** Whether a logged value is a scalar, and as a string neither encrypted, nor an image, nor structured data. */
+function isPlain(json: string): boolean {
+  if (json.startsWith('{') || json.startsWith('[')) return false;
+  if (!json.startsWith('"')) return true;
+  const text = stringAt(json, 0, json.length);
+  return !/enc:v/i.test(text) && !holdsImage(text) && !looksStructured(text);
 }
 
-function shielded(field: string): string {
-  return `{"veld":${field},"afgeschermd":true}`;
+/** "vullingKg", "vulling_kg" and "/vullingKg" are one field; a path such as "vulling.kg" is not. */
+function spelling(field: string): string {
+  return field.replace(/^\/|[_-]/g, '').toLowerCase();
 }
 
-const fieldNameLengthMax = 200;
+/** Stands in place of a name that has not the form of a field name. */
+const hiddenName = '"(afgeschermd)"';
 
-/** The field name is always shown; a value in its place is not to be. */
-function isFieldName(name: string, harmless: boolean): boolean {
-  return name.length <= fieldNameLengthMax && (harmless || !(encrypted.test(name) || holdsImage(name)));
+/**
+ * Form of a field name or of a path to one: words that begin with a small letter, and indexes, with few digits. An e-mail
+ * address, a telephone number, a postal code, a person's name and a sentence are not of this form.
+ */
+const fieldNameForm = /^\/?(?!(?:\D*\d){7})_?[a-z][\w-]{0,39}(?:[./](?:_?[a-z][\w-]{0,39}|\d{1,3})|\[\d{1,3}\]){0,7}$/;
+
+function isFieldName(name: string): boolean {
+  return fieldNameForm.test(name) && !/\d{4}/.test(name) && !holdsImage(name);
 }
 
-/** The value without images, or undefined when it is not to be shown at all. Throws MalformedJson. */
-function shownValue(value: string, harmless: boolean): string | undefined {
-  const isContainer = value.startsWith('{') || value.startsWith('[');
-  if (isContainer && namesIn(value).some(isPersonalMember)) return undefined;
-  if (harmless || value === 'null') return value;
-  if (encrypted.test(unescaped(value))) return undefined;
-  const stripped = stripImages(value);
-  // A value that is an image as a whole is a signature by another name.
-  return stripped === 'null' ? undefined : stripped;
-}
+/** Word by word where a longer word means something else (installatie, plaatsing); otherwise also within a word. */
+const personalWords = new RegExp(
+  [
+    // The customer as such, though not the id by which a record points to it.
+    String.raw`\b(?:klant|customer|contact|contactpersoon|eigenaar|bewoner|huurder|opdrachtgever)(?:naam)?\b(?! id$)`,
+    'klant ?naam|voornaam|achternaam|tussenvoegsel|voorletter|bedrijfsnaam|(?:first|last|full|company) name',
+    String.raw`adres|address|straat|street|huisn|\bhuis n|house number|\btoevoeging\b|postcode|post code|postal|\bzip\b`,
+    String.raw`\bplaats\b|woonplaats|plaatsnaam|\bcity\b|e ?mail|telefoon|\btel\b|mobiel|phone|\bfax`,
+    'kvk|kamer van koophandel|btw ?(?:nummer|nr|id)|vat ?(?:number|id)|iban|bankrekening|bsn|geboorte|birth',
+    'ondertekend door|ondertekenaar|signed by|signatory',
+  ].join('|'),
+);
 
-/** JSON text with the escapes that could hide a word resolved. Not JSON any more. */
-function unescaped(json: string): string {
-  if (!json.includes('\\u')) return json;
-  return json.replace(/\\u([0-9A-Fa-f]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+/** Whether the words of a name ("kvkNummer" and "KVK_nummer" → "kvk nummer") speak of personal data. */
+function isPersonalName(name: string): boolean {
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
+    .replace(/[^\p{L}\p{N}]+/gu, ' ');
+  return personalWords.test(words.trim().toLowerCase());
 }

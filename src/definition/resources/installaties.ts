@@ -18,6 +18,7 @@ export const installaties: Resource = {
   table: 'installaties',
   writeView: 'gateway.installaties_write',
   auditEntity: 'installatie',
+  auditFields: ['workspaceId'],
   detail: true,
   version: 'version',
   order: [

@@ -16,6 +16,11 @@ export const klanten: Resource = {
   description: 'Customers of the workspace.',
   view: 'gateway.klanten',
   table: 'klanten',
+  auditEntity: 'klant',
+  auditFields: [
+    ...['workspaceId', 'status', 'version', 'versie', 'actief', 'active', 'gearchiveerd', 'archived'],
+    ...['aangemaaktOp', 'gewijzigdOp', 'gearchiveerdOp', 'archivedAt', 'verwijderdOp', 'deletedAt'],
+  ],
   detail: true,
   order: [
     { column: 'created_at', type: 'timestamp' },

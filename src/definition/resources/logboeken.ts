@@ -13,7 +13,9 @@ const change: JsonSchema = {
       additionalProperties: false,
       required: ['veld', 'afgeschermd'],
       properties: { veld: { type: 'string' }, afgeschermd: { const: true } },
-      description: 'A change to personal data or to a signature: that it happened is shown, the values are not.',
+      description:
+        'A change to anything that reading the log does not grant, personal data and signatures above all: that it ' +
+        'happened is shown, the values are not. `veld` is "(afgeschermd)" when it is not the name of a field.',
     },
   ],
 };
@@ -25,6 +27,7 @@ export const logboeken: Resource = {
   description: 'Audit log: who changed what, when.',
   view: 'gateway.logboeken',
   table: 'logboeken',
+  auditFieldsOfOthers: { gebruiker: ['id', 'workspaceId', 'rol', 'status', 'actief', 'createdAt', 'updatedAt'] },
   detail: false,
   order: [
     { column: 'tijdstip', type: 'timestamp' },

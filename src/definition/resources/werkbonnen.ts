@@ -37,6 +37,8 @@ export const werkbonnen: Resource = {
   description: 'Work orders.',
   view: 'gateway.werkbonnen',
   table: 'werkbonnen',
+  auditEntity: 'werkbon',
+  auditFields: ['installatieId', 'workspaceId', 'btwPercentage'],
   detail: true,
   order: [
     { column: 'datum', type: 'date' },

@@ -1,0 +1,19 @@
+import type { RedactionRules } from '../projection/redact.js';
+import { leaves, type Resource } from './resource.js';
+
+/**
+ * The fields of the audit log that a reader of it may see: of each resource that the log knows the columns that are
+ * neither encoded nor JSON, by their names in the view, in the API and in the log, and the fields it lists besides.
+ */
+export function redactionRules(resources: readonly Resource[]): RedactionRules {
+  const rules: Record<string, readonly string[]> = {};
+  for (const resource of resources) {
+    Object.assign(rules, resource.auditFieldsOfOthers);
+    if (resource.auditEntity === undefined) continue;
+    const own = leaves(resource)
+      .filter(({ field, path }) => field.codec === undefined && field.type !== 'json' && path.length === 1)
+      .flatMap(({ field, path }) => [field.column, path[0] as string, field.write?.auditName ?? []].flat());
+    rules[resource.auditEntity] = [...own, ...(resource.auditFields ?? [])];
+  }
+  return rules;
+}
