@@ -83,17 +83,6 @@ export function membersOf(json: string): [name: string, value: string][] {
   return members;
 }
 
-/** The names of all members in `json`, at every depth. Throws MalformedJson. */
-export function namesIn(json: string): string[] {
-  const names: string[] = [];
-  for (let start = json.indexOf('"'); start >= 0; ) {
-    const end = stringEnd(json, start);
-    if (json[skipSpace(json, end)] === ':') names.push(stringAt(json, start, end));
-    start = json.indexOf('"', end);
-  }
-  return names;
-}
-
 /** Position of the first item of a container, or -1 when it has none. */
 function opened(json: string, opening: string, closing: string): number {
   const start = skipSpace(json, 0);

@@ -16,8 +16,8 @@ const keyedValue = /(?:^|[\r\n;,|])[ \t*-]*\p{L}[\w .-]{0,40}:\s*\S/gu;
 const forms: readonly RegExp[] = [
   // An object or a list that begins the text, a brace anywhere, a text within quotation marks, a row of PostgreSQL.
   /^\s*[[<]|\{|^\s*(["'`])[\s\S]*\1\s*$|^\s*\([^,]*,[\s\S]*\)\s*$/,
-  // "key": value, "key" => "value", "item", "item".
-  /["'`]\s*(?::|=|,\s*["'`\d[])/,
+  // "key": value, "key" => "value", "item", "item", ["item.
+  /["'`]\s*(?::|=|,\s*["'`\d[])|[[\]][\s,]*["'`]/,
   // Tags and character references.
   /<[a-z/!?]|&(?:#x?[\da-f]+|[a-z]{2,6});/i,
   // Escapes of URLs and of JSON.
