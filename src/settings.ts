@@ -11,6 +11,7 @@ export interface Settings {
   readonly opsPort: number;
   readonly opsAllowedHosts: string;
   readonly publicUrl: string;
+  readonly apiContact: string;
   readonly trustedProxyHops: number;
   readonly replicaUrls: string;
   readonly primaryUrl: string;

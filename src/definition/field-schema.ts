@@ -21,7 +21,7 @@ const typeSchemas: Readonly<Record<FieldType, JsonSchema>> = {
   uuid: identifier,
   bigint: identifier,
   text: { type: 'string' },
-  integer: { type: 'integer' },
+  integer: { type: 'integer', format: 'int64' },
   number: { type: 'number' },
   boolean: { type: 'boolean' },
   date: dateSchema,

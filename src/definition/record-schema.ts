@@ -1,7 +1,7 @@
 import { readSchema, writeSchema } from './field-schema.js';
 import { type Field, type JsonSchema, leaves, pointer, type Resource } from './resource.js';
 
-/** JSON Schema 2020-12 of one record as the API gives it: every member present, nothing else beside `decodeErrors`. */
+/** JSON Schema 2020-12 of one record as the API gives it: every member present, and later versions may add members. */
 export function recordSchema(resource: Resource): JsonSchema {
   const encoded = leaves(resource).filter(({ field }) => field.codec !== undefined);
   const record = assemble(resource, {
@@ -9,6 +9,7 @@ export function recordSchema(resource: Resource): JsonSchema {
     required: () => true,
     schema: readSchema,
     description: resource.description,
+    closed: false,
   });
   if (encoded.length === 0) return record;
   return {
@@ -29,7 +30,8 @@ export function writeScopeSchema(resource: Resource): JsonSchema {
     keep: (field) => visibleToWriteScope(resource, field),
     required: () => true,
     schema: readSchema,
-    description: 'What a token without the read scope gets back from a write.',
+    description: 'Response to a write by a token without the read scope.',
+    closed: false,
   });
 }
 
@@ -45,6 +47,7 @@ export function createSchema(resource: Resource): JsonSchema {
     required: (field) => field.write?.required === true,
     schema: writeSchema,
     description: `A new ${resource.record}. A member left out is null. ${readOnlyProse(resource)}`,
+    closed: true,
   });
 }
 
@@ -55,6 +58,7 @@ export function patchSchema(resource: Resource): JsonSchema {
     required: () => false,
     schema: writeSchema,
     description: `Members left out stay as they are, null clears a nullable field. ${readOnlyProse(resource)}`,
+    closed: true,
   });
 }
 
@@ -63,6 +67,8 @@ interface Assembly {
   readonly required: (field: Field) => boolean;
   readonly schema: (field: Field) => JsonSchema;
   readonly description: string;
+  /** Whether other members are refused: in what clients send, never in what they get. */
+  readonly closed: boolean;
 }
 
 /** The object of the kept fields, groups included when anything in them is kept. */
@@ -73,9 +79,10 @@ function assemble(resource: Resource, assembly: Assembly): JsonSchema {
     const inner = 'group' in member ? Object.entries(member.group).filter(([, field]) => assembly.keep(field)) : [];
     if ('group' in member) {
       if (inner.length === 0) continue;
-      properties[name] = closed(Object.fromEntries(inner.map(([key, field]) => [key, assembly.schema(field)])), {
+      properties[name] = objectSchema(Object.fromEntries(inner.map(([key, field]) => [key, assembly.schema(field)])), {
         required: inner.filter(([, field]) => assembly.required(field)).map(([key]) => key),
         description: member.description,
+        closed: assembly.closed,
       });
       if (inner.some(([, field]) => assembly.required(field))) required.push(name);
     } else if (assembly.keep(member)) {
@@ -83,18 +90,18 @@ function assemble(resource: Resource, assembly: Assembly): JsonSchema {
       if (assembly.required(member)) required.push(name);
     }
   }
-  return closed(properties, { required, description: assembly.description });
+  return objectSchema(properties, { required, description: assembly.description, closed: assembly.closed });
 }
 
-function closed(
+function objectSchema(
   properties: Readonly<Record<string, JsonSchema>>,
-  rest: { required: string[]; description: string },
+  rest: { required: string[]; description: string; closed: boolean },
 ): JsonSchema {
-  const { required, description } = rest;
+  const { required, description, closed } = rest;
   return {
     type: 'object',
     description,
-    additionalProperties: false,
+    ...(closed ? { additionalProperties: false } : {}),
     ...(required.length > 0 ? { required } : {}),
     properties,
   };

@@ -39,6 +39,7 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
 export function compileWriteValidators(resource: Resource): WriteValidators {
   const ajv = new Ajv2020({ allErrors: true, verbose: true, strictTypes: false, strict: true });
   formats.default(ajv);
+  ajv.addFormat('int64', true); // documentation only: the type refuses fractions already
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
   const rule = (validate: ValidateFunction) => (body: unknown) =>
     validate(body) ? [] : faults(validate.errors ?? [], known);

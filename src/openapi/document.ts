@@ -3,31 +3,26 @@ import type { JsonSchema } from '../definition/resource.js';
 /** The part of OpenAPI 3.1 that the gateway's document uses. */
 export interface OpenApiDocument {
   readonly openapi: string;
-  readonly info: {
-    readonly title: string;
-    readonly version: string;
-    readonly description: string;
-    readonly license: object;
-  };
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
   readonly servers: readonly { readonly url: string; readonly description: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];
-  readonly paths: Readonly<Record<string, PathItem>>;
+  readonly paths: Paths;
   readonly components: Components;
-  /** Responses to what no operation describes: other paths, other methods, malformed HTTP. By status. */
+  /** Responses to OPTIONS (204) and to requests that fit no operation: other paths, other methods, malformed HTTP. By status. */
   readonly 'x-other-responses': Responses;
 }
 
-interface Components {
+export type Paths = Readonly<Record<string, Readonly<Partial<Record<Method, Operation>>>>>;
+export type Method = 'get' | 'post' | 'patch';
+export type Responses = Readonly<Record<string, Reference | ApiResponse>>;
+
+export interface Components {
   readonly schemas: Readonly<Record<string, JsonSchema>>;
   readonly parameters: Readonly<Record<string, Parameter>>;
   readonly headers: Readonly<Record<string, Header>>;
   readonly responses: Readonly<Record<string, ApiResponse>>;
   readonly securitySchemes: Readonly<Record<string, JsonSchema>>;
 }
-
-export type Method = 'get' | 'head' | 'options' | 'post' | 'patch';
-export type PathItem = Readonly<Partial<Record<Method, Operation>>>;
-export type Responses = Readonly<Record<string, Reference | ApiResponse>>;
 
 /** An alias and no interface, so that it is a JsonSchema as well. */
 export type Reference = { readonly $ref: string };
@@ -41,26 +36,13 @@ export interface Operation {
   readonly 'x-required-scope'?: string;
   readonly security: readonly object[];
   readonly parameters: readonly Reference[];
-  readonly requestBody?: RequestBody;
+  readonly requestBody?: { readonly description: string; readonly content: Content };
   readonly responses: Responses;
 }
 
-interface RequestBody {
-  readonly required: true;
-  readonly description: string;
-  readonly content: Readonly<Record<string, MediaType>>;
-}
+type Content = Readonly<Record<string, MediaType>>;
 
 export interface MediaType {
-  readonly schema: JsonSchema;
-  readonly example?: unknown;
-}
-
-export interface Parameter {
-  readonly name: string;
-  readonly in: 'query' | 'path' | 'header';
-  readonly required?: boolean;
-  readonly description: string;
   readonly schema: JsonSchema;
   readonly example?: unknown;
 }
@@ -72,19 +54,23 @@ export interface Header {
   readonly example?: unknown;
 }
 
+export interface Parameter extends Header {
+  readonly name: string;
+  readonly in: 'query' | 'path' | 'header';
+}
+
 export interface ApiResponse {
   readonly description: string;
   readonly headers: Readonly<Record<string, Reference>>;
-  readonly content?: Readonly<Record<string, MediaType>>;
+  readonly content?: Content;
 }
 
 /** Follows a reference into the document (RFC 6901 fragment); anything else is returned as it is. */
 export function resolve<T extends object>(document: OpenApiDocument, value: T | Reference): T {
   if (!('$ref' in value) || typeof value.$ref !== 'string') return value as T;
-  const steps = value.$ref.slice('#/'.length).split('/');
+  const steps = value.$ref.split('/').map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
   let target: unknown = document;
-  for (const step of steps)
-    target = (target as Record<string, unknown>)[step.replaceAll('~1', '/').replaceAll('~0', '~')];
+  for (const step of steps.slice(1)) target = (target as Record<string, unknown>)[step];
   if (target === undefined) throw new Error(`${value.$ref} points to nothing.`);
   return target as T;
 }

@@ -1,73 +1,69 @@
-import { createSchema, patchSchema, recordSchema, writeScopeSchema } from '../definition/record-schema.js';
-import type { JsonSchema, Resource } from '../definition/resource.js';
-import type { OpenApiDocument } from './document.js';
-import { errorComponents, errorReferences } from './errors.js';
-import { headers } from './headers.js';
-import { type PageLimits, parameterComponents } from './parameters.js';
-import { paths } from './paths.js';
-import { problemSchema } from './problem.js';
-import { pageSchema, paginationSchema, successComponents } from './responses.js';
+import type { Resource } from '../definition/resource.js';
+import { type ApiResponse, type Components, component, type OpenApiDocument } from './document.js';
+import { errorParts } from './errors.js';
+import { expand, fill, mapValues, readData, readText, type Sets, type Values } from './template.js';
+import { commonValues, type OpenApiOptions, resourceValues } from './values.js';
 
-/** What the document depends on beside the definitions. */
-interface OpenApiOptions extends PageLimits {
-  /** Version of the API: 1.x.y. */
-  readonly version: string;
-  /** Origin that clients use, such as https://api.example.com; empty when unknown. */
-  readonly publicUrl: string;
-}
+/** The header components, sets of their names, and the header of each component that has another name. */
+type HeaderData = { readonly headers: object; readonly sets: Sets; readonly names: Readonly<Record<string, string>> };
 
-/** The OpenAPI 3.1 description of the API, from the resource definitions and the table of problems. Made once, at start-up. */
+/**
+ * The OpenAPI 3.1 description of the API: the templates in config/openapi, filled from the resource definitions, the
+ * settings and the table of problems. Made once, at start-up.
+ */
 export function openapi(resources: readonly Resource[], options: OpenApiOptions): OpenApiDocument {
-  return {
-    openapi: '3.1.1',
-    info: {
-      title: 'Workspace data API',
-      version: options.version,
-      description: introduction,
-      license: { name: 'MIT', identifier: 'MIT' },
-    },
-    servers: [{ url: `${options.publicUrl.replace(/\/+$/, '')}/api/v1`, description: 'Version 1 of the API.' }],
-    tags: [
-      ...resources.map(({ name, description }) => ({ name, description })),
-      { name: 'openapi.json', description: 'The description of this API.' },
-    ],
-    paths: paths(resources),
-    components: {
-      securitySchemes: { bearer },
-      schemas: schemas(resources, options.perPageMax),
-      parameters: parameterComponents(resources, options),
-      headers,
-      responses: { ...successComponents(resources, options.perPageDefault), ...errorComponents() },
-    },
-    'x-other-responses': errorReferences('other'),
+  const values = commonValues(resources, options);
+  const { headers, names, sets } = fill(readData('headers.json'), values) as HeaderData;
+  // A later component replaces an earlier component of the same header.
+  const headersOf = (set: readonly string[]): ApiResponse['headers'] =>
+    Object.fromEntries(
+      expand(['every', ...set], sets).map((name) => [names[name] ?? name, component('headers', name)]),
+    );
+  const errors = errorParts(headersOf);
+  const common: Values = {
+    ...values,
+    introduction: fill(readText('introduction.md').trim(), values),
+    headers,
+    ...prefixed('headers', mapValues(sets, headersOf)),
+    ...prefixed('errors', errors.references),
   };
+  const parts = resources.map((resource) =>
+    resourcePart(resource, { ...common, ...resourceValues(resource, options) }),
+  );
+  const merged = (kind: keyof ResourcePart): object => Object.assign({}, ...parts.map((part) => part[kind]));
+  const document = fill(readData('document.json'), {
+    ...common,
+    tags: parts.map(({ tag }) => tag),
+    paths: merged('paths'),
+    schemas: merged('schemas'),
+    parameters: merged('parameters'),
+    responses: { ...merged('responses'), ...errors.components },
+  });
+  return withoutUnused(document as OpenApiDocument);
 }
 
-const introduction = [
-  "Read access to a workspace's customers, installations, work orders and audit log, and guarded writes of installations.",
-  'Every body is JSON. Identifiers are opaque strings, timestamps RFC 3339 in UTC with milliseconds, dates YYYY-MM-DD. A value that is absent is null, never left out.',
-  'HEAD works wherever GET does; OPTIONS tells the methods of a path. Paths are case-sensitive and have no trailing slash. Unknown, repeated or empty query parameters are refused.',
-  'Lists are walked with the addresses in `pagination.next` or in the `Link` header; a walk returns every record that existed throughout exactly once, also while others are being added.',
-  'Errors are problem details (RFC 9457) with a stable `code`. Checks come in this order: path and method, token, rate limit, scope, Accept, media type and size, headers and query, If-Match present, body, idempotency, existence, precondition.',
-].join('\n\n');
+type ResourcePart = Readonly<Record<'tag' | 'paths' | 'schemas' | 'parameters' | 'responses', object>>;
 
-const bearer: JsonSchema = {
-  type: 'http',
-  scheme: 'bearer',
-  bearerFormat: 'wdg_ and 49 letters and digits',
-  description:
-    'An access token of a workspace, in the Authorization header and nowhere else. Each operation names the scope that the token must have (`x-required-scope`). A token may make 60 requests a minute unless the RateLimit-Policy header says otherwise.',
-};
+function resourcePart({ name, filters }: Resource, values: Values): ResourcePart {
+  const { filterKinds, ...template } = readData('resource.json') as { filterKinds: Record<string, object> };
+  const parameters = Object.entries(filters).map(([filter, { kind, description }]) => [
+    `${name}.${filter}`,
+    fill(filterKinds[kind], { ...values, filter, filterDescription: description }),
+  ]);
+  return { ...(fill(template, values) as ResourcePart), parameters: Object.fromEntries(parameters) };
+}
 
-function schemas(resources: readonly Resource[], perPageMax: number): Record<string, JsonSchema> {
-  const all: Record<string, JsonSchema> = { problem: problemSchema(), pagination: paginationSchema(perPageMax) };
-  for (const resource of resources) {
-    all[resource.record] = recordSchema(resource);
-    all[`${resource.name}.page`] = pageSchema(resource, perPageMax);
-    if (!resource.writeView) continue;
-    all[`${resource.record}.create`] = createSchema(resource);
-    all[`${resource.record}.patch`] = patchSchema(resource);
-    all[`${resource.record}.written`] = writeScopeSchema(resource);
-  }
-  return all;
+function prefixed(prefix: string, values: Values): Values {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]));
+}
+
+/** The document without components that nothing refers to, such as those of writes on a gateway without a primary. */
+function withoutUnused(document: OpenApiDocument): OpenApiDocument {
+  const used = new Set(JSON.stringify(document).match(/(?<="\$ref":"#\/components\/)[^"]+/g));
+  const components = Object.entries(document.components).map(([kind, members]) => {
+    const kept = Object.entries(members).filter(([name]) => kind === 'securitySchemes' || used.has(`${kind}/${name}`));
+    return [kind, Object.fromEntries(kept)];
+  });
+  const smaller = { ...document, components: Object.fromEntries(components) as Components };
+  return JSON.stringify(smaller) === JSON.stringify(document) ? document : withoutUnused(smaller);
 }

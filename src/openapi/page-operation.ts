@@ -1,8 +1,15 @@
-import { type ApiResponse, type OpenApiDocument, type Operation, type Parameter, resolve } from './document.js';
+import {
+  type ApiResponse,
+  type OpenApiDocument,
+  type Operation,
+  type Parameter,
+  type Reference,
+  resolve,
+} from './document.js';
 import { type Html, html, prose, spans, table } from './html.js';
-import { schemaAnchor, schemaProse } from './page-schema.js';
+import { schemaLink, schemaProse } from './page-schema.js';
 
-/** One operation: what it does and needs, how to call it, what comes back. */
+/** The article of an operation: description, call with curl, parameters, request body, responses. */
 export function operationArticle(document: OpenApiDocument, path: string, method: string, operation: Operation): Html {
   const { operationId, summary, description, requestBody } = operation;
   return html`<article id="${operationId}">
@@ -13,7 +20,7 @@ ${parameterTable(document, operation)}
 ${
   requestBody &&
   html`<h4>Request body</h4>${prose(requestBody.description)}<p>${Object.entries(requestBody.content).map(
-    ([type, { schema }]) => html`<code>${type}</code>: ${link(schema.$ref)} `,
+    ([type, { schema }]) => html`<code>${type}</code>: ${schemaLink(schema.$ref)} `,
   )}</p>`
 }
 <h4>Responses</h4>
@@ -36,7 +43,7 @@ function parameterTable(document: OpenApiDocument, { operationId, parameters }: 
   return html`<h4>Parameters</h4>${table(`Parameters of ${operationId}`, ['Name', 'In', 'Value', 'Description'], rows)}`;
 }
 
-/** Errors stand without headers: those of each are in the section on errors. */
+/** A row per status, with the headers that not every response has. */
 function responseRows(document: OpenApiDocument, { responses }: Operation): (string | Html | Html[])[][] {
   const common = new Set(commonHeaders(document));
   return Object.entries(responses).map(([status, reference]) => {
@@ -46,15 +53,14 @@ function responseRows(document: OpenApiDocument, { responses }: Operation): (str
   });
 }
 
-/** The headers that every response may carry. */
+/** The headers that every response can have. */
 export function commonHeaders({ components }: OpenApiDocument): string[] {
   const [first = [], ...others] = Object.values(components.responses).map(({ headers }) => Object.keys(headers));
   return first.filter((name) => others.every((names) => names.includes(name)));
 }
 
 function exampleDetails(document: OpenApiDocument, { responses }: Operation): Html | undefined {
-  const [status, reference] = Object.entries(responses)[0] ?? [];
-  if (!reference) return undefined;
+  const [[status, reference]] = Object.entries(responses) as [[string, Reference]];
   const media = resolve<ApiResponse>(document, reference).content?.['application/json'];
   if (media?.example === undefined) return undefined;
   const body = JSON.stringify(media.example, null, 2);
@@ -65,9 +71,7 @@ function curl(document: OpenApiDocument, path: string, method: string, operation
   const all = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
   const server = document.servers[0]?.url ?? '';
   const base = server.startsWith('/') ? `$GATEWAY${server}` : server;
-  const address = path.replace(/\{(\w+)\}/g, (_, name) =>
-    String(all.find((each) => each.name === name)?.example ?? name),
-  );
+  const address = path.replace(/\{(\w+)\}/g, (_, name) => String(all.find((each) => each.name === name)?.example));
   const query = all.some(({ name }) => name === 'perPage') && method === 'get' ? '?perPage=100' : '';
   const lines = [`curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}"${base}${address}${query}"`];
   if (operation.security.length > 0) lines.push('-H "Authorization: Bearer $TOKEN"');
@@ -81,9 +85,4 @@ function curl(document: OpenApiDocument, path: string, method: string, operation
 
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-function link(reference: unknown): Html | undefined {
-  if (typeof reference !== 'string') return undefined;
-  return html`<a href="#${schemaAnchor(reference)}">${reference.split('/').at(-1)}</a>`;
 }

@@ -1,22 +1,24 @@
 import type { JsonSchema } from '../definition/resource.js';
 import { type Html, html, spans, table } from './html.js';
 
-/** A schema's members as a table, nested ones with the path to them. */
+/** A table of a schema's members, nested members with their path. */
 export function schemaTable(label: string, schema: JsonSchema): Html {
   return table(label, ['Member', 'Type', 'Description'], rows(schema, ''));
 }
 
-/** "string or null, date-time, at most 200 characters": what a value must be. A pattern says nothing more where there is a format. */
+/** "string or null, date-time, at most 200 characters": the rules for a value. A pattern beside a format adds nothing. */
 export function schemaProse(schema: JsonSchema): string {
-  const told = constraints.filter(
+  const stated = constraints.filter(
     ([keyword]) => schema[keyword] !== undefined && !(keyword === 'pattern' && schema.format),
   );
-  return [typeProse(schema), ...told.map(([keyword, prose]) => prose(schema[keyword]))].filter(Boolean).join(', ');
+  return [typeProse(schema), ...stated.map(([keyword, prose]) => prose(schema[keyword]))].filter(Boolean).join(', ');
 }
 
-/** Where the page describes the schema a reference points to. */
-export function schemaAnchor(reference: string): string {
-  return `schema-${reference.slice(reference.lastIndexOf('/') + 1)}`;
+/** A link to the place on the page that describes the schema of a reference; undefined for anything else. */
+export function schemaLink(reference: unknown): Html | undefined {
+  if (typeof reference !== 'string') return undefined;
+  const name = reference.slice(reference.lastIndexOf('/') + 1);
+  return html`<a href="#schema-${name}">${name}</a>`;
 }
 
 type Row = readonly [Html, Html, readonly Html[]];
@@ -45,7 +47,7 @@ function rows(schema: JsonSchema, prefix: string): Row[] {
   );
 }
 
-/** Rows for what is inside a member: an object's members, an array's items, each alternative of a choice. */
+/** Rows for the inside of a member: an object's members, an array's items, each alternative of a choice. */
 function nested(member: JsonSchema, path: string): Row[] {
   const items = member.items as JsonSchema | undefined;
   if (items) return nested(items, `${path}[]`);
@@ -61,19 +63,20 @@ function alternative(schema: JsonSchema, path: string, index: number): Row[] {
 
 function row(path: string, schema: JsonSchema, required: boolean): Row {
   const [example] = (schema.examples as unknown[] | undefined) ?? [];
-  const shown = example === undefined ? [] : [html` Example: <code>${JSON.stringify(example)}</code>.`];
   return [
     html`<code>${path}</code>${required ? '' : html` <small>optional</small>`}`,
-    typeof schema.$ref === 'string'
-      ? html`<a href="#${schemaAnchor(schema.$ref)}">${schema.$ref.split('/').at(-1)}</a>`
-      : html`${schemaProse(schema)}`,
-    [...spans(String(schema.description ?? '')), ...shown],
+    schemaLink(schema.$ref) ?? html`${schemaProse(schema)}`,
+    [
+      ...spans(String(schema.description ?? '')),
+      html`${example === undefined ? '' : html` Example: <code>${JSON.stringify(example)}</code>.`}`,
+    ],
   ];
 }
 
 function typeProse(schema: JsonSchema): string {
   const items = schema.items as JsonSchema | undefined;
-  if (items) return `array of ${typeof items.$ref === 'string' ? items.$ref.split('/').at(-1) : typeProse(items)}`;
+  if (typeof items?.$ref === 'string') return `array of ${items.$ref.split('/').at(-1)}`;
+  if (items) return `array of ${typeProse(items)}`;
   if (schema.oneOf || schema.anyOf) return 'one of several';
   if (Array.isArray(schema.type)) return schema.type.join(' or ');
   if (typeof schema.type === 'string') return schema.type;

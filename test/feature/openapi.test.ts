@@ -19,8 +19,6 @@ test('it describes every endpoint, its scope and its parameters', async (t) => {
   t.deepEqual(Object.keys(paths).sort(), [...reads, '/openapi.json'].sort());
   for (const path of reads) {
     t.is(paths[path]?.get?.['x-required-scope'], `read:${path.split('/')[1]}`);
-    t.truthy(paths[path]?.head);
-    t.truthy(paths[path]?.options);
   }
   const named = (path: string) =>
     paths[path]?.get?.parameters.map(({ $ref }) => components.parameters[$ref.split('/').at(-1) as string]?.name);

@@ -48,7 +48,8 @@ export function contractValidator(document: OpenApiDocument): (exchange: Exchang
   const conforms = schemaValidator(document);
   return (exchange) => {
     const reference = responsesFor(document, exchange)[String(exchange.status)];
-    if (!reference) throw new ContractViolation(exchange, ['the document describes no such status here']);
+    if (!reference || (exchange.status === 204 && exchange.method !== 'OPTIONS'))
+      throw new ContractViolation(exchange, ['the document describes no such status here']);
     const response = resolve(document, reference);
     const violations = [...headerFaults(exchange, response), ...bodyFaults(exchange, response)];
     if (violations.length > 0) throw new ContractViolation(exchange, violations);
@@ -107,6 +108,9 @@ export function contractValidator(document: OpenApiDocument): (exchange: Exchang
   }
 }
 
+/** The operation that describes the responses to a method. Methods are case-sensitive (RFC 9110 §9.1): "get" is not GET. */
+const operationMethods: Readonly<Record<string, Method>> = { GET: 'get', HEAD: 'get', POST: 'post', PATCH: 'patch' };
+
 /** The responses described for the exchange's path and method, or those for requests that fit none. */
 function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Responses {
   const base = new URL(document.servers[0]?.url ?? '', 'http://localhost').pathname;
@@ -121,9 +125,8 @@ function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Re
   };
   // A path without parameters goes before one with them (OpenAPI 3.1.1 §4.8.8.2); here they never compete.
   const item = Object.entries(document.paths).find(([template]) => matches(template))?.[1];
-  // Methods are case-sensitive (RFC 9110 §9.1): "get" is not GET.
-  const operation = method === method.toUpperCase() ? item?.[method.toLowerCase() as Method] : undefined;
-  return operation?.responses ?? document['x-other-responses'];
+  const as = operationMethods[method];
+  return (as && item?.[as]?.responses) ?? document['x-other-responses'];
 }
 
 /** A function that names what is wrong with a value; the schema may refer into the document. Compiles each schema once. */
@@ -131,17 +134,34 @@ function schemaValidator(document: OpenApiDocument): (schema: JsonSchema, value:
   const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
   addFormats.default(ajv);
   ajv.addVocabulary(Object.keys(document)); // ajv compiles the whole document on the way to a part of it
-  ajv.addSchema(document, 'document');
+  ajv.addSchema(closed(document) as OpenApiDocument, 'document');
   const compiled = new Map<JsonSchema | string, ValidateFunction>();
   return (schema, value) => {
     const key = typeof schema.$ref === 'string' ? schema.$ref : schema;
-    const validate = compiled.get(key) ?? ajv.compile(absolute(schema) as JsonSchema);
+    const validate = compiled.get(key) ?? ajv.compile(absolute(closed(schema)) as JsonSchema);
     compiled.set(key, validate);
     if (validate(value)) return [];
     return (validate.errors ?? []).map(
       ({ instancePath, message, params }) => `${instancePath || '/'}: ${message} ${JSON.stringify(params)}`,
     );
   };
+}
+
+/**
+ * The same schemas with objects closed to members that they do not name, so that a member without documentation is a
+ * violation here, although clients must expect new members. An `additionalProperties` of the document stays as it is, and
+ * alternatives of an object that is closed already see the members around them.
+ */
+function closed(value: unknown, around = false): unknown {
+  if (Array.isArray(value)) return value.map((item) => closed(item, around));
+  if (typeof value !== 'object' || value === null) return value;
+  const schema = value as Record<string, unknown>;
+  const close = schema.type === 'object' && 'properties' in schema && !('additionalProperties' in schema) && !around;
+  const copy = Object.entries(schema).map(([key, member]) => [
+    key,
+    closed(member, (close || around) && ['oneOf', 'anyOf', 'allOf'].includes(key)),
+  ]);
+  return Object.fromEntries(close ? [...copy, ['unevaluatedProperties', false]] : copy);
 }
 
 /** The same schema with references into the document instead of into itself. */

@@ -2,8 +2,12 @@ import test from 'ava';
 import { resources } from '../../src/definition/resources/all.js';
 import { openapi } from '../../src/openapi/openapi.js';
 import { docsPage } from '../../src/openapi/page.js';
+import { loadSettings } from '../../src/settings.js';
 
-const document = openapi(resources, { version: '1.0.0', publicUrl: '', perPageDefault: 100, perPageMax: 10000 });
+const document = openapi(resources, {
+  version: '1.0.0',
+  ...loadSettings({}, { primaryUrl: 'postgres://primary/app' }),
+});
 const page = docsPage(document);
 
 test('the page names every path, schema, error code and header', (t) => {

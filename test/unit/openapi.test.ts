@@ -7,13 +7,12 @@ import { resources } from '../../src/definition/resources/all.js';
 import { problems } from '../../src/errors.js';
 import { type ApiResponse, type Method, type OpenApiDocument, resolve } from '../../src/openapi/document.js';
 import { openapi } from '../../src/openapi/openapi.js';
+import { fill, readText } from '../../src/openapi/template.js';
+import { loadSettings } from '../../src/settings.js';
+import { sourcesIn } from '../support/sources.js';
 
-const document = openapi(resources, {
-  version: '1.0.0',
-  publicUrl: 'https://api.example.com',
-  perPageDefault: 100,
-  perPageMax: 10000,
-});
+const defaults = { version: '1.0.0', ...loadSettings({}, { primaryUrl: 'postgres://primary/app' }) };
+const document = openapi(resources, { ...defaults, publicUrl: 'https://api.example.com' });
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ path, method: method as Method, operation })),
 );
@@ -25,10 +24,9 @@ test('the document is valid OpenAPI 3.1 and every reference points to something'
   for (const reference of references(document)) t.notThrows(() => resolve(document, { $ref: reference }));
 });
 
-test('it describes the nine endpoints and itself, each with HEAD beside GET, and OPTIONS', (t) => {
-  const described = operations.filter(({ method }) => method !== 'head' && method !== 'options');
+test('it describes the nine endpoints and itself, and leaves HEAD and OPTIONS to the introduction', (t) => {
   t.deepEqual(
-    described
+    operations
       .map(({ path, method, operation }) => `${method} ${path} ${operation['x-required-scope'] ?? 'none'}`)
       .sort(),
     [
@@ -44,7 +42,8 @@ test('it describes the nine endpoints and itself, each with HEAD beside GET, and
       'post /installaties write:installaties',
     ],
   );
-  for (const item of Object.values(document.paths)) t.true('get' in item && 'head' in item && 'options' in item);
+  t.regex(document.info.description, /HEAD .* OPTIONS /);
+  t.true('204' in document['x-other-responses']);
   const ids = operations.map(({ operation }) => operation.operationId);
   t.is(new Set(ids).size, ids.length);
 });
@@ -134,6 +133,112 @@ test('every example fits its schema, and every schema is strict JSON Schema', (t
     count++;
   });
   t.true(count > 60);
+});
+
+test('responses may gain members within version 1, bodies of writes must not', (t) => {
+  const closed: string[] = [];
+  walk(document.components, [], (value, path) => {
+    if (value.additionalProperties === false || 'unevaluatedProperties' in value) closed.push(path.join('/'));
+  });
+  t.deepEqual(closed, ['schemas/installatie.create', 'schemas/installatie.patch']);
+});
+
+test('every integer has a format, and no schema decides by if', (t) => {
+  const wrong: string[] = [];
+  walk(document, [], (value, path) => {
+    const integer = [value.type].flat().includes('integer') && !('enum' in value);
+    if ('if' in value || (integer && !/^int(32|64)$/.test(String(value.format)))) wrong.push(path.join('/'));
+  });
+  t.deepEqual(wrong, []);
+});
+
+test('pagination has an address of the next page exactly if records follow', (t) => {
+  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
+  addFormats.default(ajv);
+  const validate = ajv.compile(document.components.schemas.pagination as object);
+  const page = {
+    page: 1,
+    perPage: 1,
+    count: 1,
+    hasMore: true,
+    nextCursor: 'a',
+    next: 'https://a.nl/x',
+    complete: true,
+  };
+  t.true(validate(page));
+  t.true(validate({ ...page, hasMore: false, next: null }));
+  t.false(validate({ ...page, hasMore: false }));
+  t.false(validate({ ...page, next: null }));
+});
+
+test('page has no default: a client that sent it beside cursor would get 400', (t) => {
+  t.false('default' in (document.components.parameters.page?.schema ?? {}));
+});
+
+test('every sentence that depends on a setting follows the setting', (t) => {
+  const changed = {
+    rateLimitPerMinute: 77,
+    bodyBytesMax: 3_000,
+    timeZone: 'Asia/Tokyo',
+    perPageDefault: 25,
+    perPageMax: 50,
+  };
+  const text = JSON.stringify(openapi(resources, { ...defaults, ...changed }));
+  for (const stale of ['60 requests', 'q=60;', '64 KiB', 'Europe/Amsterdam', '10000']) {
+    t.true(JSON.stringify(document).includes(stale), stale);
+    t.false(text.includes(stale), stale);
+  }
+  for (const fresh of ['77 requests a minute', 'q=77;', 'at most 3000 bytes', 'Asia/Tokyo', '"default":25'])
+    t.true(text.includes(fresh), fresh);
+});
+
+test('the contact is the one of the settings, a URL or an e-mail address, and absent without a setting', (t) => {
+  const contact = (apiContact: string) => openapi(resources, { ...defaults, apiContact }).info;
+  t.false('contact' in contact(''));
+  t.like(contact('api@example.com'), { contact: { email: 'api@example.com' } });
+  t.like(contact('https://example.com/help'), { contact: { url: 'https://example.com/help' } });
+  t.throws(() => loadSettings({ API_CONTACT: 'call us' }), { message: /API_CONTACT/ });
+});
+
+test('a gateway without a primary describes no writes and nothing that only writes use', async (t) => {
+  const readOnly = openapi(resources, { ...defaults, primaryUrl: '' });
+  const methods = new Set(Object.values(readOnly.paths).flatMap((item) => Object.keys(item)));
+  t.deepEqual([...methods], ['get']);
+  t.notRegex(JSON.stringify(readOnly), /Idempoten|write:|primary_unavailable":\{|installatie\.create|guarded writes/);
+  t.true((await new Validator().validate(JSON.parse(JSON.stringify(readOnly)))).valid);
+});
+
+test('no template and no code of the document names a resource: names come from the definitions', (t) => {
+  const names = new RegExp(resources.flatMap(({ name, record }) => [name, record]).join('|'), 'i');
+  const files = [...sourcesIn('config/openapi', ''), ...sourcesIn('src/openapi', '.ts')];
+  t.true(files.length > 10);
+  t.deepEqual(
+    files.filter(({ text }) => names.test(text)).map(({ path }) => path),
+    [],
+  );
+});
+
+test('every component that the templates hold is used by some resource', (t) => {
+  const held = (file: string, kind: string): string[] =>
+    Object.keys((JSON.parse(readText(file)) as Record<string, Record<string, object>>)[kind] as object);
+  const { headers, responses, parameters } = document.components;
+  t.deepEqual(Object.keys(headers).sort(), held('headers.json', 'headers').sort());
+  for (const name of held('errors.json', 'responses')) t.true(name in responses, name);
+  const { components } = JSON.parse(readText('document.json')) as OpenApiDocument;
+  for (const name of Object.keys(components.parameters)) t.true(name === '...' || name in parameters, name);
+  for (const name of Object.keys(components.responses)) t.true(name === '...' || name in responses, name);
+});
+
+test('a template is filled with texts and values, spread, and cut by conditions', (t) => {
+  const values = { name: 'a', list: [1, 2], more: { x: 1 }, no: undefined, 'set.y': 3 };
+  t.deepEqual(fill({ '{{name}}s': 'all {{name}}s', list: [0, '{{list}}'], '...': '{{more}}' }, values), {
+    as: 'all as',
+    list: [0, 1, 2],
+    x: 1,
+  });
+  t.deepEqual(fill({ a: '{{no}}', b: { when: 'no', c: 1 }, d: [{ when: 'no' }, '{{set.y}}'] }, values), { d: [3] });
+  t.throws(() => fill('{{nothing}}', values), { message: /\{\{nothing\}\}/ });
+  t.throws(() => fill({ when: 'nothing' }, values), { message: /nothing/ });
 });
 
 interface ObjectSchema {

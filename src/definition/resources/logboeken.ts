@@ -1,16 +1,14 @@
 import type { JsonSchema, Resource } from '../resource.js';
 
 const change: JsonSchema = {
-  oneOf: [
+  anyOf: [
     {
       type: 'object',
-      additionalProperties: false,
       required: ['veld', 'oud', 'nieuw'],
       properties: { veld: { type: 'string' }, oud: {}, nieuw: {} },
     },
     {
       type: 'object',
-      additionalProperties: false,
       required: ['veld', 'afgeschermd'],
       properties: { veld: { type: 'string' }, afgeschermd: { const: true } },
       description:

@@ -5,7 +5,6 @@ const time: JsonSchema = { type: 'string', pattern: '^[0-9]{2}:[0-9]{2}$', descr
 
 const handeling: JsonSchema = {
   type: 'object',
-  additionalProperties: false,
   required: ['id', 'code', 'omschrijving', 'resultaat', 'gegevens'],
   properties: {
     id: { type: 'string' },
@@ -18,7 +17,6 @@ const handeling: JsonSchema = {
 
 const uur: JsonSchema = {
   type: 'object',
-  additionalProperties: false,
   required: ['id', 'medewerker', 'datum', 'van', 'tot', 'uren'],
   properties: {
     id: { type: 'string' },

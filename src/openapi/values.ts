@@ -1,0 +1,92 @@
+import { dateSchema, timestampSchema } from '../definition/field-schema.js';
+import { createSchema, patchSchema, recordSchema, writeScopeSchema } from '../definition/record-schema.js';
+import { leaves, type Resource } from '../definition/resource.js';
+import { problems } from '../errors.js';
+import type { Settings } from '../settings.js';
+import { bodyDepthMax } from '../write/strict-json.js';
+import { component } from './document.js';
+import { problemType } from './errors.js';
+import { createExample, patchExample, recordExample } from './examples.js';
+import type { Values } from './template.js';
+
+/** Everything the document depends on beside the definitions and the table of problems. */
+export interface OpenApiOptions
+  extends Pick<
+    Settings,
+    | 'publicUrl'
+    | 'primaryUrl'
+    | 'apiContact'
+    | 'timeZone'
+    | 'perPageDefault'
+    | 'perPageMax'
+    | 'rateLimitPerMinute'
+    | 'bodyBytesMax'
+  > {
+  /** Version of the API: 1.x.y. */
+  readonly version: string;
+}
+
+/** Values for every template. */
+export function commonValues(resources: readonly Resource[], options: OpenApiOptions): Values {
+  const { publicUrl, apiContact, perPageDefault, perPageMax, rateLimitPerMinute, bodyBytesMax } = options;
+  const codes = Object.keys(problems);
+  const names = resources.map(({ name }) => name);
+  const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
+  return {
+    ...options,
+    publicUrl: publicUrl.replace(/\/+$/, ''),
+    contact: apiContact === '' ? undefined : { [apiContact.includes('://') ? 'url' : 'email']: apiContact },
+    perPageDefault: Math.min(perPageDefault, perPageMax),
+    requestsLeft: rateLimitPerMinute - 1,
+    bodyLimit: bodyBytesMax % 1024 === 0 ? `${bodyBytesMax / 1024} KiB` : `${bodyBytesMax} bytes`,
+    bodyDepthMax,
+    problemCodes: codes,
+    problemTypes: codes.map(problemType),
+    dateSchema,
+    timestampSchema,
+    listNames: names.join(', '),
+    listName: names[0],
+    writtenName: written[0],
+    writesProse: written.length === 0 ? '' : `, and guarded writes (${written.join(', ')})`,
+  };
+}
+
+/** Values for the templates of a resource. */
+export function resourceValues(resource: Resource, options: OpenApiOptions): Values {
+  const { name, record, description, detail, version } = resource;
+  const writable = isWritable(resource, options);
+  return {
+    name,
+    record,
+    Name: capital(name),
+    Record: capital(record),
+    description,
+    detail,
+    version,
+    writable,
+    order: orderProse(resource),
+    filters: Object.keys(resource.filters).map((filter) => component('parameters', `${name}.${filter}`)),
+    recordSchema: recordSchema(resource),
+    recordExample: recordExample(resource),
+    createSchema: writable ? createSchema(resource) : undefined,
+    createExample: createExample(resource),
+    patchSchema: writable ? patchSchema(resource) : undefined,
+    patchExample: patchExample(resource),
+    writeScopeSchema: writable ? writeScopeSchema(resource) : undefined,
+  };
+}
+
+/** Without a primary the gateway has no writes. */
+function isWritable({ writeView }: Resource, { primaryUrl }: OpenApiOptions): boolean {
+  return writeView !== undefined && primaryUrl !== '';
+}
+
+/** "`createdAt`, `id`": the members a resource is ordered by. */
+function orderProse(resource: Resource): string {
+  const paths = new Map(leaves(resource).map(({ field, path }) => [field.column, path.join('.')]));
+  return resource.order.map(({ column }) => `\`${paths.get(column) ?? column}\``).join(', ');
+}
+
+function capital(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}
