@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
 
-/** A file of the project as the keepers of its order see it. */
+/** A file of the project. */
 export interface Source {
   /** From the project's root, with forward slashes: "src/read/list.ts". */
   readonly path: string;
@@ -11,13 +11,10 @@ export interface Source {
   readonly code: string;
 }
 
-/** One import of a file of the project: what is imported and from where. */
-export interface Import {
+/** One import of a file of the project: paths from the project's root. */
+interface Import {
   readonly from: string;
   readonly to: string;
-  /** Names imported; "*" for all of them; none when the file is run as a process of its own. */
-  readonly names: readonly string[];
-  readonly runs: boolean;
 }
 
 /** The files below a folder whose name ends in `extension`; nothing that npm installed or a build made. */
@@ -32,45 +29,14 @@ export function sourcesIn(folder: string, extension: string): Source[] {
     });
 }
 
-const staticImport = /^(?:import|export) (?:type )?(?:([^'"]*?) from )?'(\.{1,2}\/[^']+)';/gms;
-const dynamicImport = /import\('(\.{1,2}\/[^']+)'\)\)?\)?(?:\.(\w+))?/g;
-/** A file that is run as a process of its own is named by its URL. */
-const runFile = /new URL\('(\.{1,2}\/[^']+\.js)', import\.meta\.url\)/g;
+const importedPath = /^(?:import|export) (?:[^'"]*? from )?'(\.{1,2}\/[^']+)';|import\('(\.{1,2}\/[^']+)'\)/gms;
 
 /** Every import of another file of the project, type imports included. */
 export function importsOf({ path, code }: Source): Import[] {
-  const resolve = (target: string): string => posix.join(dirname(path), target).replace(/\.js$/, '.ts');
-  const found = (pattern: RegExp): RegExpExecArray[] => [...code.matchAll(pattern)];
-  return [
-    ...found(staticImport).map(([, names = '', target]) => ({
-      from: path,
-      to: resolve(target as string),
-      names: namesIn(names),
-      runs: false,
-    })),
-    ...found(dynamicImport).map(([, target, name]) => ({
-      from: path,
-      to: resolve(target as string),
-      names: [name ?? '*'],
-      runs: false,
-    })),
-    ...found(runFile).map(([, target]) => ({ from: path, to: resolve(target as string), names: [], runs: true })),
-  ];
-}
-
-/** "{ a, type B as C }" → a, B. */
-function namesIn(clause: string): string[] {
-  if (clause.includes('*')) return ['*'];
-  const inner = clause.replace(/[{}]/g, ' ').split(',');
-  return inner
-    .map(
-      (name) =>
-        name
-          .trim()
-          .replace(/^type /, '')
-          .split(/\s+as\s+/)[0] as string,
-    )
-    .filter((name) => name !== '');
+  return [...code.matchAll(importedPath)].map(([, fixed, loaded]) => ({
+    from: path,
+    to: posix.join(dirname(path), (fixed ?? loaded) as string).replace(/\.js$/, '.ts'),
+  }));
 }
 
 /** Regular expressions, texts and comments, whichever begins first. */
