@@ -27,10 +27,13 @@ function selectText(stage: Stage, name: string, rows: number): string {
 }
 
 async function psqlMs(stage: Stage, command: string): Promise<number> {
-  const env = { ...process.env, PGOPTIONS: `-c gateway.workspace_id=${stage.workspace}` };
+  const url = new URL(stage.readerUrl);
+  // In the environment: every user of the machine can read a process's arguments.
+  const PGPASSWORD = url.password;
+  url.password = '';
   const startedMs = performance.now();
-  const psql = spawn('psql', ['-X', '-q', '-c', command, stage.readerUrl], {
-    env,
+  const psql = spawn('psql', ['-X', '-q', '-c', command, url.href], {
+    env: { ...process.env, PGOPTIONS: `-c gateway.workspace_id=${stage.workspace}`, PGPASSWORD },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const code = await new Promise<number | null>((resolve) => psql.once('close', resolve));

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { urlAs } from '../src/demo/cluster/passwords.js';
 import { type Child, startChild } from './child.js';
 
 /** What everything is measured on: `demo` with the large data set, its gateway a process of its own. */
@@ -52,13 +53,11 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
     const ready = await readyOf(demo, readyFile);
     const [{ id, tokens }] = ready.workspaces;
     const [replicaUrl] = ready.replicaUrls;
-    const reader = new URL(replicaUrl);
-    reader.username = 'gateway_reader';
     return {
       origin: ready.baseUrl,
       gatewayPid: ready.pids.gateway,
       replicaPid: ready.pids.replicas[0],
-      readerUrl: reader.href,
+      readerUrl: urlAs(replicaUrl, 'gateway_reader'),
       replicaUrl,
       primaryUrl: ready.primaryUrl,
       workspace: id,

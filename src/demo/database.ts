@@ -65,6 +65,7 @@ export async function bringUpToDate(cluster: Cluster): Promise<void> {
   const url = cluster.primary.url(databaseName);
   await migrate(url);
   await createIndexes(url);
+  await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
 }
 
 /** Resolves when every replica has replayed what the primary has written by now. */

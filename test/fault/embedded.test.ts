@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import { startCluster } from '../../src/demo/cluster/cluster.js';
+import { withClient } from '../../src/demo/cluster/node.js';
 import { processesOf } from '../../src/demo/cluster/processes.js';
 import { until } from '../../src/demo/cluster/wait.js';
 
@@ -19,6 +20,23 @@ test.serial('the embedded primary and its replica start, replicate and stop with
   await cluster.stop();
   t.false(existsSync(cluster.dir));
   for (const node of [cluster.primary, ...cluster.replicas]) t.deepEqual(processesOf(node.dir), []);
+});
+
+test.serial('every connection needs a password, also to replicate, and no process shows it', async (t) => {
+  const cluster = await startCluster({ replicas: 1 });
+  t.teardown(() => cluster.stop());
+  for (const node of [cluster.primary, ...cluster.replicas]) {
+    const rules = await node.query('select distinct auth_method from pg_hba_file_rules');
+    t.deepEqual(rules, [{ auth_method: 'scram-sha-256' }]);
+    const url = new URL(node.url());
+    t.regex(url.password, /^[\w-]{32}$/);
+    for (const { command } of processesOf(node.dir)) t.false(command.includes(url.password), command);
+    url.password = 'postgres';
+    await t.throwsAsync(
+      withClient(url.href, async () => undefined),
+      { message: /password authentication failed/ },
+    );
+  }
 });
 
 test.serial('killing the starter with -9 leaves no server behind', async (t) => {

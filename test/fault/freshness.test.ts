@@ -3,6 +3,7 @@ import type { PgNode } from '../../src/demo/cluster/node.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage } from '../support/page-reader.js';
+import { templateName } from '../support/template.js';
 
 // Replicas that answer, but not with what they should: behind, promoted, or of another history.
 
@@ -121,7 +122,7 @@ test.serial('after a failover a replica that still follows the old primary is le
   const { replicaUrls } = setUp.settings();
   const failedOver = await setUp.gateway({
     replicaUrls: replicaUrls.split(' ')[1] as string,
-    primaryUrl: (replicaUrls.split(' ')[0] as string).replace('gateway_reader', 'gateway_writer'),
+    primaryUrl: first.url(templateName, 'gateway_writer'),
   });
   t.is((await readPage(failedOver.url('/klanten'), { token })).status, 503);
   t.regex(String(failedOver.gateway.replicas[0]?.state.reason), /another timeline/);

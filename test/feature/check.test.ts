@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { projectRoot } from '../../src/paths.js';
 import { environmentName } from '../../src/settings.js';
-import { gatewayTest, shared, type TestContext, urlOf } from '../support/workspace.js';
+import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
 
 // The command lines as an operator runs them: `check` and `migrate` as processes.
 
@@ -84,7 +85,7 @@ test.serial('migrate takes TEMPORARY from PUBLIC and leaves it to the roles that
   const { primary } = t.context.database;
   await primary.query(`create database ${name}`);
   await primary.query(`create role ${app}`);
-  const ADMIN_URL = urlOf(shared.primary, name, 'postgres');
+  const ADMIN_URL = urlAs(shared.primary, 'postgres', name);
   const client = new pg.Client(ADMIN_URL);
   await client.connect();
   try {

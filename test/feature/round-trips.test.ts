@@ -1,8 +1,9 @@
 import { readFile, stat } from 'node:fs/promises';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
 import type { ApiClient } from '../support/client.js';
 import { listNames, type Page } from '../support/lists.js';
 import { wireTap } from '../support/wire-tap.js';
-import { gatewayTest, shared, urlOf } from '../support/workspace.js';
+import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
 /** What the gateway asks by itself, whether there are requests or not. */
@@ -92,7 +93,7 @@ test.serial('only total counts', async (t) => {
 
 test.serial('guard and statement travel together: a read is exactly one round trip', async (t) => {
   const { database } = t.context;
-  const server = new URL(urlOf(shared.replicas[0] as string, database.name, 'gateway_reader'));
+  const server = new URL(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
   const tap = await wireTap(server);
   try {
     const tapped = new URL(server);

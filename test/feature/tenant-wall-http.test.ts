@@ -1,7 +1,8 @@
 import { Connection } from '../../src/db/connection.js';
 import type { WorkspaceId } from '../../src/db/statement.js';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { listNames, type Page, records } from '../support/lists.js';
-import { gatewayTest, shared, urlOf } from '../support/workspace.js';
+import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
 
@@ -41,7 +42,7 @@ for (const list of listNames) {
 test('a connection carries no workspace from one statement to the next, and a statement by itself sees nothing', async (t) => {
   const { database } = t.context;
   const connection = await Connection.open({
-    url: urlOf(shared.replicas[0] as string, database.name, 'gateway_reader'),
+    url: urlAs(shared.replicas[0] as string, 'gateway_reader', database.name),
     connectTimeoutMs: 5000,
     namedStatements: true,
   });

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { gatewayTest, shared, urlOf } from '../support/workspace.js';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
 const views = ['klanten', 'installaties', 'werkbonnen', 'logboeken'];
@@ -7,7 +8,7 @@ const refused = '42501'; // insufficient_privilege
 
 /** A connection by hand as the role the gateway reads with. */
 async function reader(server: string, database: string): Promise<pg.Client> {
-  const client = new pg.Client(urlOf(server, database, 'gateway_reader'));
+  const client = new pg.Client(urlAs(server, 'gateway_reader', database));
   await client.connect();
   return client;
 }
@@ -58,7 +59,7 @@ test('no condition sees a row of another workspace, whatever it costs and howeve
 
 test('neither role can create a function, which could be cheaper than the wall', async (t) => {
   for (const role of ['gateway_reader', 'gateway_writer']) {
-    const hand = new pg.Client(urlOf(shared.primary, t.context.database.name, role));
+    const hand = new pg.Client(urlAs(shared.primary, role, t.context.database.name));
     await hand.connect();
     try {
       await hand.query('set default_transaction_read_only = off');

@@ -1,14 +1,15 @@
 import pg from 'pg';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
-import { gatewayTest, shared, type TestDatabase, urlOf } from '../support/workspace.js';
+import { gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
 import { created, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
 
 /** Claims a key as another gateway would, in a transaction that stays open until the returned function ends it. */
 async function claimElsewhere(database: TestDatabase, token: string, key: string): Promise<() => Promise<void>> {
-  const client = new pg.Client(urlOf(shared.primary, database.name, 'postgres'));
+  const client = new pg.Client(urlAs(shared.primary, 'postgres', database.name));
   client.on('error', () => {});
   await client.connect();
   await client.query('begin');

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { customerOf } from '../support/primary-side.js';
-import { gatewayTest, shared, type TestContext, urlOf } from '../support/workspace.js';
+import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
 import { created } from '../support/writes.js';
 
 // What PostgreSQL itself refuses the gateway's writer, whatever the gateway sends. Every statement runs as that role.
@@ -11,7 +12,7 @@ const checkOption = '44000'; // with_check_option_violation
 
 /** Runs statements as gateway_writer for the first workspace; gives the SQLSTATE each failed with, or its row count. */
 async function asWriter({ database }: TestContext, statements: readonly string[]): Promise<(string | number)[]> {
-  const client = new pg.Client(urlOf(shared.primary, database.name, 'gateway_writer'));
+  const client = new pg.Client(urlAs(shared.primary, 'gateway_writer', database.name));
   await client.connect();
   const results: (string | number)[] = [];
   await client.query("select set_config('gateway.workspace_id', $1, false)", [database.workspaces[0]?.id]);

@@ -100,7 +100,7 @@ async function fill(
         port: 0,
         opsPort: 0,
         replicaUrls: replicas
-          .map((node, i) => readerUrl(proxied ? (proxies[i] as TcpProxy).port : node.port))
+          .map((node, i) => readerUrl(node, proxied ? (proxies[i] as TcpProxy).port : node.port))
           .join(' '),
         primaryUrl: primary.url(templateName, 'gateway_writer'),
         dataKeys: JSON.stringify(keys),
@@ -155,8 +155,8 @@ const pacing = [
    end $$`,
 ];
 
-function readerUrl(port: number): string {
-  return `postgres://gateway_reader@127.0.0.1:${port}/${templateName}`;
+function readerUrl(node: PgNode, port: number): string {
+  return node.url(templateName, 'gateway_reader').replace(`:${node.port}/`, `:${port}/`);
 }
 
 async function onDatabase<Row extends object>(node: PgNode, text: string, values: unknown[] = []): Promise<Row[]> {

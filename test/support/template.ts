@@ -27,6 +27,7 @@ export async function makeTemplate(cluster: Cluster, keys: Readonly<Record<strin
     const bytes = Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')]));
     const { workspaces } = await seed(client, { rows: 'small', keys: bytes, now: new Date('2026-11-21T12:00:00Z') });
     await migrate(url);
+    await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
     return { workspaces };
   } finally {
     await client.end();

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import anyTest, { type ExecutionContext, type TestFn } from 'ava';
 import pg from 'pg';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
@@ -61,14 +62,6 @@ export interface TestContext extends RunningGateway {
   readonly database: TestDatabase;
 }
 
-/** Connection URL of a database and role on a server given by any of its URLs. */
-export function urlOf(server: string, database: string, user: string): string {
-  const url = new URL(server);
-  url.pathname = `/${database}`;
-  url.username = user;
-  return url.href;
-}
-
 /**
  * AVA's `test` for a file with a database and a gateway of its own: `t.context` holds both. Everything is taken down
  * after the file's tests.
@@ -92,18 +85,18 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<Test
   await onServer(`create database ${name} template ${templateName}`);
   await onServer(`revoke temporary on database ${name} from public`); // CREATE DATABASE copies no privileges of a database
   cleanUps.push(() => onServer(`drop database ${name} with (force)`));
-  const primary = await connected(urlOf(shared.primary, name, 'postgres'), cleanUps);
+  const primary = await connected(urlAs(shared.primary, 'postgres', name), cleanUps);
   await replayed(primary, replicaServer);
-  const replica = await connected(urlOf(replicaServer, name, 'postgres'), cleanUps);
+  const replica = await connected(urlAs(replicaServer, 'postgres', name), cleanUps);
   const settings = loadSettings(
     {},
     {
       host: '127.0.0.1',
       port: 0,
       opsPort: 0,
-      replicaUrls: urlOf(replicaServer, name, 'gateway_reader'),
-      primaryUrl: urlOf(shared.primary, name, 'gateway_writer'),
-      adminUrl: urlOf(shared.primary, name, 'postgres'),
+      replicaUrls: urlAs(replicaServer, 'gateway_reader', name),
+      primaryUrl: urlAs(shared.primary, 'gateway_writer', name),
+      adminUrl: urlAs(shared.primary, 'postgres', name),
       dataKeys: JSON.stringify(shared.keys),
       rateLimitPerMinute: 1_000_000,
       writesPerMinute: 1_000_000,

@@ -6,7 +6,7 @@ import { type Account, give } from './account.js';
 import { processIdentity, readLines } from './processes.js';
 import { until } from './wait.js';
 
-const ours = /^(primary|replica\d+)(\.making|\.log)?$|^lock$/;
+const ours = /^(primary|replica\d+)(\.making|\.log)?$|^(lock|password)$/;
 
 /**
  * A name for a temporary folder, as a real path that is not there yet: it is made by makeTemporaryFolder only after the

@@ -7,6 +7,7 @@ import { type Binaries, findBinaries } from './binaries.js';
 import { checkMajor, keptFolder, lock, makeTemporaryFolder, removeHalfMade, temporaryName } from './cluster-folder.js';
 import { initialize } from './initialize.js';
 import { PgNode, withClient } from './node.js';
+import { passwordOf, superuserPassword } from './passwords.js';
 import { type Reaper, startReaper } from './reaper-link.js';
 import { defaultSettings, type ServerSettings } from './server-settings.js';
 import { until } from './wait.js';
@@ -34,10 +35,11 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const dir = options.dir ? keptFolder(options.dir, account) : temporaryName();
   const reaper = startReaper();
   if (!options.dir) reaper.tell({ temporary: dir });
-  const cluster = new Cluster(dir, options, binaries, reaper);
+  let cluster: Cluster;
   try {
     if (!options.dir) makeTemporaryFolder(dir, account);
     await lock(dir, reaper.pid);
+    cluster = new Cluster(dir, superuserPassword(dir, account), options, binaries, reaper);
   } catch (fault) {
     await reaper.end(); // the folder is another's: nothing in it is ours to stop
     throw fault;
@@ -57,13 +59,15 @@ export class Cluster {
   readonly dir: string;
   readonly primary: PgNode;
   readonly replicas: PgNode[] = [];
+  readonly #password: string;
   readonly #options: ClusterOptions;
   readonly #binaries: Binaries;
   readonly #reaper: Reaper;
   #stopped: Promise<void> | undefined;
 
-  constructor(dir: string, options: ClusterOptions, binaries: Binaries, reaper: Reaper) {
+  constructor(dir: string, password: string, options: ClusterOptions, binaries: Binaries, reaper: Reaper) {
     this.dir = dir;
+    this.#password = password;
     this.#options = options;
     this.#binaries = binaries;
     this.#reaper = reaper;
@@ -87,6 +91,12 @@ export class Cluster {
     this.replicas.push(node); // from here on stop() stops it
     if (!(await this.#revive(node))) await this.#make(node);
     return node;
+  }
+
+  /** Gives login roles the passwords that PgNode.url puts into their URLs. */
+  async setPasswords(roles: readonly string[]): Promise<void> {
+    for (const role of roles)
+      await this.primary.query(`alter role ${role} password '${passwordOf(role, this.#password)}'`);
   }
 
   /** Replaces the data of the replica at `index` (from 0) by a new copy of the primary, on the same port. */
@@ -139,7 +149,8 @@ export class Cluster {
   }
 
   #follow(node: PgNode): Promise<void> {
-    const source = `host=127.0.0.1 port=${this.primary.port} user=postgres sslmode=disable gssencmode=disable`;
+    const server = `host=127.0.0.1 port=${this.primary.port} sslmode=disable gssencmode=disable`;
+    const source = `${server} user=postgres password=${this.#password}`;
     const { settings, replicaSettings } = this.#options;
     const own = { primary_conninfo: `${source} application_name=${node.name}`, wal_retrieve_retry_interval: '500ms' };
     return node.configure({ ...defaultSettings, ...settings, ...own, ...replicaSettings });
@@ -156,6 +167,6 @@ export class Cluster {
   }
 
   #node(name: string): PgNode {
-    return new PgNode(name, join(this.dir, name), this.#binaries, this.#reaper);
+    return new PgNode(name, join(this.dir, name), this.#binaries, this.#reaper, this.#password);
   }
 }

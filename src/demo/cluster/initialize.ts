@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Binaries, runAs, serverEnv } from './binaries.js';
+import { passwordFile } from './passwords.js';
 import { endAll } from './processes.js';
 import type { Reaper } from './reaper-link.js';
 
@@ -30,7 +31,8 @@ export async function initialize(dir: string, binaries: Binaries, reaper: Reaper
 
 function runInitdb(dir: string, locale: string, binaries: Binaries): Promise<{ ok: boolean; output: string }> {
   const { initdb, account } = binaries;
-  const args = ['-D', dir, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', `--locale=${locale}`, '--no-sync'];
+  const login = ['-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile(dirname(dir))}`];
+  const args = ['-D', dir, ...login, '-E', 'UTF8', `--locale=${locale}`, '--no-sync'];
   const options = { ...runAs(account), env: serverEnv, cwd: dirname(dir), detached: true };
   const child = spawn(initdb, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

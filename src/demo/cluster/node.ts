@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { give } from './account.js';
 import { type Binaries, runAs, serverEnv } from './binaries.js';
+import { passwordOf } from './passwords.js';
 import { freePort } from './ports.js';
 import { endAll, killAll, processesOf, readLines, signal } from './processes.js';
 import type { Reaper } from './reaper-link.js';
@@ -26,16 +27,19 @@ export class PgNode {
   readonly log: string;
   readonly #binaries: Binaries;
   readonly #reaper: Reaper;
+  readonly #password: string;
   #settings: ServerSettings = {};
   #port = 0;
   #child: ChildProcess | undefined;
 
-  constructor(name: string, dir: string, binaries: Binaries, reaper: Reaper) {
+  /** `password` is the superuser's. */
+  constructor(name: string, dir: string, binaries: Binaries, reaper: Reaper, password: string) {
     this.name = name;
     this.dir = dir;
     this.log = join(dirname(dir), `${name}.log`);
     this.#binaries = binaries;
     this.#reaper = reaper;
+    this.#password = password;
   }
 
   /** TCP port on 127.0.0.1; 0 before the first start, then the same for good. */
@@ -52,9 +56,9 @@ export class PgNode {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Connection string of the superuser, or of another user (trusted without a password). */
-  url(database = 'postgres', user = 'postgres'): string {
-    return `postgres://${encodeURIComponent(user)}@127.0.0.1:${this.#port}/${encodeURIComponent(database)}`;
+  /** Connection URL, with password, of the superuser or of a role that Cluster.setPasswords was called for. */
+  url(database = 'postgres', role = 'postgres'): string {
+    return `postgres://${role}:${passwordOf(role, this.#password)}@127.0.0.1:${this.#port}/${database}`;
   }
 
   /** Runs one statement as superuser on a connection of its own. */
