@@ -94,8 +94,8 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   const replicas = connectionUrls(settings.replicaUrls).map(
     (url, i) => new Replica(`replica${i + 1}`, connectTo(url, settings), bounds, heartbeat, observe),
   );
-  const positions = new WritePositions();
-  const peers = peersOf(settings, positions, observe);
+  const positions = new WritePositions(() => heartbeat.first);
+  const peers = await peersOf(settings, positions, observe);
   closers.push(() => peers.close());
   positions.share(peers);
   const largePages = new LargePages(settings, observe);
@@ -193,8 +193,8 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   return { url, opsUrl, replicas, readiness, observe, stop };
 }
 
-/** Limits and write positions are shared through Redis, else with the other workers of a parent, else with nobody. */
-function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Peers {
+/** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. */
+async function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
   if (settings.redisUrl !== '')
     return redisPeers(settings.redisUrl, settings.instances * settings.webConcurrency, observe);
   if (cluster.isWorker)

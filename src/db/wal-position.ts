@@ -42,6 +42,11 @@ export function sameHistory(a: WalHistory, b: WalHistory): boolean {
   return a.timeline === b.timeline && a.systemIdentifier === b.systemIdentifier;
 }
 
+/** By position where the two can be compared, else by the clock. */
+export function isLater(a: WritePosition, b: WritePosition): boolean {
+  return sameHistory(a, b) ? a.lsn >= b.lsn : a.atMs >= b.atMs;
+}
+
 /** The text form in which a position travels between gateways. */
 export function formatPosition({ lsn, timeline, systemIdentifier, atMs }: WritePosition): string {
   return JSON.stringify([String(lsn), timeline, systemIdentifier, atMs]);

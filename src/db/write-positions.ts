@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { sameHistory, type WalPosition, type WritePosition } from './wal-position.js';
+import { isLater, type WalPosition, type WritePosition } from './wal-position.js';
 
 /** The other gateways, as far as writes go. Neither call rejects, and both are bounded in time. */
 export interface OtherGateways {
@@ -7,21 +7,32 @@ export interface OtherGateways {
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
 }
 
-/** The last write of each workspace, for read-your-writes. Positions only move forward. */
+/**
+ * The last write of each workspace, for read-your-writes. Positions only move forward. Writes that were answered before
+ * this gateway started, through it or through gateways that are gone, lie at or before its floor: the primary's position
+ * when it was first seen.
+ */
 export class WritePositions {
   readonly #last = new LRUCache<string, WritePosition>({ max: 10_000, ttl: 3_600_000 });
+  readonly #floor: () => WritePosition | undefined;
   #others: OtherGateways | null = null;
+
+  /** `floor` counts as a write of every workspace; undefined while the primary has not answered. */
+  constructor(floor: () => WritePosition | undefined = () => undefined) {
+    this.#floor = floor;
+  }
 
   /** From now on writes are published to other gateways, and theirs count here. */
   share(others: OtherGateways): void {
     this.#others = others;
   }
 
-  /** The workspace's last write through any gateway. */
+  /** The position that the workspace's next read must have seen; undefined where there is none. */
   async of(workspace: string): Promise<WritePosition | undefined> {
     const published = await this.#others?.lastWrite(workspace);
     if (published !== undefined) this.learn(workspace, published);
-    return this.#last.get(workspace);
+    const [last, floor] = [this.#last.get(workspace), this.#floor()];
+    return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }
 
   /** Remembers a write of this gateway; resolves when the other gateways know it, so that the client can be answered. */
@@ -36,9 +47,4 @@ export class WritePositions {
     const known = this.#last.get(workspace);
     if (known === undefined || isLater(position, known)) this.#last.set(workspace, position);
   }
-}
-
-/** By position where the two can be compared, else by the clock. */
-function isLater(a: WritePosition, b: WritePosition): boolean {
-  return sameHistory(a, b) ? a.lsn >= b.lsn : a.atMs >= b.atMs;
 }

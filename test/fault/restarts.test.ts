@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { until } from '../../src/demo/cluster/wait.js';
+import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
+import { type ServeProcess, serveProcess } from '../support/process.js';
+import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.js';
+import { allScopes } from '../support/workspace.js';
+
+// Read-your-writes across the end of a process: replicas that do not replay, and gateways that are killed or restarted.
+
+let setUp: FaultCluster;
+let token: string;
+let customerId: string;
+let primaryProxy: TcpProxy;
+
+test.before(async () => {
+  setUp = await faultCluster();
+  token = await setUp.token({ scopes: allScopes });
+  const [row] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
+    setUp.workspaces[0]?.id,
+  ]);
+  customerId = String(row?.id);
+  primaryProxy = await tcpProxy(setUp.cluster.primary.port);
+});
+test.beforeEach(() => setReplay('pause'));
+test.afterEach.always(() => setReplay('resume'));
+test.after.always(async () => {
+  await primaryProxy?.close();
+  await setUp?.stop();
+});
+
+async function setReplay(how: 'pause' | 'resume'): Promise<void> {
+  for (const node of setUp.cluster.replicas) await node.query(`select pg_wal_replay_${how}()`);
+}
+
+async function serve(t: ExecutionContext, overrides: object = {}): Promise<ServeProcess> {
+  const { primaryUrl, ...settings } = setUp.settings({
+    primaryReadsPerSecond: 1000,
+    freshnessWaitMs: 20,
+    lagMaxMs: 600_000,
+  });
+  const proxied = primaryUrl.replace(/:\d+\//, `:${primaryProxy.port}/`);
+  const served = await serveProcess({ ...settings, primaryUrl: proxied, logLevel: 'warn', ...overrides });
+  t.teardown(() => served.stop('SIGKILL'));
+  return served;
+}
+
+/** A connection of its own for each request, so that the parent gives it to another worker. */
+function send(served: ServeProcess, path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = { authorization: `Bearer ${token}`, connection: 'close', ...init.headers };
+  return fetch(`${served.url}/api/v1${path}`, { ...init, headers, signal: AbortSignal.timeout(2000) });
+}
+
+let keys = 0;
+async function create(served: ServeProcess): Promise<string> {
+  const headers = { 'content-type': 'application/json', 'idempotency-key': `restarts-${keys++}` };
+  const body = JSON.stringify({ customerId, naam: 'restarts' });
+  const reply = await send(served, '/installaties', { method: 'POST', headers, body });
+  if (reply.status !== 201) throw new Error(`POST: ${reply.status} ${await reply.text()}`);
+  return ((await reply.json()) as { id: string }).id;
+}
+
+/** Statuses of as many reads; null for a request that was with a worker when it was killed. */
+async function statuses(served: ServeProcess, id: string, count: number): Promise<(number | null)[]> {
+  const read = () =>
+    send(served, `/installaties/${id}`).then(
+      ({ status }) => status,
+      () => null,
+    );
+  return Promise.all(Array.from({ length: count }, read));
+}
+
+function childrenOf({ child }: ServeProcess): number[] {
+  return readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(/\s+/).map(Number);
+}
+
+async function replaced(t: ExecutionContext, served: ServeProcess, killed: number): Promise<void> {
+  const isReplaced = (): boolean => childrenOf(served).length === 2 && !childrenOf(served).includes(killed);
+  t.true(await until(isReplaced, 15_000, 25));
+  await pause(1500); // until the new worker listens
+}
+
+test.serial(
+  'a write is seen after its worker was killed, through the other worker and through the new one',
+  async (t) => {
+    const served = await serve(t, { webConcurrency: 2 });
+    const seen: (number | null)[] = [];
+    for (let round = 0; round < 6; round++) {
+      const id = await create(served);
+      const victim = childrenOf(served)[round % 2] as number;
+      process.kill(victim, 'SIGKILL');
+      seen.push(...(await statuses(served, id, 4)));
+      await replaced(t, served, victim);
+      seen.push(...(await statuses(served, id, 8)));
+    }
+    t.deepEqual(
+      [...new Set(seen)].filter((status) => status !== 200 && status !== null),
+      [],
+    );
+    t.true(seen.filter((status) => status === 200).length >= 48, seen.join());
+  },
+);
+
+test.serial('a write that was answered before a restart is seen after it', async (t) => {
+  const before = await serve(t);
+  const id = await create(before);
+  await before.stop('SIGKILL');
+  const after = await serve(t);
+  t.deepEqual([...new Set(await statuses(after, id, 20))], [200]);
+});
+
+test.serial('a gateway that started without the primary takes its floor when the primary answers first', async (t) => {
+  const before = await serve(t);
+  const id = await create(before);
+  await before.stop('SIGKILL');
+  primaryProxy.blackHole();
+  t.teardown(() => primaryProxy.restore());
+  const after = await serve(t);
+  primaryProxy.restore();
+  t.true(await until(async () => (await statuses(after, id, 1))[0] === 200, 5000, 50));
+  t.deepEqual([...new Set(await statuses(after, id, 20))], [200]);
+});
+
+test.serial('a worker that starts while the primary is away knows the writes that its parent keeps', async (t) => {
+  const served = await serve(t, { webConcurrency: 2 });
+  const id = await create(served);
+  await primaryProxy.close();
+  for (const victim of childrenOf(served)) {
+    process.kill(victim, 'SIGKILL');
+    await replaced(t, served, victim);
+  }
+  const seen = await statuses(served, id, 12);
+  t.deepEqual([...new Set(seen)], [503], 'neither 404 nor an older state');
+});
