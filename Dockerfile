@@ -1,34 +1,35 @@
 # The gateway as an image: `docker build -t workspace-data-gateway .`
-# Stages: everything to build with → packages of production only → the image, which has neither compiler nor npm's cache.
+# Stages: compile; install production packages; copy both into an image without compiler and npm cache.
 
-FROM node:22-bookworm-slim AS build
+FROM node:24-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
 COPY config config
-COPY sql sql
 COPY src src
-RUN npm run build
+# The demo needs binaries of PostgreSQL, which are development packages.
+RUN npm run build && rm -rf dist/src/demo config/demo.json
 
-FROM node:22-bookworm-slim AS packages
+FROM node:24-bookworm-slim AS packages
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 
-FROM node:22-bookworm-slim
+FROM node:24-bookworm-slim
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=packages /build/node_modules node_modules
 COPY --from=build /build/dist/src dist/src
+COPY --from=build /build/config config
 COPY package.json LICENSE ./
-COPY config config
 COPY sql/gateway sql/gateway
 COPY sql/check sql/check
 USER node
 # The ops listener stays on the container's loopback unless OPS_HOST says otherwise; the health check asks it there.
+# /livez, not /readyz: restarting the gateway does not bring a replica back.
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OPS_PORT || 9090}/readyz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OPS_PORT || 9090}/livez`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 STOPSIGNAL SIGTERM
 CMD ["node", "--max-semi-space-size=8", "dist/src/main.js", "serve"]

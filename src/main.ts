@@ -1,26 +1,48 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Command, print, program, say, UsageError } from './cli/command.js';
+import { type Command, Failure, print, program, say, UsageError } from './cli/command.js';
 import { explain } from './cli/explain.js';
 import { projectRoot } from './paths.js';
 
-/** Loaded only when it is called: `--version` needs no database driver. */
-const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import('./cli/serve.js')).serve,
-  demo: async () => (await import('./demo/demo.js')).demo,
-  check: async () => (await import('./cli/check.js')).check,
-  migrate: async () => (await import('./cli/migrate.js')).migrateCommand,
-  tokens: async () => (await import('./cli/tokens.js')).tokens,
+interface Entry {
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** Imports the command only when it is called: `--version` needs no database driver. */
+  load(): Promise<Command>;
+}
+
+const commands: Readonly<Record<string, Entry>> = {
+  serve: { summary: 'Run the gateway', load: async () => (await import('./cli/serve.js')).serve },
+  demo: { summary: 'Run the gateway over an example: a PostgreSQL primary and replica of its own', load: loadDemo },
+  check: {
+    summary: 'Say whether the databases fit the gateway, and what is wrong',
+    load: async () => (await import('./cli/check.js')).check,
+  },
+  migrate: {
+    summary: "Bring the gateway's schema in the database up to date",
+    load: async () => (await import('./cli/migrate.js')).migrateCommand,
+  },
+  tokens: {
+    summary: 'Create, list, rotate and revoke access tokens',
+    load: async () => (await import('./cli/tokens.js')).tokens,
+  },
 };
+
+/** The production image has no src/demo. */
+async function loadDemo(): Promise<Command> {
+  if (existsSync(new URL('./demo', import.meta.url))) return (await import('./demo/demo.js')).demo;
+  throw new Failure('The demo is not part of the production image: run it in a clone of the project.');
+}
 
 async function main(args: readonly string[]): Promise<number> {
   const [name = '--help', ...rest] = args;
   if (name === '--help' || name === '-h' || name === 'help') return help();
   if (name === '--version') return version();
-  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (load === undefined) throw new UsageError(`There is no ${name.startsWith('-') ? 'option' : 'command'} "${name}".`);
-  const command = await load();
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (entry === undefined)
+    throw new UsageError(`There is no ${name.startsWith('-') ? 'option' : 'command'} "${name}".`);
+  const command = await entry.load();
   if (rest.includes('--help') || rest.includes('-h')) {
     print(command.help);
     return 0;
@@ -28,10 +50,8 @@ async function main(args: readonly string[]): Promise<number> {
   return command.run(rest);
 }
 
-async function help(): Promise<number> {
-  const lines = await Promise.all(
-    Object.entries(commands).map(async ([name, load]) => `  ${name.padEnd(9)} ${(await load()).summary}`),
-  );
+function help(): number {
+  const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(9)} ${summary}`);
   print(`Usage: ${program} COMMAND [options]
 
 Commands:
@@ -41,6 +61,7 @@ Options:
   --help     This text; behind a command, what that command takes
   --version  Version of the gateway
 
+Exit codes: 0 success, 1 something to put right, 2 wrong usage or settings.
 Settings come from the environment; config/settings.schema.json describes each.`);
   return 0;
 }
@@ -51,7 +72,7 @@ function version(): number {
   return 0;
 }
 
-// A reader that has seen enough, such as head, is no failure.
+// EPIPE (for example from `head`) is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
 const args = process.argv.slice(2);
@@ -66,5 +87,5 @@ try {
   say(unexpected ? ((error as Error).stack ?? text) : text);
   code = exitCode;
 }
-// Not left to happen by itself: what a failed start or interrupted work still holds open may not keep us alive.
+// Exit explicitly: open handles of a failed start would keep the process alive.
 process.exit(code);

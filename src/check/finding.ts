@@ -1,3 +1,7 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { projectRoot } from '../paths.js';
+
 /** One thing `check` looked at on one server. */
 export interface Finding {
   /** Such as "replica 1 (10.0.0.5:5432/workspace)"; the settings themselves are a "server" too. */
@@ -22,4 +26,9 @@ export function verdict(what: string, faults: readonly string[], whenOk: string)
 /** Not ok, but no reason for `serve` not to start. */
 export function warning(what: string, detail: string): Item {
   return { what, ok: false, refuse: false, detail };
+}
+
+/** The text of sql/check/NAME.sql. */
+export function checkSql(name: string): string {
+  return readFileSync(join(projectRoot, 'sql/check', `${name}.sql`), 'utf8');
 }

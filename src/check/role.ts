@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import { resources } from '../definition/resources/all.js';
-import { checkSql } from './check-sql.js';
-import { type Item, verdict } from './finding.js';
+import { checkSql, type Item, verdict } from './finding.js';
 
 /** What a role of the gateway may do: these privileges on relations that match the expression, and nothing else. */
 export interface AllowedPrivileges {

@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
-import { checkSql } from './check-sql.js';
-import { type Item, verdict, warning } from './finding.js';
+import { checkSql, type Item, verdict, warning } from './finding.js';
 
 /** Expiry of tokens and Data-As-Of are judged by the gateway's clock. */
 const clockDifferenceMaxMs = 2000;

@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import { type FieldType, type FilterKind, leaves, type Resource } from '../definition/resource.js';
 import { resources } from '../definition/resources/all.js';
-import { checkSql } from './check-sql.js';
-import { type Item, verdict } from './finding.js';
+import { checkSql, type Item, verdict } from './finding.js';
 
 /** Column types whose text form the row writer of a field type can put into JSON. */
 const accepted: Readonly<Record<FieldType, readonly string[]>> = {

@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import { leaves } from '../definition/resource.js';
 import { resources } from '../definition/resources/all.js';
-import { checkSql } from './check-sql.js';
-import { type Item, verdict } from './finding.js';
+import { checkSql, type Item, verdict } from './finding.js';
 
 /** The write views: by its grants the writer may change exactly the fields the write scope names, whatever the gateway does. */
 export async function checkWriteViews(client: pg.Client): Promise<Item[]> {

@@ -18,7 +18,6 @@ Options:
 
 /** `check`: whether the databases are what the gateway needs. */
 export const check: Command = {
-  summary: 'Say whether the databases are what the gateway needs, and what is wrong',
   help,
   async run(args) {
     const { values } = parseArgs({ args: [...args], options: { json: { type: 'boolean', default: false } } });

@@ -3,8 +3,6 @@ export const program = 'workspace-data-gateway';
 
 /** A command of the program: what --help says, and what runs it. */
 export interface Command {
-  /** One line for the list of commands. */
-  readonly summary: string;
   /** What `program NAME --help` prints. */
   readonly help: string;
   /** Runs with the arguments behind the command's name; resolves to the exit code, 0 for success. */

@@ -27,7 +27,6 @@ ALTER ROLE gateway_reader PASSWORD '…', or use certificates.`;
 
 /** `migrate`: the gateway's own schema. */
 export const migrateCommand: Command = {
-  summary: "Bring the gateway's schema in the database up to date",
   help,
   async run(args) {
     const { values } = parseArgs({

@@ -18,7 +18,6 @@ Options:
 
 /** `serve`: the gateway itself. */
 export const serve: Command = {
-  summary: 'Run the gateway',
   help,
   async run(args) {
     const { values } = parseArgs({

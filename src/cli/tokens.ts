@@ -68,7 +68,6 @@ const actions: Readonly<Record<string, Action>> = {
 
 /** `tokens`: access tokens, on the primary. */
 export const tokens: Command = {
-  summary: 'Create, list, rotate and revoke access tokens',
   help,
   async run([name, ...rest]) {
     const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined;

@@ -1,51 +1,18 @@
 import { rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
-import { type Command, Failure, print, program, say, UsageError, wholeNumber } from '../cli/command.js';
-import { ports } from '../cli/serve.js';
-import { projectRoot } from '../paths.js';
-import { loadSettings, type Settings } from '../settings.js';
+import { type Command, Failure, print, say } from '../cli/command.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
 import { bringUpToDate, caughtUp, databaseName, exampleIds, makeDatabase } from './database.js';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.js';
-import { portsFree } from './ports.js';
-import { progressTo } from './progress.js';
+import { checkPorts, type DemoOptions, demoEnvironment, help, parseOptions } from './options.js';
 import { type DemoState, demoState, keepState, writeWhole } from './state.js';
-import { demoText } from './text.js';
-
-const help = `Usage: ${program} demo [options]
-
-Starts a PostgreSQL primary with streaming replicas from the binaries that npm installed (or those in PG_BIN), fills
-it with two installers' workspaces, and runs the gateway in front. Ctrl-C or SIGTERM stops everything it started.
-
-Options:
-  --port N           Port of the API; 0 picks a free one; default PORT, else 8080
-  --ops-port N       Port of /livez, /readyz, /metrics and /docs; 0 picks a free one; default OPS_PORT, else 9090
-  --replicas N       Replicas, 1 to 8; default 1
-  --rows SIZE        small (default, some 20,000 rows in all), large (200,000 work orders), or a number of work orders
-  --dir DIR          Keep data, keys and tokens in DIR between runs; default a temporary folder
-  --ready-file FILE  When serving, write addresses, tokens and process ids to FILE as JSON
-  --help             This text
-
-Every setting works from the environment as in \`serve\`, but for the databases and keys, which are the demo's own.`;
-
-interface DemoOptions {
-  readonly dir: string | undefined;
-  readonly rows: string | undefined;
-  readonly replicas: number;
-  readonly readyFile: string | undefined;
-  readonly settings: Settings;
-  /** For `serve`. */
-  readonly args: readonly string[];
-}
+import { demoText, progressTo } from './terminal.js';
 
 /** `demo`: everything on one machine. */
 export const demo: Command = {
-  summary: 'Run the gateway over a PostgreSQL primary and replica of its own, filled with an example',
   help,
   async run(args) {
-    const options = parse(args);
-    await portsFree(options.settings);
+    const options = parseOptions(args);
+    await checkPorts(options.settings);
     if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
     const running: Running = {};
     const interrupted = interruption(running);
@@ -118,47 +85,6 @@ async function announce(
     readyFile,
     `${JSON.stringify({ baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces: listed }, null, 2)}\n`,
   );
-}
-
-function parse(args: readonly string[]): DemoOptions {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      port: { type: 'string' },
-      'ops-port': { type: 'string' },
-      replicas: { type: 'string', default: '1' },
-      rows: { type: 'string' },
-      dir: { type: 'string' },
-      'ready-file': { type: 'string' },
-    },
-  });
-  const { rows, dir, 'ready-file': readyFile } = values;
-  if (rows !== undefined && rows !== 'small' && rows !== 'large' && !/^[1-9]\d{0,6}$/.test(rows)) {
-    throw new UsageError(`--rows must be small, large or a number from 1 to 9999999, not "${rows}".`);
-  }
-  const given = ports(values);
-  const chosen = Object.entries({ '--port': given.port, '--ops-port': given.opsPort });
-  return {
-    dir: dir === undefined ? undefined : resolve(dir),
-    rows,
-    replicas: wholeNumber('--replicas', values.replicas, 1, 8),
-    readyFile: readyFile === undefined ? undefined : resolve(readyFile),
-    settings: loadSettings(demoEnvironment(), given),
-    args: chosen.flatMap(([option, value]) => (value === undefined ? [] : [option, String(value)])),
-  };
-}
-
-/** Ours, without what the demo decides: a secret may be set by itself or by the name of its file, not both. */
-function demoEnvironment(): NodeJS.ProcessEnv {
-  const env: NodeJS.ProcessEnv = {
-    ...process.env,
-    CONFIG_FILE: process.env.CONFIG_FILE ?? join(projectRoot, 'config/demo.json'),
-  };
-  for (const name of ['REPLICA_URLS', 'PRIMARY_URL', 'ADMIN_URL', 'DATA_KEYS']) {
-    delete env[name];
-    delete env[`${name}_FILE`];
-  }
-  return env;
 }
 
 function environment(cluster: Cluster, { keys }: DemoState): NodeJS.ProcessEnv {

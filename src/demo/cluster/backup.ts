@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { chown, copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
-import type { Account } from './account.js';
+import type { Account } from './binaries.js';
 
 /** Folders that a copy must have but whose contents it must not have (the list of pg_basebackup). */
 const emptied = new Set(

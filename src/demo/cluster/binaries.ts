@@ -1,9 +1,17 @@
 import { execFile } from 'node:child_process';
+import { chownSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import type { Account } from './account.js';
 import { linkLibraries, privateCopy } from './native-folder.js';
+import { readLines } from './processes.js';
+
+/** The operating system account that servers run as. */
+export interface Account {
+  name: string;
+  uid: number;
+  gid: number;
+}
 
 /** PostgreSQL programs that the account can run, proven by running one. */
 export interface Binaries {
@@ -63,4 +71,29 @@ function platformFolder(): string {
       'npm skipped it or there is none for this platform; install PostgreSQL and set PG_BIN to its bin folder';
     throw new Error(`No PostgreSQL from npm here (package ${name}): ${advice}.`, { cause });
   }
+}
+
+/**
+ * PostgreSQL refuses to run as root, so root lends it another account: the owner of `dir` when that exists and is not
+ * root's (data of an earlier run), else postgres, else nobody. Undefined for a normal user, who runs servers as himself.
+ */
+export function serverAccount(dir?: string): Account | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const owner = dir && statSync(dir, { throwIfNoEntry: false });
+  if (owner && owner.uid !== 0) return { name: `${owner.uid}`, uid: owner.uid, gid: owner.gid };
+  return fromPasswd('postgres') ?? fromPasswd('nobody') ?? { name: 'nobody', uid: 65534, gid: 65534 };
+}
+
+/** Hands a file or folder that root made to the account. */
+export function give(path: string, account: Account | undefined): void {
+  if (account) chownSync(path, account.uid, account.gid);
+}
+
+function fromPasswd(name: string): Account | undefined {
+  const [, , uid, gid] =
+    readLines('/etc/passwd')
+      .find((line) => line.startsWith(`${name}:`))
+      ?.split(':') ?? [];
+  // macOS writes nobody as -2, which no system call takes.
+  return uid && gid && Number(uid) > 0 ? { name, uid: Number(uid), gid: Number(gid) } : undefined;
 }

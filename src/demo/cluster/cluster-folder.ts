@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Account, give } from './account.js';
+import { type Account, give } from './binaries.js';
 import { processIdentity, readLines } from './processes.js';
 import { until } from './wait.js';
 

@@ -1,9 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { serverAccount } from './account.js';
 import { copyAsStandby } from './backup.js';
-import { type Binaries, findBinaries } from './binaries.js';
+import { type Binaries, findBinaries, serverAccount } from './binaries.js';
 import { checkMajor, keptFolder, lock, makeTemporaryFolder, removeHalfMade, temporaryName } from './cluster-folder.js';
 import { initialize } from './initialize.js';
 import { PgNode, withClient } from './node.js';

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Account, give } from './account.js';
+import { type Account, give } from './binaries.js';
 
 const superuser = 'postgres';
 

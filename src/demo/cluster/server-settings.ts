@@ -1,6 +1,6 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Account, give } from './account.js';
+import { type Account, give } from './binaries.js';
 
 /** PostgreSQL settings by name; null leaves a setting at PostgreSQL's own default. */
 export type ServerSettings = Record<string, string | null>;

@@ -1,6 +1,33 @@
-import { additions, companies, firstNames, streets, surnames } from './names.js';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { projectRoot } from '../../paths.js';
 import { type Random, random, seedId } from './random.js';
-import { northern, type Town, towns } from './towns.js';
+
+/** Words from which customers are made up; no real company or person is meant. */
+interface Words {
+  readonly firstNames: readonly string[];
+  /** Tussenvoegsel and surname together, so that "van der Berg" stays a plausible pair. */
+  readonly surnames: readonly string[];
+  /** A * stands for a surname. */
+  readonly companies: readonly string[];
+  readonly streets: readonly string[];
+  readonly additions: readonly string[];
+  readonly towns: readonly Town[];
+}
+
+interface Town {
+  readonly plaats: string;
+  readonly provincie: string;
+  /** First and last postcode number. */
+  readonly postcodes: readonly [number, number];
+  /** Dialling code. */
+  readonly netnummer: string;
+}
+
+/** The working area of the second workspace. */
+const north = ['Groningen', 'Friesland', 'Drenthe'];
+/** Read from disk by the first call only: Node keeps the file's content. */
+const words = (): Words => createRequire(import.meta.url)(join(projectRoot, 'sql/app/seed/words.json'));
 
 /** What a customer row says once decoded. `id`, `naam`, `adres` and `kvkNummer` are what the API shows. */
 export interface CustomerPlain {
@@ -23,7 +50,8 @@ export interface CustomerPlain {
 export function customerPlain(workspaceIndex: number, n: number): CustomerPlain {
   const draw = random(`klant/${workspaceIndex}/${n}`);
   const isCompany = draw.chance(60);
-  const town = draw.pick(workspaceIndex === 1 ? northern() : towns);
+  const { towns } = words();
+  const town = draw.pick(workspaceIndex === 1 ? towns.filter(({ provincie }) => north.includes(provincie)) : towns);
   const naam = isCompany ? companyName(draw) : personName(draw);
   return {
     id: seedId('klant', workspaceIndex, n),
@@ -36,6 +64,7 @@ export function customerPlain(workspaceIndex: number, n: number): CustomerPlain 
 }
 
 function companyName(draw: Random): string {
+  const { companies, surnames } = words();
   return draw.pick(companies).replaceAll(
     '*',
     draw.pick(surnames).replace(/^./, (first) => first.toUpperCase()),
@@ -43,6 +72,7 @@ function companyName(draw: Random): string {
 }
 
 function personName(draw: Random): string {
+  const { firstNames, surnames } = words();
   const form = draw.below(3);
   if (form === 0) return `Fam. ${draw.pick(surnames)}`;
   if (form === 1) return `${draw.pick(firstNames).charAt(0)}. ${draw.pick(surnames)}`;
@@ -50,6 +80,7 @@ function personName(draw: Random): string {
 }
 
 function address(draw: Random, town: Town): CustomerPlain['adres'] {
+  const { streets, additions } = words();
   const [first, last] = town.postcodes;
   // The letters F, I, O, Q, U and Y are not issued in Dutch postcodes.
   const letters = 'ABCDEGHJKLMNPRSTVWXZ'.split('');
