@@ -24,7 +24,7 @@ export type Event =
       readonly pointer: string;
       readonly reason: string;
     }
-  | { readonly type: 'limit_hit'; readonly limit: 'token' | 'write' | 'address' }
+  | { readonly type: 'limit_hit'; readonly limit: 'token' | 'write' | 'address' | 'public' }
   | { readonly type: 'request_shed'; readonly bound: ShedBound }
   | { readonly type: 'client_too_slow'; readonly bytesPerSecond: number }
   | { readonly type: 'replica_admitted'; readonly replica: string }
@@ -108,7 +108,13 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   },
   limit_hit: {
     level: 'info',
-    metrics: [{ name: 'limit_hits', help: 'Requests answered 429.', labels: { limit: ['token', 'address'] } }],
+    metrics: [
+      {
+        name: 'limit_hits',
+        help: 'Requests answered 429.',
+        labels: { limit: ['token', 'write', 'address', 'public'] },
+      },
+    ],
   },
   request_shed: {
     level: 'warn',

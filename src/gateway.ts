@@ -22,6 +22,7 @@ import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
 import { Tokens } from './http/auth.js';
 import { bodyReader } from './http/body.js';
+import { FixedBody } from './http/fixed-body.js';
 import { LargePages } from './http/large-pages.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
@@ -155,11 +156,12 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
       compiled,
       largePages,
       pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
-      openapi: JSON.stringify(document),
+      openapi: new FixedBody(JSON.stringify(document)),
       tokens: new Tokens(replicas, settings, observe),
       tokenLimiter: peers.limiter('token', settings.rateLimitPerMinute),
       writeLimiter: peers.limiter('write', settings.writesPerMinute),
       failureLimiter: peers.limiter('address', settings.authFailuresPerMinute),
+      publicLimiter: peers.limiter('public', settings.publicRequestsPerMinute),
       readBody: bodyReader(settings.bodyBytesMax),
       writes: primary && {
         primary,

@@ -24,6 +24,7 @@ export interface Settings {
   readonly rateLimitPerMinute: number;
   readonly writesPerMinute: number;
   readonly authFailuresPerMinute: number;
+  readonly publicRequestsPerMinute: number;
   readonly tokenCacheMs: number;
   readonly tokenCacheMax: number;
   readonly pageMemoryMax: number;

@@ -14,6 +14,8 @@ export interface Admission {
   /** Writes count against a limit of their own, too: they cost the primary and its replicas more than reads do. */
   readonly writeLimiter: Limiter;
   readonly failureLimiter: Limiter;
+  /** Requests that need no token, per client address. */
+  readonly publicLimiter: Limiter;
   readonly observe: Observe;
 }
 
@@ -50,6 +52,15 @@ async function count(
     return { requests: await tokenLimiter.peek(tokenId), writes: await writeLimiter.consume(tokenId) };
   const requests = await tokenLimiter.consume(tokenId);
   return requests.allowed ? { requests, writes: await writeLimiter.consume(tokenId) } : { requests };
+}
+
+/** Admits a request that needs no token, within the limit of its client address (else 429). */
+export async function admitPublic({ publicLimiter, observe }: Admission, ctx: Context): Promise<void> {
+  const result = await publicLimiter.consume(addressKey(ctx.ip));
+  if (result.allowed) return;
+  observe({ type: 'limit_hit', limit: 'public' });
+  await throttleRepeatedRefusals(publicLimiter, result);
+  throw rateLimited('Too many requests without a token from this address.', result.resetSeconds);
 }
 
 function rateLimited(detail: string, waitSeconds: number): Problem {

@@ -110,7 +110,8 @@ function taken(res: ServerResponse, give: (done: (error?: Error | null) => void)
   });
 }
 
-function chooseEncoding(ctx: Context): Encoding | null {
+/** The content coding that the client prefers; null for none. */
+export function chooseEncoding(ctx: Context): Encoding | null {
   if (ctx.headers['accept-encoding'] === undefined) return null;
   const chosen = ctx.acceptsEncodings('br', 'gzip', 'identity');
   return chosen === 'br' || chosen === 'gzip' ? chosen : null;

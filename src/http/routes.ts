@@ -9,13 +9,14 @@ import type { PageMemory } from '../read/page-memory.js';
 import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
-import { type Admission, admit } from './admit.js';
+import { type Admission, admit, admitPublic } from './admit.js';
 import { type Access, requireScope } from './auth.js';
 import type { BodyReader } from './body.js';
 import { clientSignal } from './exchange.js';
+import type { FixedBody } from './fixed-body.js';
 import type { LargePages } from './large-pages.js';
 import { headerCount, origin } from './request-head.js';
-import { type RespondDeps, respond } from './respond.js';
+import { chooseEncoding, type RespondDeps, respond } from './respond.js';
 
 /** Dependencies and bounds of the API listener; made once by the gateway. */
 export interface RouteDeps extends Admission, RespondDeps {
@@ -26,7 +27,7 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly compiled: readonly CompiledResource[];
   readonly pageMemory: PageMemory;
   readonly largePages: LargePages;
-  readonly openapi: string;
+  readonly openapi: FixedBody;
   readonly readBody: BodyReader;
   /** Null without a primary: then there are no write routes. */
   readonly writes: WriteDeps | null;
@@ -118,11 +119,13 @@ const mediaTypes: Readonly<Record<string, readonly string[]>> = {
   PATCH: ['application/json', 'application/merge-patch+json'],
 };
 
+/** The whole way of the OpenAPI document, which needs no token: limit per address → Accept → parameters → respond. */
 function openapiRoute(deps: RouteDeps): Middleware {
   return async (ctx) => {
+    await admitPublic(deps, ctx);
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
-    await respond(ctx, { status: 200, headers: {}, body: deps.openapi, databaseMs: 0 }, true, deps);
+    await respond(ctx, await deps.openapi.reply(chooseEncoding(ctx), ctx.headers['if-none-match']), false, deps);
   };
 }
 

@@ -20,6 +20,7 @@ export interface OpenApiOptions
     | 'perPageDefault'
     | 'perPageMax'
     | 'rateLimitPerMinute'
+    | 'writesPerMinute'
     | 'bodyBytesMax'
   > {
   /** Version of the API: 1.x.y. */
@@ -28,7 +29,8 @@ export interface OpenApiOptions
 
 /** Values for every template. */
 export function commonValues(resources: readonly Resource[], options: OpenApiOptions): Values {
-  const { publicUrl, apiContact, perPageDefault, perPageMax, rateLimitPerMinute, bodyBytesMax } = options;
+  const { publicUrl, apiContact, perPageDefault, perPageMax, rateLimitPerMinute, writesPerMinute, bodyBytesMax } =
+    options;
   const codes = Object.keys(problems);
   const names = resources.map(({ name }) => name);
   const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
@@ -47,6 +49,7 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
     listNames: names.join(', '),
     listName: names[0],
     writtenName: written[0],
+    writeLimitProse: written.length === 0 ? '' : `, of which at most ${writesPerMinute} writes`,
     writesProse: written.length === 0 ? '' : `, and guarded writes (${written.join(', ')})`,
   };
 }

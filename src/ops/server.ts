@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
 import { isIP } from 'node:net';
 import { Registry } from 'prom-client';
+import { FixedBody } from '../http/fixed-body.js';
 import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
 import type { Readiness } from './readiness.js';
@@ -22,28 +23,34 @@ export interface OpsNames {
 interface Answer {
   readonly status: number;
   readonly type: string;
-  readonly body: string;
+  readonly body: string | Buffer | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const pages: Readonly<Record<string, (deps: OpsDeps) => Answer | Promise<Answer>>> = {
+/** Dependencies of the pages: the content, with the docs page in its final form. */
+interface PageDeps extends OpsDeps {
+  readonly docs: FixedBody;
+  readonly docsPolicy: string;
+}
+
+const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeaders) => Answer | Promise<Answer>>> = {
   '/livez': () => ({ status: 200, type: 'application/json', body: '{"status":"alive"}' }),
   '/readyz': ({ readiness }) => {
     const answer = readiness();
     return { status: answer.status === 'ready' ? 200 : 503, type: 'application/json', body: JSON.stringify(answer) };
   },
   '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
-  '/docs': ({ docsHtml }) => ({
-    status: 200,
-    type: 'text/html; charset=utf-8',
-    body: docsHtml,
-    headers: { 'Content-Security-Policy': pagePolicy(docsHtml) },
-  }),
+  '/docs': async ({ docs, docsPolicy }, headers) => {
+    const reply = await docs.reply(acceptedEncoding(headers['accept-encoding']), headers['if-none-match']);
+    const own = { ...reply.headers, 'Content-Security-Policy': docsPolicy, 'Cache-Control': 'no-cache' };
+    return { status: reply.status, type: 'text/html; charset=utf-8', body: reply.body, headers: own };
+  },
 };
 
 /** The ops listener: for the operator, on a private address; it asks for no token. */
 export function opsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames): Server {
   const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
+  const pageDeps = { ...deps, docs: new FixedBody(deps.docsHtml), docsPolicy: pagePolicy(deps.docsHtml) };
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     if (!isAllowedHost(request, names))
       return text(421, 'Use an IP address, localhost, or a name that OPS_ALLOWED_HOSTS lists.');
@@ -51,13 +58,20 @@ export function opsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames)
     if (page === undefined) return text(404, 'Not found');
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return { ...text(405, 'Method not allowed'), headers: { Allow: 'GET, HEAD' } };
-    return page(deps);
+    return page(pageDeps, request.headers);
   };
   return createServer(async (request, response) => {
     const { status, type, body, headers } = await answer(request).catch(() => text(500, 'Internal error'));
     response.writeHead(status, { ...commonHeaders, 'Content-Type': type, ...headers });
     response.end(request.method === 'HEAD' ? undefined : body);
   });
+}
+
+/** The better coding that the client accepts; null for none. Browsers send no weights, and a weight of 0 is a refusal. */
+function acceptedEncoding(header = ''): 'br' | 'gzip' | null {
+  const accepted = header.split(',').filter((each) => !/;\s*q=0(?:\.0*)?\s*$/i.test(each));
+  const names = accepted.map((each) => (each.split(';')[0] as string).trim().toLowerCase());
+  return (['br', 'gzip'] as const).find((encoding) => names.includes(encoding)) ?? null;
 }
 
 const text = (status: number, sentence: string): Answer => ({ status, type: 'text/plain', body: `${sentence}\n` });

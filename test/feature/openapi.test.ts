@@ -1,10 +1,11 @@
 import type { OpenApiDocument } from '../../src/openapi/document.js';
-import { listNames } from '../support/lists.js';
+import { loadSettings } from '../../src/settings.js';
+import { codeOf, listNames } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
 
-test('the API describes itself to anybody, as OpenAPI 3.1', async (t) => {
+test('the API describes itself without a token, as OpenAPI 3.1', async (t) => {
   const reply = await t.context.client.get('/openapi.json', { token: null });
   t.is(reply.status, 200);
   t.is(reply.headers['content-type'], 'application/json');
@@ -45,16 +46,86 @@ test('it describes every endpoint, its scope and its parameters', async (t) => {
   ]);
 });
 
-test('what it describes is what this gateway is set to', async (t) => {
+test('the document follows the settings of its gateway', async (t) => {
   const { client } = await t.context.database.gateway({ perPageDefault: 25, perPageMax: 50 });
   const { components } = (await client.get('/openapi.json')).json<OpenApiDocument>();
   t.like(components.parameters.perPage?.schema, { default: 25, maximum: 50 });
 });
 
-test('a bad token does not matter, and it can be compressed', async (t) => {
+test('the document does not depend on a token, be it valid, wrong or absent', async (t) => {
   const { client } = t.context;
-  const reply = await client.get('/openapi.json', { token: 'x', headers: { 'accept-encoding': 'br' } });
-  t.is(reply.status, 200);
-  t.is(reply.headers['content-encoding'], 'br');
-  t.is(reply.text, (await client.get('/openapi.json')).text);
+  const texts = new Set<string>();
+  for (const token of [t.context.token, 'x', null]) texts.add((await client.get('/openapi.json', { token })).text);
+  t.is(texts.size, 1);
+});
+
+const codings = ['br', 'gzip', 'identity'];
+
+test('it comes compressed if the client asks for it, with a strong ETag per content coding', async (t) => {
+  const plain = await t.context.client.get('/openapi.json');
+  const etags = new Set<string>();
+  for (const coding of codings) {
+    const reply = await t.context.client.get('/openapi.json', { headers: { 'accept-encoding': coding } });
+    t.is(reply.status, 200);
+    t.is(reply.headers['content-encoding'], coding === 'identity' ? undefined : coding);
+    t.is(reply.headers.vary, 'Accept-Encoding');
+    t.is(reply.text, plain.text);
+    t.regex(reply.headers.etag as string, /^"[^"]+"$/);
+    etags.add(reply.headers.etag as string);
+    if (coding !== 'identity') t.true(reply.bytes.length < plain.bytes.length / 8);
+  }
+  t.is(etags.size, codings.length);
+  t.true(etags.has(plain.headers.etag as string));
+});
+
+test('a client that has the document gets 304 without a body, and the document after the ETag of another coding', async (t) => {
+  const { client } = t.context;
+  const get = (coding: string, ifNoneMatch?: string, method = 'GET') =>
+    client.request(method, '/openapi.json', {
+      headers: { 'accept-encoding': coding, ...(ifNoneMatch && { 'if-none-match': ifNoneMatch }) },
+    });
+  for (const coding of codings) {
+    const etag = (await get(coding)).headers.etag as string;
+    for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      for (const method of ['GET', 'HEAD']) {
+        const reply = await get(coding, known, method);
+        t.is(reply.status, 304, known);
+        t.is(reply.bytes.length, 0);
+        t.is(reply.headers.etag, etag);
+        t.is(reply.headers.vary, 'Accept-Encoding');
+      }
+    }
+    const others = codings.filter((each) => each !== coding);
+    for (const other of others) t.is((await get(other, etag)).status, 200, `${coding} ${other}`);
+    t.is((await get(coding, '"other"')).status, 200);
+    t.is((await get(coding, 'no tag')).status, 200);
+  }
+});
+
+test('requests for the document are limited per client address, an IPv6 /64 being a client', async (t) => {
+  const { client } = await t.context.database.gateway({ publicRequestsPerMinute: 3, trustedProxyHops: 1 });
+  const get = (address: string, path = '/openapi.json', method = 'GET') =>
+    client.request(method, path, { headers: { 'x-forwarded-for': address } });
+  const addresses = [
+    ['192.0.2.1', '192.0.2.1', '192.0.2.1', '192.0.2.1'],
+    ['2001:db8:0:1::1', '2001:db8:0:1::2', '2001:db8:0:1:ffff::3', '2001:db8:0:1:1:2:3:4'],
+  ];
+  for (const [first, second, third, fourth] of addresses as [string, string, string, string][]) {
+    t.is((await get(first)).status, 200);
+    t.is((await get(second, '/openapi.json', 'HEAD')).status, 200);
+    t.is((await get(third, '/openapi.json?x=1')).status, 400);
+    const limited = await get(fourth);
+    t.is(limited.status, 429);
+    t.is(codeOf(limited), 'rate_limited');
+    t.regex(limited.headers['retry-after'] as string, /^([1-9]|[1-5]\d|60)$/);
+    t.is(limited.headers.ratelimit, undefined);
+    t.is((await get(first, '/klanten?perPage=1')).status, 200);
+    t.is((await get(first, '/openapi.json', 'OPTIONS')).status, 204);
+  }
+  t.is((await get('2001:db8:0:2::1')).status, 200);
+  t.is((await get('198.51.100.7')).status, 200);
+});
+
+test('by default an address may ask for the document 60 times a minute', async (t) => {
+  t.is(loadSettings({}).publicRequestsPerMinute, 60);
 });

@@ -62,6 +62,34 @@ test('/docs is a page that needs nothing from elsewhere', async (t) => {
   t.notRegex(html, /<script|(?:src|href)="(?:https?:)?\/\/| style=/i);
 });
 
+test('/docs comes compressed, and as 304 to a browser that has the page', async (t) => {
+  const get = (headers: Record<string, string>) =>
+    fetch(`${t.context.gateway.opsUrl}/docs`, { headers: { 'accept-encoding': 'identity', ...headers } });
+  const html = await (await get({})).text();
+  const etags = new Set<string | null>();
+  const accepts = {
+    'gzip, deflate, br, zstd': 'br',
+    gzip: 'gzip',
+    'br;q=0, gzip': 'gzip',
+    'gzip;q=0': null,
+    identity: null,
+  };
+  for (const [accepted, coding] of Object.entries(accepts)) {
+    const reply = await get({ 'accept-encoding': accepted });
+    t.is(reply.headers.get('content-encoding'), coding, accepted);
+    t.is(reply.headers.get('vary'), 'Accept-Encoding');
+    t.is(await reply.text(), html);
+    const etag = reply.headers.get('etag');
+    etags.add(etag);
+    const again = await get({ 'accept-encoding': accepted, 'if-none-match': etag as string });
+    t.is(again.status, 304);
+    t.is(again.headers.get('etag'), etag);
+    t.is(await again.text(), '');
+    t.is((await get({ 'accept-encoding': accepted, 'if-none-match': '"other"' })).status, 200);
+  }
+  t.is(etags.size, 3);
+});
+
 test('the ops listener has nothing else, and the API none of this', async (t) => {
   const { gateway } = t.context;
   for (const path of ['/', '/api/v1/klanten', '/livez/', '/LIVEZ'])
@@ -116,7 +144,8 @@ test('every answer of the ops listener has the headers of the API, and its page 
   const common = (await t.context.client.get('/openapi.json')).headers;
   for (const path of ['/livez', '/readyz', '/metrics', '/docs', '/nothing']) {
     const { headers } = await fetch(opsUrl + path);
-    for (const name of ['api-version', 'cache-control', 'x-content-type-options', 'referrer-policy'])
+    t.is(headers.get('cache-control'), path === '/docs' ? 'no-cache' : 'no-store', path);
+    for (const name of ['api-version', 'x-content-type-options', 'referrer-policy'])
       t.is(headers.get(name), common[name] as string, path);
     if (path !== '/docs') t.is(headers.get('content-security-policy'), common['content-security-policy'] as string);
   }

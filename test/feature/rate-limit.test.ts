@@ -57,7 +57,7 @@ test('the limit is over all endpoints together, and one token does not use up th
   t.is((await client.get('/logboeken?perPage=1', { token: other })).status, 200);
 });
 
-test('what needs no token is not limited and shows no limit', async (t) => {
+test('requests that need no token do not count against a token and show no RateLimit', async (t) => {
   const { client } = t.context;
   for (let i = 0; i <= quota; i++) {
     const reply = await client.get('/openapi.json');

@@ -107,6 +107,7 @@ async function fill(
         rateLimitPerMinute: 1_000_000,
         writesPerMinute: 1_000_000,
         authFailuresPerMinute: 1_000_000,
+        publicRequestsPerMinute: 1_000_000,
         perPageMax: 200_000,
         logLevel: 'debug',
         ...overrides,

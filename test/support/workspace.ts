@@ -101,6 +101,7 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<Test
       rateLimitPerMinute: 1_000_000,
       writesPerMinute: 1_000_000,
       authFailuresPerMinute: 1_000_000,
+      publicRequestsPerMinute: 1_000_000,
       logLevel: 'trace',
     },
   );

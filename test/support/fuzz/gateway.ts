@@ -11,6 +11,7 @@ export const fuzzSettings: Partial<Settings> = {
   rateLimitPerMinute: 100_000_000,
   writesPerMinute: 100_000_000,
   authFailuresPerMinute: 100_000_000,
+  publicRequestsPerMinute: 100_000_000,
   logLevel: 'trace',
   trustedProxyHops: 1,
   chunkRowsMax: 50,
