@@ -38,7 +38,7 @@ export type Event =
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
   | { readonly type: 'stopping' };
 
-const shedBounds = ['connections', 'large_pages_per_token', 'large_pages_per_workspace'] as const;
+const shedBounds = ['connections', 'token_look_ups', 'large_pages_per_token', 'large_pages_per_workspace'] as const;
 
 /** The bound at which a request was turned away with 503 overloaded. */
 export type ShedBound = (typeof shedBounds)[number];

@@ -20,13 +20,13 @@ import { redactionRules } from './definition/redaction-rules.js';
 import { resources } from './definition/resources/all.js';
 import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
-import { Tokens } from './http/auth.js';
 import { bodyReader } from './http/body.js';
 import { FixedBody } from './http/fixed-body.js';
 import { LargePages } from './http/large-pages.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
+import { Tokens } from './http/tokens.js';
 import { openapi } from './openapi/openapi.js';
 import { docsPage } from './openapi/page.js';
 import { logEvents } from './ops/log.js';
@@ -99,6 +99,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   const peers = await peersOf(settings, positions, observe);
   closers.push(() => peers.close());
   positions.share(peers);
+  const failureLimiter = peers.limiter('address', settings.authFailuresPerMinute);
   const largePages = new LargePages(settings, observe);
   const metrics = metricsEvents(
     { replicas, largePages: () => largePages.underWay, clientConnections: () => connectionsOf(api) },
@@ -157,10 +158,17 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
       largePages,
       pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
       openapi: new FixedBody(JSON.stringify(document)),
-      tokens: new Tokens(replicas, settings, observe),
+      tokens: new Tokens({
+        replicas,
+        observe,
+        tokenCacheMax: settings.tokenCacheMax,
+        tokenCacheMs: settings.tokenCacheMs,
+        queueWaitMs,
+        isExhausted: async (address) => !(await failureLimiter.peek(address)).allowed,
+      }),
       tokenLimiter: peers.limiter('token', settings.rateLimitPerMinute),
       writeLimiter: peers.limiter('write', settings.writesPerMinute),
-      failureLimiter: peers.limiter('address', settings.authFailuresPerMinute),
+      failureLimiter,
       publicLimiter: peers.limiter('public', settings.publicRequestsPerMinute),
       readBody: bodyReader(settings.bodyBytesMax),
       writes: primary && {

@@ -13,7 +13,7 @@ export interface Statement {
 export type Values = Readonly<Record<string, string | number | Buffer | null>>;
 
 declare const authenticated: unique symbol;
-/** A workspace id that came out of a valid token. Only http/auth makes one, so no other can reach a statement. */
+/** A workspace id that came out of a valid token. Only http/tokens makes one, so no other can reach a statement. */
 export type WorkspaceId = string & { readonly [authenticated]: true };
 
 /** The token that sent a request, and the workspace it is bound to. */

@@ -2,10 +2,10 @@ import type { Context } from 'koa';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 import { addressKey } from './address.js';
-import { type Access, bearerToken, type Tokens, tokenInvalid } from './auth.js';
 import { exchangeOf } from './exchange.js';
 import { type Limiter, type RateLimitResult, rateLimitHeaders, throttleRepeatedRefusals } from './limits.js';
 import { refuseRepeated } from './request-head.js';
+import type { Access, Tokens } from './tokens.js';
 
 /** Dependencies of the admission of a request. */
 export interface Admission {
@@ -21,24 +21,22 @@ export interface Admission {
 
 /** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per client address. */
 export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write' = 'read'): Promise<Access> {
+  const { tokenLimiter, writeLimiter } = deps;
   const exchange = exchangeOf(ctx);
   refuseRepeated(ctx.req, ['authorization']);
-  const access = await identify(deps, ctx);
+  const access = await authenticate(deps, ctx);
   exchange.access = access;
   const { requests, writes } = await count(deps, access.tokenId, kind);
-  for (const [name, value] of Object.entries(rateLimitHeaders(deps.tokenLimiter, requests)))
-    ctx.res.setHeader(name, value);
+  for (const [name, value] of Object.entries(rateLimitHeaders(tokenLimiter, requests))) ctx.res.setHeader(name, value);
   exchange.authMs = performance.now() - exchange.startedMs;
   if (writes?.allowed === false) {
     const waitSeconds = Math.max(writes.resetSeconds, requests.allowed ? 0 : requests.resetSeconds);
-    deps.observe({ type: 'limit_hit', limit: 'write' });
-    await throttleRepeatedRefusals(deps.writeLimiter, writes);
-    throw rateLimited(`More than ${deps.writeLimiter.quota} writes in a minute.`, waitSeconds);
+    const result = { ...writes, resetSeconds: waitSeconds };
+    await refuse(deps, 'write', writeLimiter, result, `More than ${writeLimiter.quota} writes in a minute.`);
   }
-  if (requests.allowed) return access;
-  deps.observe({ type: 'limit_hit', limit: 'token' });
-  await throttleRepeatedRefusals(deps.tokenLimiter, requests);
-  throw rateLimited(`More than ${deps.tokenLimiter.quota} requests in a minute.`, requests.resetSeconds);
+  if (!requests.allowed)
+    await refuse(deps, 'token', tokenLimiter, requests, `More than ${tokenLimiter.quota} requests in a minute.`);
+  return access;
 }
 
 /** Counts a request against each of its limits, unless one refuses it: a request that is answered 429 counts nowhere. */
@@ -55,31 +53,61 @@ async function count(
 }
 
 /** Admits a request that needs no token, within the limit of its client address (else 429). */
-export async function admitPublic({ publicLimiter, observe }: Admission, ctx: Context): Promise<void> {
-  const result = await publicLimiter.consume(addressKey(ctx.ip));
-  if (result.allowed) return;
-  observe({ type: 'limit_hit', limit: 'public' });
-  await throttleRepeatedRefusals(publicLimiter, result);
-  throw rateLimited('Too many requests without a token from this address.', result.resetSeconds);
+export async function admitPublic(deps: Admission, ctx: Context): Promise<void> {
+  const result = await deps.publicLimiter.consume(addressKey(ctx.ip));
+  const detail = 'Too many requests without a token from this address.';
+  if (!result.allowed) await refuse(deps, 'public', deps.publicLimiter, result, detail);
 }
 
-function rateLimited(detail: string, waitSeconds: number): Problem {
-  return new Problem('rate_limited', detail, { headers: { 'Retry-After': String(waitSeconds) } });
-}
-
-async function identify({ tokens, failureLimiter, observe }: Admission, ctx: Context): Promise<Access> {
+async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   const address = addressKey(ctx.ip);
   try {
-    const token = bearerToken(ctx.headers.authorization);
-    const access = await tokens.find(token, async () => !(await failureLimiter.peek(address)).allowed);
+    const access = await deps.tokens.find(bearerToken(ctx.headers.authorization), address);
     if (access === null) throw tokenInvalid();
     return access;
   } catch (error) {
     const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');
-    const failures = failed ? await failureLimiter.consume(address) : null;
+    const failures = failed ? await deps.failureLimiter.consume(address) : null;
     if (failures === null || failures.allowed) throw error;
-    observe({ type: 'limit_hit', limit: 'address' });
-    await throttleRepeatedRefusals(failureLimiter, failures);
-    throw rateLimited('Too many failed authentications from this address.', failures.resetSeconds);
+    return refuse(deps, 'address', deps.failureLimiter, failures, 'Too many failed authentications from this address.');
   }
+}
+
+async function refuse(
+  { observe }: Admission,
+  limit: 'token' | 'write' | 'address' | 'public',
+  limiter: Limiter,
+  result: RateLimitResult,
+  detail: string,
+): Promise<never> {
+  observe({ type: 'limit_hit', limit });
+  await throttleRepeatedRefusals(limiter, result);
+  throw new Problem('rate_limited', detail, { headers: { 'Retry-After': String(result.resetSeconds) } });
+}
+
+/** Throws insufficient_scope; decided before any record is looked up. */
+export function requireScope(access: Access, scope: string): void {
+  if (access.scopes.has(scope)) return;
+  const headers = { 'WWW-Authenticate': `${realm}, error="insufficient_scope", scope="${scope}"` };
+  throw new Problem('insufficient_scope', `The token lacks the scope ${scope}.`, { headers });
+}
+
+/** The token of an Authorization header (RFC 6750 §2.1). Throws token_missing, or token_invalid for another scheme. */
+function bearerToken(authorization: string | undefined): string {
+  if (authorization === undefined || authorization.trim() === '') throw tokenMissing();
+  const match = /^bearer +([^ ]+) *$/i.exec(authorization);
+  if (match === null) throw /^bearer\b/i.test(authorization) ? tokenInvalid() : tokenMissing();
+  return match[1] as string;
+}
+
+const realm = 'Bearer realm="workspace-data-api"';
+
+function tokenMissing(): Problem {
+  const headers = { 'WWW-Authenticate': realm };
+  return new Problem('token_missing', 'Send a token as Authorization: Bearer …', { headers });
+}
+
+function tokenInvalid(): Problem {
+  const headers = { 'WWW-Authenticate': `${realm}, error="invalid_token"` };
+  return new Problem('token_invalid', 'The token is unknown, expired or revoked.', { headers });
 }

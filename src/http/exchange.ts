@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'koa';
-import type { Access } from './auth.js';
 import { tokenPrefix } from './token-format.js';
+import type { Access } from './tokens.js';
 
 /** State of a request while it runs; kept in ctx.state. */
 export interface Exchange {

@@ -1,85 +1,61 @@
 import type { ServerResponse } from 'node:http';
+import { KeyedSemaphore } from '../db/keyed-semaphore.js';
 import { Problem } from '../errors.js';
 import type { Observe, ShedBound } from '../events.js';
-import type { Settings } from '../settings.js';
-import type { Access } from './auth.js';
+import type { Access } from './tokens.js';
 
-interface Bound {
-  readonly name: ShedBound;
-  readonly max: number;
-  readonly whose: (access: Access) => string;
+/** Bounds of large pages. */
+export interface LargePageBounds {
+  readonly largePagesPerToken: number;
+  readonly largePagesPerWorkspace: number;
+  /** Longest wait for another large page to end. */
+  readonly queueWaitMs: number;
 }
 
 /**
- * How many large pages a token and a workspace have under way. Each of them costs memory for as long as its client
- * takes, and statements; without a bound one client could have them all.
+ * Bounds the large pages that a token and a workspace have under way: each costs statements, and memory for as long as its
+ * client reads, so without a bound a single client could have them all.
  */
 export class LargePages {
-  readonly #bounds: readonly Bound[];
+  readonly #perToken: KeyedSemaphore;
+  readonly #perWorkspace: KeyedSemaphore;
   readonly #waitMs: number;
   readonly #observe: Observe;
-  /** Pages under way per token and per workspace. */
-  readonly #counts = new Map<string, number>();
-  readonly #waiting = new Set<() => void>();
-  #underWay = 0;
 
-  constructor(settings: Settings, observe: Observe) {
-    this.#bounds = [
-      { name: 'large_pages_per_token', max: settings.largePagesPerToken, whose: ({ tokenId }) => `t ${tokenId}` },
-      {
-        name: 'large_pages_per_workspace',
-        max: settings.largePagesPerWorkspace,
-        whose: ({ workspace }) => `w ${workspace}`,
-      },
-    ];
-    this.#waitMs = settings.queueWaitMs;
+  constructor({ largePagesPerToken, largePagesPerWorkspace, queueWaitMs }: LargePageBounds, observe: Observe) {
+    this.#perToken = new KeyedSemaphore(() => largePagesPerToken);
+    this.#perWorkspace = new KeyedSemaphore(() => largePagesPerWorkspace);
+    this.#waitMs = queueWaitMs;
     this.#observe = observe;
   }
 
   get underWay(): number {
-    return this.#underWay;
+    return this.#perWorkspace.held;
   }
 
-  /** Counts a page in until its response is closed. Waits a little for room, then throws Problem `overloaded`. */
-  async enter(access: Access, response: ServerResponse): Promise<void> {
+  /** Counts a page until its response is closed. Waits queueWaitMs for room, then throws Problem `overloaded`. */
+  async enter({ tokenId, workspace }: Access, response: ServerResponse): Promise<void> {
     const deadlineMs = performance.now() + this.#waitMs;
-    const full = (): Bound | undefined =>
-      this.#bounds.find(({ max, whose }) => (this.#counts.get(whose(access)) ?? 0) >= max);
-    for (let bound = full(); bound !== undefined; bound = full()) {
-      if (await this.#changes(deadlineMs - performance.now())) continue;
-      this.#observe({ type: 'request_shed', bound: bound.name });
-      throw new Problem('overloaded', 'Too many large pages are under way; read fewer at a time.', {
-        headers: { 'Retry-After': '2' },
-      });
+    const releaseToken = await this.#perToken.acquire(tokenId, this.#waitMs);
+    if (releaseToken === null) throw this.#overloaded('large_pages_per_token');
+    const release = await this.#perWorkspace.acquire(workspace, deadlineMs - performance.now());
+    if (release === null) {
+      releaseToken();
+      throw this.#overloaded('large_pages_per_workspace');
     }
-    if (response.closed) return; // its client left while it waited
-    this.#count(access, 1);
-    response.once('close', () => {
-      this.#count(access, -1);
-      for (const look of this.#waiting) look();
-    });
+    const leave = (): void => {
+      release();
+      releaseToken();
+    };
+    if (response.closed)
+      leave(); // its client disconnected during the wait
+    else response.once('close', leave);
   }
 
-  #count(access: Access, change: 1 | -1): void {
-    this.#underWay += change;
-    for (const { whose } of this.#bounds) {
-      const count = (this.#counts.get(whose(access)) ?? 0) + change;
-      if (count === 0) this.#counts.delete(whose(access));
-      else this.#counts.set(whose(access), count);
-    }
-  }
-
-  /** Resolves with true when a page has ended, with false when the time is up. */
-  #changes(waitMs: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const settle = (changed: boolean): void => {
-        clearTimeout(timer);
-        this.#waiting.delete(look);
-        resolve(changed);
-      };
-      const look = (): void => settle(true);
-      const timer = setTimeout(() => settle(false), waitMs);
-      this.#waiting.add(look);
+  #overloaded(bound: ShedBound): Problem {
+    this.#observe({ type: 'request_shed', bound });
+    return new Problem('overloaded', 'Too many large pages are under way; read fewer at a time.', {
+      headers: { 'Retry-After': '2' },
     });
   }
 }

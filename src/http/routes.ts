@@ -9,8 +9,7 @@ import type { PageMemory } from '../read/page-memory.js';
 import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
-import { type Admission, admit, admitPublic } from './admit.js';
-import { type Access, requireScope } from './auth.js';
+import { type Admission, admit, admitPublic, requireScope } from './admit.js';
 import type { BodyReader } from './body.js';
 import { clientSignal } from './exchange.js';
 import type { FixedBody } from './fixed-body.js';
@@ -54,7 +53,7 @@ export function routes(deps: RouteDeps): Middleware {
 /** The whole way of a list: token and limit → scope → Accept → parameters → read → respond. */
 function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   return async (ctx) => {
-    const access: Access = await admit(deps, ctx);
+    const access = await admit(deps, ctx);
     requireScope(access, `read:${compiled.resource.name}`);
     requireJsonAccepted(ctx);
     const raw = {
@@ -74,7 +73,7 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
 /** The whole way of a detail: token and limit → scope → Accept → headers and parameters → read → respond. */
 function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   return async (ctx) => {
-    const access: Access = await admit(deps, ctx);
+    const access = await admit(deps, ctx);
     requireScope(access, `read:${compiled.resource.name}`);
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
@@ -92,7 +91,7 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
 function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResource, rules: CompiledWrite): Middleware {
   const { name } = compiled.resource;
   return async (ctx) => {
-    const access: Access = await admit(deps, ctx, 'write');
+    const access = await admit(deps, ctx, 'write');
     requireScope(access, `write:${name}`);
     requireJsonAccepted(ctx);
     const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);

@@ -1,5 +1,6 @@
 import { newToken } from '../../src/http/token-format.js';
 import { codeOf, faultsOf } from '../support/lists.js';
+import { readPage } from '../support/page-reader.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -115,6 +116,57 @@ test('failed authentications are limited per client address; others are not kept
   t.is((await client.get('/klanten?perPage=1', { token, headers: from('192.0.2.1') })).status, 200);
   t.is((await fetch(`${gateway.url}/api/v1/openapi.json`, { headers: from('192.0.2.1') })).status, 200);
 });
+
+test.serial(
+  'a flood of unknown tokens does not keep a token from its answers that was valid a moment ago',
+  async (t) => {
+    const { gateway, token } = await t.context.database.gateway({
+      tokenCacheMs: 0, // each request needs a look-up
+      shortConnections: 1,
+      shortDepth: 1,
+      queueMax: 100,
+    });
+    const url = `${gateway.url}/api/v1/klanten?perPage=1`;
+    t.is((await readPage(url, { token })).status, 200);
+    let isOver = false;
+    const refusals = new Map<number, number>();
+    const flood = Array.from({ length: 300 }, async () => {
+      while (!isOver) {
+        const { status } = await readPage(url, { token: newToken(), discard: true });
+        refusals.set(status, (refusals.get(status) ?? 0) + 1);
+      }
+    });
+    const statuses: number[] = [];
+    for (let i = 0; i < 15; i++) statuses.push((await readPage(url, { token })).status);
+    isOver = true;
+    await Promise.all(flood);
+    t.deepEqual([...new Set(statuses)], [200]);
+    t.true((refusals.get(503) ?? 0) > 0, 'the flood was over the bound');
+    t.true((refusals.get(401) ?? 0) > 0);
+  },
+);
+
+test.serial(
+  'after too many failures an address has few look-ups, and refused tokens that it repeats take none of them',
+  async (t) => {
+    const { database } = t.context;
+    const { client } = await database.gateway({ authFailuresPerMinute: 2 });
+    const ask = async (token: string): Promise<number> => (await client.get('/klanten?perPage=1', { token })).status;
+    const refused = Array.from({ length: 8 }, newToken);
+    t.true((await Promise.all(refused.map(ask))).includes(429));
+    const repeating = new AbortController();
+    const repeated = refused.map(async (token) => {
+      while (!repeating.signal.aborted) await ask(token);
+    });
+    const valid = await Promise.all(Array.from({ length: 12 }, () => database.token()));
+    const atOnce = await Promise.all(valid.map(ask));
+    t.true(atOnce.filter((status) => status === 200).length <= 3, `${atOnce}`);
+    for (const token of valid.slice(0, 4))
+      await eventually(t, 'its answer', async () => (await ask(token)) === 200, 2000);
+    repeating.abort();
+    await Promise.all(repeated);
+  },
+);
 
 test('addresses of one IPv6 /64 are one client for the limit of failed authentications', async (t) => {
   const { client } = await t.context.database.gateway({ authFailuresPerMinute: 2, trustedProxyHops: 1 });

@@ -1,0 +1,143 @@
+import { LRUCache } from 'lru-cache';
+import { KeyedSemaphore } from '../db/keyed-semaphore.js';
+import type { Replica } from '../db/replica.js';
+import { withReplica } from '../db/replicas.js';
+import type { Statement, WorkspaceId } from '../db/statement.js';
+import { Problem } from '../errors.js';
+import type { Observe } from '../events.js';
+import { tokenHash, wellFormed } from './token-format.js';
+
+/** The rights of a valid token. */
+export interface Access {
+  readonly tokenId: string;
+  readonly workspace: WorkspaceId;
+  readonly scopes: ReadonlySet<string>;
+  /** Epoch milliseconds; Infinity for a token that does not expire. */
+  readonly expiresAtMs: number;
+}
+
+/** Dependencies and bounds of token look-ups. */
+export interface TokenDeps {
+  readonly replicas: readonly Replica[];
+  readonly observe: Observe;
+  /** Number of verdicts kept, and for how long. */
+  readonly tokenCacheMax: number;
+  readonly tokenCacheMs: number;
+  /** Longest wait for a turn, and for a connection. */
+  readonly queueWaitMs: number;
+  /** Whether the address has failed to authenticate too often. */
+  readonly isExhausted: (address: string) => Promise<boolean>;
+}
+
+interface Verdict {
+  readonly access: Access | null;
+}
+
+const findToken: Statement = {
+  name: 'find-token',
+  text: `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint, revoked_at is not null
+    from gateway.find_token($1)`,
+  parameters: ['hash'],
+};
+/** How long a token that was not found is refused without a look-up: a new one may not have reached the replica yet. */
+const refusalMs = 1000;
+/** Look-ups of unknown tokens that run at a time, and that run or wait: a flood of them leaves the pool to known tokens. */
+const unknownRunningMax = 8;
+const unknownMax = 256;
+/** An address that has failed too often still gets a look-up this often, for the valid tokens behind the same address. */
+const exhaustedLookUpMs = 200;
+
+/**
+ * Looks tokens up on a replica, by hash, and keeps the verdict for at most tokenCacheMs. A token that was valid in the last
+ * ten minutes is looked up without waiting; all others share a bounded queue, in which a flood meets only itself.
+ */
+export class Tokens {
+  readonly #deps: TokenDeps;
+  readonly #verdicts: LRUCache<string, Verdict>;
+  readonly #known = new LRUCache<string, true>({ max: 10_000, ttl: 600_000 });
+  readonly #refused = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
+  readonly #servedThoughExhausted = new LRUCache<string, true>({ max: 10_000, ttl: exhaustedLookUpMs });
+  readonly #turns = new KeyedSemaphore(() => unknownRunningMax);
+  /** By address and hash. */
+  readonly #unknown = new Map<string, Promise<Verdict>>();
+
+  constructor(deps: TokenDeps) {
+    this.#deps = deps;
+    this.#verdicts = new LRUCache({
+      max: deps.tokenCacheMax,
+      ttl: Math.max(1, deps.tokenCacheMs),
+      fetchMethod: async (key: string, _stale, { options }) => {
+        const hash = Buffer.from(key, 'base64');
+        const access = await withReplica(deps.replicas, {}, deps.observe, (replica) =>
+          lookUp(replica, hash, deps.queueWaitMs),
+        );
+        if (access === null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
+        if (access === null) this.#refused.set(key, true);
+        return { access };
+      },
+    });
+  }
+
+  /**
+   * The rights of the token; null for unknown, expired, revoked and malformed tokens alike. `address` is the client's
+   * (addressKey). Throws Problem `overloaded` when too many look-ups of unknown tokens wait.
+   */
+  async find(token: string, address: string): Promise<Access | null> {
+    if (!wellFormed(token)) return null;
+    const key = tokenHash(token).toString('base64');
+    const { access } = this.#verdicts.get(key) ?? (await this.#lookUp(key, address));
+    if (access === null || access.expiresAtMs <= Date.now()) return null;
+    this.#known.set(key, true);
+    return access;
+  }
+
+  async #lookUp(key: string, address: string): Promise<Verdict> {
+    if (this.#known.has(key)) return (await this.#verdicts.fetch(key)) as Verdict;
+    const name = `${address} ${key}`;
+    const running = this.#unknown.get(name);
+    if (running) return running;
+    if (this.#unknown.size >= unknownMax) throw this.#overloaded();
+    const lookUp = this.#lookUpInTurn(key, address).finally(() => this.#unknown.delete(name));
+    this.#unknown.set(name, lookUp);
+    return lookUp;
+  }
+
+  async #lookUpInTurn(key: string, address: string): Promise<Verdict> {
+    const release = await this.#turns.acquire('', this.#deps.queueWaitMs);
+    if (release === null) throw this.#overloaded();
+    try {
+      return (await this.#isRefused(key, address)) ? { access: null } : ((await this.#verdicts.fetch(key)) as Verdict);
+    } finally {
+      release();
+    }
+  }
+
+  async #isRefused(key: string, address: string): Promise<boolean> {
+    if (!(await this.#deps.isExhausted(address))) return false;
+    if (this.#refused.has(key) || this.#servedThoughExhausted.has(address)) return true;
+    this.#servedThoughExhausted.set(address, true);
+    return false;
+  }
+
+  #overloaded(): Problem {
+    this.#deps.observe({ type: 'request_shed', bound: 'token_look_ups' });
+    return new Problem('overloaded', 'Too many unknown tokens are being looked up.', {
+      headers: { 'Retry-After': '1' },
+    });
+  }
+}
+
+async function lookUp(replica: Replica, hash: Buffer, waitMs: number): Promise<Access | null> {
+  let access: Access | null = null;
+  await replica.short.run({ statement: findToken, workspace: null, values: { hash } }, { waitMs }, (row) => {
+    const [id, workspace, scopes, expires, revoked] = row.texts();
+    if (revoked === 't') return;
+    access = {
+      tokenId: id as string,
+      workspace: workspace as WorkspaceId,
+      scopes: new Set((scopes as string).split(' ')),
+      expiresAtMs: expires === null || expires === undefined ? Number.POSITIVE_INFINITY : Number(expires),
+    };
+  });
+  return access;
+}
