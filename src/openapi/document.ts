@@ -24,7 +24,7 @@ export interface Components {
   readonly securitySchemes: Readonly<Record<string, JsonSchema>>;
 }
 
-/** An alias and no interface, so that it is a JsonSchema as well. */
+/** An alias instead of an interface, so that a reference is a JsonSchema as well. */
 export type Reference = { readonly $ref: string };
 
 export interface Operation {
@@ -47,11 +47,9 @@ export interface MediaType {
   readonly example?: unknown;
 }
 
-export interface Header {
+export interface Header extends MediaType {
   readonly description: string;
   readonly required?: boolean;
-  readonly schema: JsonSchema;
-  readonly example?: unknown;
 }
 
 export interface Parameter extends Header {
@@ -65,7 +63,7 @@ export interface ApiResponse {
   readonly content?: Content;
 }
 
-/** Follows a reference into the document (RFC 6901 fragment); anything else is returned as it is. */
+/** The target of a reference into the document (RFC 6901 fragment), or the value itself if it is not a reference. */
 export function resolve<T extends object>(document: OpenApiDocument, value: T | Reference): T {
   if (!('$ref' in value) || typeof value.$ref !== 'string') return value as T;
   const steps = value.$ref.split('/').map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));

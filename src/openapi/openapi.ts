@@ -9,16 +9,15 @@ type HeaderData = { readonly headers: object; readonly sets: Sets; readonly name
 
 /**
  * The OpenAPI 3.1 description of the API: the templates in config/openapi, filled from the resource definitions, the
- * settings and the table of problems. Made once, at start-up.
+ * settings and the table of problems. The gateway makes it once, at start-up.
  */
 export function openapi(resources: readonly Resource[], options: OpenApiOptions): OpenApiDocument {
   const values = commonValues(resources, options);
   const { headers, names, sets } = fill(readData('headers.json'), values) as HeaderData;
   // A later component replaces an earlier component of the same header.
+  const reference = (name: string) => [names[name] ?? name, component('headers', name)];
   const headersOf = (set: readonly string[]): ApiResponse['headers'] =>
-    Object.fromEntries(
-      expand(['every', ...set], sets).map((name) => [names[name] ?? name, component('headers', name)]),
-    );
+    Object.fromEntries(expand(['every', ...set], sets).map(reference));
   const errors = errorParts(headersOf);
   const common: Values = {
     ...values,
@@ -57,7 +56,7 @@ function prefixed(prefix: string, values: Values): Values {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]));
 }
 
-/** The document without components that nothing refers to, such as those of writes on a gateway without a primary. */
+/** The document without unused components, such as those of writes on a gateway without a primary. */
 function withoutUnused(document: OpenApiDocument): OpenApiDocument {
   const used = new Set(JSON.stringify(document).match(/(?<="\$ref":"#\/components\/)[^"]+/g));
   const components = Object.entries(document.components).map(([kind, members]) => {

@@ -1,11 +1,4 @@
-import {
-  type ApiResponse,
-  type OpenApiDocument,
-  type Operation,
-  type Parameter,
-  type Reference,
-  resolve,
-} from './document.js';
+import { type OpenApiDocument, type Operation, type Parameter, type Responses, resolve } from './document.js';
 import { type Html, html, prose, spans, table } from './html.js';
 import { schemaLink, schemaProse } from './page-schema.js';
 
@@ -47,7 +40,7 @@ function parameterTable(document: OpenApiDocument, { operationId, parameters }: 
 function responseRows(document: OpenApiDocument, { responses }: Operation): (string | Html | Html[])[][] {
   const common = new Set(commonHeaders(document));
   return Object.entries(responses).map(([status, reference]) => {
-    const response = resolve<ApiResponse>(document, reference);
+    const response = resolve(document, reference);
     const own = Object.keys(response.headers).filter((name) => !common.has(name));
     return [status, spans(response.description), own.map((name) => html`<code>${name}</code> `)];
   });
@@ -59,14 +52,16 @@ export function commonHeaders({ components }: OpenApiDocument): string[] {
   return first.filter((name) => others.every((names) => names.includes(name)));
 }
 
+/** An example of the body of the first response, which is the successful response. */
 function exampleDetails(document: OpenApiDocument, { responses }: Operation): Html | undefined {
-  const [[status, reference]] = Object.entries(responses) as [[string, Reference]];
-  const media = resolve<ApiResponse>(document, reference).content?.['application/json'];
+  const [status, reference] = Object.entries(responses)[0] as [string, Responses[string]];
+  const media = resolve(document, reference).content?.['application/json'];
   if (media?.example === undefined) return undefined;
   const body = JSON.stringify(media.example, null, 2);
   return html`<details><summary>Example of a ${status} body</summary><pre><code>${body}</code></pre></details>`;
 }
 
+/** The call with curl; without a public address the host is `$GATEWAY`. */
 function curl(document: OpenApiDocument, path: string, method: string, operation: Operation): string {
   const all = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
   const server = document.servers[0]?.url ?? '';

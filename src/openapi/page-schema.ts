@@ -8,9 +8,7 @@ export function schemaTable(label: string, schema: JsonSchema): Html {
 
 /** "string or null, date-time, at most 200 characters": the rules for a value. A pattern beside a format adds nothing. */
 export function schemaProse(schema: JsonSchema): string {
-  const stated = constraints.filter(
-    ([keyword]) => schema[keyword] !== undefined && !(keyword === 'pattern' && schema.format),
-  );
+  const stated = constraints.filter(([keyword]) => keyword in schema && !(keyword === 'pattern' && schema.format));
   return [typeProse(schema), ...stated.map(([keyword, prose]) => prose(schema[keyword]))].filter(Boolean).join(', ');
 }
 
@@ -38,13 +36,11 @@ const constraints: readonly (readonly [keyword: string, prose: (value: unknown) 
 ];
 
 function rows(schema: JsonSchema, prefix: string): Row[] {
-  const required = new Set((schema.required as string[] | undefined) ?? []);
-  return Object.entries((schema.properties as Record<string, JsonSchema> | undefined) ?? {}).flatMap(
-    ([name, member]) => {
-      const path = `${prefix}${name}`;
-      return [row(path, member, required.has(name)), ...nested(member, path)];
-    },
-  );
+  const required = new Set((schema.required ?? []) as string[]);
+  return Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).flatMap(([name, member]) => {
+    const path = `${prefix}${name}`;
+    return [row(path, member, required.has(name)), ...nested(member, path)];
+  });
 }
 
 /** Rows for the inside of a member: an object's members, an array's items, each alternative of a choice. */
@@ -62,14 +58,12 @@ function alternative(schema: JsonSchema, path: string, index: number): Row[] {
 }
 
 function row(path: string, schema: JsonSchema, required: boolean): Row {
-  const [example] = (schema.examples as unknown[] | undefined) ?? [];
+  const [example] = (schema.examples ?? []) as unknown[];
+  const shown = example === undefined ? [] : [html` Example: <code>${JSON.stringify(example)}</code>.`];
   return [
     html`<code>${path}</code>${required ? '' : html` <small>optional</small>`}`,
     schemaLink(schema.$ref) ?? html`${schemaProse(schema)}`,
-    [
-      ...spans(String(schema.description ?? '')),
-      html`${example === undefined ? '' : html` Example: <code>${JSON.stringify(example)}</code>.`}`,
-    ],
+    [...spans(String(schema.description ?? '')), ...shown],
   ];
 }
 

@@ -1,30 +1,33 @@
-import { type Header, type OpenApiDocument, type Operation, resolve } from './document.js';
+import { type Header, type OpenApiDocument, resolve } from './document.js';
 import { fillHtml, Html, html, prose, spans, table } from './html.js';
 import { commonHeaders, operationArticle } from './page-operation.js';
 import { schemaProse, schemaTable } from './page-schema.js';
 import { readText } from './template.js';
 
 /**
- * The OpenAPI document as one static page of HTML: no script, nothing from elsewhere. Its only style is one inline
- * style element, for which a Content-Security-Policy must leave room. Everything from the document is escaped.
+ * The OpenAPI document as a static page of HTML: no script, nothing from elsewhere. Its only style is an inline style
+ * element, which a Content-Security-Policy must allow. It escapes every text of the document.
  */
 export function docsPage(document: OpenApiDocument): string {
-  const { info, servers, tags, components } = document;
-  const operations = tags.map((tag) => ({ ...tag, operations: operationsOf(document, tag.name) }));
+  const { info, servers, tags, paths, components } = document;
+  const all = Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+  );
+  const groups = tags.map((tag) => ({ ...tag, own: all.filter((each) => each.operation.tags.includes(tag.name)) }));
   return fillHtml(readText('page.html'), {
     title: info.title,
     version: info.version,
     description: prose(info.description),
     address: servers[0]?.url,
     style: html`<style>${new Html(readText('page.css'))}</style>`,
-    contents: operations.map(
+    contents: groups.map(
       (tag) => html`<li><a href="#tag-${tag.name}">${tag.name}</a><ul>
-${tag.operations.map(({ path, method, operation }) => html`<li><a href="#${operation.operationId}">${method.toUpperCase()} ${path}</a></li>\n`)}</ul></li>\n`,
+${tag.own.map(({ path, method, operation }) => html`<li><a href="#${operation.operationId}">${method.toUpperCase()} ${path}</a></li>\n`)}</ul></li>\n`,
     ),
     authentication: Object.values(components.securitySchemes).map(({ description }) => prose(String(description))),
-    operations: operations.map(
+    operations: groups.map(
       (tag) => html`<section id="tag-${tag.name}"><h2>${tag.name}</h2>${prose(tag.description)}
-${tag.operations.map(({ path, method, operation }) => operationArticle(document, path, method, operation))}</section>\n`,
+${tag.own.map(({ path, method, operation }) => operationArticle(document, path, method, operation))}</section>\n`,
     ),
     schemas: Object.entries(components.schemas).map(
       ([name, schema]) => html`<article id="schema-${name}"><h3><code>${name}</code></h3>
@@ -42,15 +45,11 @@ function errorTable(document: OpenApiDocument): Html {
   for (const { content, headers } of Object.values(document.components.responses)) {
     const properties = content?.['application/problem+json']?.schema.properties as ProblemMembers | undefined;
     const names = Object.keys(headers).filter((name) => !common.has(name) && !name.startsWith('RateLimit'));
+    const own = names.map((name) => html`<code>${name}</code> `);
     properties?.code.enum.forEach((code, i) => {
       const title = properties.title.enum[i] as string;
       const [status] = properties.status.enum;
-      rows.set(code, [
-        String(status),
-        html`<code>${code}</code>`,
-        title,
-        names.map((name) => html`<code>${name}</code> `),
-      ]);
+      rows.set(code, [String(status), html`<code>${code}</code>`, title, own]);
     });
   }
   const sorted = [...rows.values()].sort(([a], [b]) => Number(a) - Number(b));
@@ -59,6 +58,7 @@ function errorTable(document: OpenApiDocument): Html {
 
 type ProblemMembers = Readonly<Record<'code' | 'title' | 'status', { readonly enum: readonly string[] }>>;
 
+/** A row per header, with an example. */
 function headerTable(document: OpenApiDocument): Html {
   const all = new Map<string, Header>();
   for (const { headers } of Object.values(document.components.responses)) {
@@ -73,16 +73,4 @@ function headerTable(document: OpenApiDocument): Html {
     [...spans(description), html`${example === undefined ? '' : html` Example: <code>${String(example)}</code>`}`],
   ]);
   return table('Response headers', ['Name', 'On', 'Value', 'Description'], rows);
-}
-
-/** The operations of a tag. */
-function operationsOf(
-  { paths }: OpenApiDocument,
-  tag: string,
-): { path: string; method: string; operation: Operation }[] {
-  return Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item)
-      .filter(([, { tags }]) => tags.includes(tag))
-      .map(([method, operation]) => ({ path, method, operation })),
-  );
 }

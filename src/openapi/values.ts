@@ -9,7 +9,7 @@ import { problemType } from './errors.js';
 import { createExample, patchExample, recordExample } from './examples.js';
 import type { Values } from './template.js';
 
-/** Everything the document depends on beside the definitions and the table of problems. */
+/** Version and settings that the document depends on. */
 export interface OpenApiOptions
   extends Pick<
     Settings,
@@ -29,16 +29,18 @@ export interface OpenApiOptions
 
 /** Values for every template. */
 export function commonValues(resources: readonly Resource[], options: OpenApiOptions): Values {
-  const { publicUrl, apiContact, perPageDefault, perPageMax, rateLimitPerMinute, writesPerMinute, bodyBytesMax } =
-    options;
+  const { version, publicUrl, apiContact, timeZone, rateLimitPerMinute, bodyBytesMax, perPageMax } = options;
   const codes = Object.keys(problems);
   const names = resources.map(({ name }) => name);
   const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
   return {
-    ...options,
+    version,
+    timeZone,
+    rateLimitPerMinute,
+    perPageMax,
     publicUrl: publicUrl.replace(/\/+$/, ''),
     contact: apiContact === '' ? undefined : { [apiContact.includes('://') ? 'url' : 'email']: apiContact },
-    perPageDefault: Math.min(perPageDefault, perPageMax),
+    perPageDefault: Math.min(options.perPageDefault, perPageMax),
     requestsLeft: rateLimitPerMinute - 1,
     bodyLimit: bodyBytesMax % 1024 === 0 ? `${bodyBytesMax / 1024} KiB` : `${bodyBytesMax} bytes`,
     bodyDepthMax,
@@ -49,7 +51,7 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
     listNames: names.join(', '),
     listName: names[0],
     writtenName: written[0],
-    writeLimitProse: written.length === 0 ? '' : `, of which at most ${writesPerMinute} writes`,
+    writeLimitProse: written.length === 0 ? '' : `, of which at most ${options.writesPerMinute} writes`,
     writesProse: written.length === 0 ? '' : `, and guarded writes (${written.join(', ')})`,
   };
 }
@@ -84,7 +86,7 @@ function isWritable({ writeView }: Resource, { primaryUrl }: OpenApiOptions): bo
   return writeView !== undefined && primaryUrl !== '';
 }
 
-/** "`createdAt`, `id`": the members a resource is ordered by. */
+/** "`createdAt`, `id`": the members that order a list. */
 function orderProse(resource: Resource): string {
   const paths = new Map(leaves(resource).map(({ field, path }) => [field.column, path.join('.')]));
   return resource.order.map(({ column }) => `\`${paths.get(column) ?? column}\``).join(', ');

@@ -14,7 +14,7 @@ test('the API describes itself without a token, as OpenAPI 3.1', async (t) => {
   t.is(reply.headers['api-version'], document.info.version);
 });
 
-test('it describes every endpoint, its scope and its parameters', async (t) => {
+test('the document describes every endpoint, its scope and its parameters', async (t) => {
   const { paths, components } = (await t.context.client.get('/openapi.json')).json<OpenApiDocument>();
   const reads = listNames.flatMap((list) => (list === 'logboeken' ? [`/${list}`] : [`/${list}`, `/${list}/{id}`]));
   t.deepEqual(Object.keys(paths).sort(), [...reads, '/openapi.json'].sort());
@@ -61,7 +61,7 @@ test('the document does not depend on a token, be it valid, wrong or absent', as
 
 const codings = ['br', 'gzip', 'identity'];
 
-test('it comes compressed if the client asks for it, with a strong ETag per content coding', async (t) => {
+test('the document comes compressed if the client asks for it, with a strong ETag per content coding', async (t) => {
   const plain = await t.context.client.get('/openapi.json');
   const etags = new Set<string>();
   for (const coding of codings) {

@@ -12,7 +12,7 @@ import {
   resolve,
 } from '../../src/openapi/document.js';
 
-/** One exchange as a client saw it; `body` is decompressed, header names are in lower case. */
+/** An exchange as a client saw it; `body` is decompressed, header names are in lower case. */
 export interface Exchange {
   readonly method: string;
   /** The request target, query included. */
@@ -123,13 +123,13 @@ function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Re
       parts.every((part, i) => (part.startsWith('{') ? segments[i] !== '' : part === segments[i]))
     );
   };
-  // A path without parameters goes before one with them (OpenAPI 3.1.1 §4.8.8.2); here they never compete.
+  // A path without parameters goes before a path with parameters (OpenAPI 3.1.1 §4.8.8.2); here they never compete.
   const item = Object.entries(document.paths).find(([template]) => matches(template))?.[1];
   const as = operationMethods[method];
   return (as && item?.[as]?.responses) ?? document['x-other-responses'];
 }
 
-/** A function that names what is wrong with a value; the schema may refer into the document. Compiles each schema once. */
+/** A function that names the faults of a value; the schema can refer into the document. It compiles each schema once. */
 function schemaValidator(document: OpenApiDocument): (schema: JsonSchema, value: unknown) => string[] {
   const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
   addFormats.default(ajv);

@@ -97,7 +97,7 @@ const violations: readonly (readonly [name: string, exchange: Exchange, message:
     /header cache-control/,
   ],
   [
-    'a header nobody described',
+    'a header without a description',
     { ...list, headers: { ...list.headers, 'x-powered-by': 'x' } },
     /x-powered-by: not described/,
   ],
@@ -106,7 +106,7 @@ const violations: readonly (readonly [name: string, exchange: Exchange, message:
     { ...list, headers: { ...list.headers, 'content-type': 'text/html' } },
     /content type text\/html/,
   ],
-  ['a status nobody described', { ...list, status: 418 }, /no such status/],
+  ['a status without a description', { ...list, status: 418 }, /no such status/],
   ['a body to HEAD', { ...list, method: 'HEAD' }, /HEAD has a body/],
   ['a code of another status', { ...problem, body: problem.body.replaceAll('not_found', 'internal') }, /\/code/],
   ['the identifier of another request', { ...problem, body: problem.body.replace('"r1"', '"r2"') }, /requestId/],
@@ -119,7 +119,7 @@ for (const [name, exchange, message] of violations) {
   });
 }
 
-test('the client decompresses, checks each response, repeats headers and reports broken bodies', async (t) => {
+test('the test client decompresses, checks each response, repeats headers and reports broken bodies', async (t) => {
   const seen: string[][] = [];
   await serving(
     (request, response) => {

@@ -32,7 +32,7 @@ test('the page loads nothing and runs nothing', (t) => {
   t.notRegex(page, / href="[^#]/);
 });
 
-test('what the document says is escaped', (t) => {
+test('the page escapes every text of the document', (t) => {
   const hostile = docsPage({
     ...document,
     info: { ...document.info, title: '<script>alert(1)</script>', description: '`"><img src=x>`' },

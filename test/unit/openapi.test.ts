@@ -192,7 +192,7 @@ test('every sentence that depends on a setting follows the setting', (t) => {
     t.true(text.includes(fresh), fresh);
 });
 
-test('the contact is the one of the settings, a URL or an e-mail address, and absent without a setting', (t) => {
+test('the contact comes from a setting, a URL or an e-mail address, and is absent without it', (t) => {
   const contact = (apiContact: string) => openapi(resources, { ...defaults, apiContact }).info;
   t.false('contact' in contact(''));
   t.like(contact('api@example.com'), { contact: { email: 'api@example.com' } });
