@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Command, Failure, print, program, say, UsageError } from './cli/command.js';
+import { type Command, Failure, print, printText, program, sayText, UsageError } from './cli/command.js';
 import { explain } from './cli/explain.js';
 import { projectRoot } from './paths.js';
 
@@ -44,7 +44,7 @@ async function main(args: readonly string[]): Promise<number> {
     throw new UsageError(`There is no ${name.startsWith('-') ? 'option' : 'command'} "${name}".`);
   const command = await entry.load();
   if (rest.includes('--help') || rest.includes('-h')) {
-    print(command.help);
+    printText(command.help);
     return 0;
   }
   return command.run(rest);
@@ -52,7 +52,7 @@ async function main(args: readonly string[]): Promise<number> {
 
 function help(): number {
   const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(9)} ${summary}`);
-  print(`Usage: ${program} COMMAND [options]
+  printText(`Usage: ${program} COMMAND [options]
 
 Commands:
 ${lines.join('\n')}
@@ -84,7 +84,7 @@ try {
     error,
     args[0] !== undefined && Object.hasOwn(commands, args[0]) ? args[0] : '',
   );
-  say(unexpected ? ((error as Error).stack ?? text) : text);
+  sayText(unexpected ? ((error as Error).stack ?? text) : text);
   code = exitCode;
 }
 // Exit explicitly: open handles of a failed start would keep the process alive.

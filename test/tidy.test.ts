@@ -88,6 +88,8 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern: new RegExp(`@ts-(?:${['ignore', 'nocheck', 'expect-error'].join('|')})`),
   },
   { what: 'console', pattern: /\bconsole\.\w+\(/, allowed: /^(test|bench)\// },
+  // What is printed elsewhere could hold control characters.
+  { what: 'output', pattern: /\bprocess\.std(?:out|err)\.write\b/, allowed: /^(test|bench)\/|^src\/cli\/command\.ts$/ },
   // Settings come from the command that was called; the embedded servers take PG_BIN and PATH, which are no settings.
   {
     what: 'process.env',

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { inspect } from '../check/inspect.js';
 import { loadSettings } from '../settings.js';
-import { type Command, print, program } from './command.js';
+import { type Command, print, printText, program } from './command.js';
 
 const help = `Usage: ${program} check [--json]
 
@@ -23,7 +23,7 @@ export const check: Command = {
     const { values } = parseArgs({ args: [...args], options: { json: { type: 'boolean', default: false } } });
     const findings = await inspect(loadSettings(process.env));
     const failures = findings.filter(({ ok }) => !ok);
-    if (values.json) print(JSON.stringify(findings, null, 2));
+    if (values.json) printText(JSON.stringify(findings, null, 2));
     else {
       let server = '';
       for (const finding of findings) {

@@ -19,13 +19,38 @@ export class Failure extends Error {
   override readonly name = 'Failure';
 }
 
-/** Explanations go to stderr, so that stdout holds nothing but the result. */
-export function say(text: string): void {
-  process.stderr.write(`${text}\n`);
+/** Prints one line to stdout: results. */
+export function print(line: string): void {
+  printText(oneLine(line));
 }
 
-export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+/** Prints lines to stdout. */
+export function printText(lines: string): void {
+  process.stdout.write(`${visible(lines)}\n`);
+}
+
+/** Prints one line to stderr: explanations, so that stdout holds nothing but the result. */
+export function say(line: string): void {
+  sayText(oneLine(line));
+}
+
+/** Prints lines to stderr. */
+export function sayText(lines: string): void {
+  process.stderr.write(`${visible(lines)}\n`);
+}
+
+/** Text from elsewhere, such as a message of PostgreSQL, as part of several lines: a newline in it begins no line. */
+export function oneLine(text: string): string {
+  return text.replaceAll('\n', '\\u000a');
+}
+
+/**
+ * Names from the database or the environment must not steer the terminal: control characters (ESC and C1 included), bidi
+ * controls and Unicode line ends become \uXXXX, which leaves JSON the same. Newlines stay.
+ */
+function visible(text: string): string {
+  const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, '0');
+  return text.replace(/(?!\n)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => `\\u${hex(character)}`);
 }
 
 /** The value of an option that is a whole number within limits. */

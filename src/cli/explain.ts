@@ -1,4 +1,4 @@
-import { program, UsageError } from './command.js';
+import { oneLine, program, UsageError } from './command.js';
 
 /** What to print and the exit code. `unexpected` means a bug: its stack is worth showing. */
 export interface Explanation {
@@ -40,7 +40,7 @@ export function explain(error: unknown, command: string): Explanation {
     const where = address ? ` at ${address}:${port}` : '';
     return expected(`The server${where} cannot be reached: ${connectionFaults[code]} (${code}).`, 1);
   }
-  if (severity) return expected(`PostgreSQL says: ${message} (SQLSTATE ${code})`, 1);
+  if (severity) return expected(`PostgreSQL says: ${oneLine(message)} (SQLSTATE ${code})`, 1);
   if (code === 'ERR_INVALID_URL') return expected('A connection URL is not a valid URL.', 1);
   if (code === 'EADDRINUSE')
     return expected(`Port ${port} is in use; choose another with --port or --ops-port, 0 for a free one.`, 1);

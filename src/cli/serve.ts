@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { type Gateway, startGateway } from '../gateway.js';
 import { loadSettings, printableSettings, type Settings } from '../settings.js';
 import { startWorkers, type WorkerMessage } from '../workers.js';
-import { type Command, print, program, wholeNumber } from './command.js';
+import { type Command, printText, program, wholeNumber } from './command.js';
 
 const help = `Usage: ${program} serve [--port N] [--ops-port N] [--print-config]
 
@@ -30,7 +30,7 @@ export const serve: Command = {
     });
     const settings = loadSettings(process.env, ports(values));
     if (values['print-config']) {
-      print(JSON.stringify(printableSettings(settings), null, 2));
+      printText(JSON.stringify(printableSettings(settings), null, 2));
       return 0;
     }
     return serveUntilStopped(settings);

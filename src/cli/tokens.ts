@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { asAdmin } from '../db/admin.js';
 import { adminUrl } from './admin-url.js';
-import { type Command, Failure, print, program, say, UsageError } from './command.js';
+import { type Command, Failure, oneLine, print, printText, program, say, UsageError } from './command.js';
 import { parseExpiry, parseName, parseScopes, parseTokenId } from './token-options.js';
 import {
   type CreatedToken,
@@ -115,7 +115,7 @@ async function list(given: Given): Promise<void> {
   const found = await asAdmin(adminUrl(), async (client) =>
     listTokens(client, given.workspace === undefined ? null : await findWorkspace(client, given.workspace)),
   );
-  if (given.json) print(JSON.stringify(found.map(listed), null, 2));
+  if (given.json) printText(JSON.stringify(found.map(listed), null, 2));
   else table(found);
 }
 
@@ -196,7 +196,7 @@ function required(given: Given, name: 'workspace' | 'owner' | 'name' | 'scopes')
 /** SQLSTATE class WG: sentences written for the operator in sql/gateway/008_token_functions.sql. */
 function rephrase(error: unknown): never {
   const { code, message } = error as { code?: string; message: string };
-  if (code?.startsWith('WG')) throw new Failure(message);
+  if (code?.startsWith('WG')) throw new Failure(oneLine(message));
   if (code === '3F000' || code === '42883')
     throw new Failure('The database lacks the functions for tokens: run `migrate` first.');
   throw error;

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { type Command, Failure, print, say } from '../cli/command.js';
+import { type Command, Failure, printText, say, sayText } from '../cli/command.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
 import { bringUpToDate, caughtUp, databaseName, exampleIds, makeDatabase } from './database.js';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.js';
@@ -77,7 +77,7 @@ async function announce(
   const replicaUrls = cluster.replicas.map((replica) => replica.url(databaseName));
   if (!(await fetch(`${url}/api/v1/openapi.json`)).ok) throw new Failure(`${url} does not answer.`);
   const examples = await exampleIds(primaryUrl, workspaces[0]?.id ?? '');
-  print(demoText({ url, opsUrl, primaryUrl, replicaUrls, workspaces, ...examples }));
+  printText(demoText({ url, opsUrl, primaryUrl, replicaUrls, workspaces, ...examples }));
   if (readyFile === undefined) return;
   const pids = { primary: cluster.primary.pid, replicas: cluster.replicas.map(({ pid }) => pid), gateway: gatewayPid };
   const listed = workspaces.map(({ id, name, tokens }) => ({ id, name, tokens }));
@@ -103,7 +103,7 @@ function interruption(running: Running): Promise<number> {
     const onSignal = (): void => {
       signals += 1;
       if (signals > 1) running.gateway?.kill();
-      else say('\nStopping …');
+      else sayText('\nStopping …');
       resolve(running.serving ? 0 : 1);
     };
     process.on('SIGINT', onSignal);

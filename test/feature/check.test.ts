@@ -1,18 +1,15 @@
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { projectRoot } from '../../src/paths.js';
-import { environmentName } from '../../src/settings.js';
+import { commandLine, connections } from '../support/command-line.js';
 import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
 
 // The command lines as an operator runs them: `check` and `migrate` as processes.
 
 const test = gatewayTest();
-const main = join(projectRoot, 'dist/src/main.js');
 
 interface Finding {
   readonly server: string;
@@ -24,21 +21,10 @@ interface Finding {
 /** What `check --json` finds wrong in the test's database. */
 async function wrong(t: ExecutionContext<TestContext>): Promise<string[]> {
   await t.context.database.caughtUp();
-  const { replicaUrls, primaryUrl, dataKeys } = t.context.database.settings;
-  const settings = Object.entries({ replicaUrls, primaryUrl, dataKeys });
-  const env = Object.fromEntries(settings.map(([name, value]) => [environmentName(name), value]));
-  const { stdout, code } = await run(['check', '--json'], env);
+  const { stdout, code } = await commandLine(['check', '--json'], connections(t.context.database));
   const faults = (JSON.parse(stdout) as Finding[]).filter(({ ok }) => !ok);
   t.is(code, faults.length === 0 ? 0 : 1);
   return faults.map(({ server, what, detail }) => `${server.split(' ')[0]}: ${what}: ${detail}`);
-}
-
-async function run(args: string[], env: NodeJS.ProcessEnv): Promise<{ stdout: string; stderr: string; code: number }> {
-  const running = promisify(execFile)(process.execPath, [main, ...args], { env: { PATH: process.env.PATH, ...env } });
-  return running.then(
-    ({ stdout, stderr }) => ({ stdout, stderr, code: 0 }),
-    (error: { stdout: string; stderr: string; code: number }) => error,
-  );
 }
 
 test.serial('check finds nothing wrong with a migrated database', async (t) => {
@@ -85,12 +71,12 @@ test.serial('migrate takes TEMPORARY from PUBLIC and leaves it to the roles that
   const { primary } = t.context.database;
   await primary.query(`create database ${name}`);
   await primary.query(`create role ${app}`);
-  const ADMIN_URL = urlAs(shared.primary, 'postgres', name);
-  const client = new pg.Client(ADMIN_URL);
+  const adminUrl = urlAs(shared.primary, 'postgres', name);
+  const client = new pg.Client(adminUrl);
   await client.connect();
   try {
     await client.query(await readFile(join(projectRoot, 'sql/app/schema.sql'), 'utf8'));
-    const { stdout, code } = await run(['migrate'], { ADMIN_URL });
+    const { stdout, code } = await commandLine(['migrate'], { adminUrl });
     t.is(code, 0, stdout);
     const { rows } = await client.query<{ role: string; temporary: boolean }>(
       `select rolname as role, has_database_privilege(rolname, current_database(), 'temporary') as temporary

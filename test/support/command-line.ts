@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { projectRoot } from '../../src/paths.js';
+import { environmentName, type Settings } from '../../src/settings.js';
+import type { TestDatabase } from './workspace.js';
+
+export interface CommandResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number;
+}
+
+/** Runs the program in the folder as an operator does: with arguments and settings in the environment, and with nothing else. */
+export function commandLine(
+  args: string[],
+  settings: Partial<Settings> = {},
+  root = projectRoot,
+): Promise<CommandResult> {
+  const env = Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
+  );
+  const options = { env: { PATH: process.env.PATH, ...env } };
+  return promisify(execFile)(process.execPath, [join(root, 'dist/src/main.js'), ...args], options).then(
+    ({ stdout, stderr }) => ({ stdout, stderr, code: 0 }),
+    ({ stdout, stderr, code }: CommandResult) => ({ stdout, stderr, code }),
+  );
+}
+
+/** The settings that lead to the test's database, also as an admin. */
+export function connections({ settings }: TestDatabase): Partial<Settings> {
+  const { replicaUrls, primaryUrl, dataKeys, adminUrl } = settings;
+  return { replicaUrls, primaryUrl, dataKeys, adminUrl };
+}
