@@ -1,7 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { resources } from '../src/definition/resources/all.js';
+import { loadResources } from '../src/definition/load.js';
 import { compileStatements } from '../src/definition/statements.js';
 import type { Stage } from './stage.js';
+
+const resources = loadResources('');
 
 /** Whether there is a psql to compare with. */
 export function hasPsql(): boolean {

@@ -4,7 +4,8 @@ import { Connection } from '../src/db/connection.js';
 import { Row, type TextRow } from '../src/db/row.js';
 import type { WorkspaceId } from '../src/db/statement.js';
 import { compileResource } from '../src/definition/compiled.js';
-import { werkbonnen } from '../src/definition/resources/werkbonnen.js';
+import { loadResources } from '../src/definition/load.js';
+import type { Resource } from '../src/definition/resource.js';
 import type { Key } from '../src/definition/row-serializer.js';
 import type { ListStatements } from '../src/definition/statements.js';
 import { JsonBytes } from '../src/projection/json-bytes.js';
@@ -15,6 +16,7 @@ import type { Reading, ReadingResult } from './portal.js';
 
 /** Process that reads work orders in one of two ways and writes them as JSON to nowhere: the task as JSON in its argument. */
 const { mode, url, workspace, rows: rowsWanted, chunkRows } = JSON.parse(process.argv[2] as string) as Reading;
+const werkbonnen = loadResources('').find(({ name }) => name === 'werkbonnen') as Resource;
 const compiled = compileResource(
   werkbonnen,
   { keyring: parseKeyring('{}'), legacy: false, redactDiff: compileRedaction({}) },

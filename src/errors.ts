@@ -52,6 +52,7 @@ export const fieldErrors = {
   invalid_integer: 'not a whole number',
   invalid_boolean: 'neither true nor false',
   invalid_date: 'not a calendar date, YYYY-MM-DD',
+  invalid_instant: 'not an RFC 3339 date-time with its offset',
   range_reversed: '`from` is after `to`',
   invalid_cursor: 'the cursor is damaged, or belongs to another list',
   repeated_header: 'the header is given more than once',

@@ -16,8 +16,9 @@ import { Replica, type ReplicaBounds } from './db/replica.js';
 import { assertWireShape } from './db/wire/wire.js';
 import { WritePositions } from './db/write-positions.js';
 import { compileResource } from './definition/compiled.js';
+import { loadResources } from './definition/load.js';
 import { redactionRules } from './definition/redaction-rules.js';
-import { resources } from './definition/resources/all.js';
+import type { Resource } from './definition/resource.js';
 import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
 import { bodyReader } from './http/body.js';
@@ -82,7 +83,8 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   };
   assertWireShape();
   const keyring = keyringOf(settings);
-  await refuseWrong(settings);
+  const resources = loadResources(settings.resourcesDir);
+  await refuseWrong(settings, resources);
   const redactDiff = compileRedaction(redactionRules(resources));
   const projection = { keyring, legacy: settings.decodeLegacy, redactDiff };
   const compiled = resources.map((resource) => compileResource(resource, projection, observe));
@@ -233,8 +235,8 @@ function keyringOf({ dataKeys }: Settings): Keyring {
 }
 
 /** Looks at the databases the way `check` does. What cannot be reached now may come; what is wrong refuses the start. */
-async function refuseWrong(settings: Settings): Promise<void> {
-  const wrong = (await inspect(settings)).filter(({ refuse }) => refuse);
+async function refuseWrong(settings: Settings, resources: readonly Resource[]): Promise<void> {
+  const wrong = (await inspect(settings, resources)).filter(({ refuse }) => refuse);
   if (wrong.length === 0) return;
   const reasons = wrong.map(({ server, what, detail }) => `${server}: ${what}: ${detail}`);
   throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);

@@ -17,6 +17,7 @@ export interface Settings {
   readonly primaryUrl: string;
   readonly adminUrl: string;
   readonly dataKeys: string;
+  readonly resourcesDir: string;
   readonly decodeLegacy: boolean;
   readonly timeZone: string;
   readonly perPageDefault: number;

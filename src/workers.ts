@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry } from 'prom-client';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import { resources } from './definition/resources/all.js';
+import { loadResources } from './definition/load.js';
 import { StartRefused } from './errors.js';
 import { close, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
@@ -35,6 +35,7 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
   const parent = new RateLimiterClusterMaster();
   void parent; // it lives from the cluster's messages
   relayWrites();
+  const resources = loadResources(settings.resourcesDir);
   const readiness = new Map<number, Readiness>();
   let stopping = false;
   cluster.on('message', (worker: Worker, message: WorkerMessage) => {

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test from 'ava';
+import { loadResources } from '../src/definition/load.js';
 import { leaves } from '../src/definition/resource.js';
-import { resources } from '../src/definition/resources/all.js';
 import { fieldErrors, problems } from '../src/errors.js';
 import { type Event, type EventMetric, events } from '../src/events.js';
 import { gauges } from '../src/ops/gauges.js';
@@ -11,6 +11,8 @@ import { projectRoot } from '../src/paths.js';
 import { environmentName, settingsSchema } from '../src/settings.js';
 import { settingsPage } from './support/settings-table.js';
 import { sourcesIn } from './support/sources.js';
+
+const resources = loadResources('');
 
 const read = (path: string): string => readFileSync(join(projectRoot, path), 'utf8');
 const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...sourcesIn('docs', '.md').map(({ path }) => path)];
@@ -89,11 +91,11 @@ test('docs/api.md lists every code of errors[] with its meaning', (t) => {
 });
 
 test('docs/api.md and the README list every resource, filter and scope', (t) => {
-  for (const { name, filters, detail, writeView } of resources) {
+  for (const { name, filters, detail, write } of resources) {
     for (const page of [api, read('README.md')]) {
       t.true(page.includes(`/${name}`) && page.includes(`read:${name}`), name);
       if (detail) t.true(page.includes(`/${name}/{id}`), name);
-      if (writeView) t.true(page.includes(`write:${name}`), name);
+      if (write) t.true(page.includes(`write:${name}`), name);
       for (const filter of Object.keys(filters)) t.true(page.includes(`\`${filter}\``), filter);
     }
   }

@@ -1,8 +1,10 @@
 import { createServer } from 'node:http';
 import pg from 'pg';
 import type { Statement } from '../../src/db/statement.js';
-import { resources } from '../../src/definition/resources/all.js';
+import { loadResources } from '../../src/definition/load.js';
 import { compileStatements, type ResourceStatements } from '../../src/definition/statements.js';
+
+const resources = loadResources('');
 
 // The least that can answer: node:http and two pipelined pg clients that run the gateway's own statements, values as the
 // text PostgreSQL sends, no token, no limit, no headers. Lists come as one value that PostgreSQL's json_agg makes.

@@ -1,9 +1,10 @@
 import pg from 'pg';
 import { connectionUrls, isConnectionUrl, serverName } from '../db/connection-url.js';
+import type { Resource } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
 import type { Settings } from '../settings.js';
 import { type Finding, type Item, verdict, warning } from './finding.js';
-import { checkRole, reader, writer } from './role.js';
+import { checkRole, readerPrivileges, writer } from './role.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkViews } from './views.js';
 import { checkWriteViews } from './write-views.js';
@@ -15,7 +16,7 @@ const statementTimeoutMs = 5000;
  * relies on whether it is so. Changes nothing and throws nothing: what cannot be reached is a finding that does not
  * refuse. `serve` starts when no finding refuses.
  */
-export async function inspect(settings: Settings): Promise<Finding[]> {
+export async function inspect(settings: Settings, resources: readonly Resource[]): Promise<Finding[]> {
   const replicas = connectionUrls(settings.replicaUrls);
   if (replicas.length === 0) {
     return [
@@ -23,32 +24,39 @@ export async function inspect(settings: Settings): Promise<Finding[]> {
     ];
   }
   const findings = await Promise.all([
-    ...replicas.map((url, i) => inspectServer(`replica ${i + 1}`, url, settings, checkReplica)),
-    ...(settings.primaryUrl === '' ? [] : [inspectServer('primary', settings.primaryUrl, settings, checkPrimary)]),
+    ...replicas.map((url, i) => inspectServer(`replica ${i + 1}`, url, settings, resources, checkReplica)),
+    ...(settings.primaryUrl === ''
+      ? []
+      : [inspectServer('primary', settings.primaryUrl, settings, resources, checkPrimary)]),
   ]);
   return findings.flat();
 }
 
-type Inspection = (client: pg.Client, settings: Settings) => AsyncGenerator<Item[]>;
+type Inspection = (client: pg.Client, settings: Settings, resources: readonly Resource[]) => AsyncGenerator<Item[]>;
 
-async function* checkReplica(client: pg.Client, settings: Settings): AsyncGenerator<Item[]> {
+async function* checkReplica(
+  client: pg.Client,
+  settings: Settings,
+  resources: readonly Resource[],
+): AsyncGenerator<Item[]> {
   yield await checkServer(client, 'replica');
   yield [await checkTimeZone(client, settings.timeZone)];
-  yield await checkRole(client, reader);
-  yield await checkViews(client);
+  yield await checkRole(client, readerPrivileges(resources));
+  yield await checkViews(client, resources);
   yield await checkFunctions(client, settings);
 }
 
-async function* checkPrimary(client: pg.Client): AsyncGenerator<Item[]> {
+async function* checkPrimary(client: pg.Client, _: Settings, resources: readonly Resource[]): AsyncGenerator<Item[]> {
   yield await checkServer(client, 'primary');
   yield await checkRole(client, writer);
-  yield await checkWriteViews(client);
+  yield await checkWriteViews(client, resources);
 }
 
 async function inspectServer(
   role: string,
   url: string,
   settings: Settings,
+  resources: readonly Resource[],
   inspection: Inspection,
 ): Promise<Finding[]> {
   const server = `${role} (${serverName(url)})`;
@@ -65,7 +73,7 @@ async function inspectServer(
   try {
     await client.connect();
     items.push(verdict('connection', [], 'It answers.'));
-    for await (const found of inspection(client, settings)) items.push(...found);
+    for await (const found of inspection(client, settings, resources)) items.push(...found);
   } catch (error) {
     items.push(broken(error));
   } finally {

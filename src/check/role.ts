@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { resources } from '../definition/resources/all.js';
+import type { Resource } from '../definition/resource.js';
 import { checkSql, type Item, verdict } from './finding.js';
 
 /** What a role of the gateway may do: these privileges on relations that match the expression, and nothing else. */
@@ -9,10 +9,10 @@ export interface AllowedPrivileges {
 }
 
 /** The reader has SELECT on the views of the resources. */
-export const reader: AllowedPrivileges = {
-  relations: new RegExp(`^(${resources.map(({ view }) => view.replaceAll('.', '[.]')).join('|')})$`),
-  privileges: ['SELECT'],
-};
+export function readerPrivileges(resources: readonly Resource[]): AllowedPrivileges {
+  const views = resources.map(({ view }) => view.replaceAll('.', '[.]'));
+  return { relations: new RegExp(`^(${views.join('|')})$`), privileges: ['SELECT'] };
+}
 
 /** The writer has what the schema gateway grants it, but for the migrations table; write views are checked by column. */
 export const writer: AllowedPrivileges = {

@@ -1,27 +1,7 @@
 import type pg from 'pg';
-import { type FieldType, type FilterKind, leaves, type Resource } from '../definition/resource.js';
-import { resources } from '../definition/resources/all.js';
+import { type FieldType, fieldType } from '../definition/field-types.js';
+import { leaves, type Resource } from '../definition/resource.js';
 import { checkSql, type Item, verdict } from './finding.js';
-
-/** Column types whose text form the row writer of a field type can put into JSON. */
-const accepted: Readonly<Record<FieldType, readonly string[]>> = {
-  uuid: ['uuid'],
-  bigint: ['bigint', 'integer'],
-  text: ['text', 'character varying', 'character'],
-  integer: ['smallint', 'integer', 'bigint'],
-  number: ['numeric', 'smallint', 'integer', 'bigint', 'real', 'double precision'],
-  boolean: ['boolean'],
-  date: ['date'],
-  timestamp: ['timestamp with time zone'],
-  json: ['json', 'jsonb'],
-};
-
-const filterType: Readonly<Record<Exclude<FilterKind, 'equals'>, FieldType>> = {
-  dateFrom: 'date',
-  dateTo: 'date',
-  dayFrom: 'timestamp',
-  dayTo: 'timestamp',
-};
 
 interface ViewRow {
   readonly name: string;
@@ -36,7 +16,7 @@ interface ViewRow {
 }
 
 /** The views of all resources: there, with the columns they need, owned as they must be, and closed without a workspace. */
-export async function checkViews(client: pg.Client): Promise<Item[]> {
+export async function checkViews(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
   const { rows } = await client.query<ViewRow>(checkSql('views'), [resources.map(({ view }) => view)]);
   const found = new Map(rows.map((row) => [row.name, row]));
   const items: Item[] = [];
@@ -58,10 +38,6 @@ function columnsOf(resource: Resource): Map<string, FieldType> {
   return new Map<string, FieldType>([
     ['workspace_id', 'uuid'],
     ...leaves(resource).map(({ field }) => [field.column, field.type] as const),
-    ...Object.values(resource.filters).map(
-      ({ column, kind, type }) => [column, kind === 'equals' ? type : filterType[kind]] as const,
-    ),
-    ...resource.order.map(({ column, type }) => [column, type] as const),
   ]);
 }
 
@@ -71,8 +47,8 @@ function viewFaults(resource: Resource, view: ViewRow): string[] {
   for (const [column, type] of columnsOf(resource)) {
     const actual = view.columns[column];
     if (actual === undefined) faults.push(`column ${column} is missing`);
-    else if (!accepted[type].includes(actual.type)) {
-      faults.push(`column ${column} is ${actual.type}, not ${accepted[type].join(' or ')}`);
+    else if (!fieldType(type).columnTypes.includes(actual.type)) {
+      faults.push(`column ${column} is ${actual.type}, not ${fieldType(type).columnTypes.join(' or ')}`);
     } else if (!actual.readable) faults.push(`the role may not select column ${column}`);
   }
   if (!view.filtered) faults.push('its definition does not call gateway.workspace(): the workspace filter is missing');

@@ -1,16 +1,15 @@
 import type pg from 'pg';
-import { leaves } from '../definition/resource.js';
-import { resources } from '../definition/resources/all.js';
+import { leaves, type Resource } from '../definition/resource.js';
 import { checkSql, type Item, verdict } from './finding.js';
 
 /** The write views: by its grants the writer may change exactly the fields the write scope names, whatever the gateway does. */
-export async function checkWriteViews(client: pg.Client): Promise<Item[]> {
+export async function checkWriteViews(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
   const items: Item[] = [];
   for (const resource of resources) {
-    if (resource.writeView === undefined) continue;
-    const what = `view ${resource.writeView}`;
+    if (resource.write === undefined) continue;
+    const what = `view ${resource.write.view}`;
     const { rows } = await client.query<{ updates: string[]; inserts: string[] }>(checkSql('write_view'), [
-      resource.writeView,
+      resource.write.view,
     ]);
     const [view] = rows;
     if (view === undefined) {

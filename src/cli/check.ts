@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { inspect } from '../check/inspect.js';
+import { loadResources } from '../definition/load.js';
 import { loadSettings } from '../settings.js';
 import { type Command, print, printText, program } from './command.js';
 
@@ -21,7 +22,8 @@ export const check: Command = {
   help,
   async run(args) {
     const { values } = parseArgs({ args: [...args], options: { json: { type: 'boolean', default: false } } });
-    const findings = await inspect(loadSettings(process.env));
+    const settings = loadSettings(process.env);
+    const findings = await inspect(settings, loadResources(settings.resourcesDir));
     const failures = findings.filter(({ ok }) => !ok);
     if (values.json) printText(JSON.stringify(findings, null, 2));
     else {

@@ -1,11 +1,10 @@
 import { UsageError } from './command.js';
-import { scopes } from './token-store.js';
 
 const millisecondsPer: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 const rfc3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
 
-/** The list in --scopes, each one a scope of the API, none twice. */
-export function parseScopes(list: string): string[] {
+/** The list in --scopes, each one of the scopes of the API, none twice. */
+export function parseScopes(list: string, scopes: readonly string[]): string[] {
   const given = [...new Set(list.split(/[\s,]+/).filter((scope) => scope !== ''))];
   const unknown = given.filter((scope) => !scopes.includes(scope));
   if (unknown.length > 0)

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { resources } from '../definition/resources/all.js';
+import type { Resource } from '../definition/resource.js';
 import { newToken, tokenHash } from '../http/token-format.js';
 
-/** What a token may do: read:<resource> for each, and write:<resource> where it can be written. */
-export const scopes: readonly string[] = [
-  ...resources.map(({ name }) => `read:${name}`),
-  ...resources.filter(({ writeView }) => writeView !== undefined).map(({ name }) => `write:${name}`),
-];
+/** The scopes of the API: read:<resource> for each, and write:<resource> where it can be written. */
+export function scopesOf(resources: readonly Resource[]): string[] {
+  return [
+    ...resources.map(({ name }) => `read:${name}`),
+    ...resources.filter(({ write }) => write !== undefined).map(({ name }) => `write:${name}`),
+  ];
+}
 
 /** A token to be made. */
 export interface TokenOrder {

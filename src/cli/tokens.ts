@@ -1,5 +1,7 @@
 import { parseArgs } from 'node:util';
 import { asAdmin } from '../db/admin.js';
+import { loadResources } from '../definition/load.js';
+import { loadSettings } from '../settings.js';
 import { adminUrl } from './admin-url.js';
 import { type Command, Failure, oneLine, print, printText, program, say, UsageError } from './command.js';
 import { parseExpiry, parseName, parseScopes, parseTokenId } from './token-options.js';
@@ -12,7 +14,7 @@ import {
   listTokens,
   revokeToken,
   rotateToken,
-  scopes,
+  scopesOf,
 } from './token-store.js';
 
 const help = `Usage: ${program} tokens create --workspace W --owner U --name NAME --scopes LIST [--expires-in T] [--json]
@@ -30,7 +32,7 @@ Options:
   --workspace W    Id or name of the workspace
   --owner U        Id or e-mail address of a user who is an owner of the workspace
   --name NAME      What the token is for
-  --scopes LIST    Separated by commas, of: ${scopes.join(', ')}
+  --scopes LIST    Separated by commas: read:RESOURCE and write:RESOURCE, for the definitions in RESOURCES_DIR
   --expires-in T   Such as 90d, 12h, 30m, or never; default 90d
   --expires-at T   Instead, a moment such as 2027-01-31T00:00:00Z
   --json           Print JSON
@@ -87,7 +89,10 @@ async function create(given: Given): Promise<void> {
   const workspace = required(given, 'workspace');
   const owner = required(given, 'owner');
   const name = parseName(required(given, 'name'));
-  const scopes = parseScopes(required(given, 'scopes'));
+  const scopes = parseScopes(
+    required(given, 'scopes'),
+    scopesOf(loadResources(loadSettings(process.env).resourcesDir)),
+  );
   const expiresAt = parseExpiry(given, new Date());
   await asAdmin(adminUrl(), async (client) => {
     const workspaceId = await findWorkspace(client, workspace);

@@ -1,7 +1,8 @@
 import type { Observe } from '../events.js';
 import type { ProjectionOptions } from '../projection/options.js';
+import { type FilterRange, filterRanges } from './filter-kinds.js';
 import { visibleToWriteScope } from './record-schema.js';
-import { type Field, leaves, type Resource } from './resource.js';
+import { type AuditRule, type Field, leaves, type Resource, type ResourceWrite } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
 import { compileWriteStatements, type WriteStatements } from './write-statements.js';
@@ -12,6 +13,8 @@ export interface CompiledResource {
   readonly resource: Resource;
   readonly statements: ResourceStatements;
   readonly serializer: RowSerializer;
+  /** Filters that are the two ends of a range. */
+  readonly filterRanges: readonly FilterRange[];
   /** Position of the version column in a row; -1 without one. */
   readonly versionAt: number;
   /** How it is written; null for what is only read. */
@@ -22,8 +25,12 @@ export interface CompiledResource {
 export interface CompiledWrite {
   readonly validators: WriteValidators;
   readonly statements: WriteStatements;
-  /** What the audit log calls the resource. */
-  readonly entity: string;
+  /** How writes appear in the app's audit log; null: the app logs them itself. */
+  readonly audit: (AuditRule & { readonly entity: string }) | null;
+  /** Whether the gateway makes the id of a new record, a random UUID; else the database does. */
+  readonly makesIds: boolean;
+  /** Positions of the columns id and version in a row. */
+  readonly idAt: number;
   readonly versionAt: number;
   /** Each writable member and its position in a row. */
   readonly writableAt: readonly (readonly [string, number])[];
@@ -34,46 +41,38 @@ export interface CompiledWrite {
   readonly writeScopeMembers: ReadonlySet<string>;
 }
 
-/** Throws an Error that names the contradiction when the definition cannot be served. */
+/** Compiles a definition that loadResources has accepted. */
 export function compileResource(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledResource {
-  const columns = leaves(resource).map(({ field }) => field.column);
-  const refuse = (why: string): never => {
-    throw new Error(`The definition of ${resource.name} is not valid: ${why}`);
-  };
-  for (const column of new Set(columns)) {
-    if (columns.indexOf(column) !== columns.lastIndexOf(column)) refuse(`column ${column} is used twice`);
-  }
-  for (const needed of ['id', ...resource.order.map(({ column }) => column), resource.version]) {
-    if (needed !== undefined && !columns.includes(needed)) refuse(`no field shows column ${needed}`);
-  }
-  for (const [name, { column }] of Object.entries(resource.filters)) {
-    if (!columns.includes(column)) refuse(`filter ${name} is on column ${column}, which no field shows`);
-  }
-  const versionAt = resource.version === undefined ? -1 : columns.indexOf(resource.version);
+  const versionAt = leaves(resource).findIndex(({ field }) => field.column === resource.version);
   const serializer = compileSerializer(resource, options, observe);
-  const { writeView, auditEntity, version } = resource;
-  if (writeView !== undefined && (version === undefined || auditEntity === undefined)) {
-    refuse('a written resource needs a version and the name the audit log has for it');
-  }
-  const write =
-    writeView === undefined ? null : compileWrite({ ...resource, writeView }, options, observe, versionAt, serializer);
-  return { resource, statements: compileStatements(resource), serializer, versionAt, write };
+  const { write } = resource;
+  return {
+    resource,
+    statements: compileStatements(resource),
+    serializer,
+    filterRanges: filterRanges(resource.filters),
+    versionAt,
+    write: write ? compileWrite({ ...resource, write }, options, observe, versionAt, serializer) : null,
+  };
 }
 
 function compileWrite(
-  resource: Resource & { writeView: string },
+  resource: Resource & { readonly write: ResourceWrite },
   options: ProjectionOptions,
   observe: Observe,
   versionAt: number,
   fullRecord: RowSerializer,
 ): CompiledWrite {
+  const { audit, ids } = resource.write;
   const validators = compileWriteValidators(resource);
   const columns = leaves(resource).map(({ field }) => field.column);
   const inWriteScope = (field: Field): boolean => visibleToWriteScope(resource, field);
   return {
     validators,
     statements: compileWriteStatements(resource),
-    entity: resource.auditEntity as string,
+    audit: audit && { entity: resource.auditEntity as string, ...audit },
+    makesIds: ids === 'gateway',
+    idAt: columns.indexOf('id'),
     versionAt,
     writableAt: validators.writable.map(({ name, column }) => [name, columns.indexOf(column)]),
     fullRecord,

@@ -1,18 +1,17 @@
 import type { CodecName } from '../projection/codecs.js';
-
-/** How PostgreSQL's text form of a column becomes JSON. `check` holds it against the view's column type. */
-export type FieldType = 'uuid' | 'bigint' | 'text' | 'integer' | 'number' | 'boolean' | 'date' | 'timestamp' | 'json';
+import type { FieldType, IdType } from './field-types.js';
+import type { FilterKind } from './filter-kinds.js';
 
 /** JSON Schema 2020-12, as it appears in OpenAPI 3.1. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** Who may write a field, and what is accepted. Only fields with `write` are in the write scope. */
+/** How a field may be written. Only fields with `write` are in the write scope. */
 export interface WriteRule {
-  /** Must be given on POST, and may not be null. */
+  /** Must be given on POST, and must not be null. */
   readonly required?: boolean;
   /** View in which a record of the same workspace must have this id. */
   readonly references?: string;
-  /** What the app's audit log calls the field, where that is not its column in the view. */
+  /** Name of the field in the app's audit log; default: its column in the view. */
   readonly auditName?: string;
   /** Keywords beside the type: lengths, bounds. */
   readonly schema?: JsonSchema;
@@ -24,9 +23,9 @@ export interface Field {
   readonly type: FieldType;
   readonly nullable?: boolean;
   readonly description: string;
-  /** How the stored value is encoded; absent means plain. */
+  /** How the stored value is encoded; absent: plain. */
   readonly codec?: CodecName;
-  /** What is taken out before it leaves: images in a text or in a jsonb value, or what an audit diff may not show. */
+  /** What is removed before the value leaves: images in a text or in a jsonb value, or what an audit diff must not show. */
   readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
   /** Shape of a `json` field. */
   readonly schema?: JsonSchema;
@@ -40,26 +39,43 @@ export interface Group {
   readonly group: Readonly<Record<string, Field>>;
 }
 
-/** How a query parameter restricts the rows; the SQL of each stands in compile/statements. */
-export type FilterKind = 'equals' | 'dateFrom' | 'dateTo' | 'dayFrom' | 'dayTo';
-
+/** A query parameter that restricts a list. */
 export interface Filter {
   readonly column: string;
   readonly kind: FilterKind;
-  /** For `equals`: the column's type; a value that cannot be of it matches nothing. */
-  readonly type: 'uuid' | 'text';
+  /** Type of the column. */
+  readonly type: FieldType;
   readonly description: string;
 }
 
 /** A column of the total order; its text form as PostgreSQL prints it is what a cursor carries. */
 export interface OrderColumn {
   readonly column: string;
-  readonly type: 'uuid' | 'bigint' | 'date' | 'timestamp';
+  readonly type: FieldType;
+}
+
+/** How the gateway writes to the app's audit log. */
+export interface AuditRule {
+  /** Words for an INSERT and for an UPDATE. */
+  readonly created: string;
+  readonly changed: string;
+  /** Kind of actor; its id is the id of the token. */
+  readonly actorType: string;
+}
+
+/** How POST and PATCH change a resource. */
+export interface ResourceWrite {
+  /** The view they go through, on the primary. */
+  readonly view: string;
+  /** Where the id of a new record comes from: a random UUID of the gateway, or a default of the column. */
+  readonly ids: 'gateway' | 'database';
+  /** null: the app writes its audit log itself. */
+  readonly audit: AuditRule | null;
 }
 
 /**
- * All the gateway knows of a resource. Validators, row writers, SQL, JSON Schema and OpenAPI are compiled from it at
- * start-up; a definition that contradicts itself refuses to boot.
+ * A resource as its definition describes it, types of order and filters resolved. Validators, serializers, SQL, JSON
+ * Schema and OpenAPI are compiled from it at start-up.
  */
 export interface Resource {
   /** Path segment and scope suffix: /api/v1/klanten, read:klanten. */
@@ -71,6 +87,8 @@ export interface Resource {
   readonly view: string;
   /** The app's table that encrypted values are bound to (AAD). */
   readonly table: string;
+  /** Type of the column id. */
+  readonly idType: IdType;
   readonly fields: Readonly<Record<string, Field | Group>>;
   readonly order: readonly [OrderColumn, OrderColumn];
   readonly filters: Readonly<Record<string, Filter>>;
@@ -78,9 +96,9 @@ export interface Resource {
   readonly detail: boolean;
   /** Column the ETag of a detail is derived from. */
   readonly version?: string;
-  /** The view that POST and PATCH go through, on the primary. */
-  readonly writeView?: string;
-  /** What the app's audit log calls such an entity; needed with writeView. */
+  /** Absent: it is only read. */
+  readonly write?: ResourceWrite;
+  /** Name of the resource in the app's audit log; needed where writes are logged. */
   readonly auditEntity?: string;
   /** Fields of the audit log that a reader of it may see beside the resource's own columns. */
   readonly auditFields?: readonly string[];
@@ -95,8 +113,8 @@ export interface Leaf {
 }
 
 /** The leaves in the order of the definition, which is the order of columns in SQL and of members in JSON. */
-export function leaves(resource: Resource): Leaf[] {
-  return Object.entries(resource.fields).flatMap(([name, field]) =>
+export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
+  return Object.entries(fields).flatMap(([name, field]) =>
     'group' in field
       ? Object.entries(field.group).map(([inner, leaf]) => ({ path: [name, inner], field: leaf }))
       : [{ path: [name], field }],

@@ -6,8 +6,8 @@ import { holdsImage } from '../projection/images.js';
 import { JsonBytes } from '../projection/json-bytes.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
+import { fieldType, type ValueSerializer } from './field-types.js';
 import { type Field, type Leaf, leaves, pointer, type Resource } from './resource.js';
-import { type ValueWriter, valueWriters } from './value-serializers.js';
 
 /** The values of the two order columns as PostgreSQL prints them, microseconds included: where a page begins or ends. */
 export type Key = readonly [string, string];
@@ -42,7 +42,7 @@ export function compileSerializer(
   const idAt = position('id');
   let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
   const decoders = compileDecoders(resource, options, members, positions);
-  const writers = members.map((leaf): ValueWriter => {
+  const serializers = members.map((leaf): ValueSerializer => {
     const { field, path } = leaf;
     if (field.codec === undefined) return cleaning(resource, all, field, options);
     const { decoder, leaves: decoded } = decoders.get(field.codec) as Decoding;
@@ -72,7 +72,7 @@ export function compileSerializer(
       const at = positions[i] as number;
       json.raw(prefixes[i] as Buffer);
       if (row.isNull(at)) json.raw(nullBytes);
-      else (writers[i] as ValueWriter)(row, at, json);
+      else (serializers[i] as ValueSerializer)(row, at, json);
     }
     json.raw(suffix);
     if (failed.length > 0) {
@@ -81,13 +81,13 @@ export function compileSerializer(
     }
     json.raw(brace);
   };
-  const one = new JsonBytes(4096);
+  const own = new JsonBytes(4096);
   return {
     write,
     json: (row, workspace) => {
-      one.clear();
-      write(row, workspace, one);
-      return one.toString();
+      own.clear();
+      write(row, workspace, own);
+      return own.toString();
     },
     keyAt: resource.order.map(({ column }) => position(column)) as [number, number],
   };
@@ -122,27 +122,29 @@ function cleaning(
   all: readonly Leaf[],
   field: Field,
   { redactDiff }: ProjectionOptions,
-): ValueWriter {
+): ValueSerializer {
   switch (field.clean) {
     case 'text-images':
-      return unless(isSuspectText, valueWriters.text, (value) => (holdsImage(value) ? 'null' : JSON.stringify(value)));
+      return unless(isSuspectText, fieldType('text').serializer(), (value) =>
+        holdsImage(value) ? 'null' : JSON.stringify(value),
+      );
     case 'json-images':
-      return unless(isSuspectJson, valueWriters.json, stripImages);
+      return unless(isSuspectJson, fieldType('json').serializer(), stripImages);
     case 'audit-diff': {
       const entityAt = all.findIndex(({ path }) => path.join('.') === 'entity');
       if (entityAt < 0) throw new Error(`${resource.name}: an audit diff needs a field named entity`);
       return (row, at, json) => json.text(redactDiff(row.text(entityAt) as string, row.text(at) as string));
     }
     default:
-      return valueWriters[field.type];
+      return fieldType(field.type).serializer();
   }
 }
 
 function unless(
   isSuspect: (bytes: Buffer, start: number, end: number) => boolean,
-  plain: ValueWriter,
+  plain: ValueSerializer,
   clean: (value: string) => string,
-): ValueWriter {
+): ValueSerializer {
   return (row, at, json) => {
     if (isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number))
       json.text(clean(row.text(at) as string));

@@ -1,18 +1,9 @@
 import knexModule, { type Knex } from 'knex';
 import type { Statement } from '../db/statement.js';
-import { type FilterKind, leaves, type Resource } from './resource.js';
+import { filterCondition } from './filter-kinds.js';
+import { type Filter, leaves, type Resource } from './resource.js';
 
 const { knex } = knexModule;
-
-/** SQL of each kind of filter; the parameter is named after the query parameter. Days are made instants by PostgreSQL, DST included. */
-const filterSql: Readonly<Record<FilterKind, string>> = {
-  equals: '?? = ?',
-  dateFrom: '?? >= ?::date',
-  dateTo: '?? <= ?::date',
-  dayFrom: '?? >= ?::date::timestamp at time zone ?',
-  dayTo: '?? < (?::date + 1)::timestamp at time zone ?',
-};
-const takesZone = (kind: FilterKind): boolean => kind === 'dayFrom' || kind === 'dayTo';
 
 /** Where a chunk begins and ends: nothing, behind a key, up to a key, or both. */
 export type Bounds = 'all' | 'after' | 'until' | 'between';
@@ -65,8 +56,8 @@ function compileList(builder: Knex, resource: Resource, filters: readonly string
   const filtered = (): Knex.QueryBuilder => {
     const query = scoped(builder, resource);
     for (const name of filters) {
-      const { column, kind } = resource.filters[name] as Resource['filters'][string];
-      query.where(builder.raw(filterSql[kind], [column, name, ...(takesZone(kind) ? ['timeZone'] : [])]));
+      const { sql, bindings } = filterCondition(name, resource.filters[name] as Filter);
+      query.where(builder.raw(sql, bindings));
     }
     return query;
   };

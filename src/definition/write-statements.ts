@@ -1,6 +1,6 @@
 import knexModule from 'knex';
 import type { Statement } from '../db/statement.js';
-import { leaves, type Resource } from './resource.js';
+import { leaves, type Resource, type ResourceWrite } from './resource.js';
 
 const { knex } = knexModule;
 
@@ -16,7 +16,7 @@ export interface WriteStatements {
 }
 
 /** Writes go through the resource's write view; all return the columns of a read, in the same order. */
-export function compileWriteStatements(resource: Resource & { writeView: string }): WriteStatements {
+export function compileWriteStatements(resource: Resource & { readonly write: ResourceWrite }): WriteStatements {
   const builder = knex({ client: 'pg' });
   const columns = leaves(resource).map(({ field }) => field.column);
   const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
@@ -24,7 +24,7 @@ export function compileWriteStatements(resource: Resource & { writeView: string 
     writable.map(({ field, path }) => [field.column, builder.raw('?', [path[0] as string])]),
   );
   const one = () =>
-    builder(resource.writeView)
+    builder(resource.write.view)
       .where(builder.raw('workspace_id = ?', ['workspace']))
       .where(builder.raw('id = ?', ['id']));
   const finish = (
@@ -34,7 +34,8 @@ export function compileWriteStatements(resource: Resource & { writeView: string 
     const { sql, bindings } = query.toSQL().toNative();
     return { name: `${resource.name}.${what}`, text: sql, parameters: bindings as string[] };
   };
-  const keys = { workspace_id: builder.raw('?', ['workspace']), id: builder.raw('?', ['id']) };
+  const id = resource.write.ids === 'gateway' ? { id: builder.raw('?', ['id']) } : {};
+  const keys = { workspace_id: builder.raw('?', ['workspace']), ...id };
   const references = writable.flatMap(({ field, path }): [string, Statement][] => {
     const { references: view } = field.write as { references?: string };
     if (view === undefined) return [];
@@ -47,7 +48,7 @@ export function compileWriteStatements(resource: Resource & { writeView: string 
     references: new Map(references),
     insert: finish(
       'insert',
-      builder(resource.writeView)
+      builder(resource.write.view)
         .insert({ ...keys, ...values })
         .returning(columns),
     ),

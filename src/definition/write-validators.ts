@@ -1,14 +1,18 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FieldError, FieldErrorCode } from '../errors.js';
+import { type FieldType, fieldType, type IdType } from './field-types.js';
 import { createSchema, patchSchema } from './record-schema.js';
-import { type FieldType, leaves, type Resource } from './resource.js';
+import { leaves, type Resource } from './resource.js';
 
-/** What a write of the resource must look like; made once from its definition. */
+/** Checks the bodies of writes; made once from the definition of the resource. */
 export interface WriteValidators {
   /** All faults of a body; none when it may be written. */
   readonly create: (body: unknown) => readonly FieldError[];
   readonly patch: (body: unknown) => readonly FieldError[];
+  /** A value of an accepted body as PostgreSQL prints it; not null. */
+  readonly toText: (member: string, value: unknown) => string;
+  readonly idType: IdType;
   /** The writable members and their columns, in the order of the definition. */
   readonly writable: readonly WritableMember[];
 }
@@ -17,11 +21,11 @@ export interface WritableMember {
   readonly name: string;
   readonly column: string;
   readonly type: FieldType;
-  /** What the app's audit log calls it. */
+  /** Name of the member in the app's audit log. */
   readonly auditName: string;
 }
 
-/** ajv keyword → our code and what to say. `null` where null is not allowed has a code of its own. */
+/** ajv keyword → our code and detail. `null` where null is not allowed has a code of its own. */
 const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErrorCode, string]>> = {
   required: () => ['required', 'This field is required.'],
   type: (error) =>
@@ -43,17 +47,21 @@ export function compileWriteValidators(resource: Resource): WriteValidators {
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
   const rule = (validate: ValidateFunction) => (body: unknown) =>
     validate(body) ? [] : faults(validate.errors ?? [], known);
+  const writable = leaves(resource)
+    .filter(({ field }) => field.write !== undefined)
+    .map(({ path, field: { column, type, write } }) => ({
+      name: path[0] as string,
+      column,
+      type,
+      auditName: write?.auditName ?? column,
+    }));
+  const types = new Map(writable.map(({ name, type }) => [name, fieldType(type)]));
   return {
     create: rule(ajv.compile(createSchema(resource))),
     patch: rule(ajv.compile(patchSchema(resource))),
-    writable: leaves(resource)
-      .filter(({ field }) => field.write !== undefined)
-      .map(({ path, field }) => ({
-        name: path[0] as string,
-        column: field.column,
-        type: field.type,
-        auditName: field.write?.auditName ?? field.column,
-      })),
+    toText: (member, value) => types.get(member)?.toText?.(value) ?? String(value),
+    idType: resource.idType,
+    writable,
   };
 }
 

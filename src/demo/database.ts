@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { Failure } from '../cli/command.js';
-import { createToken, revokeToken, scopes } from '../cli/token-store.js';
+import { createToken, revokeToken, scopesOf } from '../cli/token-store.js';
 import { asAdmin } from '../db/admin.js';
+import { loadResources } from '../definition/load.js';
 import { createIndexes } from '../migrate/indexes.js';
 import { migrate } from '../migrate/migrations.js';
 import { projectRoot } from '../paths.js';
@@ -22,17 +23,20 @@ export interface DemoWorkspace {
   readonly tokens: Readonly<Record<string, string>>;
 }
 
-/** The tokens of each workspace. */
-const tokenScopes: Readonly<Record<string, readonly string[]>> = {
-  all: scopes,
-  readOnly: scopes.filter((scope) => scope.startsWith('read:')),
-  writeOnly: scopes.filter((scope) => scope.startsWith('write:')),
-  klanten: ['read:klanten'],
-  werkbonnen: ['read:werkbonnen'],
-  logboeken: ['read:logboeken'],
-  expired: scopes,
-  revoked: scopes,
-};
+/** The scopes of each token of a workspace. */
+function tokenScopes(): Readonly<Record<string, readonly string[]>> {
+  const scopes = scopesOf(loadResources(''));
+  return {
+    all: scopes,
+    readOnly: scopes.filter((scope) => scope.startsWith('read:')),
+    writeOnly: scopes.filter((scope) => scope.startsWith('write:')),
+    klanten: ['read:klanten'],
+    werkbonnen: ['read:werkbonnen'],
+    logboeken: ['read:logboeken'],
+    expired: scopes,
+    revoked: scopes,
+  };
+}
 const hourMs = 3_600_000;
 const catchUpMsMax = 600_000;
 
@@ -101,7 +105,7 @@ async function replayed(replica: Cluster['primary'], lsn: string): Promise<boole
 
 async function makeTokens(client: pg.Client, workspaceId: string, ownerId: string): Promise<Record<string, string>> {
   const tokens: Record<string, string> = {};
-  for (const [name, scopes] of Object.entries(tokenScopes)) {
+  for (const [name, scopes] of Object.entries(tokenScopes())) {
     const expiresAt = name === 'expired' ? new Date(Date.now() - hourMs) : null;
     const { id, token } = await createToken(client, { workspaceId, ownerId, name: `demo ${name}`, scopes, expiresAt });
     if (name === 'revoked') await revokeToken(client, id);

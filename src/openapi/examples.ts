@@ -1,18 +1,7 @@
-import { type Field, type FieldType, type Leaf, leaves, type Resource } from '../definition/resource.js';
+import { fieldType } from '../definition/field-types.js';
+import { type Field, type Leaf, leaves, type Resource } from '../definition/resource.js';
 
 type Example = Readonly<Record<string, unknown>>;
-
-const byType: Readonly<Record<FieldType, unknown>> = {
-  uuid: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
-  bigint: '1042',
-  text: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
-  integer: 3,
-  number: 2.5,
-  boolean: true,
-  date: '2026-03-14',
-  timestamp: '2026-03-14T09:26:53.589Z',
-  json: [],
-};
 
 /** An example of a record, made of the fields' own examples, or of a value per type for a field without an example. */
 export function recordExample(resource: Resource): Example {
@@ -43,5 +32,5 @@ function example(members: readonly (Leaf & { readonly value?: null })[]): Exampl
 }
 
 function exampleOf({ example, nullable, type }: Field): unknown {
-  return example ?? (nullable && type === 'text' ? null : byType[type]);
+  return example ?? (nullable && type === 'text' ? null : fieldType(type).example);
 }

@@ -2,7 +2,7 @@ import type { Resource } from '../definition/resource.js';
 import { type ApiResponse, type Components, component, type OpenApiDocument } from './document.js';
 import { errorParts } from './errors.js';
 import { expand, fill, mapValues, readData, readText, type Sets, type Values } from './template.js';
-import { commonValues, type OpenApiOptions, resourceValues } from './values.js';
+import { commonValues, filterValues, type OpenApiOptions, resourceValues } from './values.js';
 
 /** The header components, sets of their names, and the header of each component that has another name. */
 type HeaderData = { readonly headers: object; readonly sets: Sets; readonly names: Readonly<Record<string, string>> };
@@ -44,10 +44,10 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
 type ResourcePart = Readonly<Record<'tag' | 'paths' | 'schemas' | 'parameters' | 'responses', object>>;
 
 function resourcePart({ name, filters }: Resource, values: Values): ResourcePart {
-  const { filterKinds, ...template } = readData('resource.json') as { filterKinds: Record<string, object> };
-  const parameters = Object.entries(filters).map(([filter, { kind, description }]) => [
+  const { filter: filterTemplate, ...template } = readData('resource.json') as Record<string, object>;
+  const parameters = Object.entries(filters).map(([filter, each]) => [
     `${name}.${filter}`,
-    fill(filterKinds[kind], { ...values, filter, filterDescription: description }),
+    fill(filterTemplate, { filter, ...filterValues(each, String(values.timeZone)) }),
   ]);
   return { ...(fill(template, values) as ResourcePart), parameters: Object.fromEntries(parameters) };
 }

@@ -1,6 +1,7 @@
-import { dateSchema, timestampSchema } from '../definition/field-schema.js';
+import { dateSchema, timestampSchema } from '../definition/field-types.js';
+import { filterForm, filterKind } from '../definition/filter-kinds.js';
 import { createSchema, patchSchema, recordSchema, writeScopeSchema } from '../definition/record-schema.js';
-import { leaves, type Resource } from '../definition/resource.js';
+import { type Filter, leaves, type Resource } from '../definition/resource.js';
 import { problems } from '../errors.js';
 import type { Settings } from '../settings.js';
 import { bodyDepthMax } from '../write/strict-json.js';
@@ -81,9 +82,17 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
   };
 }
 
+/** Values for the template of a filter. */
+export function filterValues(filter: Filter, timeZone: string): Values {
+  const note = filterKind(filter.kind).takesDays
+    ? ` A day in the time zone ${timeZone}, daylight saving included.`
+    : '';
+  return { filterDescription: filter.description + note, filterSchema: filterForm(filter).schema };
+}
+
 /** Without a primary the gateway has no writes. */
-function isWritable({ writeView }: Resource, { primaryUrl }: OpenApiOptions): boolean {
-  return writeView !== undefined && primaryUrl !== '';
+function isWritable({ write }: Resource, { primaryUrl }: OpenApiOptions): boolean {
+  return write !== undefined && primaryUrl !== '';
 }
 
 /** "`createdAt`, `id`": the members that order a list. */

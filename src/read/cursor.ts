@@ -1,16 +1,8 @@
 import { createHash } from 'node:crypto';
+import { fieldType } from '../definition/field-types.js';
 import type { OrderColumn } from '../definition/resource.js';
 import type { Key } from '../definition/row-serializer.js';
-import { isDate } from './query-string.js';
 
-/** Whether a text is a value of the column's type as PostgreSQL prints it, in ISO style and UTC. */
-const keyForms: Readonly<Record<OrderColumn['type'], (text: string) => boolean>> = {
-  uuid: (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text),
-  bigint: (text) => /^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text),
-  date: (text) => isDate(text),
-  timestamp: (text) =>
-    isDate(text.slice(0, 10)) && /^ ([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,6})?\+00$/.test(text.slice(10)),
-};
 const digestBytes = 12;
 
 /**
@@ -36,7 +28,8 @@ export function decodeCursor(context: string, cursor: string, order: readonly Or
   if (!digest(context, payload).equals(bytes.subarray(0, digestBytes))) return undefined;
   if (payload.length === 0) return null;
   const parts = payload.toString('utf8').split('\n');
-  const fits = parts.length === order.length && order.every(({ type }, i) => keyForms[type](parts[i] as string));
+  const fits =
+    parts.length === order.length && order.every(({ type }, i) => fieldType(type).isPrinted?.(parts[i] as string));
   return fits ? (parts as unknown as Key) : undefined;
 }
 

@@ -28,7 +28,7 @@ export function parseDetail(
   if (ifMatch === undefined) throw new Problem('if_match_invalid', 'If-Match must be a list of entity tags.');
   const ifNoneMatch =
     conditional && headers.ifNoneMatch !== undefined ? (parseEntityTags(headers.ifNoneMatch) ?? null) : null;
-  return { compiled, caller, id: idOrNull('uuid', id), ifMatch, ifNoneMatch };
+  return { compiled, caller, id: idOrNull(compiled.resource.idType, id), ifMatch, ifNoneMatch };
 }
 
 /** A record as it is sent, and its version where it has one. */

@@ -1,11 +1,11 @@
-import { idOrNull } from '../db/id.js';
 import type { Caller } from '../db/statement.js';
 import type { CompiledResource } from '../definition/compiled.js';
+import { parseFilter } from '../definition/filter-kinds.js';
 import type { Key } from '../definition/row-serializer.js';
 import { filterShape, type ListStatements } from '../definition/statements.js';
 import { type FieldError, invalid } from '../errors.js';
 import { cursorContext, decodeCursor } from './cursor.js';
-import { isDate, parseQuery } from './query-string.js';
+import { parseQuery } from './query-string.js';
 
 /** A list request whose every part has been checked. */
 export interface ListRequest {
@@ -52,11 +52,12 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
     const value = given.get(name);
     if (value === undefined) continue;
     filters[name] = value;
-    values[name] = filter.kind === 'equals' ? idOrNull(filter.type, value) : date(name, value, faults);
+    values[name] = parseFilter(name, filter, value, faults);
   }
-  const { from, to } = values;
-  if (from && to && isDate(from) && isDate(to) && from > to)
-    faults.push({ parameter: 'from', code: 'range_reversed', detail: 'from is after to.' });
+  for (const { lower, upper } of compiled.filterRanges) {
+    if (Date.parse(values[lower] ?? '') > Date.parse(values[upper] ?? ''))
+      faults.push({ parameter: lower, code: 'range_reversed', detail: `${lower} is after ${upper}.` });
+  }
   const page = integer('page', given.get('page'), 1, 999_999_999, faults);
   const perPageDefault = Math.min(limits.perPageDefault, limits.perPageMax);
   const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
@@ -117,10 +118,4 @@ function boolean(parameter: string, value: string | undefined, faults: FieldErro
     faults.push({ parameter, code: 'invalid_boolean', detail: `${parameter} must be true or false.` });
   }
   return value === 'true';
-}
-
-function date(parameter: string, value: string, faults: FieldError[]): string {
-  if (!isDate(value))
-    faults.push({ parameter, code: 'invalid_date', detail: `${parameter} must be a calendar date, YYYY-MM-DD.` });
-  return value;
 }

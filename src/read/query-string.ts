@@ -33,10 +33,3 @@ function decode(text: string): string | undefined {
     return undefined;
   }
 }
-
-/** Whether the text is YYYY-MM-DD and a real date of the proleptic Gregorian calendar, years 0001 to 9999. */
-export function isDate(text: string): boolean {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text.startsWith('0000')) return false;
-  const date = new Date(`${text}T00:00:00Z`);
-  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
-}

@@ -39,13 +39,14 @@ export interface RawWrite {
 /** Headers → 428 → body, in this order. Throws Problems; for the body with every fault. */
 export function parseWrite(validators: WriteValidators, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const key = parseIdempotencyKey(raw.idempotencyKey);
-  const target = raw.id === null ? null : { id: idOrNull('uuid', raw.id), ifMatch: parseIfMatch(raw.ifMatch) };
+  const target =
+    raw.id === null ? null : { id: idOrNull(validators.idType, raw.id), ifMatch: parseIfMatch(raw.ifMatch) };
   const body = parseBody(raw.body);
   const faults = target === null ? validators.create(body) : validators.patch(body);
   if (faults.length > 0) throw invalid(faults);
   const given = body as Readonly<Record<string, string | number | boolean | null>>;
   const members = Object.fromEntries(
-    Object.entries(given).map(([name, value]) => [name, value === null ? null : String(value)]),
+    Object.entries(given).map(([name, value]) => [name, value === null ? null : validators.toText(name, value)]),
   );
   const identity = [
     raw.method,

@@ -3,7 +3,7 @@ import type { Transaction } from '../db/primary.js';
 import { Row, type TextRow } from '../db/row.js';
 import type { Statement } from '../db/statement.js';
 import type { CompiledWrite } from '../definition/compiled.js';
-import type { FieldType } from '../definition/resource.js';
+import { type FieldType, fieldType } from '../definition/field-types.js';
 import { type FieldError, invalid, notFound, Problem } from '../errors.js';
 import { etagOf, matchesStrongly } from '../read/etag.js';
 import type { Target, WriteRequest } from './request.js';
@@ -37,8 +37,8 @@ const store: Statement = {
 const audit: Statement = {
   name: 'audit',
   text: `insert into gateway.logboeken_write (workspace_id, entity, entity_id, actie, actor_type, actor_id, wijzigingen)
-    values ($1, $2, $3, $4, 'token', $5, $6)`,
-  parameters: ['workspace', 'entity', 'id', 'action', 'token', 'changes'],
+    values ($1, $2, $3, $4, $5, $6, $7)`,
+  parameters: ['workspace', 'entity', 'id', 'action', 'actorType', 'token', 'changes'],
 };
 
 /**
@@ -60,10 +60,11 @@ export async function writeOnce(
     request.target === null
       ? await create(transaction, write, request)
       : await update(transaction, write, request, request.target);
-  if (change.entries.length > 0 || change.action === 'aangemaakt') {
+  if (write.audit !== null && (change.entries.length > 0 || change.action === 'created')) {
     const { id, action, entries } = change;
+    const { entity, actorType, [action]: word } = write.audit;
     const changes = JSON.stringify(entries);
-    await transaction.query(audit, { entity: write.entity, id, action, token: tokenId, changes });
+    await transaction.query(audit, { entity, id, action: word, actorType, token: tokenId, changes });
   }
   const serializer = request.mayRead ? write.fullRecord : write.writeScopeRecord;
   const body = serializer.json(Row.of(change.row), request.caller.workspace);
@@ -107,7 +108,7 @@ function replay([row]: TextRow[]): Outcome {
 interface Change {
   readonly id: string;
   readonly row: TextRow;
-  readonly action: 'aangemaakt' | 'gewijzigd';
+  readonly action: 'created' | 'changed';
   readonly entries: readonly { veld: string; oud: unknown; nieuw: unknown }[];
 }
 
@@ -115,11 +116,11 @@ interface Change {
 type Members = Readonly<Record<string, string | null>>;
 
 async function create(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest): Promise<Change> {
-  const id = randomUUID();
   const nothing = Object.fromEntries(write.writableAt.map(([name]) => [name, null]));
   const after = { ...nothing, ...members };
-  const [row] = await transaction.query(write.statements.insert, { ...after, id });
-  return { id, row: row as TextRow, action: 'aangemaakt', entries: diff(write, nothing, after) };
+  const id = write.makesIds ? { id: randomUUID() } : {};
+  const [row] = (await transaction.query(write.statements.insert, { ...after, ...id })) as [TextRow];
+  return { id: row[write.idAt] as string, row, action: 'created', entries: diff(write, nothing, after) };
 }
 
 /** Locks the row first: the version that is compared is then the version that is changed. */
@@ -140,19 +141,20 @@ async function update(
   const before: Members = Object.fromEntries(write.writableAt.map(([name, at]) => [name, row[at] as string | null]));
   const after = { ...before, ...members };
   const entries = diff(write, before, after);
-  if (entries.length === 0) return { id, row, action: 'gewijzigd', entries };
+  if (entries.length === 0) return { id, row, action: 'changed', entries };
   const [updated] = await transaction.query(write.statements.update, { ...after, id });
-  return { id, row: updated as TextRow, action: 'gewijzigd', entries };
+  return { id, row: updated as TextRow, action: 'changed', entries };
 }
 
 /** The members that differ, as entries of the audit log. */
 function diff({ validators }: CompiledWrite, before: Members, after: Members): Change['entries'] {
-  const changed = validators.writable.filter(({ name }) => before[name] !== after[name]);
-  return changed.map(({ name, type, auditName }) => ({
-    veld: auditName,
-    oud: typed(type, before[name]),
-    nieuw: typed(type, after[name]),
-  }));
+  return validators.writable
+    .map(({ name, type, auditName }) => ({
+      veld: auditName,
+      oud: auditValue(type, before[name] ?? null),
+      nieuw: auditValue(type, after[name] ?? null),
+    }))
+    .filter(({ oud, nieuw }) => oud !== nieuw);
 }
 
 /** A record refers to records of its own workspace only. Throws invalid() with every reference that leads to none. */
@@ -171,6 +173,6 @@ async function checkReferences(
 }
 
 /** A value in PostgreSQL's text form → its value in an audit diff. */
-function typed(type: FieldType, value: string | null | undefined): unknown {
-  return value != null && type === 'integer' ? Number(value) : (value ?? null);
+function auditValue(type: FieldType, text: string | null): unknown {
+  return text === null ? null : (fieldType(type).auditValue?.(text) ?? text);
 }

@@ -1,10 +1,12 @@
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import type { Statement } from '../../src/db/statement.js';
-import { resources } from '../../src/definition/resources/all.js';
+import { loadResources } from '../../src/definition/load.js';
 import { compileStatements } from '../../src/definition/statements.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
+
+const resources = loadResources('');
 
 const test = gatewayTest();
 const rows = 20;

@@ -3,14 +3,16 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
-import { resources } from '../../src/definition/resources/all.js';
-import { klanten } from '../../src/definition/resources/klanten.js';
+import { loadResources } from '../../src/definition/load.js';
+import type { Resource } from '../../src/definition/resource.js';
 import { recordExample } from '../../src/openapi/examples.js';
 import { openapi } from '../../src/openapi/openapi.js';
 import { loadSettings } from '../../src/settings.js';
 import { apiClient, rawRequest } from '../support/client.js';
 import { ContractViolation, contractValidator, type Exchange } from '../support/contract.js';
 
+const resources = loadResources('');
+const klanten = resources.find(({ name }) => name === 'klanten') as Resource;
 const document = openapi(resources, {
   version: '1.0.0',
   ...loadSettings({}, { primaryUrl: 'postgres://primary/app' }),

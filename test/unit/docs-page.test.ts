@@ -1,9 +1,10 @@
 import test from 'ava';
-import { resources } from '../../src/definition/resources/all.js';
+import { loadResources } from '../../src/definition/load.js';
 import { openapi } from '../../src/openapi/openapi.js';
 import { docsPage } from '../../src/openapi/page.js';
 import { loadSettings } from '../../src/settings.js';
 
+const resources = loadResources('');
 const document = openapi(resources, {
   version: '1.0.0',
   ...loadSettings({}, { primaryUrl: 'postgres://primary/app' }),

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import test from 'ava';
 import pg from 'pg';
-import { resources } from '../../src/definition/resources/all.js';
+import { loadResources } from '../../src/definition/load.js';
 import { problems } from '../../src/errors.js';
 import type { Event } from '../../src/events.js';
 import { logEvents } from '../../src/ops/log.js';
@@ -75,7 +75,7 @@ async function scraped(...events: Event[]): Promise<string> {
     largePages: () => 0,
     clientConnections: async () => 0,
   };
-  const { observe, registry } = metricsEvents(sources, resources);
+  const { observe, registry } = metricsEvents(sources, loadResources(''));
   for (const event of events) observe(event);
   return registry.metrics();
 }

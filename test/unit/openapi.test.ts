@@ -2,8 +2,8 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import test from 'ava';
+import { loadResources } from '../../src/definition/load.js';
 import { leaves } from '../../src/definition/resource.js';
-import { resources } from '../../src/definition/resources/all.js';
 import { problems } from '../../src/errors.js';
 import { type ApiResponse, type Method, type OpenApiDocument, resolve } from '../../src/openapi/document.js';
 import { openapi } from '../../src/openapi/openapi.js';
@@ -11,6 +11,7 @@ import { fill, readText } from '../../src/openapi/template.js';
 import { loadSettings } from '../../src/settings.js';
 import { sourcesIn } from '../support/sources.js';
 
+const resources = loadResources('');
 const defaults = { version: '1.0.0', ...loadSettings({}, { primaryUrl: 'postgres://primary/app' }) };
 const document = openapi(resources, { ...defaults, publicUrl: 'https://api.example.com' });
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>

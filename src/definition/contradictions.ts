@@ -1,0 +1,206 @@
+import { contradictionsOfField } from './field-contradictions.js';
+import { fieldType, idTypes } from './field-types.js';
+import { filterKind, parameterNames } from './filter-kinds.js';
+import type { DefinitionFile } from './load.js';
+import { type Field, leaves, pointer } from './resource.js';
+
+/** What is wrong with a definition. */
+export interface Flaw {
+  /** JSON pointer (RFC 6901) in the file. */
+  readonly at: string;
+  readonly wrong: string;
+  readonly remedy: string;
+}
+
+/** A definition with what its rules look up. */
+export interface Examined {
+  readonly file: DefinitionFile;
+  /** Fields by column; of two with one column the first. */
+  readonly columns: ReadonlyMap<string, PlacedField>;
+  /** Definitions by the view they read. */
+  readonly views: ReadonlyMap<string, DefinitionFile>;
+}
+
+/** A field and where it stands in the file. */
+export interface PlacedField {
+  readonly path: readonly string[];
+  readonly field: Field;
+  readonly at: string;
+}
+
+/** Everything in which a definition that fits the schema contradicts itself or the views of the others. */
+export function contradictions(file: DefinitionFile, views: ReadonlyMap<string, DefinitionFile>): Flaw[] {
+  const placed = leaves(file).map(({ path, field }) => ({ path, field, at: placeOf(path) }));
+  const columns = new Map<string, PlacedField>();
+  for (const each of placed) if (!columns.has(each.field.column)) columns.set(each.field.column, each);
+  const examined: Examined = { file, columns, views };
+  return [
+    ...[identifier, order, version, filters, writes, audit].flatMap((rule) => rule(examined)),
+    ...placed.flatMap((each) => contradictionsOfField(each, examined)),
+  ];
+}
+
+function identifier({ columns }: Examined): Flaw[] {
+  const id = columns.get('id');
+  if (id === undefined) {
+    return [{ at: '/fields', wrong: 'no field shows the column id', remedy: 'add one: each record has an identifier' }];
+  }
+  const { field, at } = id;
+  const isType = (idTypes as readonly string[]).includes(field.type);
+  const type = {
+    at: `${at}/type`,
+    wrong: `an id cannot be of type ${field.type}`,
+    remedy: `use ${idTypes.join(', ')}`,
+  };
+  return [...(isType ? [] : [type]), ...plainAndPresent(id, 'the id')];
+}
+
+function order({ file, columns }: Examined): Flaw[] {
+  const flaws = file.order.flatMap((column, i): Flaw[] => {
+    const at = `/order/${i}`;
+    const shown = columns.get(column);
+    if (shown === undefined) return [notShown(at, column)];
+    const { type } = shown.field;
+    const unordered = `a list cannot be ordered by column ${column} of type ${type}`;
+    const isOrdered = fieldType(type).isPrinted !== undefined;
+    return [
+      ...(isOrdered ? [] : [{ at, wrong: unordered, remedy: 'use a column of another type' }]),
+      ...plainAndPresent(shown, `column ${column} of the order`),
+    ];
+  });
+  if (file.order.at(-1) === 'id') return flaws;
+  return [
+    ...flaws,
+    { at: '/order', wrong: 'it does not end with id', remedy: 'add id: without it the order is not total' },
+  ];
+}
+
+function version({ file, columns }: Examined): Flaw[] {
+  if (file.version === undefined) return [];
+  const at = '/version';
+  const shown = columns.get(file.version);
+  if (shown === undefined) return [notShown(at, file.version)];
+  const { type } = shown.field;
+  const wrong = `column ${file.version} is of type ${type}, which cannot be a version`;
+  return [
+    ...(type === 'integer' || type === 'bigint' ? [] : [{ at, wrong, remedy: 'use integer or bigint' }]),
+    ...(file.detail ? [] : [{ at, wrong: 'nothing shows the version', remedy: 'set detail to true, or remove it' }]),
+    ...plainAndPresent(shown, 'the version'),
+  ];
+}
+
+function filters({ file, columns }: Examined): Flaw[] {
+  return Object.entries(file.filters).flatMap(([name, { column, kind }]): Flaw[] => {
+    const at = `/filters/${name}`;
+    const taken = parameterNames.some((reserved) => reserved.test(name));
+    const flaws: Flaw[] = taken
+      ? [{ at, wrong: `${name} is a parameter of every list or statement`, remedy: 'give it another name' }]
+      : [];
+    const shown = columns.get(column);
+    if (shown === undefined) return [...flaws, notShown(`${at}/column`, column)];
+    const { type, codec } = shown.field;
+    const { columnTypes } = filterKind(kind);
+    if (!columnTypes.includes(type)) {
+      const wrong = `${kind} does not fit column ${column} of type ${type}`;
+      flaws.push({ at: `${at}/kind`, wrong, remedy: `it fits ${columnTypes.join(', ')}` });
+    }
+    if (codec !== undefined) {
+      const wrong = `column ${column} is encoded, so its stored values cannot be compared`;
+      flaws.push({ at: `${at}/column`, wrong, remedy: 'filter on another column' });
+    }
+    return flaws;
+  });
+}
+
+function writes({ file, columns }: Examined): Flaw[] {
+  const writable = [...columns.values()].filter(({ field }) => field.write !== undefined);
+  if (file.write === undefined) {
+    return writable.map(({ at }) => ({
+      at: `${at}/write`,
+      wrong: 'the resource is only read',
+      remedy: 'add `write` to the resource, or remove it here',
+    }));
+  }
+  const at = '/write';
+  const idType = columns.get('id')?.field.type;
+  const notUuid = `the gateway makes UUIDs, and the id is of type ${idType}`;
+  return [
+    ...(file.version === undefined
+      ? [
+          {
+            at,
+            wrong: 'writes need a version to compare',
+            remedy: 'set /version, such as to a column with xmin::text::bigint',
+          },
+        ]
+      : []),
+    ...(writable.length === 0 ? [{ at, wrong: 'no field can be written', remedy: 'add `write` to a field' }] : []),
+    ...(file.detail
+      ? []
+      : [{ at, wrong: 'Location would name a path that does not exist', remedy: 'set detail to true' }]),
+    ...(file.write.ids !== 'database' && idType !== undefined && idType !== 'uuid'
+      ? [{ at: `${at}/ids`, wrong: notUuid, remedy: 'set it to database' }]
+      : []),
+  ];
+}
+
+function audit({ file, columns }: Examined): Flaw[] {
+  const { auditEntity, auditFields = [], write } = file;
+  const unnamed = write?.audit && auditEntity === undefined;
+  const flaws: Flaw[] = unnamed
+    ? [{ at: '/write/audit', wrong: 'the log has no name for the resource', remedy: 'set /auditEntity' }]
+    : [];
+  if (auditEntity === undefined && auditFields.length > 0) {
+    flaws.push({ at: '/auditFields', wrong: 'the log has no name for the resource', remedy: 'set /auditEntity' });
+  }
+  for (const [i, name] of auditFields.entries()) {
+    if (columns.get(name)?.field.codec === undefined) continue;
+    flaws.push({
+      at: `/auditFields/${i}`,
+      wrong: `column ${name} is encoded: its values are personal`,
+      remedy: 'remove it',
+    });
+  }
+  return flaws;
+}
+
+/** Names that two resources cannot share. */
+const unique = ['name', 'record', 'view', 'auditEntity'] as const;
+/** Names that the gateway uses itself: path segments and schemas of OpenAPI. */
+const reserved: Readonly<Partial<Record<(typeof unique)[number], readonly string[]>>> = {
+  name: ['sync'],
+  record: ['problem', 'pagination'],
+};
+
+/** Flaws between the definitions, each with the path of its file. */
+export function sharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: string, flaw: Flaw][] {
+  const entries = [...files];
+  return unique.flatMap((key) =>
+    entries.flatMap(([path, file], i): [string, Flaw][] => {
+      const at = `/${key}`;
+      const value = file[key];
+      if (value === undefined) return [];
+      const first = entries.slice(0, i).find(([, other]) => other[key] === value);
+      const remedy = 'give it another one';
+      if (first) return [[path, { at, wrong: `${value} is that of ${first[0]}, too`, remedy }]];
+      return reserved[key]?.includes(value) ? [[path, { at, wrong: `${value} is the gateway's own`, remedy }]] : [];
+    }),
+  );
+}
+
+function notShown(at: string, column: string): Flaw {
+  return { at, wrong: `no field shows column ${column}`, remedy: 'add a field, or correct the name' };
+}
+
+/** What identifies, orders or versions a row has a value in every row, and one that PostgreSQL can compare. */
+function plainAndPresent({ field, at }: PlacedField, role: string): Flaw[] {
+  return [
+    ...(field.nullable ? [{ at: `${at}/nullable`, wrong: `${role} cannot be NULL`, remedy: 'remove nullable' }] : []),
+    ...(field.codec ? [{ at: `${at}/codec`, wrong: `${role} cannot be encoded`, remedy: 'remove the codec' }] : []),
+  ];
+}
+
+function placeOf([first, second]: readonly string[]): string {
+  const group = second === undefined ? '' : `/group${pointer([second])}`;
+  return `/fields${pointer([first as string])}${group}`;
+}

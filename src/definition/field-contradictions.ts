@@ -1,0 +1,118 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import type { Examined, Flaw, PlacedField } from './contradictions.js';
+import { readSchema, writeSchema } from './field-schema.js';
+import { fieldType } from './field-types.js';
+import { parameterNames } from './filter-kinds.js';
+import type { Field, WriteRule } from './resource.js';
+
+/** Cleaners and the type whose values they read. */
+const cleanedType = { 'text-images': 'text', 'json-images': 'json', 'audit-diff': 'json' } as const;
+/** Types whose written values must be bounded: PostgreSQL refuses a number that does not fit its column. */
+const boundedTypes: readonly string[] = ['integer', 'number'];
+
+/** Everything in which a field contradicts itself or the rest of its definition. */
+export function contradictionsOfField(placed: PlacedField, examined: Examined): Flaw[] {
+  const { field, path, at } = placed;
+  const first = examined.columns.get(field.column) as PlacedField;
+  return [
+    ...(first.at === at ? [] : [{ at: `${at}/column`, wrong: `${first.at} shows it, too`, remedy: 'show it once' }]),
+    ...(path[0] === 'decodeErrors'
+      ? [{ at, wrong: "decodeErrors is the gateway's own member", remedy: 'rename it' }]
+      : []),
+    ...decoding(placed, examined),
+    ...shapes(field, at),
+    ...(field.write === undefined ? [] : writing(placed, field.write, examined)),
+  ];
+}
+
+function decoding({ field, at }: PlacedField, { file }: Examined): Flaw[] {
+  const { codec, clean, type } = field;
+  const flaws: Flaw[] = [];
+  if (codec && type !== 'text') {
+    flaws.push({
+      at: `${at}/codec`,
+      wrong: `decoded values are texts, not of type ${type}`,
+      remedy: 'set type to text',
+    });
+  }
+  if (clean && codec) {
+    flaws.push({ at: `${at}/clean`, wrong: 'an encoded value cannot be cleaned', remedy: 'remove clean or codec' });
+  }
+  if (clean && cleanedType[clean] !== type) {
+    flaws.push({
+      at: `${at}/clean`,
+      wrong: `${clean} does not fit type ${type}`,
+      remedy: `it fits ${cleanedType[clean]}`,
+    });
+  }
+  if (clean === 'audit-diff' && !('column' in (file.fields.entity ?? {}))) {
+    const wrong = 'audit-diff decides by the field entity, which is not there';
+    flaws.push({ at: `${at}/clean`, wrong, remedy: 'add a field named entity' });
+  }
+  return flaws;
+}
+
+/** JSON Schemas that cannot be compiled, and an example that does not fit its own. */
+function shapes(field: Field, at: string): Flaw[] {
+  const ajv = new Ajv2020({ strictTypes: false, strict: true });
+  formats.default(ajv);
+  const flaws: Flaw[] = [];
+  const compiled = (schema: object, place: string) => {
+    try {
+      return ajv.compile(schema);
+    } catch (error) {
+      flaws.push({ at: place, wrong: `it is not a JSON Schema: ${(error as Error).message}`, remedy: 'correct it' });
+      return undefined;
+    }
+  };
+  const isShown = compiled(readSchema(field), `${at}/schema`);
+  if (field.example !== undefined && isShown?.(field.example) === false) {
+    flaws.push({ at: `${at}/example`, wrong: 'it does not fit the field', remedy: 'correct the example' });
+  }
+  if (field.write?.schema) compiled(writeSchema(field), `${at}/write/schema`);
+  return flaws;
+}
+
+function writing({ field, path, at }: PlacedField, rule: WriteRule, { views }: Examined): Flaw[] {
+  const place = `${at}/write`;
+  const { type, column } = field;
+  const flaw = (wrong: string, remedy: string, key = ''): Flaw => ({ at: place + key, wrong, remedy });
+  const bounds = { ...field.schema, ...rule.schema };
+  const isBounded = 'minimum' in bounds && 'maximum' in bounds;
+  const target = rule.references === undefined ? undefined : views.get(rule.references);
+  const isMade = column === 'id' || column === 'workspace_id';
+  return [
+    ...(path.length > 1 ? [flaw('a member of a group cannot be written', 'take it out of the group')] : []),
+    ...(isMade ? [flaw(`column ${column} is not the client's to set`, 'remove it')] : []),
+    ...(parameterNames.some((reserved) => reserved.test(path[0] as string))
+      ? [flaw(`${path[0]} is a parameter of every statement`, 'give the field another name')]
+      : []),
+    ...(fieldType(type).writeSchema === undefined ? [flaw(`type ${type} cannot be written`, 'remove it')] : []),
+    ...(field.codec ? [flaw('an encoded value cannot be written', 'remove it')] : []),
+    ...(boundedTypes.includes(type) && !isBounded
+      ? [flaw(`a written ${type} has no bounds`, 'set minimum and maximum to what the column holds', '/schema')]
+      : []),
+    ...(field.nullable || rule.required
+      ? []
+      : [flaw('POST may leave it out, and it cannot be NULL', 'set required, or make the field nullable')]),
+    ...(rule.references !== undefined && target === undefined
+      ? [
+          flaw(
+            `no resource reads view ${rule.references}`,
+            "use the view of another resource's definition",
+            '/references',
+          ),
+        ]
+      : []),
+    ...(target && idTypeOf(target.fields) !== type
+      ? [flaw(`the ids of ${target.name} are of another type than ${type}`, 'use the same type', '/references')]
+      : []),
+  ];
+}
+
+function idTypeOf(fields: Examined['file']['fields']): string | undefined {
+  return Object.values(fields)
+    .flatMap((field): Field[] => ('group' in field ? Object.values(field.group) : [field]))
+    .find(({ column }) => column === 'id')?.type;
+}

@@ -1,0 +1,219 @@
+import type { Row } from '../db/row.js';
+import type { FieldErrorCode } from '../errors.js';
+import type { JsonBytes } from '../projection/json-bytes.js';
+import { isDate, isInstant, isPrintedInstant } from './dates.js';
+import type { JsonSchema } from './resource.js';
+
+/** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
+export type ValueSerializer = (row: Row, at: number, json: JsonBytes) => void;
+
+/** All that follows from the type of a field. */
+export interface FieldTypeRow {
+  /** Column types (PostgreSQL, format_type) whose text form the serializer turns into JSON. */
+  readonly columnTypes: readonly string[];
+  /** The value as the API gives it. */
+  readonly schema: JsonSchema;
+  /** The value in the body of a write; absent: such a field cannot be written. */
+  readonly writeSchema?: JsonSchema;
+  /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field. */
+  readonly auditValue?: (text: string) => unknown;
+  /** A value of the body as PostgreSQL prints it; absent: its text. */
+  readonly toText?: (value: unknown) => string;
+  readonly example: unknown;
+  /** Made once for each field, from PostgreSQL's text form (ISO dates, UTC). */
+  readonly serializer: () => ValueSerializer;
+  /** SQL of a parameter that is compared with such a column. `?::bigint` fits integer columns too: no value is out of range. */
+  readonly parameter: '?' | '?::bigint';
+  /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
+  readonly isPrinted?: (text: string) => boolean;
+  /** The value in a query string; absent: such a column cannot be filtered. */
+  readonly query?: QueryForm;
+}
+
+/** What a query parameter takes. */
+export interface QueryForm {
+  readonly schema: JsonSchema;
+  readonly isValue: (text: string) => boolean;
+  /** Error code and form of the value, for a 400; absent: a value that cannot exist matches nothing, as unknown ids do. */
+  readonly error?: { readonly code: FieldErrorCode; readonly form: string };
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const isBigint = (text: string): boolean =>
+  /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+const isUuid = (text: string): boolean => uuid.test(text);
+const isText = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
+const identifier: JsonSchema = { type: 'string', minLength: 1 };
+
+/** RFC 3339 in UTC with milliseconds, the only form of a timestamp in the API. */
+export const timestampSchema: JsonSchema = {
+  type: 'string',
+  format: 'date-time',
+  pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',
+};
+
+/** A calendar date. Year 0000 exists in ISO 8601 but not in PostgreSQL. */
+export const dateSchema: JsonSchema = {
+  type: 'string',
+  format: 'date',
+  pattern: '^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}$',
+};
+
+const nullBytes = Buffer.from('null');
+const trueBytes = Buffer.from('true');
+const falseBytes = Buffer.from('false');
+const digitNine = 0x39;
+const letterT = 0x74;
+
+const raw: ValueSerializer = ({ bytes, starts, ends }, at, json) =>
+  json.raw(bytes, starts[at] as number, ends[at] as number);
+const quoted: ValueSerializer = ({ bytes, starts, ends }, at, json) =>
+  json.quoted(bytes, starts[at] as number, ends[at] as number);
+const escaped: ValueSerializer = ({ bytes, starts, ends }, at, json) =>
+  json.string(bytes, starts[at] as number, ends[at] as number);
+/** NaN and Infinity, which JSON does not have, become null: they alone end in a letter. */
+const finite: ValueSerializer = (row, at, json) => {
+  if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) raw(row, at, json);
+  else json.raw(nullBytes);
+};
+/** Infinite dates, and those beyond the years 1 to 9999, become null: they alone are not 10 bytes long. */
+const calendarDate: ValueSerializer = (row, at, json) => {
+  if ((row.ends[at] as number) - (row.starts[at] as number) === 10) quoted(row, at, json);
+  else json.raw(nullBytes);
+};
+
+/** The one table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
+export const fieldTypes = {
+  uuid: {
+    columnTypes: ['uuid'],
+    schema: identifier,
+    writeSchema: { type: 'string', pattern: uuid.source },
+    example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
+    serializer: () => quoted,
+    parameter: '?',
+    isPrinted: isUuid,
+    query: { schema: identifier, isValue: isUuid },
+  },
+  bigint: {
+    columnTypes: ['bigint', 'integer'],
+    schema: identifier,
+    writeSchema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})$' },
+    example: '1042',
+    serializer: () => quoted,
+    parameter: '?::bigint',
+    isPrinted: isBigint,
+    query: { schema: identifier, isValue: isBigint },
+  },
+  text: {
+    columnTypes: ['text', 'character varying', 'character'],
+    schema: { type: 'string' },
+    writeSchema: { type: 'string' },
+    example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
+    serializer: () => escaped,
+    parameter: '?',
+    isPrinted: isText,
+    query: { schema: identifier, isValue: isText },
+  },
+  integer: {
+    columnTypes: ['smallint', 'integer', 'bigint'],
+    schema: { type: 'integer', format: 'int64' },
+    writeSchema: { type: 'integer', format: 'int64' },
+    auditValue: Number,
+    example: 3,
+    serializer: () => raw,
+    parameter: '?::bigint',
+    isPrinted: isBigint,
+    query: {
+      schema: { type: 'integer' },
+      isValue: isBigint,
+      error: { code: 'invalid_integer', form: 'a whole number' },
+    },
+  },
+  number: {
+    columnTypes: ['numeric', 'smallint', 'integer', 'bigint', 'real', 'double precision'],
+    schema: { type: 'number' },
+    writeSchema: { type: 'number' },
+    auditValue: Number,
+    example: 2.5,
+    serializer: () => finite,
+    parameter: '?',
+  },
+  boolean: {
+    columnTypes: ['boolean'],
+    schema: { type: 'boolean' },
+    writeSchema: { type: 'boolean' },
+    auditValue: (text) => text === 't',
+    toText: (value) => (value === true ? 't' : 'f'),
+    example: true,
+    serializer: () => (row, at, json) =>
+      json.raw(row.bytes[row.starts[at] as number] === letterT ? trueBytes : falseBytes),
+    parameter: '?',
+    query: {
+      schema: { type: 'boolean' },
+      isValue: (text) => text === 'true' || text === 'false',
+      error: { code: 'invalid_boolean', form: 'true or false' },
+    },
+  },
+  date: {
+    columnTypes: ['date'],
+    schema: dateSchema,
+    writeSchema: dateSchema,
+    example: '2026-03-14',
+    serializer: () => calendarDate,
+    parameter: '?',
+    isPrinted: isDate,
+    query: {
+      schema: dateSchema,
+      isValue: isDate,
+      error: { code: 'invalid_date', form: 'a calendar date, YYYY-MM-DD' },
+    },
+  },
+  timestamp: {
+    columnTypes: ['timestamp with time zone'],
+    schema: timestampSchema,
+    example: '2026-03-14T09:26:53.589Z',
+    serializer: timestampSerializer,
+    parameter: '?',
+    isPrinted: isPrintedInstant,
+    query: {
+      schema: { type: 'string', format: 'date-time' },
+      isValue: isInstant,
+      error: { code: 'invalid_instant', form: 'an RFC 3339 date-time with its offset, such as 2026-03-14T09:26:53Z' },
+    },
+  },
+  json: { columnTypes: ['json', 'jsonb'], schema: {}, example: [], serializer: () => raw, parameter: '?' },
+} as const satisfies Readonly<Record<string, FieldTypeRow>>;
+
+/** How PostgreSQL's text form of a column becomes JSON. `check` holds it against the view's column type. */
+export type FieldType = keyof typeof fieldTypes;
+
+/** The row of a type, with every property it may have. */
+export function fieldType(type: FieldType): FieldTypeRow {
+  return fieldTypes[type];
+}
+
+/** Types that identifiers can have. */
+export const idTypes = ['uuid', 'bigint', 'text'] as const satisfies readonly FieldType[];
+export type IdType = (typeof idTypes)[number];
+
+const dateAt = 1;
+const timeAt = 12;
+const millisecondsAt = 21;
+
+/** "2026-03-29 01:59:59.123456+00" → "2026-03-29T01:59:59.123Z" (RFC 3339; microseconds are cut, not rounded). */
+function timestampSerializer(): ValueSerializer {
+  const instant = Buffer.from('"0000-00-00T00:00:00.000Z"');
+  return ({ bytes, starts, ends }, at, json) => {
+    const start = starts[at] as number;
+    const zone = (ends[at] as number) - 3;
+    // Not so in "infinity", years before Christ and beyond 9999.
+    if (bytes[start + 10] !== 0x20 || bytes[zone] !== 0x2b) return json.raw(nullBytes);
+    for (let i = 0; i < 10; i++) instant[dateAt + i] = bytes[start + i] as number;
+    for (let i = 0; i < 8; i++) instant[timeAt + i] = bytes[start + 11 + i] as number;
+    for (let i = 0; i < 3; i++) {
+      const from = start + 20 + i;
+      instant[millisecondsAt + i] = from < zone ? (bytes[from] as number) : 0x30;
+    }
+    json.raw(instant);
+  };
+}

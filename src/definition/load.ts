@@ -1,0 +1,123 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import { StartRefused } from '../errors.js';
+import { projectRoot } from '../paths.js';
+import { contradictions, type Flaw, sharedNames } from './contradictions.js';
+import { repeatedKeys } from './repeated-keys.js';
+import { type AuditRule, type Field, type Filter, leaves, type Resource, type ResourceWrite } from './resource.js';
+
+/** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
+export interface DefinitionFile
+  extends Pick<
+    Resource,
+    'name' | 'record' | 'description' | 'view' | 'fields' | 'auditEntity' | 'auditFields' | 'auditFieldsOfOthers'
+  > {
+  readonly table?: string;
+  readonly detail: boolean;
+  readonly version?: string;
+  readonly order: readonly string[];
+  readonly filters: Readonly<Record<string, Omit<Filter, 'type'>>>;
+  readonly write?: Omit<ResourceWrite, 'audit'> & { readonly audit: AuditRule | false };
+}
+
+const filesMax = 100;
+
+/**
+ * The resources the API serves, from the *.json files of a folder (default: config/resources), in the order of their
+ * names. Throws StartRefused with every flaw of every file: its file, its place (RFC 6901) and what to do.
+ */
+export function loadResources(dir: string): readonly Resource[] {
+  const folder = dir === '' ? join(projectRoot, 'config/resources') : dir;
+  const validate = definitionValidator();
+  const flaws: string[] = [];
+  const files = new Map<string, DefinitionFile>();
+  for (const path of definitionPaths(folder)) {
+    const found = readDefinition(path, validate);
+    if (Array.isArray(found)) flaws.push(...found.map((flaw) => told(path, flaw)));
+    else files.set(path, found);
+  }
+  const views = new Map([...files.values()].map((file) => [file.view, file]));
+  for (const [path, file] of files) flaws.push(...contradictions(file, views).map((flaw) => told(path, flaw)));
+  for (const [path, flaw] of sharedNames(files)) flaws.push(told(path, flaw));
+  if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
+  return [...files.values()].map(resourceOf);
+}
+
+function definitionPaths(folder: string): string[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder).filter((name) => name.endsWith('.json'));
+  } catch (error) {
+    throw new StartRefused(`RESOURCES_DIR ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+  }
+  if (names.length === 0) throw new StartRefused(`RESOURCES_DIR ${folder} has no *.json file: write a definition.`);
+  if (names.length > filesMax)
+    throw new StartRefused(`RESOURCES_DIR ${folder} has ${names.length} *.json files; at most ${filesMax} are read.`);
+  return names.sort().map((name) => join(folder, name));
+}
+
+type Validate = (value: unknown) => readonly Flaw[];
+
+/** The definition in a file, or its flaws. */
+function readDefinition(path: string, validate: Validate): DefinitionFile | Flaw[] {
+  let text: string;
+  let value: unknown;
+  try {
+    text = readFileSync(path, 'utf8');
+    value = JSON.parse(text);
+  } catch (error) {
+    const isSyntax = error instanceof SyntaxError;
+    const reason = isSyntax
+      ? `is not JSON (${error.message})`
+      : `cannot be read (${(error as NodeJS.ErrnoException).code})`;
+    return [{ at: '', wrong: `the file ${reason}`, remedy: isSyntax ? 'correct the syntax' : 'make it readable' }];
+  }
+  const flaws = [...repeatedKeys(text), ...validate(value)];
+  return flaws.length > 0 ? flaws : (value as DefinitionFile);
+}
+
+/** Checks a definition against config/resource.schema.json and fills in defaults. */
+function definitionValidator(): Validate {
+  const schema = JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8')) as object;
+  const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictTypes: false, strictRequired: false });
+  const validate = ajv.compile(schema);
+  return (value) =>
+    validate(value) ? [] : (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(flawOf);
+}
+
+/** An error of ajv in our words. */
+function flawOf({ instancePath, keyword, params, message, propertyName }: ErrorObject): Flaw {
+  if (keyword === 'additionalProperties') {
+    return {
+      at: `${instancePath}/${params.additionalProperty}`,
+      wrong: 'there is no such key',
+      remedy: 'remove it, or correct its spelling after config/resource.schema.json',
+    };
+  }
+  const allowed = keyword === 'enum' ? `: ${(params.allowedValues as string[]).join(', ')}` : '';
+  const place = propertyName === undefined ? instancePath : `${instancePath}/${propertyName}`;
+  return { at: place, wrong: `it ${message ?? 'is not valid'}${allowed}`, remedy: 'see config/resource.schema.json' };
+}
+
+function told(path: string, { at, wrong, remedy }: Flaw): string {
+  const inProject = relative(projectRoot, path);
+  return `${inProject.startsWith('..') ? path : inProject} ${at || '/'}: ${wrong}; ${remedy}.`;
+}
+
+/** Resolves what a file without flaws leaves to be derived: the types of order, filters and id, and defaults. */
+function resourceOf(file: DefinitionFile): Resource {
+  const fields = new Map(leaves(file).map(({ field }) => [field.column, field]));
+  const typeOf = (column: string) => (fields.get(column) as Field).type;
+  const { write, order, filters, ...rest } = file;
+  return {
+    ...rest,
+    table: file.table ?? file.name,
+    idType: typeOf('id') as Resource['idType'],
+    order: order.map((column) => ({ column, type: typeOf(column) })) as unknown as Resource['order'],
+    filters: Object.fromEntries(
+      Object.entries(filters).map(([name, filter]) => [name, { ...filter, type: typeOf(filter.column) }]),
+    ),
+    ...(write && { write: { ...write, audit: write.audit || null } }),
+  };
+}

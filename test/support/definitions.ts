@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadResources } from '../../src/definition/load.js';
+import type { Resource } from '../../src/definition/resource.js';
+
+/** Loads definitions from a folder of these files; a file is its text or what becomes its JSON. */
+export function load(files: Readonly<Record<string, unknown>>): readonly Resource[] {
+  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
+  try {
+    for (const [name, content] of Object.entries(files))
+      writeFileSync(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content));
+    return loadResources(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** A field of a definition. */
+export const field = (column: string, type: string, more: object = {}): object => ({
+  column,
+  type,
+  description: 'A.',
+  ...more,
+});
+/** A resource with writes that refers to the next. */
+export const items = {
+  name: 'items',
+  record: 'item',
+  description: 'Items.',
+  view: 'api.items',
+  auditEntity: 'Item',
+  version: 'version',
+  order: ['made_at', 'id'],
+  filters: { state: { column: 'state', kind: 'equals', description: 'Only these.' } },
+  write: {
+    view: 'api.items_write',
+    audit: { created: 'create', changed: 'update', actorType: 'token' },
+  },
+  fields: {
+    id: field('id', 'uuid'),
+    ownerId: field('owner_id', 'bigint', { write: { required: true, references: 'api.owners' } }),
+    entity: field('entity', 'text'),
+    state: field('state', 'text', { nullable: true, write: {} }),
+    place: { description: 'A.', group: { town: field('town', 'text', { nullable: true, codec: 'base64' }) } },
+    size: field('size', 'number'),
+    data: field('data', 'json', { clean: 'json-images' }),
+    madeAt: field('made_at', 'timestamp'),
+    version: field('version', 'integer'),
+  },
+};
+export const owners = {
+  name: 'owners',
+  record: 'owner',
+  description: 'Owners.',
+  view: 'api.owners',
+  order: ['name', 'id'],
+  fields: { id: field('id', 'bigint'), name: field('name', 'text') },
+};
+
+/** The definition with the value at a path replaced, or removed by undefined. */
+export function altered<T>(definition: T, path: string, value: unknown): T {
+  const copy = structuredClone(definition) as Record<string, unknown>;
+  const names = path.split('/');
+  const last = names.pop() as string;
+  let at = copy;
+  for (const name of names) at = at[name] as Record<string, unknown>;
+  if (value === undefined) delete at[last];
+  else at[last] = value;
+  return copy as T;
+}

@@ -1,0 +1,170 @@
+import test from 'ava';
+import { loadResources } from '../../src/definition/load.js';
+import { StartRefused } from '../../src/errors.js';
+import { altered, field, items, load, owners } from '../support/definitions.js';
+
+/** What is altered in items.json, and what the refusal says of it: pointer, then some of its words. */
+const refusals: readonly (readonly [path: string, value: unknown, message: RegExp])[] = [
+  ['name', undefined, /items\.json \/: it must have required property 'name'/],
+  ['name', 'Items!', /\/name: it must match pattern/],
+  ['name', 'sync', /\/name: sync is the gateway's own/],
+  ['name', 'owners', /\/name: owners is that of .*items\.json, too/],
+  ['record', 'owner', /\/record: owner is that of/],
+  ['record', 'problem', /\/record: problem is the gateway's own/],
+  ['view', 'api.owners', /\/view: api\.owners is that of/],
+  ['view', 'items', /\/view: it must match pattern/],
+  ['view', 'api.items; drop table', /\/view: it must match pattern/],
+  ['sort', ['id'], /\/sort: there is no such key; remove it, or correct its spelling/],
+  ['fields/id', undefined, /\/fields: no field shows the column id; add one/],
+  ['fields/id/type', 'boolean', /\/fields\/id\/type: an id cannot be of type boolean; use uuid, bigint, text/],
+  ['fields/id/nullable', true, /\/fields\/id\/nullable: the id cannot be NULL/],
+  [
+    'fields/id/type',
+    'bigint',
+    /\/write\/ids: the gateway makes UUIDs, and the id is of type bigint; set it to database/,
+  ],
+  ['fields/state/type', 'string', /\/fields\/state\/type: it must be equal to one of the allowed values: uuid, bigint/],
+  ['fields/state/codec', 'rot13', /\/fields\/state\/codec: it must be equal to one of the allowed values: plain/],
+  ['fields/state/colour', 'red', /\/fields\/state\/colour: there is no such key/],
+  ['fields/9lives', field('lives', 'text'), /\/fields\/9lives: it must match pattern/],
+  ['fields/decodeErrors', field('errors', 'text'), /\/fields\/decodeErrors: decodeErrors is the gateway's own member/],
+  ['fields/entity/column', 'state', /\/fields\/state\/column: \/fields\/entity shows it, too; show it once/],
+  ['fields/place/group', {}, /\/fields\/place\/group: it must NOT have fewer than 1 properties/],
+  ['fields/size/codec', 'base64', /\/fields\/size\/codec: decoded values are texts, not of type number/],
+  ['fields/data/clean', 'text-images', /\/fields\/data\/clean: text-images does not fit type json; it fits text/],
+  [
+    'fields/place/group/town/clean',
+    'text-images',
+    /\/fields\/place\/group\/town\/clean: an encoded value cannot be cleaned/,
+  ],
+  ['fields/data/schema', { type: 'strnig' }, /\/fields\/data\/schema: it is not a JSON Schema/],
+  ['fields/size/example', 'large', /\/fields\/size\/example: it does not fit the field/],
+  ['fields/state/write/schema', { maxLength: -1 }, /\/fields\/state\/write\/schema: it is not a JSON Schema/],
+  ['order', [], /\/order: it must NOT have fewer than 2 items/],
+  ['order', ['made_at', 'version'], /\/order: it does not end with id; add id: without it the order is not total/],
+  ['order', ['made', 'id'], /\/order\/0: no field shows column made/],
+  ['order', ['id', 'id'], /\/order: it must NOT have duplicate items/],
+  ['order', ['size', 'id'], /\/order\/0: a list cannot be ordered by column size of type number/],
+  ['order', ['state', 'id'], /\/fields\/state\/nullable: column state of the order cannot be NULL/],
+  ['order', ['town', 'id'], /\/fields\/place\/group\/town\/codec: column town of the order cannot be encoded/],
+  ['filters/state/column', 'status', /\/filters\/state\/column: no field shows column status/],
+  [
+    'filters/state/column',
+    'size',
+    /\/filters\/state\/kind: equals does not fit column size of type number; it fits uuid,/,
+  ],
+  [
+    'filters/state/kind',
+    'dayFrom',
+    /\/filters\/state\/kind: dayFrom does not fit column state of type text; it fits timestamp/,
+  ],
+  [
+    'filters/state/kind',
+    'near',
+    /\/filters\/state\/kind: it must be equal to one of the allowed values: equals, dateFrom/,
+  ],
+  ['filters/state/column', 'town', /\/filters\/state\/column: column town is encoded/],
+  ...['page', 'perPage', 'cursor', 'total', 'workspace', 'limit', 'skip', 'timeZone', 'after0', 'until1'].map(
+    (name) =>
+      [
+        `filters/${name}`,
+        items.filters.state,
+        new RegExp(`/filters/${name}: ${name} is a parameter of every`),
+      ] as const,
+  ),
+  ['version', undefined, /\/write: writes need a version to compare; set \/version/],
+  ['version', 'revision', /\/version: no field shows column revision/],
+  ['version', 'state', /\/version: column state is of type text, which cannot be a version; use integer or bigint/],
+  ['fields/version/nullable', true, /\/fields\/version\/nullable: the version cannot be NULL/],
+  [
+    'detail',
+    false,
+    /\/version: nothing shows the version.*\n.*\/write: Location would name a path that does not exist/,
+  ],
+  ['write', undefined, /\/fields\/ownerId\/write: the resource is only read; add `write`/],
+  ['write/audit', undefined, /\/write: it must have required property 'audit'/],
+  ['write/audit', true, /\/write\/audit: it must be equal to constant/],
+  ['write/audit/created', undefined, /\/write\/audit: it must have required property 'created'/],
+  ['auditEntity', undefined, /\/write\/audit: the log has no name for the resource; set \/auditEntity/],
+  ['auditFields', ['town'], /\/auditFields\/0: column town is encoded/],
+  ['write/ids', 'client', /\/write\/ids: it must be equal to one of the allowed values: gateway, database/],
+  ['fields/place/group/town/write', {}, /\/fields\/place\/group\/town\/write: a member of a group cannot be written/],
+  ['fields/place/group/town/write', {}, /\/fields\/place\/group\/town\/write: an encoded value cannot be written/],
+  ['fields/id/write', { required: true }, /\/fields\/id\/write: column id is not the client's to set/],
+  [
+    'fields/limit',
+    field('size_max', 'text', { nullable: true, write: {} }),
+    /\/fields\/limit\/write: limit is a parameter/,
+  ],
+  ['fields/madeAt/write', { required: true }, /\/fields\/madeAt\/write: type timestamp cannot be written/],
+  ['fields/data/write', { required: true }, /\/fields\/data\/write: type json cannot be written/],
+  ['fields/size/write', { required: true }, /\/fields\/size\/write\/schema: a written number has no bounds/],
+  ['fields/entity/write', {}, /\/fields\/entity\/write: POST may leave it out, and it cannot be NULL; set required/],
+  [
+    'fields/ownerId/write/references',
+    'api.people',
+    /\/fields\/ownerId\/write\/references: no resource reads view api\.people/,
+  ],
+  [
+    'fields/ownerId/type',
+    'uuid',
+    /\/fields\/ownerId\/write\/references: the ids of owners are of another type than uuid/,
+  ],
+];
+for (const [path, value, message] of refusals) {
+  test(`a definition is refused with ${path} ${value === undefined ? 'left out' : `set to ${JSON.stringify(value)}`}: ${message.source.slice(0, 60)}`, (t) => {
+    const error = t.throws(() => load({ 'items.json': altered(items, path, value), 'owners.json': owners }), {
+      instanceOf: StartRefused,
+    });
+    t.regex(error?.message ?? '', message);
+  });
+}
+
+test('without any writable field a resource cannot have writes', (t) => {
+  const unwritable = altered(altered(items, 'fields/ownerId/write', undefined), 'fields/state/write', undefined);
+  t.throws(() => load({ 'items.json': unwritable }), {
+    message: /\/write: no field can be written; add `write` to a field/,
+  });
+});
+
+test('an audit diff needs the field that names the entity', (t) => {
+  const log = { ...altered(items, 'fields/entity', undefined) };
+  const definition = altered(log, 'fields/data/clean', 'audit-diff');
+  t.throws(() => load({ 'items.json': definition, 'owners.json': owners }), {
+    message:
+      /\/fields\/data\/clean: audit-diff decides by the field entity, which is not there; add a field named entity/,
+  });
+});
+
+test('a file that cannot be a definition is refused by name', (t) => {
+  t.throws(() => load({ 'items.json': '{"name": ' }), {
+    message: /items\.json \/: the file is not JSON .*; correct the syntax/,
+  });
+  t.throws(() => load({ 'items.json': '[]' }), { message: /items\.json \/: it must be object/ });
+  const twice = JSON.stringify(owners).replace('"name"', '"name":"other","name"');
+  t.throws(() => load({ 'owners.json': twice }), {
+    message: /owners\.json \/name: the key stands there twice; keep one/,
+  });
+  const inside = JSON.stringify(owners).replace('"type"', '"type":"text","type"');
+  t.throws(() => load({ 'owners.json': inside }), { message: /\/fields\/id\/type: the key stands there twice/ });
+});
+
+test('a folder without definitions is refused by name', (t) => {
+  t.throws(() => load({}), { instanceOf: StartRefused, message: /has no \*\.json file/ });
+  t.throws(() => loadResources('/does/not/exist'), {
+    instanceOf: StartRefused,
+    message: 'RESOURCES_DIR /does/not/exist cannot be read: ENOENT.',
+  });
+});
+
+test('all flaws of all files are told at once', (t) => {
+  const first = altered(altered(items, 'order', ['id', 'size']), 'fields/size/example', 'x');
+  const error = t.throws(() => load({ 'items.json': first, 'owners.json': altered(owners, 'detial', true) }));
+  for (const flaw of [
+    /items\.json \/order\/1/,
+    /items\.json \/order:/,
+    /items\.json.*example/,
+    /owners\.json \/detial/,
+  ])
+    t.regex(error?.message ?? '', flaw);
+});

@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { fieldTypes } from '../../src/definition/field-types.js';
+import { filterKinds, parseFilter } from '../../src/definition/filter-kinds.js';
+import { loadResources } from '../../src/definition/load.js';
+import type { Resource } from '../../src/definition/resource.js';
+import type { FieldError } from '../../src/errors.js';
+import { projectRoot } from '../../src/paths.js';
+import { altered, items, load, owners } from '../support/definitions.js';
+
+test('definitions that fit together are loaded, in the order of their files, with types and defaults resolved', (t) => {
+  const [first, second] = load({ 'b.json': items, 'a.json': owners, 'notes.txt': 'no definition' }) as [
+    Resource,
+    Resource,
+  ];
+  t.deepEqual([first.name, second.name], ['owners', 'items']);
+  t.deepEqual([first.idType, second.idType], ['bigint', 'uuid']);
+  t.deepEqual([first.detail, first.table, first.write, first.filters], [true, 'owners', undefined, {}]);
+  t.deepEqual(second.order, [
+    { column: 'made_at', type: 'timestamp' },
+    { column: 'id', type: 'uuid' },
+  ] as never);
+  t.is(second.filters.state?.type, 'text');
+  t.is(second.write?.ids, 'gateway');
+  const [, unlogged] = load({ 'a.json': owners, 'b.json': altered(items, 'write/audit', false) }) as [
+    Resource,
+    Resource,
+  ];
+  t.is(unlogged.write?.audit, null);
+});
+
+test('the schema of definitions names every field type, filter kind and nothing else', (t) => {
+  const { $defs } = JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8'));
+  t.deepEqual($defs.field.properties.type.enum, Object.keys(fieldTypes));
+  t.deepEqual($defs.filter.properties.kind.enum, Object.keys(filterKinds));
+});
+
+test('every key of the schema of definitions is described', (t) => {
+  const undescribed: string[] = [];
+  const visit = (schema: unknown, path: string): void => {
+    if (typeof schema !== 'object' || schema === null) return;
+    for (const [name, value] of Object.entries(schema)) {
+      if (name === 'properties')
+        for (const [key, { description }] of Object.entries(value as Record<string, { description?: string }>))
+          if (!description) undescribed.push(`${path}/${key}`);
+      visit(value, `${path}/${name}`);
+    }
+  };
+  visit(JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8')), '');
+  t.deepEqual(undescribed, []);
+});
+
+test('the definitions of the product show what they always have', (t) => {
+  const resources = loadResources('');
+  t.deepEqual(
+    resources.map(({ name, detail, write }) => [name, detail, write !== undefined]),
+    [
+      ['installaties', true, true],
+      ['klanten', true, false],
+      ['logboeken', false, false],
+      ['werkbonnen', true, false],
+    ],
+  );
+});
+
+const values: readonly (readonly [
+  type: keyof typeof fieldTypes,
+  taken: string[],
+  nothing: string[],
+  refused: string[],
+])[] = [
+  ['uuid', ['5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10'], ['x', '5F0D7C1E-8A43-4C52-9B1D-3F6E2A9C7D10'], []],
+  ['bigint', ['0', '-5', '9223372036854775807'], ['9223372036854775808', '01', '1e3', 'x'], []],
+  ['text', ['x', 'é'], ['\0'], []],
+  ['integer', ['0', '-5', '42'], [], ['1e3', '+1', '0x10', '4.2', '9223372036854775808']],
+  ['boolean', ['true', 'false'], [], ['t', '1', 'True']],
+  ['date', ['2026-02-28', '0001-01-01'], [], ['2026-02-30', '0000-01-01', '2026-1-1', '20260101']],
+  [
+    'timestamp',
+    ['2026-02-28T00:00:00Z', '2026-02-28t23:59:59.123456+14:30'],
+    [],
+    ['2026-02-28', '2026-02-28T24:00:00Z', '2026-02-28T00:00:00'],
+  ],
+];
+for (const [type, taken, nothing, refused] of values) {
+  test(`a filter takes values of type ${type}, finds nothing by those that cannot exist and refuses the rest`, (t) => {
+    const parse = (text: string): [string | null, number] => {
+      const faults: FieldError[] = [];
+      return [parseFilter('f', { column: 'c', kind: 'equals', type, description: '' }, text, faults), faults.length];
+    };
+    for (const text of taken) t.deepEqual(parse(text), [text, 0]);
+    for (const text of nothing) t.deepEqual(parse(text), [null, 0], text);
+    for (const text of refused) t.deepEqual(parse(text), [null, 1], text);
+  });
+}
