@@ -3,9 +3,11 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
+import { pureNames, pureVerdict } from './pure.js';
 
 // `npm run mutants [-- --only NAME]`: takes out one defence at a time, in a copy of the project, and runs the test that
-// stands for it, which must then fail. Ends with 1 when one still passes, or when a mutant does not fit the source any more.
+// stands for it, which must then fail; then Stryker changes the pure modules. Ends with 1 when a test still passes, when a
+// mutant does not fit the source any more, or when the unit test of a pure module finds too few of its mutants.
 
 /** One defence to take out; `find` stands exactly once in `file`. */
 interface Mutant {
@@ -25,9 +27,11 @@ interface Verdict {
 }
 
 const timeLimitMs = 300_000;
-/** What a defence needed may stay behind unused. */
+/** Declarations that only the defence used stay behind unused. */
 const leftovers = ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'];
-const mutants = chosen(JSON.parse(readFileSync(join(projectRoot, 'test/mutants.json'), 'utf8')) as Mutant[]);
+const all = JSON.parse(readFileSync(join(projectRoot, 'test/mutants.json'), 'utf8')) as Mutant[];
+const names = chosen([...all.map(({ name }) => name), ...pureNames]);
+const mutants = all.filter(({ name }) => names.includes(name));
 const folder = copyOfProject();
 const verdicts: Verdict[] = [];
 try {
@@ -40,23 +44,24 @@ try {
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
+for (const name of pureNames.filter((each) => names.includes(each))) report(await timed(name, () => pureVerdict(name)));
 const failed = verdicts.filter(({ ok }) => !ok);
 console.log(
   failed.length === 0
-    ? `${mutants.length} mutants, none survives`
+    ? `${names.length} mutants and groups of mutants, none survives`
     : `${failed.length} of ${verdicts.length} are not as expected`,
 );
 process.exitCode = failed.length === 0 ? 0 : 1;
 
-function chosen(all: readonly Mutant[]): readonly Mutant[] {
+function chosen(known: readonly string[]): readonly string[] {
   const at = process.argv.indexOf('--only');
-  if (at < 0) return all;
-  const found = all.filter(({ name }) => name === process.argv[at + 1]);
-  if (found.length === 0) throw new Error(`Name one of: ${all.map(({ name }) => name).join(', ')}.`);
-  return found;
+  if (at < 0) return known;
+  const name = process.argv[at + 1];
+  if (name === undefined || !known.includes(name)) throw new Error(`Name one of: ${known.join(', ')}.`);
+  return [name];
 }
 
-/** What git knows or would add, in a folder of its own; node_modules is shared. */
+/** The files that git knows or would add, copied to a folder of their own; node_modules is shared. */
 function copyOfProject(): string {
   const copy = mkdtempSync(join(tmpdir(), 'mutants-'));
   const listed = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
@@ -69,7 +74,7 @@ function copyOfProject(): string {
   return copy;
 }
 
-/** What the compiler complains of; null when it does not. */
+/** The compiler's errors; null when there are none. */
 function compile(): string | null {
   const { status, stdout } = spawnSync(
     process.execPath,
