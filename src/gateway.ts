@@ -238,7 +238,7 @@ function keyringOf({ dataKeys }: Settings): Keyring {
 async function refuseWrong(settings: Settings, resources: readonly Resource[]): Promise<void> {
   const wrong = (await inspect(settings, resources)).filter(({ refuse }) => refuse);
   if (wrong.length === 0) return;
-  const reasons = wrong.map(({ server, what, detail }) => `${server}: ${what}: ${detail}`);
+  const reasons = wrong.map(({ server, subject, detail }) => `${server}: ${subject}: ${detail}`);
   throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
 }
 

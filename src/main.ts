@@ -58,7 +58,7 @@ Commands:
 ${lines.join('\n')}
 
 Options:
-  --help     This text; behind a command, what that command takes
+  --help     This text; behind a command, the options of that command
   --version  Version of the gateway
 
 Exit codes: 0 success, 1 something to put right, 2 wrong usage or settings.

@@ -83,7 +83,7 @@ create table app.installaties (
 create index installaties_lijst on app.installaties (workspace_id, created_at, id);
 create index installaties_klant on app.installaties (workspace_id, klant_id, created_at, id);
 
--- Optimistic locking rests on this: the version moves on every change, whoever makes it.
+-- Optimistic locking relies on this: every change moves the version.
 create function app.installaties_versie() returns trigger language plpgsql as $$
 begin
   new.version := old.version + 1;

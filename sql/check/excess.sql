@@ -1,5 +1,5 @@
--- What this role may do beyond the privileges $2 on the relations whose "schema.name" matches the expression $1.
--- Everything outside the system's schemas and outside extensions counts, whoever granted it, to the role or to PUBLIC.
+-- The privileges of this role beyond $2 on the relations whose "schema.name" matches the expression $1.
+-- Everything outside the system's schemas and extensions counts, granted to the role or to PUBLIC.
 select 'may ' || string_agg(lower(p.privilege), ', ' order by p.privilege) || ' on ' || n.nspname || '.' || c.relname as excess
 from pg_class c
   join pg_namespace n on n.oid = c.relnamespace

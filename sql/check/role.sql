@@ -1,5 +1,5 @@
--- The role of this connection: what it is, which roles it can act as, what it owns. One row.
--- A superuser is a member of every role, so his memberships and possessions say nothing and are left out.
+-- The role of this connection: its attributes, memberships and possessions. One row.
+-- A superuser is a member of every role, so its memberships and possessions say nothing and are left out.
 with recursive me as (
   select oid, rolname, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication
   from pg_roles where rolname = current_user

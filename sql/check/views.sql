@@ -1,4 +1,4 @@
--- Each view of $1 ("schema.name"): whose it is, what it is made of, what its columns are. No row for one that is missing.
+-- The views named in $1 ("schema.name"): owner, definition and columns of each. A missing view gives no row.
 -- A domain counts as the type below it. `filtered`: its definition calls gateway.workspace().
 select v.name, c.relkind = 'v' as is_view, o.rolname as owner, o.rolsuper as owner_superuser, o.rolbypassrls as owner_bypasses,
   coalesce(array_to_string(c.reloptions, ',') ~ 'security_invoker=(true|on|1|yes)', false) as invoker,

@@ -1,4 +1,4 @@
--- The columns of the write view $1 that this role may update and insert, by the grants on the view. No row if it is missing.
+-- The columns of the write view $1 that this role may update and insert, by the grants on the view. A missing view gives no row.
 select
   array(select a.attname::text from pg_attribute a
     where a.attrelid = c.oid and a.attnum > 0 and has_column_privilege(c.oid, a.attnum, 'update')) as updates,

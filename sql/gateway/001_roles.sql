@@ -1,9 +1,9 @@
--- Three roles. They are the cluster's, so a second database finds them already there.
+-- Three roles. They belong to the cluster, so a second database finds them already there.
 -- Logins get no password here: set one (ALTER ROLE … PASSWORD) or use certificates.
 --   gateway_owner   owns the views and functions; no login, no superuser, owner of no table of the app
---   gateway_reader  what the gateway is on a replica: SELECT on the views, EXECUTE on three functions
---   gateway_writer  what the gateway is on the primary: the write views and the idempotency table
--- The schema stays the migrating admin's: to own it a role needs CREATE on the database, which only its owner can grant.
+--   gateway_reader  the gateway's login on replicas: SELECT on the views, EXECUTE on three functions
+--   gateway_writer  the gateway's login on the primary: the write views and the idempotency table
+-- The migrating admin keeps the schema: to own it a role needs CREATE on the database, which only its owner can grant.
 -- Two databases migrated at the same moment collide here; `migrate` repeats the file then.
 do $$
 begin
@@ -33,7 +33,7 @@ exception when insufficient_privilege then
 end $$;
 
 -- Settings that belong to the role reach every connection without a round trip, also through PgBouncer.
--- Text forms the row writers rely on:
+-- The row serializers rely on these text forms:
 alter role gateway_reader set timezone = 'UTC';
 alter role gateway_reader set datestyle = 'ISO, YMD';
 alter role gateway_writer set timezone = 'UTC';
@@ -48,7 +48,7 @@ alter role gateway_reader set max_parallel_workers_per_gather = 0;
 -- Backstops behind the gateway's own deadlines: a statement whose client is gone stops within a second.
 alter role gateway_reader set default_transaction_read_only = on;
 alter role gateway_reader set statement_timeout = '60s';
--- Statements share connections: one that waits for a lock, as of a migration of the app, keeps those behind it waiting.
+-- Statements share connections: one that waits for a lock, for example during a migration of the app, delays those behind it.
 alter role gateway_reader set lock_timeout = '1s';
 alter role gateway_reader set idle_in_transaction_session_timeout = '10s';
 alter role gateway_reader set client_connection_check_interval = '1s';

@@ -1,6 +1,6 @@
--- One token by the SHA-256 of its text, for any workspace: the only thing the reader can ask without a workspace.
+-- One token by the SHA-256 of its text, for any workspace: the only question the reader can ask without a workspace.
 -- Relies on the unique index on app.api_tokens (token_hash): one index probe.
--- Expiry and revocation are returned, not judged: the gateway judges by its own clock, also while the answer is cached.
+-- Returns expiry and revocation without judging them: the gateway goes by its own clock, also while the answer is cached.
 grant select (id, workspace_id, token_hash, scopes, expires_at, revoked_at) on app.api_tokens to gateway_owner;
 create function gateway.find_token(hash bytea)
   returns table (token_id uuid, workspace_id uuid, scopes text, expires_at timestamptz, revoked_at timestamptz)

@@ -1,4 +1,4 @@
--- What `tokens` needs from the app, so that another app schema means other functions and the same command line.
+-- The functions behind `tokens`: another app schema needs other functions and keeps the command line.
 -- For the admin alone: they run with the caller's rights and neither login role may execute them.
 -- Errors an operator can make have a SQLSTATE of their own (class WG); their message is shown as it stands.
 

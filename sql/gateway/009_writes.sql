@@ -1,4 +1,4 @@
--- What the writer may do, column by column. An installation's refrigerant, charge, notes and LMRA flag can be read back
+-- The privileges of the writer, column by column. An installation's refrigerant, charge, notes and LMRA flag can be read back
 -- through the view and never written: neither the writer nor the view's owner has the privilege, so PostgreSQL itself
 -- refuses. The same view name with other SQL below it fits another app.
 
@@ -30,7 +30,7 @@ create view gateway.logboeken_write as
   with cascaded check option;
 alter view gateway.logboeken_write owner to gateway_owner;
 grant insert on gateway.logboeken_write to gateway_writer;
-grant usage on sequence app.logboeken_id_seq to gateway_writer; -- a column default runs with the rights of who inserts
+grant usage on sequence app.logboeken_id_seq to gateway_writer; -- a column default runs with the rights of the inserting role
 
 -- A new owner of an installation must be a customer of the same workspace; for that the writer sees ids and nothing else.
 grant select (workspace_id, id) on gateway.klanten to gateway_writer;
@@ -56,7 +56,7 @@ alter table gateway.idempotency owner to gateway_owner;
 grant select, insert (workspace_id, token_id, key, fingerprint), update (status, record_id, version, body)
   on gateway.idempotency to gateway_writer;
 
--- A stored answer is a record: it stands behind the same wall as the views, and once stored it stays as it is.
+-- A stored answer is a record: it stands behind the tenant wall as the views do, and is never changed.
 alter table gateway.idempotency enable row level security;
 create policy own_workspace on gateway.idempotency to gateway_writer using (workspace_id = gateway.workspace());
 create policy stored_once on gateway.idempotency as restrictive for update to gateway_writer using (status is null)
@@ -79,5 +79,5 @@ alter function gateway.expire_idempotency_keys(integer) owner to gateway_owner;
 revoke all on function gateway.expire_idempotency_keys(integer) from public;
 grant execute on function gateway.expire_idempotency_keys(integer) to gateway_writer;
 
--- A statement whose gateway is gone, one waiting for a lock included, stops within a second.
+-- A statement of a gateway that is gone stops within a second, also while it waits for a lock.
 alter role gateway_writer set client_connection_check_interval = '1s';

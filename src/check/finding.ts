@@ -2,15 +2,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectRoot } from '../paths.js';
 
-/** One thing `check` looked at on one server. */
+/** The result of checking one item on one server. */
 export interface Finding {
-  /** Such as "replica 1 (10.0.0.5:5432/workspace)"; the settings themselves are a "server" too. */
+  /** Such as "replica 1 (10.0.0.5:5432/workspace)", or "settings". */
   readonly server: string;
-  readonly what: string;
+  readonly subject: string;
   readonly ok: boolean;
-  /** Not ok, and `serve` may not start with it. What cannot be reached or may pass does not refuse. */
+  /** Not ok, and `serve` must not start with it. False for a passing fault, such as a server that cannot be reached. */
   readonly refuse: boolean;
-  /** A sentence; names no secret and no value of a customer. */
+  /** A sentence without secrets and without values of customers. */
   readonly detail: string;
 }
 
@@ -18,14 +18,14 @@ export interface Finding {
 export type Item = Omit<Finding, 'server'>;
 
 /** Ok when there are no faults; else all of them in one sentence. */
-export function verdict(what: string, faults: readonly string[], whenOk: string): Item {
-  if (faults.length === 0) return { what, ok: true, refuse: false, detail: whenOk };
-  return { what, ok: false, refuse: true, detail: `${faults.join('; ')}.` };
+export function verdict(subject: string, faults: readonly string[], whenOk: string): Item {
+  if (faults.length === 0) return { subject, ok: true, refuse: false, detail: whenOk };
+  return { subject, ok: false, refuse: true, detail: `${faults.join('; ')}.` };
 }
 
-/** Not ok, but no reason for `serve` not to start. */
-export function warning(what: string, detail: string): Item {
-  return { what, ok: false, refuse: false, detail };
+/** Not ok, but `serve` starts all the same. */
+export function warning(subject: string, detail: string): Item {
+  return { subject, ok: false, refuse: false, detail };
 }
 
 /** The text of sql/check/NAME.sql. */

@@ -12,9 +12,8 @@ import { checkWriteViews } from './write-views.js';
 const statementTimeoutMs = 5000;
 
 /**
- * Looks at every replica and at the primary, all at once, one connection each, and says of everything the gateway
- * relies on whether it is so. Changes nothing and throws nothing: what cannot be reached is a finding that does not
- * refuse. `serve` starts when no finding refuses.
+ * Checks every replica and the primary at the same time, over one connection each. Changes nothing and throws nothing: a
+ * server that cannot be reached is a finding that does not refuse. `serve` starts when no finding refuses.
  */
 export async function inspect(settings: Settings, resources: readonly Resource[]): Promise<Finding[]> {
   const replicas = connectionUrls(settings.replicaUrls);
@@ -69,7 +68,7 @@ async function inspectServer(
     query_timeout: statementTimeoutMs,
     application_name: 'gateway-check',
   });
-  client.on('error', () => undefined); // a connection that dies is seen by the statement on it
+  client.on('error', () => undefined); // the statement on a lost connection rejects
   try {
     await client.connect();
     items.push(verdict('connection', [], 'It answers.'));
@@ -82,12 +81,12 @@ async function inspectServer(
   return items.map((item) => ({ server, ...item }));
 }
 
-/** Away now, or refused for good: a wrong password, an unknown database. */
+/** The server cannot be reached now, or refuses permanently: a wrong password, an unknown database. */
 function broken(error: unknown): Item {
   const { code, message } = error as { code?: string; message: string };
-  const what = 'connection';
+  const subject = 'connection';
   const reason = message || code || 'no reason given';
   if (databaseErrorKind(error) === 'bug')
-    return verdict(what, [`it refuses: ${reason}${code ? ` (${code})` : ''}`], '');
-  return warning(what, `It cannot be reached now: ${reason}.`);
+    return verdict(subject, [`it refuses: ${reason}${code ? ` (${code})` : ''}`], '');
+  return warning(subject, `It cannot be reached now: ${reason}.`);
 }

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Resource } from '../definition/resource.js';
 import { checkSql, type Item, verdict } from './finding.js';
 
-/** What a role of the gateway may do: these privileges on relations that match the expression, and nothing else. */
+/** All privileges that a role of the gateway is meant to have, on the relations that match the expression. */
 export interface AllowedPrivileges {
   readonly relations: RegExp;
   readonly privileges: readonly string[];
@@ -14,7 +14,7 @@ export function readerPrivileges(resources: readonly Resource[]): AllowedPrivile
   return { relations: new RegExp(`^(${views.join('|')})$`), privileges: ['SELECT'] };
 }
 
-/** The writer has what the schema gateway grants it, but for the migrations table; write views are checked by column. */
+/** The writer has privileges in the schema gateway, except on the migrations table; write views are checked by column. */
 export const writer: AllowedPrivileges = {
   relations: /^gateway[.](?!migrations)/,
   privileges: ['SELECT', 'INSERT', 'UPDATE'],
@@ -33,18 +33,18 @@ interface RoleRow {
   readonly creates_temporary: boolean;
 }
 
-/** The role of the connection: nothing more than what it is for. */
+/** Checks that the role of the connection has no attribute, membership, possession or privilege beyond its task. */
 export async function checkRole(client: pg.Client, allowance: AllowedPrivileges): Promise<Item[]> {
   const role = (await client.query<RoleRow>(checkSql('role'))).rows[0] as RoleRow;
-  const what = `role ${role.name}`;
+  const subject = `role ${role.name}`;
   const is = roleFaults(role);
-  if (role.superuser) return [verdict(what, is, '')];
+  if (role.superuser) return [verdict(subject, is, '')];
   const { rows } = await client.query<{ excess: string }>(checkSql('excess'), [
     allowance.relations.source,
     allowance.privileges,
   ]);
   return [
-    verdict(what, is, 'No superuser, no BYPASSRLS, member of no other role, owner of nothing.'),
+    verdict(subject, is, 'No superuser, no BYPASSRLS, member of no other role, owner of nothing.'),
     verdict(
       `privileges of ${role.name}`,
       rows.map(({ excess }) => `it ${excess}`),

@@ -3,7 +3,7 @@ import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
 import { checkSql, type Item, verdict, warning } from './finding.js';
 
-/** Expiry of tokens and Data-As-Of are judged by the gateway's clock. */
+/** The gateway's clock decides expiry of tokens and Data-As-Of. */
 const clockDifferenceMaxMs = 2000;
 
 interface ServerRow {
@@ -15,7 +15,7 @@ interface ServerRow {
   readonly clock_ms: string;
 }
 
-/** The session as the row writers rely on it, on either kind of server. */
+/** Checks recovery, session settings and clock; row serializers rely on the session settings. */
 export async function checkServer(client: pg.Client, kind: 'replica' | 'primary'): Promise<Item[]> {
   const asked = Date.now();
   const server = (await client.query<ServerRow>(checkSql('server'))).rows[0] as ServerRow;
@@ -39,39 +39,42 @@ export async function checkServer(client: pg.Client, kind: 'replica' | 'primary'
   ];
 }
 
-/** That days in `from` and `to` can be understood: by PostgreSQL, and as a name, which its POSIX zones ("Foo1") are not. */
+/** Checks that PostgreSQL and Node know the time zone of `from` and `to`; PostgreSQL alone would take POSIX zones ("Foo1"). */
 export async function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item> {
-  const what = 'time zone';
+  const subject = 'time zone';
   const unknown = `PostgreSQL knows no time zone ${timeZone}`;
   try {
     new Intl.DateTimeFormat('en', { timeZone });
     await client.query('select now() at time zone $1', [timeZone]);
-    return verdict(what, [], `PostgreSQL knows ${timeZone}.`);
+    return verdict(subject, [], `PostgreSQL knows ${timeZone}.`);
   } catch (error) {
     if (!(error instanceof RangeError) && (error as { code?: string }).code !== '22023') throw error;
-    return verdict(what, [unknown], '');
+    return verdict(subject, [unknown], '');
   }
 }
 
-/** The functions the reader may execute work, and the keyring holds every key the database uses. */
+/** Checks that the reader can execute its functions and that the keyring holds every key in use. */
 export async function checkFunctions(client: pg.Client, settings: Settings): Promise<Item[]> {
   const tokens = await tryQuery(client, `select * from gateway.find_token('\\x00')`);
   const keys = await tryQuery(client, 'select key_id from gateway.key_ids() order by 1');
-  const what = 'keyring';
+  const subject = 'keyring';
   if ('fault' in keys)
-    return [tokenLookupItem(tokens), verdict(what, [`gateway.key_ids() cannot be executed: ${keys.fault}`], '')];
+    return [tokenLookupItem(tokens), verdict(subject, [`gateway.key_ids() cannot be executed: ${keys.fault}`], '')];
   let known: readonly string[];
   try {
     known = parseKeyring(settings.dataKeys === '' ? '{}' : settings.dataKeys).ids;
   } catch (error) {
-    return [tokenLookupItem(tokens), verdict(what, [`DATA_KEYS: ${(error as Error).message.replace(/\.$/, '')}`], '')];
+    return [
+      tokenLookupItem(tokens),
+      verdict(subject, [`DATA_KEYS: ${(error as Error).message.replace(/\.$/, '')}`], ''),
+    ];
   }
   const used = keys.rows.map((row) => String(row.key_id));
   const missing = used.filter((id) => !known.includes(id));
   const faults = missing.length > 0 ? [`DATA_KEYS lacks ${missing.join(', ')}, which the database uses`] : [];
   return [
     tokenLookupItem(tokens),
-    verdict(what, faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`),
+    verdict(subject, faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`),
   ];
 }
 

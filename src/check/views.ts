@@ -15,7 +15,7 @@ interface ViewRow {
   readonly columns: Readonly<Record<string, { readonly type: string; readonly readable: boolean }>>;
 }
 
-/** The views of all resources: there, with the columns they need, owned as they must be, and closed without a workspace. */
+/** Checks the views of all resources: columns, owner, workspace filter, and the tenant wall by trying it. */
 export async function checkViews(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
   const { rows } = await client.query<ViewRow>(checkSql('views'), [resources.map(({ view }) => view)]);
   const found = new Map(rows.map((row) => [row.name, row]));
@@ -33,7 +33,7 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
   return items;
 }
 
-/** The columns a resource needs of its view, each with the field type it is used as. */
+/** The columns that a resource reads from its view, each with the field type it is used as. */
 function columnsOf(resource: Resource): Map<string, FieldType> {
   return new Map<string, FieldType>([
     ['workspace_id', 'uuid'],
@@ -49,7 +49,7 @@ function viewFaults(resource: Resource, view: ViewRow): string[] {
     if (actual === undefined) faults.push(`column ${column} is missing`);
     else if (!fieldType(type).columnTypes.includes(actual.type)) {
       faults.push(`column ${column} is ${actual.type}, not ${fieldType(type).columnTypes.join(' or ')}`);
-    } else if (!actual.readable) faults.push(`the role may not select column ${column}`);
+    } else if (!actual.readable) faults.push(`the role cannot select column ${column}`);
   }
   if (!view.filtered) faults.push('its definition does not call gateway.workspace(): the workspace filter is missing');
   if (view.invoker) faults.push('it has security_invoker, and the role may read no table');
@@ -95,7 +95,7 @@ interface Attempt {
   readonly error?: { readonly code?: string; readonly message: string };
 }
 
-/** Runs statements in a transaction that is rolled back. Throws what PostgreSQL has not sent, such as a lost connection. */
+/** Runs statements in a transaction that is rolled back. Throws errors that PostgreSQL did not send, such as a lost connection. */
 async function attempt(client: pg.Client, statements: string): Promise<Attempt> {
   try {
     const results = await client.query(`begin read only; ${statements}`);

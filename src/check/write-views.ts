@@ -2,18 +2,18 @@ import type pg from 'pg';
 import { leaves, type Resource } from '../definition/resource.js';
 import { checkSql, type Item, verdict } from './finding.js';
 
-/** The write views: by its grants the writer may change exactly the fields the write scope names, whatever the gateway does. */
+/** Checks that the grants on the write views let the writer change exactly the fields of the write scope. */
 export async function checkWriteViews(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
   const items: Item[] = [];
   for (const resource of resources) {
     if (resource.write === undefined) continue;
-    const what = `view ${resource.write.view}`;
+    const subject = `view ${resource.write.view}`;
     const { rows } = await client.query<{ updates: string[]; inserts: string[] }>(checkSql('write_view'), [
       resource.write.view,
     ]);
     const [view] = rows;
     if (view === undefined) {
-      items.push(verdict(what, ['it does not exist: run `migrate`, or write it'], ''));
+      items.push(verdict(subject, ['it does not exist: run `migrate`, or write it'], ''));
       continue;
     }
     const writable = leaves(resource)
@@ -27,16 +27,16 @@ export async function checkWriteViews(client: pg.Client, resources: readonly Res
     const faults = [
       ...writable
         .filter((column) => !view.updates.includes(column))
-        .map((column) => `the role may not update ${column}`),
+        .map((column) => `the role cannot update ${column}`),
       ...writable
         .filter((column) => !view.inserts.includes(column))
-        .map((column) => `the role may not insert ${column}`),
+        .map((column) => `the role cannot insert ${column}`),
       ...view.updates.filter((column) => readOnly.includes(column)).map((column) => `the role may update ${column}`),
       ...view.inserts
         .filter((column) => readOnly.includes(column) && !identity.includes(column))
         .map((column) => `the role may insert ${column}`),
     ];
-    items.push(verdict(what, faults, 'The role may write the fields of the write scope and no other.'));
+    items.push(verdict(subject, faults, 'The role may write the fields of the write scope and no other.'));
   }
   return items;
 }

@@ -6,18 +6,20 @@ import { type Command, print, printText, program } from './command.js';
 
 const help = `Usage: ${program} check [--json]
 
-Connects to every replica (REPLICA_URLS) and to the primary (PRIMARY_URL, if set) as the gateway does and looks at
-everything it relies on: roles and what they may do, views with their columns, owners and workspace filter, functions,
-session settings, time zone, clock, and that DATA_KEYS holds every key in use. Changes nothing.
+Connects to every replica (REPLICA_URLS) and to the primary (PRIMARY_URL, if set) as the gateway does and checks
+roles and their privileges, views with their columns, owners and workspace filter, functions, session settings, time
+zone, clock, and that DATA_KEYS holds every key in use. Changes nothing.
 
-Prints one line per item; exit code 1 if any is not ok. \`serve\` refuses to start on those marked REFUSED; those marked
-FAIL, such as a replica that is away now, do not keep it from starting.
+Prints one line per item. \`serve\` refuses to start while an item is REFUSED; it starts while an item is a FAIL, such as
+a replica that is away now.
+
+Exit codes: 0 every item is ok, 1 an item is not ok, 2 wrong usage or settings.
 
 Options:
   --json  Print the findings as JSON
   --help  This text`;
 
-/** `check`: whether the databases are what the gateway needs. */
+/** `check`: tells whether the databases fit the gateway. */
 export const check: Command = {
   help,
   async run(args) {
@@ -32,7 +34,7 @@ export const check: Command = {
         if (finding.server !== server) print(finding.server);
         server = finding.server;
         const mark = finding.ok ? 'ok     ' : finding.refuse ? 'REFUSED' : 'FAIL   ';
-        print(`  ${mark}  ${finding.what}: ${finding.detail}`);
+        print(`  ${mark}  ${finding.subject}: ${finding.detail}`);
       }
       print(failures.length === 0 ? 'All is well.' : `${failures.length} of ${findings.length} are not ok.`);
     }

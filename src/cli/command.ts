@@ -1,20 +1,20 @@
 /** How the program is called in help and hints. */
 export const program = 'workspace-data-gateway';
 
-/** A command of the program: what --help says, and what runs it. */
+/** A command of the program. */
 export interface Command {
-  /** What `program NAME --help` prints. */
+  /** The text of `program NAME --help`. */
   readonly help: string;
   /** Runs with the arguments behind the command's name; resolves to the exit code, 0 for success. */
   run(args: readonly string[]): Promise<number>;
 }
 
-/** The command line itself is wrong: message and a hint at --help, exit code 2. */
+/** A wrong command line: its message and a hint at --help are printed, exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Something the operator can put right: the message is all there is to say, exit code 1. */
+/** A fault that the operator can put right: only its message is printed, exit code 1. */
 export class Failure extends Error {
   override readonly name = 'Failure';
 }

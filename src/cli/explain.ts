@@ -1,13 +1,13 @@
 import { oneLine, program, UsageError } from './command.js';
 
-/** What to print and the exit code. `unexpected` means a bug: its stack is worth showing. */
+/** The text to print and the exit code. `unexpected` means a bug, whose stack is printed. */
 export interface Explanation {
   readonly text: string;
   readonly exitCode: number;
   readonly unexpected: boolean;
 }
 
-/** Errors whose message was written for the operator, by name → exit code. By name, so that nothing is loaded for it. */
+/** Exit codes of errors whose message is written for the operator. By name, so that their modules need not be imported. */
 const spoken: Readonly<Record<string, number>> = {
   SettingsError: 2,
   UsageError: 2,
@@ -26,7 +26,7 @@ const connectionFaults: Readonly<Record<string, string>> = {
   ECONNRESET: 'it closed the connection',
 };
 
-/** One sentence or more for any error. Connection URLs and passwords are in none of the messages it passes on. */
+/** Explains any error in a sentence or more, without connection URLs and passwords. */
 export function explain(error: unknown, command: string): Explanation {
   const { name, message, code, severity, address, port } = error as DatabaseOrSystemError;
   const hint = `Try: ${program}${command ? ` ${command}` : ''} --help`;
@@ -62,7 +62,7 @@ function expected(text: string, exitCode: number): Explanation {
   return { text, exitCode, unexpected: false };
 }
 
-/** node:util adds advice on how to pass a value that begins with a dash; the first sentence says what is wrong. */
+/** node:util adds advice on how to pass a value that begins with a dash; the first sentence names the fault. */
 function firstSentence(message: string): string {
   return `${message.split('. ')[0]?.replace(/\.$/, '')}.`;
 }

@@ -6,15 +6,15 @@ import { type Command, print, program, UsageError } from './command.js';
 
 const help = `Usage: ${program} migrate [options]
 
-Brings the schema "gateway" of the primary up to date: applies the files NNN_name.sql that it has not yet, in order,
-each in a transaction of its own. Forward only; what was applied before a failure stays applied.
+Brings the schema "gateway" of the primary up to date: applies the files NNN_name.sql that it lacks, in order, each
+in a transaction of its own. Forward only; files applied before a failure stay applied.
 
 Options:
   --sql DIR   Take the files from DIR instead of sql/gateway: an operator's views over another app schema
   --list      Show every migration and whether it is applied; change nothing
-  --dry-run   Show what would be applied; change nothing
+  --dry-run   Show the migrations that would be applied; change nothing
   --indexes   Instead, create the indexes proposed in DIR/indexes that are missing, concurrently, without blocking
-              writes. On a partitioned table every partition gets its own; what was left half made is made again.
+              writes. On a partitioned table every partition gets its own; an index left invalid is made again.
   --help      This text
 
 ADMIN_URL (or ADMIN_URL_FILE) is the connection URL of the primary. It may be a superuser's, or that of a role which
@@ -22,10 +22,13 @@ ADMIN_URL (or ADMIN_URL_FILE) is the connection URL of the primary. It may be a 
     roles that another role has made must be granted to it WITH ADMIN OPTION),
   - has CREATE on the database, and
   - owns the app's schema and tables, or may grant USAGE and column-level SELECT on them.
+It should own the database: only its owner can revoke TEMPORARY from PUBLIC, and without that \`check\` refuses.
 Connect directly, not through a pooler. The login roles get no password: set one with
-ALTER ROLE gateway_reader PASSWORD '…', or use certificates.`;
+ALTER ROLE gateway_reader PASSWORD '…', or use certificates.
 
-/** `migrate`: the gateway's own schema. */
+Exit codes: 0 done, 1 something to put right, 2 wrong usage or settings.`;
+
+/** `migrate`: applies migrations and index proposals. */
 export const migrateCommand: Command = {
   help,
   async run(args) {

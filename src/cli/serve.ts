@@ -7,8 +7,10 @@ import { type Command, printText, program, wholeNumber } from './command.js';
 
 const help = `Usage: ${program} serve [--port N] [--ops-port N] [--print-config]
 
-Runs the gateway until SIGTERM or SIGINT: then it finishes running responses and exits with 0; a second signal ends it
-at once with 1. Refuses to start, with all reasons, when a database is not what it needs (see \`${program} check\`).
+Runs the gateway until SIGTERM or SIGINT: then it finishes running responses and exits. Refuses to start, with all
+reasons, when a database does not fit (see \`${program} check\`).
+
+Exit codes: 0 stopped by a signal, 1 refused to start, crashed, or ended by a second signal, 2 wrong usage or settings.
 
 Options:
   --port N        Port of the API listener, instead of the setting PORT; 0 picks a free one
@@ -64,8 +66,8 @@ async function serveUntilStopped(settings: Settings): Promise<number> {
 }
 
 /**
- * Resolves with the first error that nothing caught. What it has left undone nobody knows, so the process is ended, but
- * running responses may finish; it is started again by whoever runs it.
+ * Resolves with the first uncaught error. State is undefined then: running responses may finish, and the process exits
+ * with 1 for its supervisor.
  */
 function crashed(): Promise<Error> {
   return new Promise((resolve) => process.on('uncaughtException', resolve));

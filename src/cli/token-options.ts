@@ -26,7 +26,7 @@ export function parseExpiry(
   return moment;
 }
 
-/** A name people will recognize the token by. */
+/** A name by which people recognize the token. */
 export function parseName(name: string): string {
   const trimmed = name.trim();
   if (trimmed === '' || trimmed.length > 100 || /\p{Cc}/u.test(trimmed)) {
@@ -39,7 +39,7 @@ export function parseName(name: string): string {
 export function parseTokenId(text: string | undefined): string {
   if (text === undefined) throw new UsageError('Give the id of the token; `tokens list` shows it.');
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text;
-  // Not repeated: it may be the token itself.
+  // The text is not repeated, because it may be the token itself.
   throw new UsageError('That is not the id of a token; `tokens list` shows it.');
 }
 

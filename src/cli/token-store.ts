@@ -11,10 +11,10 @@ export function scopesOf(resources: readonly Resource[]): string[] {
   ];
 }
 
-/** A token to be made. */
+/** The properties of a new token. */
 export interface TokenOrder {
   readonly workspaceId: string;
-  /** A user with the role owner in that workspace; anyone else is refused with SQLSTATE WG003. */
+  /** A user with the role owner in that workspace; other users are refused with SQLSTATE WG003. */
   readonly ownerId: string;
   readonly name: string;
   readonly scopes: readonly string[];
@@ -22,7 +22,7 @@ export interface TokenOrder {
   readonly expiresAt: Date | null;
 }
 
-/** A new token. `token` is the plain text: nothing else holds it, the database only its hash. */
+/** A new token. `token` is the plain text, which is stored nowhere: the database holds its hash. */
 export interface CreatedToken {
   readonly id: string;
   readonly token: string;

@@ -31,13 +31,14 @@ revoke  Revokes a token; done twice, it says since when. Gateways refuse it with
 Options:
   --workspace W    Id or name of the workspace
   --owner U        Id or e-mail address of a user who is an owner of the workspace
-  --name NAME      What the token is for
+  --name NAME      A name by which people know the token
   --scopes LIST    Separated by commas: read:RESOURCE and write:RESOURCE, for the definitions in RESOURCES_DIR
   --expires-in T   Such as 90d, 12h, 30m, or never; default 90d
   --expires-at T   Instead, a moment such as 2027-01-31T00:00:00Z
   --json           Print JSON
   --help           This text
 
+Exit codes: 0 done, 1 something to put right, 2 wrong usage or settings.
 ADMIN_URL (or ADMIN_URL_FILE) is the connection URL of the primary for the role that ran \`migrate\`.`;
 
 const options = {
@@ -68,7 +69,7 @@ const actions: Readonly<Record<string, Action>> = {
   revoke: { takes: [], takesId: true, run: revoke },
 };
 
-/** `tokens`: access tokens, on the primary. */
+/** `tokens`: manages access tokens, on the primary. */
 export const tokens: Command = {
   help,
   async run([name, ...rest]) {
@@ -131,7 +132,7 @@ interface Described {
   readonly expiresAt: Date | null;
 }
 
-/** The one place a plain token is printed. */
+/** Prints a plain token; no other function does. */
 function show({ id, token }: CreatedToken, { name, workspaceId, scopes, expiresAt }: Described, json = false): void {
   if (json) {
     print(JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: moment(expiresAt) }));

@@ -16,7 +16,7 @@ import type { DemoState } from './state.js';
 /** The demo's database. */
 export const databaseName = 'workspace';
 
-/** A workspace of the demo with its plain tokens by what they are for. */
+/** A workspace of the demo with its plain tokens by purpose. */
 export interface DemoWorkspace {
   readonly id: string;
   readonly name: string;
@@ -64,7 +64,7 @@ export async function makeDatabase(
   });
 }
 
-/** Applies what the gateway's schema lacks, as a newer version of the gateway on kept data may. */
+/** Applies missing migrations and indexes, which a newer gateway on kept data may have, and sets the roles' passwords. */
 export async function bringUpToDate(cluster: Cluster): Promise<void> {
   const url = cluster.primary.url(databaseName);
   await migrate(url);
@@ -72,7 +72,7 @@ export async function bringUpToDate(cluster: Cluster): Promise<void> {
   await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
 }
 
-/** Resolves when every replica has replayed what the primary has written by now. */
+/** Resolves when every replica has replayed the WAL that the primary has flushed by now. */
 export async function caughtUp(cluster: Cluster): Promise<void> {
   const [position] = await cluster.primary.query<{ lsn: string }>('select pg_current_wal_flush_lsn() as lsn');
   const deadline = Date.now() + catchUpMsMax;

@@ -27,7 +27,7 @@ export const demo: Command = {
   },
 };
 
-/** What has to be stopped by now. */
+/** The parts started so far, which have to be stopped. */
 interface Running {
   cluster?: Cluster;
   gateway?: GatewayProcess;
@@ -113,7 +113,7 @@ function interruption(running: Running): Promise<number> {
   });
 }
 
-/** `npm run` hands a SIGTERM to its shell, which ends without passing it on: what is left to see is another parent. */
+/** `npm run` hands a SIGTERM to its shell, which ends without passing it on: only the parent process id changes. */
 function whenOrphaned(then: () => void): void {
   const { ppid } = process;
   const watch = setInterval(() => {
@@ -124,7 +124,7 @@ function whenOrphaned(then: () => void): void {
   watch.unref();
 }
 
-/** What goes wrong with the cluster is said in a sentence, such as a folder of another PostgreSQL version. */
+/** Errors of the cluster are sentences for the operator, such as about a folder of another PostgreSQL version. */
 function failed(error: unknown): never {
   throw new Failure((error as Error).message);
 }

@@ -7,7 +7,7 @@ import { ports } from '../cli/serve.js';
 import { projectRoot } from '../paths.js';
 import { loadSettings, type Settings } from '../settings.js';
 
-/** What `demo --help` prints. */
+/** The text of `demo --help`. */
 export const help = `Usage: ${program} demo [options]
 
 Starts a PostgreSQL primary with streaming replicas from the binaries that npm installed (or those in PG_BIN), fills
@@ -18,13 +18,14 @@ Options:
   --ops-port N       Port of /livez, /readyz, /metrics and /docs; 0 picks a free one; default OPS_PORT, else 9090
   --replicas N       Replicas, 1 to 8; default 1
   --rows SIZE        small (default, some 20,000 rows in all), large (200,000 work orders), or a number of work orders
-  --dir DIR          Keep data, keys and tokens in DIR between runs; default a temporary folder
-  --ready-file FILE  When serving, write addresses, tokens and process ids to FILE as JSON
+  --dir DIR          Keep data, keys, passwords and tokens in DIR between runs; default a temporary folder
+  --ready-file FILE  When serving, write connection URLs, tokens and process ids to FILE as JSON
   --help             This text
 
-Every setting works from the environment as in \`serve\`, but for the databases and keys, which are the demo's own.`;
+Every setting works from the environment as in \`serve\`, but for the databases and keys, which are the demo's own.
+Exit codes: 0 stopped by a signal, 1 something to put right, 2 wrong usage or settings.`;
 
-/** What the command line of `demo` says. */
+/** The options of `demo`, parsed. */
 export interface DemoOptions {
   readonly dir: string | undefined;
   readonly rows: string | undefined;

@@ -5,14 +5,14 @@ import { Failure } from '../cli/command.js';
 import type { DemoWorkspace } from './database.js';
 
 /**
- * What a demo with --dir remembers beside the data. It holds keys and plain tokens, which only a demo may keep; the
+ * The state that a demo with --dir keeps beside the data. It holds keys and plain tokens, which only a demo may keep; the
  * file is its owner's alone.
  */
 export interface DemoState {
   readonly rows: string;
   /** Key id → base64 of 32 bytes, as DATA_KEYS. */
   readonly keys: Readonly<Record<string, string>>;
-  /** Absent until the database is whole: what a broken-off run left is made anew. */
+  /** Absent until the database is whole: the data of an interrupted run is made anew. */
   readonly workspaces?: readonly DemoWorkspace[];
 }
 

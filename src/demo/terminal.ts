@@ -2,7 +2,7 @@ import type { DemoWorkspace } from './database.js';
 
 const barWidth = 30;
 
-/** What the demo runs, for its user. */
+/** Addresses, tokens and example ids of a running demo. */
 export interface DemoText {
   readonly url: string;
   readonly opsUrl: string;
@@ -33,7 +33,7 @@ Try:
   curl -H "Authorization: Bearer $TOKEN" "$BASE/werkbonnen?installationId=${demo.installationId}"
   curl -H "Authorization: Bearer $TOKEN" "$BASE/logboeken?entity=installatie&perPage=2"
 
-  # One installation with its ETag, then a change that only succeeds if nobody was faster, and that can be repeated safely
+  # One installation with its ETag, then a change that only succeeds if no other client was faster, and that can be repeated safely
   ETAG=$(curl -s -D - -o /dev/null -H "Authorization: Bearer $TOKEN" "$BASE/installaties/${demo.installationId}" | tr -d '\\r' | sed -n 's/^etag: //Ip')
   curl -X PATCH -H "Authorization: Bearer $TOKEN" -H "If-Match: $ETAG" -H "Idempotency-Key: change-$(date +%s)" \\
     -H 'Content-Type: application/json' -d '{"locatie":"Kelder"}' "$BASE/installaties/${demo.installationId}"

@@ -16,8 +16,8 @@ interface Proposal {
 }
 
 /**
- * Creates the proposed indexes that are missing, without blocking writes, and returns the names of those it made. What
- * an interrupted run left invalid is dropped and made again. Throws MigrationFailed, or what pg throws.
+ * Creates the proposed indexes that are missing, without blocking writes, and returns the names of those it made. An
+ * index that an interrupted run left invalid is dropped and made again. Throws MigrationFailed or pg's error.
  */
 export async function createIndexes(
   adminUrl: string,
@@ -47,7 +47,7 @@ async function create(client: pg.Client, { index, schema, table, columns }: Prop
   else if (await createConcurrently(client, { index, schema, table, columns })) note(index);
 }
 
-/** PostgreSQL does not build a partitioned index concurrently: its parts are, and are then attached to an empty parent. */
+/** PostgreSQL cannot build a partitioned index concurrently: the indexes of the partitions are, and are then attached. */
 async function createPartitioned(client: pg.Client, parent: Proposal, note: (index: string) => void): Promise<void> {
   const { index, schema, table, columns } = parent;
   const before = await validity(client, schema, index);

@@ -8,10 +8,10 @@ import { projectRoot } from '../paths.js';
 
 const { knex } = knexModule;
 
-/** The gateway's own migrations; an operator with another app schema keeps the like in a folder of his own. */
+/** The gateway's own migrations; operators with another app schema keep their own folder. */
 export const gatewaySql: string = join(projectRoot, 'sql/gateway');
 
-/** Where the migrations are, and who is told of each as it is committed. */
+/** The folder of the migrations, and a listener to each one that is committed. */
 export interface MigrateOptions {
   readonly sqlDir?: string;
   readonly onApplied?: (name: string) => void;
@@ -26,7 +26,7 @@ const attemptsMax = 20;
 
 /**
  * Applies NNN_*.sql of the folder in order, each in its own transaction, and returns the names of those it applied.
- * What was applied before a failure stays. Throws MigrationFailed, or what pg throws when it cannot connect.
+ * Migrations applied before a failure stay. Throws MigrationFailed, or pg's error when it cannot connect.
  */
 export async function migrate(adminUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const source = new SqlFolder(options.sqlDir ?? gatewaySql);
@@ -52,8 +52,8 @@ export async function listMigrations(
 }
 
 /**
- * One at a time per database. Tried again and again instead of waited for: a waiting statement holds a snapshot, and
- * CREATE INDEX CONCURRENTLY in the session that has the lock would wait for that snapshot for ever.
+ * Lets one migration at a time run per database. Polls for the lock: a waiting statement would hold a snapshot, and CREATE
+ * INDEX CONCURRENTLY in the session that has the lock would wait for that snapshot for ever.
  */
 export async function lock(client: pg.Client): Promise<void> {
   const text = `select pg_try_advisory_lock(hashtext('gateway.migrations')) as locked`;
@@ -81,7 +81,7 @@ async function applyAll(adminUrl: string, source: SqlFolder, onApplied: (name: s
   }
 }
 
-/** Roles are the cluster's: another database migrated at the same moment may create or alter them too. Then once more. */
+/** Retries when two databases of a cluster are migrated at the same moment, because roles belong to the cluster. */
 async function applyNext(connection: Knex, source: SqlFolder): Promise<string | undefined> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -97,7 +97,7 @@ async function applyNext(connection: Knex, source: SqlFolder): Promise<string | 
   }
 }
 
-/** SQLSTATE 42710 or 23505: created by both; 40P01 or XX000 from simple_heap_update: altered by both. */
+/** SQLSTATE 42710 or 23505: both created the role; 40P01, or XX000 from simple_heap_update: both altered it. */
 function isRoleCollision(error: unknown): boolean {
   const { code, routine } = (error ?? {}) as { code?: string; routine?: string };
   return (
@@ -108,7 +108,7 @@ function isRoleCollision(error: unknown): boolean {
 function unknownMigrations(error: unknown, source: SqlFolder): MigrationFailed {
   const names = (error as Error).message.replace(/^.*: /s, '');
   return new MigrationFailed(
-    `The database has migrations that ${source.folder} has not: ${names}. Is it the right folder?`,
+    `The database has migrations that ${source.folder} lacks: ${names}. Is it the right folder?`,
   );
 }
 
@@ -137,7 +137,7 @@ class SqlFolder implements Knex.MigrationSource<string> {
     const sql = readFileSync(join(this.folder, `${name}.sql`), 'utf8');
     return {
       up: async (transaction) => {
-        // Past knex, which would take a "?" in the file for a parameter.
+        // Not by knex, which would take a "?" in the file for a parameter.
         const connection = (await transaction.client.acquireConnection()) as pg.Client;
         await connection.query(sql).catch((error: unknown) => {
           throw refused(name, sql, error);

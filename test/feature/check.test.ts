@@ -7,13 +7,13 @@ import { projectRoot } from '../../src/paths.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
 
-// The command lines as an operator runs them: `check` and `migrate` as processes.
+// `check` and `migrate` as processes, as an operator runs them.
 
 const test = gatewayTest();
 
 interface Finding {
   readonly server: string;
-  readonly what: string;
+  readonly subject: string;
   readonly ok: boolean;
   readonly detail: string;
 }
@@ -24,7 +24,7 @@ async function wrong(t: ExecutionContext<TestContext>): Promise<string[]> {
   const { stdout, code } = await commandLine(['check', '--json'], connections(t.context.database));
   const faults = (JSON.parse(stdout) as Finding[]).filter(({ ok }) => !ok);
   t.is(code, faults.length === 0 ? 0 : 1);
-  return faults.map(({ server, what, detail }) => `${server.split(' ')[0]}: ${what}: ${detail}`);
+  return faults.map(({ server, subject, detail }) => `${server.split(' ')[0]}: ${subject}: ${detail}`);
 }
 
 test.serial('check finds nothing wrong with a migrated database', async (t) => {

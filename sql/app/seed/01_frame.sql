@@ -1,5 +1,5 @@
 -- Tables and functions that live for the seed's transaction only. Everything is generated inside PostgreSQL, set by set;
--- what needs Node (encrypted customers, images) is brought into seed_customers and seed_signatures.
+-- Node makes encrypted customers and images, and loads them into seed_customers and seed_signatures.
 
 create temp table seed_workspaces (
   workspace int primary key,       -- 0 is the first
@@ -33,13 +33,13 @@ create temp table seed_customers (
 
 create temp table seed_signatures (kind text not null, n int not null, image text not null) on commit drop;
 
--- The id of thing number n; src/embedded/seed/random.ts has the same function.
+-- The id of thing number n; src/demo/seed/random.ts has the same function.
 create or replace function pg_temp.seed_id(kind text, workspace int, n int) returns uuid immutable language sql as $$
   select overlay(overlay(md5(kind || '/' || workspace || '/' || n) placing '4' from 13)
                  placing substr('89ab', 1 + n % 4, 1) from 17)::uuid
 $$;
 
--- A number from 0 to size - 1, the same on every run: `salt` tells apart what is drawn for the same thing.
+-- A number from 0 to size - 1, the same on every run: `salt` makes several draws for one thing differ.
 create or replace function pg_temp.draw(workspace int, n int, salt int, size int) returns int immutable language sql as $$
   select ((hashint8extended(workspace * 10000000000 + n, salt) & 9223372036854775807) % size)::int
 $$;

@@ -1,4 +1,4 @@
--- One partition a year, eight years back to next year, and a default one for what an import brought from before.
+-- One partition a year, eight years back to next year, and a default one for imported rows of earlier years.
 -- The bounds are in UTC, so the last hour of a year in the Netherlands lies in the partition of the next.
 do $$
 declare

@@ -27,7 +27,7 @@ from (
 analyze seed_work_orders;
 
 -- An image read from seed_signatures is stored again as it was compressed there, so 200,000 of them cost little.
--- The clear texts hold what a JSON writer gets wrong: quotes, backslashes, line ends, control characters, U+2028, emoji.
+-- The clear texts hold characters that a JSON writer can get wrong: quotes, backslashes, line ends, control characters, U+2028, emoji.
 insert into app.werkbonnen (id, workspace_id, installatie_id, nummer, datum, status, omschrijving, handtekening,
   ondertekend_op, created_at, updated_at)
 select o.id, o.workspace_id, pg_temp.seed_id('installatie', o.workspace, o.installation),

@@ -1,4 +1,4 @@
--- What was done, with free-form measurements. One in twelve carries a signature somewhere in them, beside values that
+-- The actions of work orders, with free-form measurements. One in twelve carries a signature somewhere in them, beside values that
 -- must come through unharmed: 12.50 stays 12.50, a whole number beyond 2^53 keeps its last digit.
 create temp table seed_actions (n serial, code text, omschrijving text, resultaten text[]) on commit drop;
 insert into seed_actions (code, omschrijving, resultaten) values

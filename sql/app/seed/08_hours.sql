@@ -1,4 +1,4 @@
--- Who worked from when to when: one block in the morning and, four times in ten, one in the afternoon.
+-- Working hours: one block in the morning and, four times in ten, one in the afternoon.
 insert into app.werkbon_uren (id, workspace_id, werkbon_id, medewerker, datum, van, tot, uren)
 select pg_temp.seed_id('uren', o.workspace, o.n * 2 + at), o.workspace_id, o.id, u.naam, o.datum,
   d.starts, d.starts + d.quarters * interval '15 minutes', round(d.quarters / 4.0, 2)

@@ -1,4 +1,4 @@
--- The diffs of the audit log, made once and drawn from. Those of customers hold what stood in the row: encrypted values
+-- The diffs of the audit log, made once and drawn from. Those of customers hold the values of the row: encrypted ones
 -- and, in the first years (variants 3 and 4), clear text.
 create temp table seed_customer_changes on commit drop as
 select c.workspace, c.n, v.variant, v.actie, v.wijzigingen

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import type { Account } from './binaries.js';
 
-/** Folders that a copy must have but whose contents it must not have (the list of pg_basebackup). */
+/** Folders that a copy must have, but empty (the list of pg_basebackup). */
 const emptied = new Set(
   'pg_wal pg_replslot pg_dynshmem pg_notify pg_serial pg_snapshots pg_stat_tmp pg_subtrans'.split(' '),
 );

@@ -51,8 +51,8 @@ async function proven(bin: string, account: Account | undefined, advice: string)
   const postgres = join(bin, 'postgres');
   const options = { ...runAs(account), env: serverEnv, cwd: '/', timeout: 10_000 };
   const { stdout } = await promisify(execFile)(postgres, ['--version'], options).catch((cause: Error) => {
-    const who = account ? `Account ${account.name}` : 'This account';
-    throw new Error(`${who} cannot run ${postgres}: ${cause.message.trim()}; ${advice}.`, { cause });
+    const user = account ? `Account ${account.name}` : 'This account';
+    throw new Error(`${user} cannot run ${postgres}: ${cause.message.trim()}; ${advice}.`, { cause });
   });
   const major = Number(/\) (\d+)/.exec(stdout)?.[1]);
   if (!(major >= 15)) throw new Error(`${postgres} is ${stdout.trim()}; version 15 or later is needed.`);
@@ -75,7 +75,7 @@ function platformFolder(): string {
 
 /**
  * PostgreSQL refuses to run as root, so root lends it another account: the owner of `dir` when that exists and is not
- * root's (data of an earlier run), else postgres, else nobody. Undefined for a normal user, who runs servers as himself.
+ * root's (data of an earlier run), else postgres, else nobody. Undefined for a normal user, whose servers run as that user.
  */
 export function serverAccount(dir?: string): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;

@@ -45,7 +45,7 @@ export function checkMajor(dataDir: string, major: number): void {
 
 /**
  * Makes the folder ours until the process `holder` ends; that is the reaper, since it is the last one to work there.
- * Waits 12 s for a former holder, whose reaper may still be stopping servers.
+ * Waits 12 s for a former holder: its reaper may still be stopping servers.
  */
 export async function lock(dir: string, holder: number): Promise<void> {
   const file = join(dir, 'lock');
@@ -68,7 +68,7 @@ export async function lock(dir: string, holder: number): Promise<void> {
   if (!taken) throw new Error(`${dir} is in use by another demo (process ${readLines(file)[0]}).`);
 }
 
-/** What a crash left half-made. */
+/** Removes data directories that a crash left half-made. */
 export function removeHalfMade(dir: string): void {
   for (const name of readdirSync(dir)) {
     if (name.endsWith('.making') && ours.test(name)) rmSync(join(dir, name), { recursive: true, force: true });

@@ -12,7 +12,7 @@ import { defaultSettings, type ServerSettings } from './server-settings.js';
 import { until } from './wait.js';
 
 export interface ClusterOptions {
-  /** Kept between runs: what is there is started again, what is missing is made. Default: a temporary folder. */
+  /** Kept between runs: servers in it are started again, missing ones are made. Default: a temporary folder. */
   dir?: string;
   replicas: number;
   /** On top of the defaults, for every server. */
@@ -112,7 +112,7 @@ export class Cluster {
   }
 
   async #stop(): Promise<void> {
-    // Data that nobody will read again need no checkpoint. All at once: the primary does not wait for a replica then.
+    // Data that will be removed need no checkpoint. All at once: the primary does not wait for a replica then.
     const mode = this.#options.dir ? 'fast' : 'immediate';
     const stops = await Promise.allSettled([this.primary, ...this.replicas].map((node) => node.stop(mode)));
     await this.#reaper.end();

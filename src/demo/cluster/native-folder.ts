@@ -25,7 +25,7 @@ export function linkLibraries(native: string): boolean {
 
 /**
  * A complete copy of the folder below the temporary directory, made once per version and user and then kept (60 MB):
- * everybody may read it, only we may write it. Made aside and renamed, so that processes starting together share one.
+ * all users can read it, only ours can write it. Made aside and renamed, so that processes starting together share one.
  */
 export async function privateCopy(native: string): Promise<string> {
   const { name, version } = JSON.parse(readFileSync(join(native, '..', 'package.json'), 'utf8'));
@@ -44,7 +44,7 @@ export async function privateCopy(native: string): Promise<string> {
   return copy;
 }
 
-/** What lies in a folder open to all is trusted only when nobody else can have put it there. */
+/** The temporary directory is open to all users: a folder in it is trusted only if it is ours and only we can write it. */
 function isOurs(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   return !!found?.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;

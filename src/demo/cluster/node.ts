@@ -72,7 +72,7 @@ export class PgNode {
     if (!(await until(() => processesOf(this.dir).length === 0, 10_000, 50))) {
       throw new Error(`${this.dir} is in use by process ${processesOf(this.dir)[0]?.pid}: is a demo running there?`);
     }
-    rmSync(join(this.dir, 'postmaster.pid'), { force: true }); // nobody's by now, though its id may be a stranger's
+    rmSync(join(this.dir, 'postmaster.pid'), { force: true }); // stale: its process id may belong to another program by now
     for (let attempt = 1; ; attempt++) {
       const port = this.#port || (await freePort());
       const fault = await this.#startOn(port);

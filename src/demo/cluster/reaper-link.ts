@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { until } from './wait.js';
 
-/** What the reaper is told: real paths of data directories and of folders to remove at the end. */
+/** Messages to the reaper: real paths of data directories and of folders to remove at the end. */
 export type ReaperMessage = { started: string } | { stopped: string } | { temporary: string };
 
 /** The process that cleans up after us; see reaper.ts. */
 export interface Reaper {
   pid: number;
   tell(message: ReaperMessage): void;
-  /** Lets it remove what is left, and waits for that; throws after 15 s. */
+  /** Lets it stop and remove the rest, and waits for that; throws after 15 s. */
   end(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Runs as a process of its own, started before the first server. It reads what its parent starts from standard input,
- * one JSON message a line, and when that ends — the parent stopped, crashed or was killed — it ends every server that is
+ * Runs as a process of its own, started before the first server. Its parent writes to its standard input,
+ * one JSON message a line, which servers it starts, and when that ends — the parent stopped, crashed or was killed — it ends every server that is
  * still there and removes the temporary folders. Standard input is the only sign that reaches us after kill -9.
  */
 import { rm } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import type { ReaperMessage } from './reaper-link.js';
 const servers = new Set<string>();
 const temporary = new Set<string>();
 
-// Whoever ends our parent's whole family means the servers too, and we see to that once the parent is gone.
+// Ignore group signals: this process must outlive its parent to stop the servers.
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => undefined);
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -23,7 +23,7 @@ export const defaultSettings: Readonly<ServerSettings> = {
   log_timezone: 'UTC',
   log_min_messages: 'warning',
   logging_collector: 'off',
-  // In files of the data directory: /dev/shm has 64 MB in a container, and keeps what a killed server had there.
+  // In files of the data directory: /dev/shm has 64 MB in a container, and a killed server leaves its files there.
   dynamic_shared_memory_type: 'mmap',
 };
 

@@ -1,6 +1,6 @@
 import { seedId } from './random.js';
 
-/** A customer of whom one stored value cannot be decoded, put there on purpose. */
+/** A customer with one stored value that cannot be decoded, put there on purpose. */
 export interface CorruptCustomer {
   workspaceIndex: number;
   /** Number of the customer, as for customerPlain. */

@@ -29,7 +29,7 @@ const north = ['Groningen', 'Friesland', 'Drenthe'];
 /** Read from disk by the first call only: Node keeps the file's content. */
 const words = (): Words => createRequire(import.meta.url)(join(projectRoot, 'sql/app/seed/words.json'));
 
-/** What a customer row says once decoded. `id`, `naam`, `adres` and `kvkNummer` are what the API shows. */
+/** A customer row once decoded. The API shows `id`, `naam`, `adres` and `kvkNummer`. */
 export interface CustomerPlain {
   id: string;
   naam: string;

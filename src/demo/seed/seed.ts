@@ -15,7 +15,7 @@ export interface SeedOptions {
   now?: Date;
   /** AES-256 keys of 32 bytes: k1 (oldest), k2 and k3. */
   keys: Keys;
-  /** Called after each step with the share of the work that is done (0 to 1) and what comes next. */
+  /** Called after each step with the share of the work that is done (0 to 1) and the name of the next step. */
   onProgress?(done: number, what: string): void;
 }
 
@@ -58,7 +58,7 @@ export async function seed(client: pg.Client, options: SeedOptions): Promise<See
     await fill(client, options, workspaces, progress);
     await client.query('commit');
   } catch (error) {
-    // The connection may be what broke; then there is nothing left to roll back.
+    // A broken connection has rolled back already.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
