@@ -23,7 +23,7 @@ export async function psqlStartMs(stage: Stage): Promise<number> {
 /** The gateway's own statement with its values in it: the same columns, rows and order. */
 function selectText(stage: Stage, name: string, rows: number): string {
   const resource = resources.find((each) => each.name === name);
-  const statement = resource && compileStatements(resource).lists.get('')?.rows.all;
+  const statement = resource && compileStatements(resource).list([]).rows.all;
   if (statement === undefined) throw new Error(`There is no list ${name}.`);
   return statement.text.replace('$1', `'${stage.workspace}'`).replace('$2', String(rows));
 }

@@ -7,7 +7,6 @@ import { compileResource } from '../src/definition/compiled.js';
 import { loadResources } from '../src/definition/load.js';
 import type { Resource } from '../src/definition/resource.js';
 import type { Key } from '../src/definition/row-serializer.js';
-import type { ListStatements } from '../src/definition/statements.js';
 import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
 import { compileRedaction } from '../src/projection/redact.js';
@@ -23,7 +22,7 @@ const compiled = compileResource(
   () => {},
 );
 const { serializer } = compiled;
-const { rows: statements } = compiled.statements.lists.get('') as ListStatements;
+const { rows: statements } = compiled.statements.list([]);
 const json = new JsonBytes(65_536);
 let count = 0;
 let bytes = 0;

@@ -47,8 +47,8 @@ async function list(resource: string): Promise<string> {
   return rows[0]?.[0] ?? '[]';
 }
 
-function queriesOf({ detail, lists }: ResourceStatements): { detail: Statement | null; list: Partial<Statement> } {
-  const rows = lists.get('')?.rows.all;
+function queriesOf({ detail, list }: ResourceStatements): { detail: Statement | null; list: Partial<Statement> } {
+  const rows = list([]).rows.all;
   return { detail, list: { name: rows?.name ?? '', text: `select json_agg(page)::text from (${rows?.text}) page` } };
 }
 

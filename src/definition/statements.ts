@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto';
 import knexModule, { type Knex } from 'knex';
+import { LRUCache } from 'lru-cache';
 import type { Statement } from '../db/statement.js';
+import { fieldType } from './field-types.js';
 import { filterCondition } from './filter-kinds.js';
 import { type Filter, leaves, type Resource } from './resource.js';
 
@@ -20,39 +23,57 @@ export interface ListStatements {
   readonly count: Statement;
 }
 
-/** All statements of a resource, built once with knex and never per request. */
+/** The statements of a resource. Those of a combination of filters are built when a client first uses it, and kept. */
 export interface ResourceStatements {
-  /** By the names of the filters given, sorted and joined with "+"; '' for none. */
-  readonly lists: ReadonlyMap<string, ListStatements>;
+  /** The statements for the filters of these names, in any order. */
+  readonly list: (filters: readonly string[]) => ListStatements;
   readonly detail: Statement | null;
 }
 
-/** The key under which a combination of filters is kept. */
-export function filterShape(names: Iterable<string>): string {
-  return [...names].sort().join('+');
-}
+/** How many combinations of filters are kept; the least recently used one makes room. */
+const combinationsKept = 128;
 
-/** Builds every statement of the resource. Every one carries workspace_id = $1. */
+/** Builds the statements of the resource. Every one carries workspace_id = $1. */
 export function compileStatements(resource: Resource): ResourceStatements {
   const builder = knex({ client: 'pg' });
-  const lists = new Map<string, ListStatements>();
-  for (const names of subsets(Object.keys(resource.filters))) {
-    lists.set(filterShape(names), compileList(builder, resource, names));
-  }
-  const detail = resource.detail
-    ? finish(
-        `${resource.name}.detail`,
-        scoped(builder, resource)
-          .select(columns(resource))
-          .where(builder.raw('id = ?', ['id'])),
-      )
-    : null;
-  return { lists, detail };
+  const lists = new LRUCache<string, ListStatements>({ max: combinationsKept });
+  let combinations = 0;
+  const list = (filters: readonly string[]): ListStatements => {
+    const names = [...filters].sort();
+    const shape = names.join('+');
+    const kept = lists.get(shape);
+    if (kept !== undefined) return kept;
+    // Each connection keeps the statements that have names: beyond a number of combinations they have none.
+    const prefix = ++combinations <= combinationsKept ? resource.name : null;
+    const made = compileList(builder, resource, names, prefix);
+    lists.set(shape, made);
+    return made;
+  };
+  list([]);
+  const detail = scoped(builder, resource)
+    .select(columns(resource))
+    .where(builder.raw(`id = ${fieldType(resource.idType).parameter}`, ['id']));
+  return { list, detail: resource.detail ? finish(`${resource.name}.detail`, detail) : null };
 }
 
-function compileList(builder: Knex, resource: Resource, filters: readonly string[]): ListStatements {
-  const [first, second] = resource.order.map(({ column }) => column) as [string, string];
-  const named = (what: string): string => [resource.name, what, ...filters].join('.');
+const nameBytesMax = 63;
+
+/** A name that PostgreSQL does not cut (NAMEDATALEN - 1 bytes): of a longer one the end becomes a digest of the whole. */
+export function statementName(...parts: readonly string[]): string {
+  const name = parts.join('.');
+  if (Buffer.byteLength(name) <= nameBytesMax) return name;
+  const digest = createHash('sha256').update(name).digest('base64url').slice(0, 22);
+  return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}.${digest}`;
+}
+
+function compileList(
+  builder: Knex,
+  resource: Resource,
+  filters: readonly string[],
+  prefix: string | null,
+): ListStatements {
+  const key = resource.order.map(({ column }) => column);
+  const named = (part: string): string => (prefix === null ? '' : statementName(prefix, part, ...filters));
   const filtered = (): Knex.QueryBuilder => {
     const query = scoped(builder, resource);
     for (const name of filters) {
@@ -61,34 +82,43 @@ function compileList(builder: Knex, resource: Resource, filters: readonly string
     }
     return query;
   };
-  // The comparison of the first column alone repeats what the row comparison says; it is what prunes partitions.
   const bounded = (query: Knex.QueryBuilder, bounds: Bounds): Knex.QueryBuilder => {
-    if (bounds === 'after' || bounds === 'between') {
-      query.where(builder.raw('?? >= ?', [first, 'after0']));
-      query.where(builder.raw('(??, ??) > (?, ?)', [first, second, 'after0', 'after1']));
-    }
-    if (bounds === 'until' || bounds === 'between') {
-      query.where(builder.raw('?? <= ?', [first, 'until0']));
-      query.where(builder.raw('(??, ??) <= (?, ?)', [first, second, 'until0', 'until1']));
-    }
+    const { after, until } = ends[bounds];
+    if (after) query.where(comparison(builder, resource, '>', 'after'));
+    if (until) query.where(comparison(builder, resource, '<=', 'until'));
     return query;
   };
   const rows = (bounds: Bounds): Statement =>
-    finish(named(`rows-${bounds}`), bounded(filtered(), bounds).select(columns(resource)).orderBy([first, second]), [
-      'limit',
-    ]);
+    finish(named(`rows-${bounds}`), bounded(filtered(), bounds).select(columns(resource)).orderBy(key), ['limit']);
   const keys = (bounds: 'all' | 'after'): Statement =>
-    finish(named(`keys-${bounds}`), bounded(filtered(), bounds).select(first, second).orderBy([first, second]), [
-      'limit',
-      'skip',
-    ]);
-  const descending = [first, second].map((column) => ({ column, order: 'desc' as const }));
+    finish(named(`keys-${bounds}`), bounded(filtered(), bounds).select(key).orderBy(key), ['limit', 'skip']);
+  const descending = key.map((column) => ({ column, order: 'desc' as const }));
   return {
     rows: { all: rows('all'), after: rows('after'), until: rows('until'), between: rows('between') },
     keys: { all: keys('all'), after: keys('after') },
-    last: finish(named('last'), filtered().select(first, second).orderBy(descending), ['limit']),
+    last: finish(named('last'), filtered().select(key).orderBy(descending), ['limit']),
     count: finish(named('count'), filtered().count('*')),
   };
+}
+
+const ends: Readonly<Record<Bounds, { after?: true; until?: true }>> = {
+  all: {},
+  after: { after: true },
+  until: { until: true },
+  between: { after: true, until: true },
+};
+
+/**
+ * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. The comparison of the first column
+ * alone repeats what the row comparison says, because PostgreSQL prunes partitions by it and not by the row comparison.
+ */
+function comparison(builder: Knex, { order }: Resource, operator: '>' | '<=', end: 'after' | 'until'): Knex.Raw {
+  const columns = order.map(({ column }) => column);
+  const parameters = order.map(({ type }) => fieldType(type).parameter);
+  const names = order.map((_, i) => `${end}${i}`);
+  const row = `(${columns.map(() => '??').join(', ')}) ${operator} (${parameters.join(', ')})`;
+  const first = `?? ${operator === '>' ? '>=' : '<='} ${parameters[0]}`;
+  return builder.raw(`${first} and ${row}`, [columns[0], names[0], ...columns, ...names] as string[]);
 }
 
 function scoped(builder: Knex, resource: Resource): Knex.QueryBuilder {
@@ -107,11 +137,4 @@ function finish(name: string, query: Knex.QueryBuilder, tail: readonly ('limit' 
   const { sql, bindings } = query.toSQL().toNative();
   const clauses = tail.map((word, i) => ` ${word === 'skip' ? 'offset' : word} $${bindings.length + i + 1}`);
   return { name, text: sql + clauses.join(''), parameters: [...(bindings as string[]), ...tail] };
-}
-
-/** Every combination of the names, the empty one included. */
-function subsets([name, ...others]: readonly string[]): string[][] {
-  if (name === undefined) return [[]];
-  const without = subsets(others);
-  return [...without, ...without.map((set) => [name, ...set])];
 }

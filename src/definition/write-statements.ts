@@ -1,6 +1,8 @@
 import knexModule from 'knex';
 import type { Statement } from '../db/statement.js';
+import { type FieldType, fieldType } from './field-types.js';
 import { leaves, type Resource, type ResourceWrite } from './resource.js';
+import { statementName } from './statements.js';
 
 const { knex } = knexModule;
 
@@ -23,26 +25,25 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
   const values = Object.fromEntries(
     writable.map(({ field, path }) => [field.column, builder.raw('?', [path[0] as string])]),
   );
-  const one = () =>
-    builder(resource.write.view)
+  const record = (view: string, idType: FieldType) =>
+    builder(view)
       .where(builder.raw('workspace_id = ?', ['workspace']))
-      .where(builder.raw('id = ?', ['id']));
+      .where(builder.raw(`id = ${fieldType(idType).parameter}`, ['id']));
+  const own = () => record(resource.write.view, resource.idType);
   const finish = (
-    what: string,
+    part: string,
     query: { toSQL(): { toNative(): { sql: string; bindings: readonly unknown[] } } },
   ): Statement => {
     const { sql, bindings } = query.toSQL().toNative();
-    return { name: `${resource.name}.${what}`, text: sql, parameters: bindings as string[] };
+    return { name: statementName(resource.name, part), text: sql, parameters: bindings as string[] };
   };
   const id = resource.write.ids === 'gateway' ? { id: builder.raw('?', ['id']) } : {};
   const keys = { workspace_id: builder.raw('?', ['workspace']), ...id };
   const references = writable.flatMap(({ field, path }): [string, Statement][] => {
     const { references: view } = field.write as { references?: string };
     if (view === undefined) return [];
-    const query = builder(view)
-      .where(builder.raw('workspace_id = ?', ['workspace']))
-      .where(builder.raw('id = ?', ['id']));
-    return [[path[0] as string, finish(`exists.${path[0]}`, query.select(builder.raw('true')))]];
+    const query = record(view, field.type).select(builder.raw('true'));
+    return [[path[0] as string, finish(`exists.${path[0]}`, query)]];
   });
   return {
     references: new Map(references),
@@ -52,7 +53,7 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
         .insert({ ...keys, ...values })
         .returning(columns),
     ),
-    lock: finish('lock', one().select(columns).forUpdate()),
-    update: finish('update', one().update(values).returning(columns)),
+    lock: finish('lock', own().select(columns).forUpdate()),
+    update: finish('update', own().update(values).returning(columns)),
   };
 }

@@ -2,7 +2,7 @@ import type { Caller } from '../db/statement.js';
 import type { CompiledResource } from '../definition/compiled.js';
 import { parseFilter } from '../definition/filter-kinds.js';
 import type { Key } from '../definition/row-serializer.js';
-import { filterShape, type ListStatements } from '../definition/statements.js';
+import type { ListStatements } from '../definition/statements.js';
 import { type FieldError, invalid } from '../errors.js';
 import { cursorContext, decodeCursor } from './cursor.js';
 import { parseQuery } from './query-string.js';
@@ -78,7 +78,7 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
   if (faults.length > 0) throw invalid(faults);
-  const statements = compiled.statements.lists.get(filterShape(Object.keys(filters))) as ListStatements;
+  const statements = compiled.statements.list(Object.keys(filters));
   return {
     ...raw,
     statements,

@@ -5,6 +5,7 @@ import { fieldTypes } from '../../src/definition/field-types.js';
 import { filterKinds, parseFilter } from '../../src/definition/filter-kinds.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
+import { compileStatements } from '../../src/definition/statements.js';
 import type { FieldError } from '../../src/errors.js';
 import { projectRoot } from '../../src/paths.js';
 import { altered, items, load, owners } from '../support/definitions.js';
@@ -93,4 +94,62 @@ for (const [type, taken, nothing, refused] of values) {
     for (const text of nothing) t.deepEqual(parse(text), [null, 0], text);
     for (const text of refused) t.deepEqual(parse(text), [null, 1], text);
   });
+}
+
+test('statements of a combination of filters are built once, whatever the order of the names', (t) => {
+  const { list } = compileStatements(withFilters(3));
+  const [, first, second, both] = subsetsOf(2) as [string[], string[], string[], string[]];
+  t.is(list([...both].reverse()), list(both));
+  t.not(list(first), list(second));
+});
+
+test('names of statements differ in their first 63 bytes, however many filters they have', (t) => {
+  const { list } = compileStatements(withFilters(7));
+  const names = subsetsOf(7).flatMap((filters) => {
+    const { rows, keys, last, count } = list(filters);
+    return [...Object.values(rows), ...Object.values(keys), last, count].map(({ name }) => name);
+  });
+  t.is(names.length, 128 * 8);
+  t.is(new Set(names.map((name) => Buffer.from(name).toString('latin1', 0, 63))).size, names.length);
+});
+
+test('beyond 128 combinations of filters statements have no name, so that connections do not fill up', (t) => {
+  const { list } = compileStatements(withFilters(9));
+  const names = subsetsOf(9).map((filters) => list(filters).count.name);
+  t.true(names.slice(0, 128).every((name) => name !== ''));
+  t.true(names.slice(128).every((name) => name === ''));
+});
+
+test('the key of a list is compared by all its columns, and by the first alone where partitions are pruned', (t) => {
+  const [, resource] = load({ 'a.json': owners, 'b.json': items }) as [Resource, Resource];
+  const { rows } = compileStatements(resource).list(['state']);
+  t.regex(
+    rows.between.text,
+    /"made_at" >= \$3 and \("made_at", "id"\) > \(\$4, \$5\) and "made_at" <= \$6 and \("made_at", "id"\) <= \(\$7, \$8\)/,
+  );
+  t.deepEqual(rows.between.parameters, [
+    ...['workspace', 'state', 'after0', 'after0', 'after1', 'until0', 'until0', 'until1', 'limit'],
+  ]);
+});
+
+/** A resource with so many filters of long names. */
+function withFilters(count: number): Resource {
+  const [filter, state] = [items.filters.state, items.fields.state];
+  const columns = Array.from(
+    { length: count },
+    (_, i) => [`anUncommonlyLongFilter${i}`, `a_rather_long_name_of_a_column_${i}`] as const,
+  );
+  const definition = {
+    ...items,
+    filters: Object.fromEntries(columns.map(([name, column]) => [name, { ...filter, column }])),
+    fields: { ...items.fields, ...Object.fromEntries(columns.map(([name, column]) => [name, { ...state, column }])) },
+  };
+  return load({ 'a.json': owners, 'b.json': definition })[1] as Resource;
+}
+
+/** Every combination of so many of its filters. */
+function subsetsOf(count: number): string[][] {
+  return Array.from({ length: 2 ** count }, (_, bits) =>
+    Array.from({ length: count }, (_, i) => `anUncommonlyLongFilter${i}`).filter((_, i) => bits & (1 << i)),
+  );
 }
