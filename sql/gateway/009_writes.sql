@@ -45,7 +45,7 @@ create table gateway.idempotency (
   key text not null,
   fingerprint bytea not null,       -- SHA-256 of method, path, If-Match and canonical body
   status smallint,
-  record_id uuid,
+  record_id text,
   version bigint,
   body text,
   created_at timestamptz not null default now(),

@@ -107,7 +107,8 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
       ifMatch: ctx.headers['if-match'],
       body,
     });
-    const location = (id: string): string => `${origin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${id}`;
+    const location = (id: string): string =>
+      `${origin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${encodeURIComponent(id)}`;
     await respond(ctx, await write(writes, rules, request, location), false, deps);
   };
 }

@@ -1,0 +1,171 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { projectRoot } from '../../src/paths.js';
+import type { ApiReply } from '../support/client.js';
+import { gatewayTest } from '../support/workspace.js';
+import { newKey } from '../support/writes.js';
+
+const test = gatewayTest();
+
+/** A fifth resource: ids of the database, its version from xmin, no audit entries, every type that can be written. */
+const tools = {
+  name: 'tools',
+  record: 'tool',
+  description: 'Tools.',
+  view: 'gateway.tools',
+  version: 'version',
+  order: ['seen_at', 'id'],
+  filters: {
+    rank: { column: 'rank', kind: 'equals', description: 'Only this rank.' },
+    lent: { column: 'lent', kind: 'equals', description: 'Only lent ones, or the others.' },
+    bought: { column: 'bought', kind: 'equals', description: 'Bought on this day.' },
+    seenAt: { column: 'seen_at', kind: 'equals', description: 'Seen at this instant.' },
+    seenFrom: { column: 'seen_at', kind: 'instantFrom', description: 'First instant.' },
+    seenTo: { column: 'seen_at', kind: 'instantTo', description: 'Last instant.' },
+    number: { column: 'id', kind: 'equals', description: 'Only the tool of this number.' },
+  },
+  write: { view: 'gateway.tools_write', ids: 'database', audit: false },
+  fields: {
+    id: { column: 'id', type: 'bigint', description: 'Number.' },
+    label: {
+      column: 'label',
+      type: 'text',
+      description: 'Label.',
+      write: { required: true, schema: { maxLength: 50 } },
+    },
+    rank: bounded('rank', 'integer'),
+    weight: bounded('weight', 'number'),
+    lent: { column: 'lent', type: 'boolean', nullable: true, description: 'Lent.', write: {} },
+    bought: { column: 'bought', type: 'date', nullable: true, description: 'Bought.', write: {} },
+    partOf: {
+      column: 'part_of',
+      type: 'bigint',
+      nullable: true,
+      description: 'Whole.',
+      write: { references: 'gateway.tools' },
+    },
+    seenAt: { column: 'seen_at', type: 'timestamp', description: 'Seen.' },
+    version: { column: 'version', type: 'integer', description: 'Version.' },
+  },
+};
+
+function bounded(column: string, type: string): object {
+  const schema = { minimum: 0, maximum: 1000 };
+  return { column, type, nullable: true, description: 'A number.', write: { schema } };
+}
+
+const columns = 'id, workspace_id, label, rank, weight, lent, bought, part_of, seen_at';
+const written = 'label, rank, weight, lent, bought, part_of';
+const view = (name: string, rest: string): string =>
+  `create view gateway.${name} as select ${columns}, xmin::text::bigint as version from app.tools
+     where workspace_id = gateway.workspace()
+       and coalesce(workspace_id = any (array[(select gateway.workspace())]), false) ${rest};
+   alter view gateway.${name} owner to gateway_owner;`;
+const tables = `
+  create table app.tools (id integer generated always as identity primary key, workspace_id uuid not null, label text not null,
+    rank smallint, weight numeric(8, 3), lent boolean, bought date, part_of integer, seen_at timestamptz not null default now());
+  grant select, insert (workspace_id, ${written}), update (${written}) on app.tools to gateway_owner;
+  ${view('tools', '')}
+  grant select on gateway.tools to gateway_reader, gateway_writer;
+  ${view('tools_write', 'with cascaded check option')}
+  grant select, insert (workspace_id, ${written}), update (${written}) on gateway.tools_write to gateway_writer;`;
+
+interface Tool {
+  readonly id: string;
+  readonly version: number;
+  readonly seenAt: string;
+  readonly [member: string]: unknown;
+}
+
+test('a fifth resource is one definition and its views: ids of the database, xmin as version, no audit entries', async (t) => {
+  const { database } = t.context;
+  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
+  try {
+    cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
+    writeFileSync(join(folder, 'tools.json'), JSON.stringify(tools));
+    await database.primary.query(tables);
+    await database.caughtUp();
+    const { client } = await database.gateway({ resourcesDir: folder });
+    const token = await database.token({ scopes: ['read:tools', 'write:tools', 'read:klanten'] });
+    const foreign = await database.token({ workspace: 1, scopes: ['read:tools', 'write:tools'] });
+    const write = (method: string, path: string, body: object, headers: object = {}): Promise<ApiReply> =>
+      client.request(method, path, { token, body, headers: { 'idempotency-key': newKey(), ...headers } });
+    const found = async (query: string): Promise<string[]> =>
+      (await client.get(`/tools?${query}`, { token })).json<{ data: Tool[] }>().data.map(({ id }) => id);
+    const logged = async (): Promise<string> =>
+      (await database.primary.query('select count(*) from app.logboeken')).rows[0].count;
+    const before = await logged();
+
+    const reply = await write('POST', '/tools', {
+      label: 'saw',
+      rank: 7,
+      weight: 2.5,
+      lent: true,
+      bought: '2026-01-31',
+    });
+    t.is(reply.status, 201, reply.text);
+    const tool = reply.json<Tool>();
+    t.like(tool, { id: '1', label: 'saw', rank: 7, weight: 2.5, lent: true, bought: '2026-01-31', partOf: null });
+    t.true((reply.headers.location as string).endsWith('/api/v1/tools/1'));
+    t.is(reply.headers.etag, `"v${tool.version}"`);
+    t.deepEqual((await client.get('/tools/1', { token })).json(), tool);
+
+    const etag = `"v${tool.version}"`;
+    const same = await write('PATCH', '/tools/1', { rank: 7, weight: 2.5, lent: true }, { 'if-match': etag });
+    t.is(same.json<Tool>().version, tool.version, 'nothing changed');
+    const patched = await write('PATCH', '/tools/1', { lent: false, weight: null }, { 'if-match': etag });
+    t.is(patched.status, 200, patched.text);
+    t.like(patched.json<Tool>(), { lent: false, weight: null, rank: 7 });
+    t.not(patched.json<Tool>().version, tool.version);
+    t.is((await write('PATCH', '/tools/1', { lent: true }, { 'if-match': etag })).status, 412);
+
+    t.is((await write('POST', '/tools', { label: 'blade', partOf: '1' })).json<Tool>().id, '2');
+    t.is((await write('POST', '/tools', { label: 'blade', partOf: '99' })).status, 400);
+    t.is((await write('POST', '/tools', { label: 'blade', rank: 1001 })).status, 400);
+    t.is(await logged(), before);
+
+    for (const id of ['3', 'x', '01', '9223372036854775807', '99999999999999999999'])
+      t.is((await client.get(`/tools/${id}`, { token })).status, 404, id);
+    t.is((await client.get('/tools/1', { token: foreign })).status, 404);
+    t.is((await client.get('/klanten?perPage=1', { token })).status, 200);
+
+    t.deepEqual(await found('rank=7'), ['1']);
+    t.deepEqual(await found('rank=99999'), [], 'beyond the column');
+    t.deepEqual(await found('number=2'), ['2']);
+    t.deepEqual(await found('number=9223372036854775807'), []);
+    t.deepEqual(await found('lent=false'), ['1']);
+    t.deepEqual(await found('lent=true'), []);
+    t.deepEqual(await found('bought=2026-01-31&rank=7'), ['1']);
+    const day = tool.seenAt.slice(0, 10);
+    t.deepEqual(await found(`seenFrom=${day}T00:00:00Z&seenTo=${day}T23:59:59.999999%2B00:00`), ['1', '2']);
+    t.deepEqual(await found('seenTo=2020-01-01T00:00:00Z'), []);
+    t.deepEqual(await found('seenAt=2020-01-01T00:00:00Z'), []);
+    const wrong = await client.get('/tools?rank=1e3&lent=yes&bought=2026-02-30&seenFrom=2026-01-01', { token });
+    t.deepEqual(
+      wrong
+        .json<{ errors: { parameter: string; code: string }[] }>()
+        .errors.map(({ parameter, code }) => [parameter, code]),
+      [
+        ['rank', 'invalid_integer'],
+        ['lent', 'invalid_boolean'],
+        ['bought', 'invalid_date'],
+        ['seenFrom', 'invalid_instant'],
+      ],
+    );
+    const reversed = await client.get('/tools?seenFrom=2026-01-02T00:00:00Z&seenTo=2026-01-02T00:30:00%2B01:00', {
+      token,
+    });
+    t.regex(reversed.text, /range_reversed/);
+
+    const first = (await client.get('/tools?perPage=1', { token })).json<{
+      data: Tool[];
+      pagination: { next: string };
+    }>();
+    t.is(first.data[0]?.id, '1');
+    const next = await client.get(first.pagination.next.split('/api/v1')[1] as string, { token });
+    t.is(next.json<{ data: Tool[] }>().data[0]?.id, '2');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
