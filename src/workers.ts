@@ -1,6 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry } from 'prom-client';
-import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { loadResources } from './definition/load.js';
 import { StartRefused } from './errors.js';
 import { close, listen } from './http/listeners.js';
@@ -9,7 +8,7 @@ import { openapi } from './openapi/openapi.js';
 import { docsPage } from './openapi/page.js';
 import type { Readiness } from './ops/readiness.js';
 import { opsServer } from './ops/server.js';
-import { relayWrites } from './peers/workers.js';
+import { serveWorkers } from './peers/parent.js';
 import type { Settings } from './settings.js';
 
 /** What a worker tells its parent of itself. */
@@ -32,9 +31,7 @@ const restartMs = 1000;
  * a worker does not start the first time.
  */
 export async function startWorkers(settings: Settings): Promise<Workers> {
-  const parent = new RateLimiterClusterMaster();
-  void parent; // it lives from the cluster's messages
-  relayWrites();
+  serveWorkers();
   const resources = loadResources(settings.resourcesDir);
   const readiness = new Map<number, Readiness>();
   let stopping = false;

@@ -25,8 +25,7 @@ export function memoryLimiter(name: string, quota: number): Limiter {
   return limiterOf(quota, new RateLimiterMemory({ keyPrefix: name, points: quota, duration: windowSeconds }));
 }
 
-/** A limiter that counts wherever the library's limiter counts. Rejects when that place cannot be asked. */
-export function limiterOf(quota: number, limiter: RateLimiterAbstract): Limiter {
+function limiterOf(quota: number, limiter: RateLimiterAbstract): Limiter {
   return {
     quota,
     consume: (key) =>

@@ -1,20 +1,83 @@
 import { Redis } from 'ioredis';
-import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { formatPosition, parsePosition } from '../db/wal-position.js';
 import type { Observe } from '../events.js';
-import { type Limiter, limiterOf, memoryLimiter, windowSeconds } from '../http/limits.js';
-import { type Peers, peerWaitMs } from './peers.js';
+import { Answers } from './answers.js';
+import type { Peers } from './peers.js';
+import { type Count, type SharedCounter, type SharedLimiter, sharedLimiter } from './shared-limiter.js';
 
-/** After a failure Redis is not asked for this long, so that a black hole costs one request 50 ms and not every one. */
-const restMs = 1000;
 /** A write position is of no use once every replica has replayed it, or is out. */
 const positionTtlSeconds = 3600;
+const announcements = 'gateway:counts';
+
+/** `nextCount` of shared-limiter.ts, atomic in Redis. A script's replies and messages leave Redis together. */
+const countScript = `
+  local function guaranteed(remaining)
+    local amount = remaining < 1 and 0 or 1
+    while amount > 0 and amount * 2 <= remaining do amount = amount * 2 end
+    return amount
+  end
+  local quota, known, unreported, requests = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+  local before = tonumber(redis.call('get', KEYS[1]) or '0')
+  local kept = before < known and quota - guaranteed(quota - known) or before
+  local consumed = kept + unreported + requests
+  local ends_in_ms = redis.call('pttl', KEYS[1])
+  if ends_in_ms < 1 then ends_in_ms = tonumber(ARGV[5]) end
+  if consumed > before then
+    redis.call('set', KEYS[1], consumed, 'PX', ends_in_ms)
+    if before == 0 or guaranteed(quota - consumed) < guaranteed(quota - before) then
+      redis.call('publish', '${announcements}', cjson.encode({ARGV[6], ARGV[7], consumed, ends_in_ms}))
+    end
+  end
+  return {consumed, ends_in_ms}`;
+
+type CountCommand = (key: string, ...values: (string | number)[]) => Promise<[number, number]>;
 
 /**
- * Gateways on many machines, sharing through Redis or Valkey. When it is away each enforces its share of the limits, never
- * more than all of them together may; requests are not refused for it and wait at most 50 ms.
+ * Gateways on many machines, sharing through Redis or Valkey. While it is away each enforces its share of the limits, so that
+ * together they grant no more than all of it; requests are not refused because of it and wait at most about 50 ms.
  */
 export function redisPeers(url: string, instances: number, observe: Observe): Peers {
+  const redis = connect(url);
+  redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
+  const countCommand = (redis as unknown as { gatewayCount: CountCommand }).gatewayCount.bind(redis);
+  const answers = new Answers(() => observe({ type: 'redis_failed' }));
+  const ask = <T>(request: () => Promise<T>): Promise<T> =>
+    redis.status === 'ready'
+      ? answers.ask(request)
+      : afterReading().then(() => Promise.reject(new Error(redis.status)));
+  const limiters = new Map<string, SharedLimiter>();
+  const subscriber = listenTo(url, (name, key, count) => limiters.get(name)?.learn(key, count));
+  const counterOf =
+    (name: string): SharedCounter =>
+    async (key, quota, { consumed, unreported, endsInMs }, requests) => {
+      const values = [quota, consumed, unreported, requests, endsInMs, name, key];
+      const [counted, leftMs] = await ask(() => countCommand(`gateway:${name}:${key}`, ...values));
+      return { consumed: counted, endsInMs: leftMs };
+    };
+  return {
+    limiter: (name, quota) => {
+      const limiter = sharedLimiter(quota, instances, counterOf(name));
+      limiters.set(name, limiter);
+      return limiter;
+    },
+    publishWrite: async (workspace, position) => {
+      const sent = redis.set(positionKey(workspace), formatPosition(position), 'EX', positionTtlSeconds);
+      sent.catch(() => undefined);
+      await ask(() => sent).catch(() => undefined); // sent also while Redis is not asked
+    },
+    lastWrite: (workspace) =>
+      ask(() => redis.get(positionKey(workspace))).then(
+        (text) => (text === null ? undefined : parsePosition(text)),
+        () => undefined,
+      ),
+    close: () => {
+      redis.disconnect();
+      subscriber.disconnect();
+    },
+  };
+}
+
+function connect(url: string): Redis {
   const redis = new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
@@ -22,82 +85,26 @@ export function redisPeers(url: string, instances: number, observe: Observe): Pe
     retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
     connectionName: 'workspace-data-gateway',
   });
-  redis.on('error', () => {}); // told below, by the request that finds it away
-  let restUntilMs = 0;
-  /** Asks Redis, bounded; `otherwise` when it is away. */
-  const ask = async <T>(question: () => Promise<T>, otherwise: () => T | Promise<T>): Promise<T> => {
-    if (redis.status !== 'ready' || performance.now() < restUntilMs) return otherwise();
-    try {
-      return await within(peerWaitMs, question());
-    } catch {
-      restUntilMs = performance.now() + restMs;
-      observe({ type: 'redis_failed' });
-      return otherwise();
-    }
-  };
-  return {
-    limiter: (name, quota) => sharedLimiter(name, quota, redis, instances, ask),
-    publishWrite: (workspace, position) =>
-      ask(
-        async () => {
-          await redis.set(positionKey(workspace), formatPosition(position), 'EX', positionTtlSeconds);
-        },
-        () => {},
-      ),
-    lastWrite: (workspace) =>
-      ask(
-        async () => {
-          const text = await redis.get(positionKey(workspace));
-          return text === null ? undefined : parsePosition(text);
-        },
-        () => undefined,
-      ),
-    close: () => redis.disconnect(),
-  };
+  redis.on('error', () => {}); // the request that finds Redis away reports it
+  return redis;
 }
 
-type Ask = <T>(question: () => Promise<T>, otherwise: () => T | Promise<T>) => Promise<T>;
+/** Announcements come on a connection of their own, as Redis allows no other commands on it. */
+function listenTo(url: string, onCount: (name: string, key: string, count: Count) => void): Redis {
+  const subscriber = connect(url);
+  subscriber.on('ready', () => void subscriber.subscribe(announcements).catch(() => undefined));
+  subscriber.on('message', (_, text: string) => {
+    const [name, key, consumed, endsInMs] = JSON.parse(text) as [string, string, number, number];
+    onCount(name, key, { consumed, endsInMs });
+  });
+  return subscriber;
+}
 
-/** Counts in Redis; its share of the quota here while Redis is away. */
-function sharedLimiter(name: string, quota: number, redis: Redis, instances: number, ask: Ask): Limiter {
-  const shared = limiterOf(
-    quota,
-    new RateLimiterRedis({
-      storeClient: redis,
-      keyPrefix: `gateway:${name}`,
-      points: quota,
-      duration: windowSeconds,
-      rejectIfRedisNotReady: true,
-    }),
-  );
-  const local = memoryLimiter(name, Math.max(1, Math.floor(quota / instances)));
-  return {
-    quota,
-    consume: (key) =>
-      ask(
-        () => shared.consume(key),
-        () => local.consume(key),
-      ),
-    peek: (key) =>
-      ask(
-        () => shared.peek(key),
-        () => local.peek(key),
-      ),
-  };
+/** Announcements that have arrived are read before a gateway decides alone. */
+function afterReading(): Promise<void> {
+  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 }
 
 function positionKey(workspace: string): string {
   return `gateway:written:${workspace}`;
-}
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

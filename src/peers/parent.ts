@@ -1,0 +1,72 @@
+import cluster, { type Worker } from 'node:cluster';
+import { LRUCache } from 'lru-cache';
+import { isLater, parsePosition } from '../db/wal-position.js';
+import { nextCount } from './shared-limiter.js';
+import type { ParentMessage, WorkerMessage } from './workers.js';
+
+type Of<Type extends WorkerMessage['type']> = Extract<WorkerMessage, { type: Type }>;
+
+/** A write that the other workers have not all acknowledged. */
+interface Relay {
+  readonly writer: Worker;
+  readonly id: number;
+  missing: number;
+}
+
+const relayMsMax = 1000;
+
+/** The parent's side of `workerPeers`: counts for all workers, and keeps and passes on the last write of each workspace. */
+export function serveWorkers(): void {
+  const positions = new LRUCache<string, string>({ max: 10_000, ttl: 3_600_000 });
+  const counts = new LRUCache<string, { readonly consumed: number; readonly endsAtMs: number }>({ max: 100_000 });
+  const joined = new Map<number, Worker>();
+  const relays = new Map<number, Relay>();
+  let lastRelay = 0;
+  const othersThan = (from: Worker): Worker[] =>
+    [...joined.values()].filter((worker) => worker !== from && worker.isConnected());
+
+  const join = (from: Worker): void => {
+    joined.set(from.id, from);
+    send(from, { type: 'positions', positions: [...positions.entries()] });
+  };
+  const relay = (writer: Worker, { id, workspace, position }: Of<'wrote'>): void => {
+    const kept = positions.get(workspace);
+    if (kept === undefined || isLater(parsePosition(position), parsePosition(kept))) positions.set(workspace, position);
+    const others = othersThan(writer);
+    if (others.length === 0) return send(writer, { type: 'answer', id });
+    const relayId = ++lastRelay;
+    relays.set(relayId, { writer, id, missing: others.length });
+    for (const other of others) send(other, { type: 'wrote', id: relayId, workspace, position });
+    setTimeout(() => relays.delete(relayId), relayMsMax).unref();
+  };
+  const acknowledge = ({ id }: Of<'acknowledged'>): void => {
+    const relayed = relays.get(id);
+    if (relayed === undefined || --relayed.missing > 0) return;
+    relays.delete(id);
+    send(relayed.writer, { type: 'answer', id: relayed.id });
+  };
+  const count = (from: Worker, { id, name, key, quota, known, requests }: Of<'count'>): void => {
+    const nowMs = performance.now();
+    const kept = counts.get(`${name} ${key}`);
+    const running = kept !== undefined && kept.endsAtMs > nowMs ? kept : undefined;
+    const { consumed, announce } = nextCount(quota, running?.consumed ?? 0, known, requests);
+    const endsAtMs = running?.endsAtMs ?? nowMs + known.endsInMs;
+    if (consumed > 0) counts.set(`${name} ${key}`, { consumed, endsAtMs });
+    const answer = { consumed, endsInMs: Math.ceil(endsAtMs - nowMs) };
+    if (announce) for (const other of othersThan(from)) send(other, { type: 'counted', name, key, count: answer });
+    send(from, { type: 'answer', id, count: answer });
+  };
+
+  cluster.on('message', (from, message: WorkerMessage) => {
+    if (message?.type === 'joined') join(from);
+    if (message?.type === 'wrote') relay(from, message);
+    if (message?.type === 'acknowledged') acknowledge(message);
+    if (message?.type === 'count') count(from, message);
+  });
+  cluster.on('exit', (worker) => joined.delete(worker.id));
+}
+
+/** A worker that has died meanwhile is no error: its successor gets the positions when it starts. */
+function send(worker: Worker, message: ParentMessage): void {
+  worker.send(message, () => undefined);
+}
