@@ -18,7 +18,13 @@ const { mode, url, workspace, rows: rowsWanted, chunkRows } = JSON.parse(process
 const werkbonnen = loadResources('').find(({ name }) => name === 'werkbonnen') as Resource;
 const compiled = compileResource(
   werkbonnen,
-  { keyring: parseKeyring('{}'), legacy: false, redactDiff: compileRedaction({}) },
+  {
+    keyring: parseKeyring('{}'),
+    legacy: false,
+    decrypt: 'native',
+    reportMismatch: () => {},
+    redactDiff: compileRedaction({}),
+  },
   () => {},
 );
 const { serializer } = compiled;

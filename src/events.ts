@@ -24,6 +24,7 @@ export type Event =
       readonly pointer: string;
       readonly reason: string;
     }
+  | { readonly type: 'decrypt_mismatch'; readonly table: string; readonly column: string; readonly row: string }
   | { readonly type: 'limit_hit'; readonly limit: 'token' | 'write' | 'address' | 'public' }
   | { readonly type: 'request_shed'; readonly bound: ShedBound }
   | { readonly type: 'client_too_slow'; readonly bytesPerSecond: number }
@@ -105,6 +106,10 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
         labels: { resource: null, pointer: null, reason: null },
       },
     ],
+  },
+  decrypt_mismatch: {
+    level: 'error',
+    metrics: [{ name: 'decrypt_mismatches', help: 'Cells that only node:crypto could decrypt; its value was used.' }],
   },
   limit_hit: {
     level: 'info',

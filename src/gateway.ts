@@ -37,7 +37,10 @@ import { type OpsDeps, opsServer } from './ops/server.js';
 import { type Peers, standalone } from './peers/peers.js';
 import { redisPeers } from './peers/redis.js';
 import { workerPeers } from './peers/workers.js';
+import { verifyKeys } from './projection/aes-gcm/verify-keys.js';
+import { decryptModeOf } from './projection/codecs.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
+import type { ProjectionOptions } from './projection/options.js';
 import { compileRedaction } from './projection/redact.js';
 import { freshnessRouter } from './read/freshness.js';
 import { PageMemory } from './read/page-memory.js';
@@ -86,7 +89,13 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   const resources = loadResources(settings.resourcesDir);
   await refuseWrong(settings, resources);
   const redactDiff = compileRedaction(redactionRules(resources));
-  const projection = { keyring, legacy: settings.decodeLegacy, redactDiff };
+  const projection: ProjectionOptions = {
+    keyring,
+    legacy: settings.decodeLegacy,
+    decrypt: decryptModeOf(settings.decrypt),
+    reportMismatch: (cell) => observe({ type: 'decrypt_mismatch', ...cell }),
+    redactDiff,
+  };
   const compiled = resources.map((resource) => compileResource(resource, projection, observe));
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const { primaryUrl } = settings;
@@ -226,9 +235,11 @@ async function listenOps(settings: Settings, deps: OpsDeps, closers: Closer[]): 
   return listen(ops, settings.opsHost, settings.opsPort);
 }
 
-function keyringOf({ dataKeys }: Settings): Keyring {
+function keyringOf({ dataKeys, decrypt }: Settings): Keyring {
   try {
-    return parseKeyring(dataKeys || '{}');
+    const keyring = parseKeyring(dataKeys || '{}');
+    if (decryptModeOf(decrypt) === 'batched') verifyKeys(keyring);
+    return keyring;
   } catch (error) {
     throw new StartRefused(`DATA_KEYS: ${(error as Error).message}`);
   }

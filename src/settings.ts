@@ -19,6 +19,7 @@ export interface Settings {
   readonly dataKeys: string;
   readonly resourcesDir: string;
   readonly decodeLegacy: boolean;
+  readonly decrypt: 'batched' | 'native';
   readonly timeZone: string;
   readonly perPageDefault: number;
   readonly perPageMax: number;

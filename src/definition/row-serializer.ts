@@ -49,7 +49,7 @@ export function compileSerializer(
     const column = decoded.indexOf(leaf);
     return (row, _, json) => {
       try {
-        decoder.write(column, json);
+        decoder.writeCell(column, json);
       } catch (error) {
         const reason = error instanceof DecodeError ? error.reason : 'unexpected';
         failed.push(pointer(path));
@@ -67,7 +67,7 @@ export function compileSerializer(
   const decoding = [...decoders.values()];
   const { prefixes, suffix } = punctuation(members);
   const write = (row: Row, workspace: string, json: JsonBytes): void => {
-    for (const { decoder } of decoding) decoder.take(row, workspace, row.text(idAt) as string);
+    for (const { decoder } of decoding) decoder.startRow(row, workspace, row.text(idAt) as string);
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
       json.raw(prefixes[i] as Buffer);

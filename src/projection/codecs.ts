@@ -1,35 +1,48 @@
+import { getFips } from 'node:crypto';
 import { SealedCells } from './aes-gcm/sealed-cells.js';
 import { decodeBase64 } from './base64.js';
 import { DecodeError } from './decode-error.js';
 import { isText, type JsonBytes } from './json-bytes.js';
 import type { Keyring } from './keyring.js';
 
-/** What is needed of a row: the stored text of a cell, null for NULL. */
+/** A row as the codecs see it: the stored text of a cell, null for NULL. */
 export interface StoredRow {
   text(at: number): string | null;
 }
 
 /** Decodes the encoded cells of rows, a row at a time. */
 export interface RowDecoder {
-  /** Takes a row, which must stay as it is until its cells are written. `workspace` and `id` are ids as text. */
-  readonly take: (row: StoredRow, workspace: string, id: string) => void;
-  /** Writes the text of a cell of that row as a JSON string, by the index of its column. Throws DecodeError, and then has written nothing. */
-  readonly write: (column: number, json: JsonBytes) => void;
+  /** Sets the present row, which must not change until its cells are written. `workspace` and `id` are ids as text. */
+  readonly startRow: (row: StoredRow, workspace: string, id: string) => void;
+  /** Writes the text of a cell of that row as a JSON string, by the index of its column. Throws DecodeError before anything is written. */
+  readonly writeCell: (column: number, json: JsonBytes) => void;
 }
 
-/** A column to decode, and where it stands in the rows. */
+/** A column to decode, and its position in the rows. */
 export interface EncodedColumn {
   readonly name: string;
   readonly at: number;
 }
 
-/** What a codec may rely on. `legacy`: whether "enc:v1" values, which are bound to no cell, may still be read. */
+/** How sealed cells are decrypted: those of a row together (docs/decoding.md), or each by node:crypto. */
+export type DecryptMode = 'batched' | 'native';
+
+/** Dependencies of the codecs. */
 export interface CodecOptions {
   readonly keyring: Keyring;
+  /** Whether "enc:v1" values, which have no associated data, are still read. */
   readonly legacy: boolean;
+  readonly decrypt: DecryptMode;
+  /** Called when the batched way refused a cell that node:crypto opened. */
+  readonly reportMismatch: (cell: { readonly table: string; readonly column: string; readonly row: string }) => void;
 }
 
-/** Makes the decoder of some columns of a table; all that does not depend on the row is done here. */
+/** The setting, but native in FIPS mode: only OpenSSL's own GCM is a validated one. */
+export function decryptModeOf(setting: DecryptMode, fips = getFips()): DecryptMode {
+  return fips === 1 ? 'native' : setting;
+}
+
+/** Makes the decoder of columns of a table. Prepares all that does not depend on the row. */
 type Codec = (options: CodecOptions, table: string, columns: readonly EncodedColumn[]) => RowDecoder;
 
 const codecs = {
@@ -57,12 +70,12 @@ export function compileCodec(
 
 function cellByCell(columns: readonly EncodedColumn[], write: (stored: string, json: JsonBytes) => void): RowDecoder {
   const positions = columns.map(({ at }) => at);
-  let taken: StoredRow = { text: () => null };
+  let present: StoredRow = { text: () => null };
   return {
-    take: (row) => {
-      taken = row;
+    startRow: (row) => {
+      present = row;
     },
-    write: (column, json) => write(taken.text(positions[column] as number) as string, json),
+    writeCell: (column, json) => write(present.text(positions[column] as number) as string, json),
   };
 }
 

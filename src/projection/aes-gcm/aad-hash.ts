@@ -3,10 +3,10 @@ import type { Ghash } from './ghash.js';
 const blockBytes = 16;
 
 /**
- * The hashes, under one key, of the places a row's cells are bound to: per column a prefix, which stays for many rows,
+ * The hashes, under one key, of the associated data (AAD) of a row's cells: per column a prefix, the same for many rows,
  * then the row's id. GHASH is linear: of texts of equal length, the hash of their exclusive or is the exclusive or of
- * their hashes. So a place's hash is that of its prefix and zeros, made once, and that of zeros and the id, made once a
- * row for all columns whose prefix ends at the same byte of a block.
+ * their hashes. So the hash is that of the prefix and zeros, made once, combined with that of zeros and the id, made once
+ * a row for all columns whose prefix ends at the same byte of a block.
  */
 export class AadHash {
   readonly #hash: Ghash;
@@ -17,34 +17,34 @@ export class AadHash {
   #heads: Int32Array[] = [];
   /** By the byte of a block at which the id begins: hash of zeros and the id. */
   readonly #tails: Int32Array[] = [];
-  /** Bit per tail hash that is of the present row. */
-  #made = 0;
+  /** A bit for each tail that is of the present row. */
+  #madeTails = 0;
 
   constructor(hash: Ghash) {
     this.#hash = hash;
   }
 
-  /** Takes the prefixes, by column. */
-  enter(prefixes: readonly Uint8Array[]): void {
+  /** Sets the prefixes, by column. */
+  setPrefixes(prefixes: readonly Uint8Array[]): void {
     this.#prefixes = prefixes;
     this.#heads = [];
   }
 
-  /** Takes the id of a row: the first `length` bytes. */
-  row(id: Uint8Array, length: number): void {
+  /** Sets the id of a row: the first `length` bytes. */
+  setRowId(id: Uint8Array, length: number): void {
     if (length !== this.#idLength) this.#heads = [];
     this.#idLength = length;
     this.#id = id;
-    this.#made = 0;
+    this.#madeTails = 0;
   }
 
-  /** Starts the hash of a message with the place of a column; returns the place's length in bytes. */
-  start(column: number): number {
+  /** Starts the hash of a message with the associated data of a column; returns its length in bytes. */
+  startHash(column: number): number {
     const prefix = this.#prefixes[column] as Uint8Array;
     const at = prefix.length % blockBytes;
     const head = this.#heads[column] ?? this.#headOf(prefix);
     this.#heads[column] = head;
-    if ((this.#made & (1 << at)) === 0) this.#makeTail(at);
+    if ((this.#madeTails & (1 << at)) === 0) this.#makeTail(at);
     this.#hash.startFrom(head, this.#tails[at] as Int32Array);
     return prefix.length + this.#idLength;
   }
@@ -60,6 +60,6 @@ export class AadHash {
   #makeTail(at: number): void {
     this.#hash.startBehindZeros(at, this.#id, 0, this.#idLength);
     this.#tails[at] = this.#hash.save(this.#tails[at]);
-    this.#made |= 1 << at;
+    this.#madeTails |= 1 << at;
   }
 }

@@ -23,26 +23,26 @@ const blocksMax = 1 + cipherBytesMax / blockBytes;
  * tag is wrong nothing is decrypted (§7.2, step 8).
  */
 export class GcmKey {
-  /** To be put over the associated data, padded, before `open`. */
+  /** Must hold the hash of the associated data, padded, when `open` is called. */
   readonly hash: Ghash;
   readonly #cipher: Cipher;
   readonly #counters: Buffer;
   #stream: Uint8Array = new Uint8Array();
   #blocks = 0;
 
-  /** `messages`: how many may be queued at a time. */
+  /** `messages`: the most that are queued at a time. */
   constructor(key: KeyObject, messages: number) {
     this.#cipher = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false);
     this.hash = new Ghash(this.#cipher.update(Buffer.alloc(blockBytes)));
     this.#counters = Buffer.alloc(messages * blocksMax * blockBytes);
   }
 
-  /** Asks for the key stream of a message whose IV stands at `iv` in `bytes`; returns where in the stream it will be. */
+  /** Queues a message whose IV begins at `iv` in `bytes`; returns the position of its key stream. Throws RangeError. */
   queue(bytes: Uint8Array, iv: number, cipherBytes: number): number {
     const counters = this.#counters;
     const first = this.#blocks * blockBytes;
     const blocks = 1 + Math.ceil(cipherBytes / blockBytes);
-    if (blocks > blocksMax || first + blocks * blockBytes > counters.length) throw new RangeError('too much is queued');
+    if (blocks > blocksMax || first + blocks * blockBytes > counters.length) throw new RangeError('the queue is full');
     let at = first;
     for (let block = 1; block <= blocks; block++, at += blockBytes) {
       for (let i = 0; i < ivBytes; i++) counters[at + i] = bytes[iv + i] as number;
@@ -52,13 +52,13 @@ export class GcmKey {
     return first;
   }
 
-  /** Forgets what was queued. */
-  forget(): void {
+  /** Drops the queued messages. */
+  clearQueue(): void {
     this.#blocks = 0;
   }
 
-  /** Makes the key stream of all that was queued, in one call of the cipher; returns whether anything was. */
-  run(): boolean {
+  /** Makes the key streams of the queued messages, in one call of the cipher; returns whether there were any. */
+  makeKeyStreams(): boolean {
     if (this.#blocks === 0) return false;
     this.#stream = this.#cipher.update(this.#counters.subarray(0, this.#blocks * blockBytes));
     this.#blocks = 0;
@@ -74,7 +74,7 @@ export class GcmKey {
     const keyStream = this.#stream;
     const end = start + cipherBytes;
     if (stream + blockBytes + cipherBytes > keyStream.length || end + tagBytes > bytes.length) {
-      throw new RangeError('the message is not that which was queued');
+      throw new RangeError('the message is not the queued one');
     }
     hash.update(bytes, start, end);
     hash.finish(associatedBytes, cipherBytes);

@@ -3,7 +3,7 @@ const blockBytes = 16;
 /**
  * GHASH (NIST SP 800-38D §6.4) under one hash subkey. Multiplication by the subkey in GF(2^128) (§6.3) is linear, so a
  * product is the exclusive or of 16 precomputed blocks, one for each byte of the multiplicand: Shoup's tables, 64 KiB a
- * key, made in half a millisecond. What these look-ups give away, and to whom, stands in gcm.ts.
+ * key, made in half a millisecond. What these look-ups give away, and to whom, stands in gcm-key.ts.
  */
 export class Ghash {
   /** The hash so far; after `finish` its digest. */

@@ -4,35 +4,51 @@ import type { DecodeReason } from '../decode-error.js';
 import { AadHash } from './aad-hash.js';
 import { GcmKey } from './gcm-key.js';
 
-/** A key of the keyring, ready to open the cells of a row. */
-export interface SealKey {
+/** A key of the keyring. `gcm` and `aad` are made when first used: native decryption never does. */
+export class SealKey {
   readonly object: KeyObject;
-  readonly gcm: GcmKey;
-  readonly aad: AadHash;
+  readonly #columns: number;
+  #gcm: GcmKey | null = null;
+  #aad: AadHash | null = null;
+
+  constructor(object: KeyObject, columns: number) {
+    this.object = object;
+    this.#columns = columns;
+  }
+
+  get gcm(): GcmKey {
+    this.#gcm ??= new GcmKey(this.object, this.#columns);
+    return this.#gcm;
+  }
+
+  get aad(): AadHash {
+    this.#aad ??= new AadHash(this.gcm.hash);
+    return this.#aad;
+  }
 }
 
-/** What a stored value begins with, up to and including the colon behind the key id. */
+/** The beginning of a stored value, up to and including the colon behind the key id. */
 export interface SealHeader {
   readonly text: string;
   readonly key: SealKey;
-  /** Whether the value is bound to its place. */
+  /** Whether the value has associated data: the cell it was sealed for. */
   readonly bound: boolean;
 }
 
 const versionLength = 'enc:v2:'.length;
 
-/** The keys that stored values name, for the cells of `columns` columns at a time. */
+/** The keys that stored values name, for rows with so many sealed columns. */
 export class SealKeys {
   readonly #keys: ReadonlyMap<string, SealKey>;
   readonly #legacy: boolean;
   #last: SealHeader | null = null;
 
   constructor({ keyring, legacy }: CodecOptions, columns: number) {
-    this.#keys = new Map(keyring.ids.map((id) => [id, sealKey(keyring.get(id) as KeyObject, columns)]));
+    this.#keys = new Map(keyring.ids.map((id) => [id, new SealKey(keyring.get(id) as KeyObject, columns)]));
     this.#legacy = legacy;
   }
 
-  /** What the value begins with, or why it cannot be opened. */
+  /** The header of a stored value, or the reason why it cannot be opened. */
   headerOf(stored: string): SealHeader | DecodeReason {
     if (this.#last !== null && stored.startsWith(this.#last.text)) return this.#last;
     const bound = stored.startsWith('enc:v2:');
@@ -46,18 +62,13 @@ export class SealKeys {
     return this.#last;
   }
 
-  /** Takes what stands before a row's id in the places of the columns. */
-  enter(prefixes: readonly Uint8Array[]): void {
-    for (const { aad } of this.#keys.values()) aad.enter(prefixes);
+  /** Sets, by column, the part of the associated data before a row's id. */
+  setAadPrefixes(prefixes: readonly Uint8Array[]): void {
+    for (const { aad } of this.#keys.values()) aad.setPrefixes(prefixes);
   }
 
-  /** Forgets what a row left behind that could not be opened. */
-  forget(): void {
-    for (const { gcm } of this.#keys.values()) gcm.forget();
+  /** Drops the messages that a row left in the queue because one of its cells could not be read. */
+  clearQueues(): void {
+    for (const { gcm } of this.#keys.values()) gcm.clearQueue();
   }
-}
-
-function sealKey(object: KeyObject, columns: number): SealKey {
-  const gcm = new GcmKey(object, columns);
-  return { object, gcm, aad: new AadHash(gcm.hash) };
 }

@@ -5,18 +5,18 @@ import { isText, type JsonBytes } from '../json-bytes.js';
 import { cipherBytesMax, ivBytes, openNative, tagBytes } from './gcm-key.js';
 import { type SealHeader, SealKeys } from './seal-keys.js';
 
-/** A column, and its cell in the row at hand. */
+/** A column, and its cell in the present row. */
 interface Cell {
   readonly column: EncodedColumn;
   readonly index: number;
-  /** Where iv ‖ ciphertext ‖ tag is put, and then the text. */
+  /** Position of its iv ‖ ciphertext ‖ tag, and then of its text, in the buffer that all cells share. */
   readonly slot: number;
-  /** Null when there is nothing to open: the cell is empty, or it is known why not. */
+  /** Null when there is nothing to open: the cell is empty, or the reason of its failure is known. */
   header: SealHeader | null;
   cipherBytes: number;
-  /** Where its key stream begins. */
+  /** Position of its key stream. */
   stream: number;
-  /** Where its text is, once it is opened. */
+  /** Buffer and range of its text, once it is opened. */
   opened: Buffer;
   textStart: number;
   textEnd: number;
@@ -24,31 +24,38 @@ interface Cell {
 }
 
 const slotBytes = ivBytes + cipherBytesMax + tagBytes;
-/** Values of more characters, for which a decipher of their own is no matter, are opened by Node's GCM. */
-const encodedLengthMax = Math.floor(slotBytes / 3) * 4;
+/** node:crypto opens longer values: a decipher of their own costs them little in proportion. */
+const batchedLengthMax = Math.floor(slotBytes / 3) * 4;
 /** In place of `cipherBytes`. */
-const tooLong = -1;
+const notBatched = -1;
 
 /**
- * AES-256-GCM, the cells of a row together. Stored: "enc:v2:<key id>:<base64 of iv(12) ‖ ciphertext ‖ tag(16)>",
- * authenticated together with the place it stands in, "<workspace>|<table>|<column>|<row>", so that a value copied from
- * another cell does not decode. "enc:v1:…" is the same without that binding. The version is no secret and needs no
- * protection of its own: a v2 value relabelled v1 fails its tag.
+ * Decrypts AES-256-GCM, the cells of a row together. Stored: "enc:v2:<key id>:<base64 of iv(12) ‖ ciphertext ‖ tag(16)>",
+ * with the cell as associated data (AAD), "<workspace>|<table>|<column>|<row>", so that a value copied from another cell
+ * does not decode. "enc:v1:…" is the same without associated data. The version needs no protection of its own: a v2
+ * value relabelled v1 fails its tag.
+ *
+ * node:crypto has the last word: a cell that the batched way refuses is opened by it once more, and a difference is
+ * reported. With `decrypt: 'native'` node:crypto opens every cell.
  */
 export class SealedCells implements RowDecoder {
+  readonly #options: CodecOptions;
   readonly #keys: SealKeys;
+  readonly #isBatched: boolean;
   readonly #table: string;
   readonly #cells: readonly Cell[];
   readonly #bytes: Buffer;
-  #prefixes: readonly Buffer[] = [];
+  #aadPrefixes: readonly Buffer[] = [];
   #row: StoredRow = { text: () => null };
   #workspace: string | null = null;
   #id = '';
   #idBytes = Buffer.alloc(128);
-  #opened = false;
+  #isOpened = false;
 
   constructor(options: CodecOptions, table: string, columns: readonly EncodedColumn[]) {
+    this.#options = options;
     this.#keys = new SealKeys(options, columns.length);
+    this.#isBatched = options.decrypt === 'batched';
     this.#table = table;
     this.#bytes = Buffer.alloc(columns.length * slotBytes);
     this.#cells = columns.map((column, index) => ({
@@ -65,29 +72,27 @@ export class SealedCells implements RowDecoder {
     }));
   }
 
-  take(row: StoredRow, workspace: string, id: string): void {
+  startRow(row: StoredRow, workspace: string, id: string): void {
     if (workspace !== this.#workspace) {
-      this.#prefixes = this.#cells.map(({ column }) => Buffer.from(`${workspace}|${this.#table}|${column.name}|`));
-      this.#keys.enter(this.#prefixes);
+      this.#aadPrefixes = this.#cells.map(({ column }) => Buffer.from(`${workspace}|${this.#table}|${column.name}|`));
+      if (this.#isBatched) this.#keys.setAadPrefixes(this.#aadPrefixes);
       this.#workspace = workspace;
     }
     this.#row = row;
     this.#id = id;
-    this.#opened = false;
+    this.#isOpened = false;
   }
 
-  write(column: number, json: JsonBytes): void {
-    if (!this.#opened) this.#openAll();
+  writeCell(column: number, json: JsonBytes): void {
+    if (!this.#isOpened) this.#openAll();
     const { reason, opened, textStart, textEnd } = this.#cells[column] as Cell;
     if (reason !== null) throw new DecodeError(reason);
     json.string(opened, textStart, textEnd);
   }
 
-  /** Reads all cells, has the key stream of all made at once, and opens them. */
+  /** Reads all cells, makes their key streams at once, and opens them. */
   #openAll(): void {
-    this.#keys.forget();
-    if (this.#idBytes.length < this.#id.length * 3) this.#idBytes = Buffer.alloc(this.#id.length * 3);
-    const idLength = this.#idBytes.write(this.#id);
+    if (this.#isBatched) this.#keys.clearQueues();
     const cells = this.#cells;
     for (let i = 0; i < cells.length; i++) {
       const cell = cells[i] as Cell;
@@ -95,24 +100,21 @@ export class SealedCells implements RowDecoder {
       cell.header = null;
       if (stored !== null) cell.reason = this.#read(cell, stored);
     }
-    for (let i = 0; i < cells.length; i++) {
-      const { header } = cells[i] as Cell;
-      if (header?.key.gcm.run()) header.key.aad.row(this.#idBytes, idLength);
-    }
+    if (this.#isBatched) this.#makeKeyStreams();
     for (let i = 0; i < cells.length; i++) {
       const cell = cells[i] as Cell;
       if (cell.header !== null) cell.reason = this.#open(cell, cell.header);
     }
-    this.#opened = true;
+    this.#isOpened = true;
   }
 
-  /** Brings the bytes of a cell into its slot and asks for its key stream. */
+  /** Decodes a cell into its slot and queues it, unless it is to be opened by node:crypto. */
   #read(cell: Cell, stored: string): DecodeReason | null {
     const header = this.#keys.headerOf(stored);
     if (typeof header === 'string') return header;
     const start = header.text.length;
-    if (stored.length - start > encodedLengthMax) {
-      cell.cipherBytes = tooLong;
+    if (!this.#isBatched || stored.length - start > batchedLengthMax) {
+      cell.cipherBytes = notBatched;
     } else {
       cell.cipherBytes = decodeBase64(stored, start, this.#bytes, cell.slot) - ivBytes - tagBytes;
       if (cell.cipherBytes < 0) return 'bad_format';
@@ -122,31 +124,47 @@ export class SealedCells implements RowDecoder {
     return null;
   }
 
-  #open(cell: Cell, header: SealHeader): DecodeReason | null {
-    const { cipherBytes } = cell;
-    if (cipherBytes === tooLong) return this.#openLong(cell, header);
-    const { gcm, aad } = header.key;
-    const start = cell.slot + ivBytes;
-    let associatedBytes = 0;
-    if (header.bound) associatedBytes = aad.start(cell.index);
-    else gcm.hash.start();
-    if (!gcm.open(this.#bytes, start, cipherBytes, cell.stream, associatedBytes)) return 'bad_tag';
-    return found(cell, this.#bytes, start, start + cipherBytes);
+  #makeKeyStreams(): void {
+    if (this.#idBytes.length < this.#id.length * 3) this.#idBytes = Buffer.alloc(this.#id.length * 3);
+    const idLength = this.#idBytes.write(this.#id);
+    const cells = this.#cells;
+    for (let i = 0; i < cells.length; i++) {
+      const { header } = cells[i] as Cell;
+      if (header?.key.gcm.makeKeyStreams()) header.key.aad.setRowId(this.#idBytes, idLength);
+    }
   }
 
-  #openLong(cell: Cell, { text, key, bound }: SealHeader): DecodeReason | null {
+  #open(cell: Cell, header: SealHeader): DecodeReason | null {
+    const { cipherBytes } = cell;
+    if (cipherBytes === notBatched) return this.#openNatively(cell, header);
+    const { gcm, aad } = header.key;
+    const start = cell.slot + ivBytes;
+    let aadBytes = 0;
+    if (header.bound) aadBytes = aad.startHash(cell.index);
+    else gcm.hash.start();
+    if (gcm.open(this.#bytes, start, cipherBytes, cell.stream, aadBytes)) {
+      return setText(cell, this.#bytes, start, start + cipherBytes);
+    }
+    const reason = this.#openNatively(cell, header);
+    if (reason !== 'bad_tag') {
+      this.#options.reportMismatch({ table: this.#table, column: cell.column.name, row: this.#id });
+    }
+    return reason;
+  }
+
+  #openNatively(cell: Cell, { text, key, bound }: SealHeader): DecodeReason | null {
     const stored = this.#row.text(cell.column.at) as string;
     const sealed = Buffer.allocUnsafe(stored.length);
     const length = decodeBase64(stored, text.length, sealed, 0);
-    if (length < 0) return 'bad_format';
-    const place = bound ? Buffer.concat([this.#prefixes[cell.index] as Buffer, Buffer.from(this.#id)]) : undefined;
-    const opened = openNative(key.object, sealed.subarray(0, length), place);
+    if (length < ivBytes + tagBytes) return 'bad_format';
+    const aad = bound ? Buffer.concat([this.#aadPrefixes[cell.index] as Buffer, Buffer.from(this.#id)]) : undefined;
+    const opened = openNative(key.object, sealed.subarray(0, length), aad);
     if (opened === null) return 'bad_tag';
-    return found(cell, opened, 0, opened.length);
+    return setText(cell, opened, 0, opened.length);
   }
 }
 
-function found(cell: Cell, bytes: Buffer, start: number, end: number): DecodeReason | null {
+function setText(cell: Cell, bytes: Buffer, start: number, end: number): DecodeReason | null {
   cell.opened = bytes;
   cell.textStart = start;
   cell.textEnd = end;
