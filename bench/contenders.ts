@@ -7,7 +7,7 @@ import { type Child, startChild } from './child.js';
 import { barePeer, otherPeers, type Peer } from './peers.js';
 import type { Stage } from './stage.js';
 
-/** Whoever answers the same question over HTTP, as a process that runs. */
+/** A running process that answers the same requests over HTTP. */
 export interface Contender extends Omit<Peer, 'launch'> {
   readonly pid: number;
   readonly origin: string;

@@ -9,7 +9,7 @@ import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
 
 /**
- * What decoding a customer's encrypted cells costs, in µs per cell, by the ways that are kept in the project:
+ * Cost of decoding a customer's encrypted cells, in µs per cell, by each way that the project keeps:
  * `node dist/bench/decode.js [customers]`. The ways alternate; the median round counts. It is
  * processor time of the whole process, as a cipher per cell costs garbage collection too, and other work on the machine
  * shall not count.

@@ -11,7 +11,7 @@ export interface Load {
   readonly seconds: number;
 }
 
-/** What the load generator saw, and what it used itself. */
+/** Measurements of the load generator, and its own processor time. */
 export interface LoadResult {
   /** Those that were answered well. */
   readonly requests: number;

@@ -40,7 +40,7 @@ export function barePeer(stage: Stage): Peer {
   };
 }
 
-/** What one would use instead. */
+/** The alternatives to the gateway. */
 export function otherPeers(stage: Stage): Peer[] {
   const { POSTGREST_BIN: postgrestBinary } = process.env;
   return [fastify(stage), platformatic(stage), ...(postgrestBinary ? [postgrest(stage, postgrestBinary)] : [])];

@@ -1,6 +1,6 @@
 /** A goal and what came out. */
 export interface Verdict {
-  /** What was measured and against what, such as "Detail read against Platformatic DB". */
+  /** Measurement and comparison, such as "Detail read against Platformatic DB". */
   readonly what: string;
   readonly value: number;
   readonly goal: number;
@@ -12,17 +12,17 @@ export interface Verdict {
 
 export interface Table {
   readonly title: string;
-  /** What one has to know to read it. */
+  /** Explanation for the reader of the table. */
   readonly note: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
 }
 
-/** What a case found. */
+/** Result of a case. */
 export interface CaseResult {
   readonly verdicts: readonly Verdict[];
   readonly tables: readonly Table[];
-  /** What was left out, and why. */
+  /** The parts that were left out, with the reason of each. */
   readonly skipped: readonly string[];
 }
 

@@ -12,7 +12,7 @@ import { textReport } from './report/text.js';
 import type { CaseResult } from './result.js';
 import { type Stage, startStage } from './stage.js';
 
-/** What a case works with; contenders are started when the first one needs them. */
+/** Dependencies of a case; contenders are started when the first case needs them. */
 interface Bench {
   readonly stage: Stage;
   readonly options: Options;

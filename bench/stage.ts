@@ -6,7 +6,7 @@ import pg from 'pg';
 import { urlAs } from '../src/demo/cluster/passwords.js';
 import { type Child, startChild } from './child.js';
 
-/** What everything is measured on: `demo` with the large data set, its gateway a process of its own. */
+/** The servers that all cases measure: `demo` with the large data set, its gateway a process of its own. */
 export interface Stage {
   /** Origin of the gateway. */
   readonly origin: string;

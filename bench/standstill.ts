@@ -3,7 +3,7 @@ import pg from 'pg';
 import Cursor from 'pg-cursor';
 import type { Stage } from './stage.js';
 
-/** What a client that takes its time does to the replica. */
+/** Effect of a slow client on the replica. */
 export interface Standstill {
   /** How long the replica replayed nothing although there was something to replay, in milliseconds. */
   readonly ms: number;
@@ -11,7 +11,7 @@ export interface Standstill {
   readonly failure: string | null;
 }
 
-/** What the replica waits for readers before it cancels them; PostgreSQL's own default is 30 s. */
+/** Time that the replica waits for readers before it cancels them; PostgreSQL's own default is 30 s. */
 export const standbyDelayMs = 3000;
 const pauseMs = 6000;
 const text = 'select * from gateway.werkbonnen where workspace_id = $1 order by datum, id';

@@ -1,4 +1,4 @@
-/** One error a client can see; `retryAfterSeconds` is the Retry-After it carries unless the throwing code knows better. */
+/** One error a client can see; `retryAfterSeconds` is the Retry-After it carries unless the code that throws it gives another. */
 interface ProblemRow {
   readonly status: number;
   readonly title: string;

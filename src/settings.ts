@@ -152,7 +152,7 @@ function readConfigFile(file: string | undefined, schema: SettingsSchema, faults
   try {
     const { $schema: _, ...values } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
     for (const name of Object.keys(values)) {
-      if (schema.properties[name]?.['x-secret']) faults.push(`${name} is a secret and may not stand in ${path}.`);
+      if (schema.properties[name]?.['x-secret']) faults.push(`${name} is a secret and must not stand in ${path}.`);
     }
     return values;
   } catch (error) {

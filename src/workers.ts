@@ -11,7 +11,7 @@ import { opsServer } from './ops/server.js';
 import { serveWorkers } from './peers/parent.js';
 import type { Settings } from './settings.js';
 
-/** What a worker tells its parent of itself. */
+/** Messages of a worker to its parent. */
 export type WorkerMessage =
   | { readonly type: 'ready'; readonly url: string }
   | { readonly type: 'readiness'; readonly readiness: Readiness };

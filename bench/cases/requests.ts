@@ -10,7 +10,7 @@ const idsAsked = 2000;
 /** Just-in-time compilers and caches have settled by then; not counted. */
 const warmUpSeconds = 6;
 
-/** What each contender has to be beaten by, in requests per second; "Fastify + pg" → at least 1.2 × as many. */
+/** The factor by which the gateway must beat each contender, in requests per second; "Fastify + pg" → at least 1.2 × as many. */
 type Goals = Readonly<Record<string, number>>;
 const detailGoals: Goals = { 'Platformatic DB': 2, 'bare node:http + pg': 0.6, 'Fastify + pg': 1.2 };
 const listGoals: Goals = { 'Platformatic DB': 2, 'bare node:http + pg': 0.9, 'Fastify + pg': 1.2 };

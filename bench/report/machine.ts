@@ -1,6 +1,6 @@
 import { cpus, release, totalmem, type } from 'node:os';
 
-/** What the figures depend on, as label and value. */
+/** Machine and versions that the figures depend on, as label and value. */
 export type MachineFacts = readonly (readonly [string, string])[];
 
 export function machineFacts(postgresVersion: string): MachineFacts {

@@ -1,6 +1,6 @@
 import type { Replica } from '../db/replica.js';
 
-/** What /readyz says: 200 when ready, else 503 with the reasons. */
+/** Body of /readyz: 200 when ready, else 503 with the reasons. */
 export interface Readiness {
   readonly status: 'ready' | 'not ready';
   readonly reasons: readonly string[];

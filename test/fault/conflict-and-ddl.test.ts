@@ -3,7 +3,7 @@ import { until } from '../../src/demo/cluster/wait.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage } from '../support/page-reader.js';
 
-// What the primary does to tables and rows reaches the replicas under running pages.
+// Changes of tables and rows on the primary reach the replicas under running pages.
 
 let setUp: FaultCluster;
 let gateway: FaultGateway;

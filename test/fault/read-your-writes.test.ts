@@ -10,7 +10,7 @@ import { templateName } from '../support/template.js';
 import { allScopes } from '../support/workspace.js';
 import { created, type Installation, patch } from '../support/writes.js';
 
-// Replicas replay several seconds late; whoever writes sees what was written all the same, and the primary is not asked
+// Replicas replay several seconds late; a client that writes sees its write all the same, and the primary is not asked
 // for more than its share.
 
 let setUp: FaultCluster;

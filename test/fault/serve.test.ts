@@ -46,7 +46,7 @@ test.serial('SIGTERM in the middle of a page: not ready, the page ends whole, ex
   t.is((await ready)?.status, 503);
   t.true(page.body === undisturbed);
   t.is(await serving.exited, 0);
-  t.is((await readPage(url, { token })).status, 0, 'nobody listens there any more');
+  t.is((await readPage(url, { token })).status, 0, 'the listener is closed');
 });
 
 test.serial(
@@ -71,7 +71,7 @@ test.serial(
 );
 
 test.serial('an error that nothing caught is logged, running pages end, and the exit code is 1', async (t) => {
-  const bomb = `process.on('SIGUSR2', () => setTimeout(() => { throw new Error('nobody caught this') }))`;
+  const bomb = `process.on('SIGUSR2', () => setTimeout(() => { throw new Error('thrown outside any request') }))`;
   const serving = await serve(t, {}, ['--import', `data:text/javascript,${encodeURIComponent(bomb)}`]);
   await setUp.pace(0.5);
   const page = await readPage(`${serving.url}/api/v1/installaties?perPage=400`, {
@@ -81,7 +81,7 @@ test.serial('an error that nothing caught is logged, running pages end, and the 
   t.true(page.complete);
   t.is(await serving.exited, 1);
   t.regex(serving.log(), /"msg":"crashed"/);
-  t.regex(serving.log(), /nobody caught this/);
+  t.regex(serving.log(), /thrown outside any request/);
   await setUp.pace(0);
 });
 

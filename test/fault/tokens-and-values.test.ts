@@ -3,7 +3,7 @@ import { tokenHash } from '../../src/http/token-format.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage } from '../support/page-reader.js';
 
-// What goes bad in the data itself: tokens that end while they are known, and values that cannot be decoded.
+// Faults of the data itself: tokens that end while they are known, and values that cannot be decoded.
 
 let setUp: FaultCluster;
 let gateway: FaultGateway;

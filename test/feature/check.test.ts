@@ -18,7 +18,7 @@ interface Finding {
   readonly detail: string;
 }
 
-/** What `check --json` finds wrong in the test's database. */
+/** The faults that `check --json` finds in the test's database. */
 async function wrong(t: ExecutionContext<TestContext>): Promise<string[]> {
   await t.context.database.caughtUp();
   const { stdout, code } = await commandLine(['check', '--json'], connections(t.context.database));

@@ -10,7 +10,7 @@ test.beforeEach(async (t) => {
 });
 const own = (context: unknown) => context as { path: string; etag: string };
 
-test('the detail of an installation has a strong ETag that moves with its version, whoever changes it', async (t) => {
+test('the detail of an installation has a strong ETag that moves with its version when the app changes it', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string }>(
     'select id from app.installaties where workspace_id = $1 order by id desc limit 1',

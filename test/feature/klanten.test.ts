@@ -16,7 +16,7 @@ interface Klant {
   decodeErrors?: string[];
 }
 
-/** What the API shows of a customer that the seed put in. */
+/** A seeded customer as the API shows it. */
 function expected(workspace: number, n: number): Omit<Klant, 'createdAt' | 'updatedAt'> {
   const { id, naam, adres, kvkNummer } = customerPlain(workspace, n);
   const klant: Omit<Klant, 'createdAt' | 'updatedAt'> = { id, naam, adres: { ...adres }, kvkNummer };

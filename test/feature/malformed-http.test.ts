@@ -71,7 +71,7 @@ const cases: [what: string, status: number, code: string, text: string][] = [
     `${get}Host: a\r\nExpect: foo\r\nConnection: close\r\n\r\n`,
   ],
   [
-    'a method that nobody knows',
+    'an unknown method',
     405,
     'method_not_allowed',
     'FOO /api/v1/klanten HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',

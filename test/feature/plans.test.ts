@@ -12,7 +12,7 @@ const test = gatewayTest();
 const rows = 20;
 /** A page's share: per row its index entry, its heap page and, for a work order, some ten pages of its parts. */
 const buffersPerRow = 14;
-/** What a statement may read besides: descending the index of every year of the log. */
+/** Further buffers that a statement may read: descending the index of every year of the log. */
 const buffersOnce = 120;
 
 interface Plan {

@@ -6,7 +6,7 @@ import { wireTap } from '../support/wire-tap.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
-/** What the gateway asks by itself, whether there are requests or not. */
+/** Statements that the gateway runs by itself, with or without requests. */
 const background = new Set(['probe', 'position']);
 
 /** Runs requests, and gives back the statements that PostgreSQL itself logged meanwhile for a database, by name. */

@@ -7,7 +7,7 @@ import { created, etagOf, newKey, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
 
-/** What a replay must repeat. */
+/** The parts of an answer that a replay must repeat. */
 const outcomeOf = ({ status, text, headers }: ApiReply): object => ({
   status,
   text,

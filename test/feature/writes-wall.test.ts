@@ -5,7 +5,7 @@ import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
 import { created } from '../support/writes.js';
 
-// What PostgreSQL itself refuses the gateway's writer, whatever the gateway sends. Every statement runs as that role.
+// PostgreSQL itself refuses these to the gateway's writer, whatever the gateway sends. Every statement runs as that role.
 const test = gatewayTest();
 const denied = '42501'; // insufficient_privilege; also what a view's or policy's check gives
 const checkOption = '44000'; // with_check_option_violation

@@ -10,11 +10,9 @@ interface Pure {
 }
 
 const pure: Readonly<Record<string, Pure>> = {
-  base64: { modules: ['projection/base64'], test: 'projection.base64', scoreMin: 70 },
+  base64: { modules: ['projection/base64'], test: 'projection.base64', scoreMin: 90 },
   keyring: { modules: ['projection/keyring'], test: 'projection.keyring', scoreMin: 90 },
-  redact: { modules: ['projection/redact', 'projection/structured-text'], test: 'projection.redact', scoreMin: 70 },
   'strict-json': { modules: ['write/strict-json'], test: 'strict-json', scoreMin: 88 },
-  strip: { modules: ['projection/strip', 'projection/images'], test: 'projection.strip', scoreMin: 70 },
 };
 
 export const pureNames: readonly string[] = Object.keys(pure);

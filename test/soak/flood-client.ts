@@ -1,6 +1,6 @@
 import { Agent, get } from 'node:http';
 
-// What test/soak/flood.ts runs: `victim URL TOKEN…` asks every 10 ms, `flood URL TOKEN…` asks 200 times at once, for 12 s.
+// Child process of test/soak/flood.ts: `victim URL TOKEN…` sends a request every 10 ms, `flood URL TOKEN…` 200 at once, for 12 s.
 
 const [role, url, ...tokens] = process.argv.slice(2) as [string, string, ...string[]];
 const agent = new Agent({ keepAlive: true });

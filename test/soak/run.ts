@@ -6,7 +6,7 @@ import { soakWrites } from './writes.js';
 
 // `npm run soak -- NAME`: the long runs, against real servers of their own. Each prints its figures as a table.
 
-/** What a soak came to. */
+/** Result of a soak. */
 export interface Figures {
   readonly ok: boolean;
   readonly figures: Readonly<Record<string, number | string>>;

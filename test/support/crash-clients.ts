@@ -1,7 +1,7 @@
 import type { ApiClient, ApiReply } from './client.js';
 import { type Installation, newKey, patch, post } from './writes.js';
 
-/** What became of one write, told by the answer its client was content with. */
+/** Outcome of one write, by the last answer that its client got. */
 export interface Written {
   /** The name it gave the installation; no other write used it. */
   readonly mark: string;
@@ -12,7 +12,7 @@ export interface Written {
   readonly version: number;
 }
 
-/** What the clients of a run met on the way to their answers. */
+/** Counts of the failures that the clients of a run met before their answers. */
 export interface Encounters {
   requests: number;
   /** Answers 503, 409 and broken connections, after which the same request was sent again. */
@@ -52,7 +52,7 @@ async function persist(met: Encounters, send: () => Promise<ApiReply>): Promise<
 
 /**
  * A client that creates installations and changes those of all clients until `next` gives it no more marks. Everything
- * it sends it repeats with the same key until there is an answer; a 412 makes it read the record anew for its next change.
+ * it sends it repeats with the same key until there is an answer; a 412 makes it read the record again for its next change.
  */
 export async function writeUntilDone(
   client: ApiClient,

@@ -15,7 +15,7 @@ export interface CrashRun {
   readonly shareLost: number;
 }
 
-/** What a run came to; `disagreements` is empty when the database is what the answers say. */
+/** Result of a run; `disagreements` is empty when the database agrees with the answers. */
 export interface CrashReport extends Encounters {
   readonly creates: number;
   readonly updates: number;

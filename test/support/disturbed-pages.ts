@@ -2,12 +2,12 @@ import { until } from '../../src/demo/cluster/wait.js';
 import type { FaultCluster, FaultGateway } from './fault-cluster.js';
 import { type PageRead, readPage } from './page-reader.js';
 
-/** What the pages of a run came to. */
+/** Result of a run of pages. */
 export interface Disturbed {
   /** Pages that lost a statement and were continued. */
   readonly resumed: number;
   readonly pages: number;
-  /** What was wrong with those that were not whole. */
+  /** One sentence for each page that was not whole. */
   readonly faults: readonly string[];
   readonly longestGapMs: number;
 }

@@ -1,5 +1,5 @@
 /**
- * What in a JSON text looks like an image: found without anything of the gateway's own detector, and stricter. Each
+ * Finds images in a JSON text, without the gateway's own detector, and more strictly. Each
  * string is looked at as it stands, as JSON of its own, without line breaks, and as what it is when decoded.
  */
 export function imagesIn(json: string): string[] {

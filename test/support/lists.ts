@@ -59,7 +59,7 @@ export async function records<R>(client: ApiClient, path: string, options?: Requ
   return all;
 }
 
-/** What is wrong, as the problem names it: "perPage invalid_integer". */
+/** The field errors of a problem, such as "perPage invalid_integer". */
 export function faultsOf(reply: ApiReply): string[] {
   const { errors = [] } = reply.json<{ errors?: Record<string, string>[] }>();
   return errors.map(({ parameter, header, pointer, code }) => `${parameter ?? header ?? pointer} ${code}`);

@@ -1,6 +1,6 @@
 import { get, type IncomingMessage } from 'node:http';
 
-/** What a client saw of one response. */
+/** One response as its client saw it. */
 export interface PageRead {
   /** 0 when the connection broke before an answer. */
   readonly status: number;

@@ -10,7 +10,7 @@ export interface ServeProcess {
   readonly opsUrl: string;
   /** Its exit code, or the signal that ended it. */
   readonly exited: Promise<number | string>;
-  /** What it wrote to its log. */
+  /** Its log so far. */
   log(): string;
 }
 

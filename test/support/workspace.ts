@@ -17,7 +17,7 @@ interface Shared extends SharedTemplate {
   readonly logs: { readonly primary: string; readonly replica: string };
 }
 
-/** What `npm test` started for all files; files run by themselves need `npm test -- path`. */
+/** The servers that `npm test` started for all files; files run by themselves need `npm test -- path`. */
 export const shared: Shared = JSON.parse(process.env.TEST_SHARED ?? 'null') as Shared;
 
 export const allScopes = [
@@ -57,7 +57,7 @@ export interface RunningGateway {
   log(): string;
 }
 
-/** What `t.context` holds. */
+/** Content of `t.context`. */
 export interface TestContext extends RunningGateway {
   readonly database: TestDatabase;
 }

@@ -12,7 +12,7 @@ export interface Installation {
 
 export const newKey = (): string => randomUUID();
 
-/** What a write is sent with beside its body: a new key unless one is given. */
+/** Options of a write beside its body; without a key it gets a new one. */
 export interface WriteOptions extends RequestOptions {
   readonly key?: string;
 }

@@ -3,7 +3,7 @@ import { loadResources } from '../../src/definition/load.js';
 import { StartRefused } from '../../src/errors.js';
 import { altered, field, items, load, owners } from '../support/definitions.js';
 
-/** What is altered in items.json, and what the refusal says of it: pointer, then some of its words. */
+/** An alteration of items.json, and the refusal's pointer and some of its words. */
 const refusals: readonly (readonly [path: string, value: unknown, message: RegExp])[] = [
   ['name', undefined, /items\.json \/: it must have required property 'name'/],
   ['name', 'Items!', /\/name: it must match pattern/],

@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { decodeBase64 } from '../../src/projection/base64.js';
 
-/** What the decoder must say, by way of node's lenient one: canonical is what encodes back to itself. */
+/** The expected result of the decoder, by way of Node's lenient one: canonical is what encodes back to itself. */
 function expected(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
   return bytes.toString('base64') === text ? bytes : null;

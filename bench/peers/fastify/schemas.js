@@ -1,7 +1,7 @@
 const text = { type: 'string' };
 const orNull = (type) => ({ type: [type, 'null'] });
 
-/** What a response may hold; Fastify compiles its serializer from it. */
+/** Members of a response; Fastify compiles its serializer from it. */
 export const installatie = {
   type: 'object',
   properties: {

@@ -12,7 +12,7 @@ const untouchable: readonly (readonly [table: string, row: string])[] = [
   ['logboeken', 't::text'],
 ];
 
-/** What the database holds that writes through the API leave alone; `before` limits it to rows that were there by then. */
+/** Rows of the database that writes through the API do not change; `before` limits them to rows that existed then. */
 export async function untouched(sql: Sql, before: Date): Promise<string[]> {
   const digests: string[] = [];
   for (const [table, row] of untouchable) {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Whose eyes a canary is for: those of a scope, or nobody's. */
+/** The scope that may see a canary, or none. */
 export type CanaryKind = 'customer' | 'installation' | 'readonly' | 'workorder' | 'log' | 'never';
 
 /** A canary found in a text; its kind is `encoded` when it stands there as base64, hexadecimal or a list of bytes. */

@@ -22,7 +22,7 @@ export interface FuzzOptions {
 }
 
 export interface FuzzReport {
-  /** What broke a property, after shrinking: the request as a curl line, what is wrong, the response. Null: nothing did. */
+  /** The failure after shrinking: the request as a curl line, its faults, the response. Null: every property held. */
   readonly failure: string | null;
   readonly requests: number;
   /** Responses by status. */
@@ -62,7 +62,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     const wire = new Wire(origin);
     let last: FuzzRequest | null = null;
     const property = fc.asyncProperty(requests(world, harvest), async (generated) => {
-      // What passes is not shrunk further.
+      // A request that passes is not shrunk further.
       if (failing !== null && (failing.worker !== worker || performance.now() - failing.sinceMs > shrinkMsMax)) return;
       const request = addressed(world, generated);
       try {

@@ -28,7 +28,7 @@ export const fuzzSettings: Partial<Settings> = {
   primaryReadsPerSecond: 10_000,
 };
 
-/** What the ops listener shows that is not as it should be at rest. */
+/** Metrics of the ops listener that differ from those of a gateway at rest. */
 export async function metricsFaults({ opsUrl, replicas }: Gateway): Promise<string[]> {
   const [live, ready, metrics] = await Promise.all(
     ['/livez', '/readyz', '/metrics'].map(async (path) => {

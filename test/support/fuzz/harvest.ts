@@ -32,7 +32,7 @@ class Recent<T> {
   }
 }
 
-/** What answers have shown so far, so that requests can go on from there as a client does. */
+/** Ids, cursors and tags of the answers so far, so that later requests can use them as a client does. */
 export class Harvest {
   readonly cursors = new Recent<GivenCursor>(500);
   /** Writes that succeeded, to be repeated. */

@@ -12,7 +12,7 @@ export const oddBytes: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom(100, 1000, 5000).map((length) => 'lang '.repeat(length / 5)),
 );
 
-/** What may stand in an Authorization header: seldom something that lets anybody in. */
+/** Values of an Authorization header, most of them invalid. */
 export function oddAuthorizations(world: World): fc.Arbitrary<readonly HeaderField[]> {
   const workspaces: fc.Arbitrary<FuzzWorkspace> = fc.constantFrom(...world.workspaces);
   const token = fc

@@ -4,7 +4,7 @@ import { canary } from './canaries.js';
 
 const bitmap = { width: 16, height: 8, pixels: Buffer.alloc(128, 200) };
 
-/** Ways in which apps put pictures into JSON; each picture ends in a canary that nobody may see. */
+/** Ways in which apps put pictures into JSON; each picture ends in a canary that no token may see. */
 export function pictures(workspace: number): unknown[] {
   const ending = Buffer.from(`${canary(workspace, 'never')}${'.'.repeat(60)}`);
   const [pngBytes, jpegBytes] = [png(bitmap, 9), jpeg(bitmap)].map((bytes) => Buffer.concat([bytes, ending])) as [
@@ -40,6 +40,6 @@ export function pictures(workspace: number): unknown[] {
   ];
 }
 
-/** What gives a picture away in a response, told without the gateway's own detector and without parsing. */
+/** Signs of a picture in a response, found without the gateway's own detector and without parsing. */
 export const pictureMarks =
   /iVBORw0KGgo|(?:\\?\/|_)9j(?:\\?\/|_)[A-Za-z0-9+/_-]{20}|R0lGOD|UklGR[A-Za-z0-9+/_-]{10}|data(?::|%3a)image|<svg|PHN2Zy|89504e470d0a|ffd8ffe0|47494638|137,\s*80,\s*78,\s*71|255,\s*216,\s*255|"0":\s*137/i;

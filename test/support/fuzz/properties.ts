@@ -10,7 +10,7 @@ import type { World } from './world.js';
 /** Names every property that the response breaks; none when all is well. `text` is the body, decompressed. */
 export type Judge = (request: FuzzRequest, response: WireResponse, text: string) => string[];
 
-/** What can only come from the inside: SQL, its errors, names of tables and roles, stack traces, addresses, ciphertext. */
+/** Texts that only the inside can produce: SQL, its errors, names of tables and roles, stack traces, addresses, ciphertext. */
 const insides =
   /\b(?:app|gateway)\.[a-z_]{3,}|\bgateway_(?:reader|writer|owner)\b|\bpg_(?!sleep)[a-z]+|\bselect\b[^"]{0,200}\bfrom\b|\binsert into\b|\bupdate \w+ set\b|\bworkspace_id =|relation \\?"|column \\?"|syntax error at|violates|invalid input syntax|SQLSTATE|postgres(?:ql)?:\/\/|\bat async\b|\\n {4}at |node:internal|node_modules|\/dist\/|\.js:\d|TypeError|RangeError|ECONN|ENOENT|EPIPE|\benc:v\d/i;
 export const tokenMark = /wdg_[0-9A-Za-z]{8}/;
@@ -104,11 +104,11 @@ function canaryFaults(world: World, request: FuzzRequest, status: number, text: 
     .map(({ workspace, kind }) => `shows a canary ${kind} of workspace ${workspace}`);
 }
 
-/** What a write tells a token that may not read. */
+/** A write's answer to a token without the read scope. */
 function revealed(world: World, request: FuzzRequest, body: string): string[] {
   if (grantOf(world, request)?.scopes?.has('read:installaties')) return [];
   return body.startsWith('{"id"') &&
     /"(?:koudemiddel|koudemiddelGwp|vullingKg|interneNotities|lmraVerplicht)":/.test(body)
-    ? ['shows read-only fields to a token that may not read']
+    ? ['shows read-only fields to a token without the read scope']
     : [];
 }

@@ -14,7 +14,7 @@ export interface FuzzRequest {
   readonly body: Buffer | null;
 }
 
-/** Stands in bodies for a canary of whoever's token they are sent with. */
+/** Placeholder in bodies for a canary of the workspace whose token sends them. */
 export const ownCanary = '@canary@';
 
 /** The request with its canary in place; from here on it is sent as it is, also when it is repeated. */

@@ -132,7 +132,7 @@ function measurements(workspace: number, picture: unknown, n: number): unknown {
   ][n % 8];
 }
 
-/** A log entry's entity and diff: what may be seen has a canary of the log, what may not one of nobody. */
+/** A log entry's entity and diff: visible values have a canary of the log, shielded values one that no token may see. */
 function logged(
   workspace: number,
   n: number,

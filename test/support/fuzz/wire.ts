@@ -45,7 +45,7 @@ export class Wire {
     try {
       return await this.#once(request, method);
     } catch (error) {
-      // A kept connection may have been closed meanwhile; whoever gets nothing at all may try again (RFC 9112 §9.3.1).
+      // A kept connection may have been closed meanwhile; a client that gets no answer at all can try again (RFC 9112 §9.3.1).
       if (isFresh || !(error instanceof NoResponse) || error.received > 0) throw error;
       return this.#once(request, method);
     }

@@ -32,7 +32,7 @@ export interface FuzzWorkspace {
   readonly workOrders: readonly string[];
 }
 
-/** What a token grants; null scopes for one that is expired or revoked. */
+/** Scopes of a token; null scopes for one that is expired or revoked. */
 export interface Grant {
   readonly workspace: FuzzWorkspace;
   readonly scopes: ReadonlySet<string> | null;
