@@ -59,7 +59,7 @@ export interface Parameter extends Header {
 
 export interface ApiResponse {
   readonly description: string;
-  readonly headers: Readonly<Record<string, Reference>>;
+  readonly headers: Readonly<Record<string, Reference | Header>>;
   readonly content?: Content;
 }
 
@@ -71,6 +71,12 @@ export function resolve<T extends object>(document: OpenApiDocument, value: T | 
   for (const step of steps.slice(1)) target = (target as Record<string, unknown>)[step];
   if (target === undefined) throw new Error(`${value.$ref} points to nothing.`);
   return target as T;
+}
+
+/** All responses: those of operations and the others. */
+export function allResponses({ components, 'x-other-responses': other }: OpenApiDocument): ApiResponse[] {
+  const others = Object.values(other).filter((response): response is ApiResponse => !('$ref' in response));
+  return [...Object.values(components.responses), ...others];
 }
 
 /** A reference to a component. */

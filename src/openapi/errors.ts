@@ -2,11 +2,8 @@ import { type ProblemCode, problems } from '../errors.js';
 import { type ApiResponse, component, type Responses } from './document.js';
 import { expand, mapValues, readData, type Sets } from './template.js';
 
-interface ErrorResponse {
-  readonly codes: readonly ProblemCode[];
-  /** Names of headers, and of sets of them. */
-  readonly headers: readonly string[];
-}
+/** Codes of the table of problems, and names of headers or of sets of headers. */
+type ErrorResponse = { readonly codes: readonly ProblemCode[]; readonly headers: readonly string[] };
 
 /** The error responses as components, and the sets of references to them, by status. Both from config/openapi/errors.json. */
 export function errorParts(headersOf: (names: readonly string[]) => ApiResponse['headers']): {

@@ -3,22 +3,17 @@ import { type Field, type Leaf, leaves, type Resource } from '../definition/reso
 
 type Example = Readonly<Record<string, unknown>>;
 
-/** An example of a record, made of the fields' own examples, or of a value per type for a field without an example. */
-export function recordExample(resource: Resource): Example {
-  return example(leaves(resource));
-}
-
-/** An example of the body of a POST. */
-export function createExample(resource: Resource): Example {
-  return example(leaves(resource).filter(({ field }) => field.write));
-}
-
-/** An example of the body of a PATCH: changes the first field that has an example, clears the next field that can be null. */
-export function patchExample(resource: Resource): Example {
-  const writable = leaves(resource).filter(({ field }) => field.write);
+/**
+ * Examples of a record, of the body of a POST and of the body of a PATCH, made of the fields' own examples, or of a value per
+ * type. The PATCH changes the first field that has an example and clears the next field that can be null.
+ */
+export function examplesOf(resource: Resource): Record<`${'record' | 'create' | 'patch'}Example`, Example> {
+  const all = leaves(resource);
+  const writable = all.filter(({ field }) => field.write);
   const changed = writable.findIndex((leaf) => leaf.field.example !== undefined);
-  const cleared = writable.find(({ field }, i) => i > changed && field.nullable);
-  return example([...writable.slice(changed, changed + 1), ...(cleared ? [{ ...cleared, value: null }] : [])]);
+  const cleared = writable.slice(changed + 1).find(({ field }) => field.nullable);
+  const patched = [...writable.slice(changed, changed + 1), ...(cleared ? [{ ...cleared, value: null }] : [])];
+  return { recordExample: example(all), createExample: example(writable), patchExample: example(patched) };
 }
 
 /** A record of the leaves, groups included; each has its `value`, if given, or an example. */

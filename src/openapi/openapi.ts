@@ -1,5 +1,5 @@
 import type { Resource } from '../definition/resource.js';
-import { type ApiResponse, type Components, component, type OpenApiDocument } from './document.js';
+import { type ApiResponse, component, type OpenApiDocument, resolve } from './document.js';
 import { errorParts } from './errors.js';
 import { expand, fill, mapValues, readData, readText, type Sets, type Values } from './template.js';
 import { commonValues, filterValues, type OpenApiOptions, resourceValues } from './values.js';
@@ -38,7 +38,7 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
     parameters: merged('parameters'),
     responses: { ...merged('responses'), ...errors.components },
   });
-  return withoutUnused(document as OpenApiDocument);
+  return withUsedComponents(document as OpenApiDocument);
 }
 
 type ResourcePart = Readonly<Record<'tag' | 'paths' | 'schemas' | 'parameters' | 'responses', object>>;
@@ -56,13 +56,23 @@ function prefixed(prefix: string, values: Values): Values {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]));
 }
 
-/** The document without unused components, such as those of writes on a gateway without a primary. */
-function withoutUnused(document: OpenApiDocument): OpenApiDocument {
-  const used = new Set(JSON.stringify(document).match(/(?<="\$ref":"#\/components\/)[^"]+/g));
+/**
+ * The document with the components that its operations use. Components that only `x-other-responses` uses are written out
+ * there, because tools do not follow references from extensions and report such components as unused.
+ */
+function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
+  const { 'x-other-responses': other, ...rest } = document;
+  const used = new Set(JSON.stringify(rest).match(/(?<="\$ref":")[^"]+/g));
+  const writtenOut = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+    const isUnused = '$ref' in value && !used.has(String(value.$ref));
+    return isUnused ? writtenOut(resolve(document, value)) : mapValues(value as Values, writtenOut);
+  };
   const components = Object.entries(document.components).map(([kind, members]) => {
-    const kept = Object.entries(members).filter(([name]) => kind === 'securitySchemes' || used.has(`${kind}/${name}`));
-    return [kind, Object.fromEntries(kept)];
+    const kept = Object.entries(members).filter(([name]) => used.has(`#/components/${kind}/${name}`));
+    return [kind, kind === 'securitySchemes' ? members : Object.fromEntries(kept)];
   });
-  const smaller = { ...document, components: Object.fromEntries(components) as Components };
-  return JSON.stringify(smaller) === JSON.stringify(document) ? document : withoutUnused(smaller);
+  const smaller = { ...rest, components: Object.fromEntries(components), 'x-other-responses': writtenOut(other) };
+  const isDone = JSON.stringify(smaller) === JSON.stringify(document);
+  return isDone ? document : withUsedComponents(smaller as OpenApiDocument);
 }

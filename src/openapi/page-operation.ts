@@ -1,4 +1,4 @@
-import { type OpenApiDocument, type Operation, type Parameter, type Responses, resolve } from './document.js';
+import { allResponses, type OpenApiDocument, type Operation, type Parameter, resolve } from './document.js';
 import { type Html, html, prose, spans, table } from './html.js';
 import { schemaLink, schemaProse } from './page-schema.js';
 
@@ -47,14 +47,14 @@ function responseRows(document: OpenApiDocument, { responses }: Operation): (str
 }
 
 /** The headers that every response can have. */
-export function commonHeaders({ components }: OpenApiDocument): string[] {
-  const [first = [], ...others] = Object.values(components.responses).map(({ headers }) => Object.keys(headers));
+export function commonHeaders(document: OpenApiDocument): string[] {
+  const [first = [], ...others] = allResponses(document).map(({ headers }) => Object.keys(headers));
   return first.filter((name) => others.every((names) => names.includes(name)));
 }
 
 /** An example of the body of the first response, which is the successful response. */
 function exampleDetails(document: OpenApiDocument, { responses }: Operation): Html | undefined {
-  const [status, reference] = Object.entries(responses)[0] as [string, Responses[string]];
+  const [status, reference] = Object.entries(responses)[0] as [string, Operation['responses'][string]];
   const media = resolve(document, reference).content?.['application/json'];
   if (media?.example === undefined) return undefined;
   const body = JSON.stringify(media.example, null, 2);

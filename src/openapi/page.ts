@@ -1,4 +1,4 @@
-import { type Header, type OpenApiDocument, resolve } from './document.js';
+import { allResponses, type Header, type OpenApiDocument, resolve } from './document.js';
 import { fillHtml, Html, html, prose, spans, table } from './html.js';
 import { commonHeaders, operationArticle } from './page-operation.js';
 import { schemaProse, schemaTable } from './page-schema.js';
@@ -42,7 +42,7 @@ ${prose(String(schema.description ?? ''))}${schemaTable(`Members of ${name}`, sc
 function errorTable(document: OpenApiDocument): Html {
   const common = new Set(commonHeaders(document));
   const rows = new Map<string, (string | Html | Html[])[]>();
-  for (const { content, headers } of Object.values(document.components.responses)) {
+  for (const { content, headers } of allResponses(document)) {
     const properties = content?.['application/problem+json']?.schema.properties as ProblemMembers | undefined;
     const names = Object.keys(headers).filter((name) => !common.has(name) && !name.startsWith('RateLimit'));
     const own = names.map((name) => html`<code>${name}</code> `);
@@ -61,9 +61,9 @@ type ProblemMembers = Readonly<Record<'code' | 'title' | 'status', { readonly en
 /** A row per header, with an example. */
 function headerTable(document: OpenApiDocument): Html {
   const all = new Map<string, Header>();
-  for (const { headers } of Object.values(document.components.responses)) {
+  for (const { headers } of allResponses(document)) {
     for (const [name, reference] of Object.entries(headers))
-      all.set(name, all.get(name) ?? resolve<Header>(document, reference));
+      all.set(name, all.get(name) ?? resolve(document, reference));
   }
   const common = new Set(commonHeaders(document));
   const rows = [...all].map(([name, { description, schema, example }]) => [

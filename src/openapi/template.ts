@@ -22,7 +22,7 @@ export type Values = Readonly<Record<string, unknown>>;
  */
 export function fill(template: unknown, values: Values): unknown {
   if (typeof template === 'string') return fillText(template, values);
-  if (Array.isArray(template)) return template.flatMap((item) => fill(item, values) ?? []);
+  if (Array.isArray(template)) return template.flatMap((item) => (item === null ? [null] : (fill(item, values) ?? [])));
   if (typeof template !== 'object' || template === null) return template;
   const { when, ...members } = template as Record<string, unknown>;
   if (typeof when === 'string' && !valueNamed(when, values)) return undefined;

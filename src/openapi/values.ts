@@ -7,7 +7,7 @@ import type { Settings } from '../settings.js';
 import { bodyDepthMax } from '../write/strict-json.js';
 import { component } from './document.js';
 import { problemType } from './errors.js';
-import { createExample, patchExample, recordExample } from './examples.js';
+import { examplesOf } from './examples.js';
 import type { Values } from './template.js';
 
 /** Version and settings that the document depends on. */
@@ -31,8 +31,6 @@ export interface OpenApiOptions
 /** Values for every template. */
 export function commonValues(resources: readonly Resource[], options: OpenApiOptions): Values {
   const { version, publicUrl, apiContact, timeZone, rateLimitPerMinute, bodyBytesMax, perPageMax } = options;
-  const codes = Object.keys(problems);
-  const names = resources.map(({ name }) => name);
   const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
   return {
     version,
@@ -45,12 +43,12 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
     requestsLeft: rateLimitPerMinute - 1,
     bodyLimit: bodyBytesMax % 1024 === 0 ? `${bodyBytesMax / 1024} KiB` : `${bodyBytesMax} bytes`,
     bodyDepthMax,
-    problemCodes: codes,
-    problemTypes: codes.map(problemType),
+    problemCodes: Object.keys(problems),
+    problemTypes: Object.keys(problems).map(problemType),
     dateSchema,
     timestampSchema,
-    listNames: names.join(', '),
-    listName: names[0],
+    listNames: resources.map(({ name }) => name).join(', '),
+    listName: resources[0]?.name,
     writtenName: written[0],
     writeLimitProse: written.length === 0 ? '' : `, of which at most ${options.writesPerMinute} writes`,
     writesProse: written.length === 0 ? '' : `, and guarded writes (${written.join(', ')})`,
@@ -73,20 +71,16 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
     order: orderProse(resource),
     filters: Object.keys(resource.filters).map((filter) => component('parameters', `${name}.${filter}`)),
     recordSchema: recordSchema(resource),
-    recordExample: recordExample(resource),
+    ...examplesOf(resource),
     createSchema: writable ? createSchema(resource) : undefined,
-    createExample: createExample(resource),
     patchSchema: writable ? patchSchema(resource) : undefined,
-    patchExample: patchExample(resource),
     writeScopeSchema: writable ? writeScopeSchema(resource) : undefined,
   };
 }
 
 /** Values for the template of a filter. */
 export function filterValues(filter: Filter, timeZone: string): Values {
-  const note = filterKind(filter.kind).takesDays
-    ? ` A day in the time zone ${timeZone}, daylight saving included.`
-    : '';
+  const note = filterKind(filter.kind).takesDays ? ` A day in time zone ${timeZone}, daylight saving included.` : '';
   return { filterDescription: filter.description + note, filterSchema: filterForm(filter).schema };
 }
 

@@ -7,7 +7,6 @@ import {
   type MediaType,
   type Method,
   type OpenApiDocument,
-  type Reference,
   type Responses,
   resolve,
 } from '../../src/openapi/document.js';
@@ -65,9 +64,7 @@ export function contractValidator(document: OpenApiDocument): (exchange: Exchang
       if (value === undefined && header.required) faults.push(`header ${name}: missing`);
       if (value === undefined) continue;
       faults.push(
-        ...conforms(pathOf(reference, 'schema'), typed(value, header.schema)).map(
-          (f) => `header ${name}: ${f} (${value})`,
-        ),
+        ...conforms(header.schema, typed(value, header.schema)).map((f) => `header ${name}: ${f} (${value})`),
       );
     }
     return faults;
@@ -174,10 +171,6 @@ function absolute(schema: unknown): unknown {
       key === '$ref' && typeof value === 'string' ? value.replace(/^#/, 'document#') : absolute(value),
     ]),
   );
-}
-
-function pathOf({ $ref }: Reference, member: string): JsonSchema {
-  return { $ref: `${$ref}/${member}` };
 }
 
 /** A header's value as its schema's type. */

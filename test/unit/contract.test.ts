@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import test from 'ava';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
-import { recordExample } from '../../src/openapi/examples.js';
+import { examplesOf } from '../../src/openapi/examples.js';
 import { openapi } from '../../src/openapi/openapi.js';
 import { loadSettings } from '../../src/settings.js';
 import { apiClient, rawRequest } from '../support/client.js';
@@ -42,7 +42,7 @@ const list: Exchange = {
     link: '</api/v1/klanten>; rel="first"',
     vary: 'Accept-Encoding',
   },
-  body: JSON.stringify({ data: [recordExample(klanten)], pagination }),
+  body: JSON.stringify({ data: [examplesOf(klanten).recordExample], pagination }),
 };
 const problem: Exchange = {
   method: 'GET',
@@ -58,9 +58,9 @@ const problem: Exchange = {
     requestId: 'r1',
   }),
 };
-const address = recordExample(klanten).adres as object;
+const address = examplesOf(klanten).recordExample.adres as object;
 const record = (change: object): string =>
-  JSON.stringify({ data: [{ ...recordExample(klanten), ...change }], pagination });
+  JSON.stringify({ data: [{ ...examplesOf(klanten).recordExample, ...change }], pagination });
 const without = (exchange: Exchange, name: string): Exchange => {
   const { [name]: _, ...headers } = exchange.headers as Record<string, string>;
   return { ...exchange, headers };
