@@ -78,9 +78,9 @@ export async function checkFunctions(client: pg.Client, settings: Settings): Pro
   ];
 }
 
-type Tried = { readonly rows: Record<string, unknown>[] } | { readonly fault: string };
+type QueryOutcome = { readonly rows: Record<string, unknown>[] } | { readonly fault: string };
 
-async function tryQuery(client: pg.Client, text: string): Promise<Tried> {
+async function tryQuery(client: pg.Client, text: string): Promise<QueryOutcome> {
   try {
     return { rows: (await client.query(text)).rows };
   } catch (error) {
@@ -89,8 +89,8 @@ async function tryQuery(client: pg.Client, text: string): Promise<Tried> {
   }
 }
 
-function tokenLookupItem(tried: Tried): Item {
-  const faults = 'fault' in tried ? [`gateway.find_token cannot be executed: ${tried.fault}`] : [];
+function tokenLookupItem(outcome: QueryOutcome): Item {
+  const faults = 'fault' in outcome ? [`gateway.find_token cannot be executed: ${outcome.fault}`] : [];
   return verdict('token look-up', faults, 'gateway.find_token works.');
 }
 

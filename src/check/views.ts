@@ -64,7 +64,7 @@ const foreignWorkspaces = {
   'without a workspace': 'reset gateway.workspace_id',
   'in a workspace that does not exist': "set local gateway.workspace_id = '00000000-0000-0000-0000-000000000000'",
 };
-/** Without an index the order of conditions decides which of them see a row; a large table is scanned for so long only. */
+/** Without an index every condition may see every row. The timeout bounds the scan of a large table. */
 const scanAll = `set local enable_indexscan = off; set local enable_indexonlyscan = off; set local enable_bitmapscan = off;
   set local statement_timeout = '250ms'`;
 const queryCanceled = '57014';

@@ -1,4 +1,4 @@
-/** How the program is called in help and hints. */
+/** The name of the program in help and hints. */
 export const program = 'workspace-data-gateway';
 
 /** A command of the program. */

@@ -8,7 +8,7 @@ export interface Explanation {
 }
 
 /** Exit codes of errors whose message is written for the operator. By name, so that their modules need not be imported. */
-const spoken: Readonly<Record<string, number>> = {
+const exitCodes: Readonly<Record<string, number>> = {
   SettingsError: 2,
   UsageError: 2,
   Failure: 1,
@@ -33,7 +33,7 @@ export function explain(error: unknown, command: string): Explanation {
   if (typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS'))
     return expected(`${firstSentence(message)}\n${hint}`, 2);
   if (error instanceof UsageError) return expected(`${message}\n${hint}`, 2);
-  const exitCode = spoken[name === 'Error' ? (error as object).constructor.name : name];
+  const exitCode = exitCodes[name === 'Error' ? (error as object).constructor.name : name];
   if (exitCode !== undefined) return expected(message, exitCode);
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0], command);
   if (code !== undefined && connectionFaults[code]) {

@@ -18,7 +18,7 @@ Options:
   --print-config  Print the settings in force as JSON, without secrets, and exit
   --help          This text`;
 
-/** `serve`: the gateway itself. */
+/** `serve`: runs the gateway. */
 export const serve: Command = {
   help,
   async run(args) {
@@ -47,13 +47,13 @@ export function ports(given: { port?: string | undefined; 'ops-port'?: string | 
   };
 }
 
-/** One gateway, a parent with its workers, or one of these workers. */
+/** Runs a gateway, a parent with its workers, or one of these workers, until it is told to stop. */
 async function serveUntilStopped(settings: Settings): Promise<number> {
   const stopping = stopRequested();
   const crash = crashed();
   const start = settings.webConcurrency > 1 && cluster.isPrimary ? startWorkers : startGateway;
   const serving = await Promise.race([start(settings), stopping, crash]);
-  if (serving === undefined) return 0; // asked to stop before it had started
+  if (serving === undefined) return 0; // a signal came before the start was complete
   if (serving instanceof Error) throw serving;
   if (cluster.isWorker) report(serving as Gateway, settings);
   announce(serving);
@@ -73,14 +73,14 @@ function crashed(): Promise<Error> {
   return new Promise((resolve) => process.on('uncaughtException', resolve));
 }
 
-/** A worker tells its parent whether it is ready, again and again. */
+/** Reports the readiness of a worker to its parent at every probe interval. */
 function report({ readiness }: Gateway, { probeIntervalMs }: Settings): void {
   const tell = (): unknown => process.send?.({ type: 'readiness', readiness: readiness() } satisfies WorkerMessage);
   tell();
   setInterval(tell, probeIntervalMs).unref();
 }
 
-/** Resolves at the first SIGTERM or SIGINT, or when the parent that wanted us is gone; a second signal ends the process. */
+/** Resolves at the first SIGTERM or SIGINT, or when the parent is gone; a second signal ends the process. */
 function stopRequested(): Promise<undefined> {
   return new Promise((resolve) => {
     let signals = 0;
@@ -95,7 +95,7 @@ function stopRequested(): Promise<undefined> {
   });
 }
 
-/** To a parent with an IPC channel, such as `demo`. */
+/** Sends the URLs to a parent with an IPC channel, such as `demo`. */
 function announce({ url, opsUrl }: { url: string; opsUrl: string }): void {
-  process.send?.({ type: 'ready', url, opsUrl }, undefined, undefined, () => undefined); // it may just have gone
+  process.send?.({ type: 'ready', url, opsUrl }, undefined, undefined, () => undefined); // the parent may be gone
 }

@@ -22,7 +22,7 @@ export const demo: Command = {
       if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
       await running.gateway?.stop(options.settings.drainMs);
       await running.cluster?.stop();
-      // A cluster that was still being started is stopped by its reaper as soon as we are gone.
+      // The reaper stops a cluster that was still starting, as soon as this process ends.
     }
   },
 };
@@ -34,7 +34,7 @@ interface Running {
   serving?: boolean;
 }
 
-/** The whole of it; resolves when the gateway ends by itself. */
+/** Starts cluster and gateway; resolves to the exit code when the gateway ends by itself. */
 async function runDemo(options: DemoOptions, running: Running): Promise<number> {
   const { dir, replicas } = options;
   const kept = demoState(dir, options.rows);

@@ -2,13 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** Beyond the time its running responses get. */
+/** Time to stop, beyond the time for running responses. */
 const stopMsMax = 5000;
 
-/** A gateway as a process of its own, run by `serve`. */
+/** A gateway in its own process, run by `serve`. */
 export interface GatewayProcess {
   readonly pid: number;
-  /** Where it listens; undefined when it ended before it served. */
+  /** URLs of its listeners; undefined when it ended before it served. */
   readonly ready: Promise<{ url: string; opsUrl: string } | undefined>;
   /** Its exit code; 1 when a signal ended it. */
   readonly exited: Promise<number>;
@@ -17,7 +17,7 @@ export interface GatewayProcess {
   kill(): void;
 }
 
-/** Starts `serve`; its output is ours. */
+/** Starts `serve`, which inherits stdout and stderr. */
 export function startGatewayProcess(args: readonly string[], env: NodeJS.ProcessEnv): GatewayProcess {
   const main = fileURLToPath(new URL('../main.js', import.meta.url));
   const child = spawn(process.execPath, ['--max-semi-space-size=8', main, 'serve', ...args], {
@@ -43,7 +43,7 @@ export function startGatewayProcess(args: readonly string[], env: NodeJS.Process
   };
 }
 
-/** By closing the channel: Ctrl-C has reached it already, and a second signal would end it at once. */
+/** Closes the IPC channel instead of sending a signal: after Ctrl-C a second signal would end the gateway at once. */
 async function stop(child: ChildProcess, exited: Promise<number>, drainMs: number): Promise<void> {
   if (child.connected) child.disconnect();
   const timer = new AbortController();

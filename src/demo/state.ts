@@ -5,8 +5,8 @@ import { Failure } from '../cli/command.js';
 import type { DemoWorkspace } from './database.js';
 
 /**
- * The state that a demo with --dir keeps beside the data. It holds keys and plain tokens, which only a demo may keep; the
- * file is its owner's alone.
+ * The state that a demo with --dir keeps beside the data. It holds keys and plain tokens, so only the file's owner
+ * can read it.
  */
 export interface DemoState {
   readonly rows: string;
@@ -31,7 +31,7 @@ export function keepState(dir: string, state: DemoState): void {
   writeWhole(join(dir, 'demo.json'), `${JSON.stringify(state, null, 2)}\n`);
 }
 
-/** Writes a file that is either there with all its content or not at all. It holds secrets: mode 0600. */
+/** Writes a file of mode 0600, because it holds secrets, in one step: no reader sees it incomplete. */
 export function writeWhole(path: string, content: string): void {
   const unfinished = `${path}.${process.pid}.tmp`;
   writeFileSync(unfinished, content, { mode: 0o600 });
@@ -47,7 +47,7 @@ function read(path: string): DemoState | undefined {
   }
 }
 
-/** The seed encrypts with three keys, as an app that has rotated them twice. */
+/** Three keys, as in an app that has rotated its key twice. */
 function newKeys(): Record<string, string> {
   return Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
 }

@@ -50,7 +50,7 @@ function tokensText({ name, tokens }: DemoWorkspace): string {
   return `\nTokens of ${name}\n${lines.join('\n')}\n`;
 }
 
-/** Shows how far the seed is: a bar on a terminal, else a line for each step and each tenth. */
+/** Shows the progress of the seed: a bar on a terminal, else a line for each step and each tenth. */
 export function progressTo(stream: NodeJS.WriteStream): (done: number, what: string) => void {
   let shown = '';
   return (done, what) => {

@@ -17,7 +17,7 @@ export interface MigrateOptions {
   readonly onApplied?: (name: string) => void;
 }
 
-/** A migration that PostgreSQL refused, or a folder that does not fit the database; the message says where and why. */
+/** A migration that PostgreSQL refused, or a folder that does not fit the database; the message names the file and the reason. */
 export class MigrationFailed extends Error {
   override readonly name = 'MigrationFailed';
 }

@@ -6,7 +6,7 @@ import { type Account, give } from './binaries.js';
 import { processIdentity, readLines } from './processes.js';
 import { until } from './wait.js';
 
-const ours = /^(primary|replica\d+)(\.making|\.log)?$|^(lock|password)$/;
+const clusterFiles = /^(primary|replica\d+)(\.making|\.log)?$|^(lock|password)$/;
 
 /**
  * A name for a temporary folder, as a real path that is not there yet: it is made by makeTemporaryFolder only after the
@@ -26,8 +26,8 @@ export function keptFolder(path: string, account: Account | undefined): string {
   if (mkdirSync(path, { recursive: true })) give(path, account);
   const dir = realpathSync(path);
   const names = readdirSync(dir);
-  const stranger = names.includes('primary') ? undefined : names.find((name) => !ours.test(name));
-  if (stranger) throw new Error(`${dir} holds something else (${stranger}): name an empty or new folder.`);
+  const foreign = names.includes('primary') ? undefined : names.find((name) => !clusterFiles.test(name));
+  if (foreign) throw new Error(`${dir} holds something else (${foreign}): name an empty or new folder.`);
   if (names.length === 0) give(dir, account);
   const owner = statSync(dir).uid;
   const user = account?.uid ?? process.getuid?.();
@@ -71,6 +71,6 @@ export async function lock(dir: string, holder: number): Promise<void> {
 /** Removes data directories that a crash left half-made. */
 export function removeHalfMade(dir: string): void {
   for (const name of readdirSync(dir)) {
-    if (name.endsWith('.making') && ours.test(name)) rmSync(join(dir, name), { recursive: true, force: true });
+    if (name.endsWith('.making') && clusterFiles.test(name)) rmSync(join(dir, name), { recursive: true, force: true });
   }
 }

@@ -8,7 +8,7 @@ import type { Reaper } from './reaper-link.js';
 
 const initMsMax = 60_000;
 
-/** Makes a new, empty database cluster. It gets the name `dir` only when whole, so a crash leaves no half one there. */
+/** Makes a new, empty database cluster. It gets the name `dir` when it is complete, so a crash leaves no incomplete one there. */
 export async function initialize(dir: string, binaries: Binaries, reaper: Reaper): Promise<void> {
   const making = `${dir}.making`;
   let output = '';
@@ -22,8 +22,8 @@ export async function initialize(dir: string, binaries: Binaries, reaper: Reaper
     if (run.ok) return renameSync(making, dir);
     if (!/invalid locale/.test(output)) break;
   }
-  const barred = binaries.account && /Permission denied/.test(output);
-  const advice = barred
+  const accessDenied = binaries.account && /Permission denied/.test(output);
+  const advice = accessDenied
     ? ` (PostgreSQL runs as ${binaries.account?.name}, which may have no way in: name another folder)`
     : '';
   throw new Error(`initdb failed for ${dir}${advice}: ${output.slice(-600).trim()}`);

@@ -68,7 +68,7 @@ export class PgNode {
   /** Resolves when the server takes queries. Throws with the end of its log when it does not come up. */
   async start(): Promise<void> {
     if (this.running) return;
-    // Backends of a killed server leave by themselves, and a reaper may still be at work for a former run.
+    // Backends of a killed server end by themselves, and the reaper of a former run may still be at work.
     if (!(await until(() => processesOf(this.dir).length === 0, 10_000, 50))) {
       throw new Error(`${this.dir} is in use by process ${processesOf(this.dir)[0]?.pid}: is a demo running there?`);
     }
@@ -141,7 +141,7 @@ export class PgNode {
     if (!row?.promoted) throw new Error(`${this.name} was not promoted within 30 s: ${this.#logTail()}`);
   }
 
-  /** One attempt; the fault as text when it failed. */
+  /** Starts the server once; resolves to the fault as text when that failed. */
   async #startOn(port: number): Promise<string | undefined> {
     const { postgres, account } = this.#binaries;
     const fixed = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories='];
@@ -182,7 +182,7 @@ const stopSignals: Record<StopMode, NodeJS.Signals> = { smart: 'SIGTERM', fast: 
 /** Runs `work` on a connection of its own, ended afterwards. A server that does not answer within 10 s is an error. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
-  client.on('error', () => undefined); // a dying connection fails its query as well
+  client.on('error', () => undefined); // a lost connection rejects its query too
   await client.connect();
   try {
     return await work(client);

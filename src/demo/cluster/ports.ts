@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * A free port on 127.0.0.1 below every system's range for outgoing connections. In that range a client that knocks on
- * the port of a stopped server may be given the very same source port, and so connect to itself.
+ * A free port on 127.0.0.1 below every system's range for outgoing connections. In that range a client
+ * of a stopped server may get the same port as its source port, and so connect to itself.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -13,7 +13,7 @@ export interface ServerProcess {
 
 /**
  * The processes at work on a data directory, found by command line and descent rather than by postmaster.pid: that file
- * is absent while a server starts, and a stale one may name a stranger's process. `dir` must be a real path.
+ * is absent while a server starts, and a stale one may name another program's process. `dir` must be a real path.
  */
 export function processesOf(dir: string): ServerProcess[] {
   const all = process.platform === 'linux' ? listFromProc() : listFromPs();
@@ -45,7 +45,7 @@ export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
 /** SIGKILL to everything at work on the directory, as a power cut would. Throws when something is left after 5 s. */
 export async function killAll(dir: string): Promise<void> {
   const gone = await until(() => {
-    // Stopped first: a postmaster that sees a child die would start new ones behind our back.
+    // Stopped first: a running postmaster would start new children when one dies.
     for (const { pid, root } of processesOf(dir)) if (root) signal(pid, 'SIGSTOP');
     const left = processesOf(dir);
     for (const { pid } of left) signal(pid, 'SIGKILL');
@@ -72,7 +72,7 @@ export async function endAll(dir: string, graceMs: number): Promise<void> {
 async function releaseSharedMemory(dir: string): Promise<void> {
   const id = readLines(join(dir, 'postmaster.pid'))[6]?.trim().split(/\s+/)[1];
   if (!id) return;
-  await promisify(execFile)('ipcrm', ['-m', id]).catch(() => undefined); // not everywhere installed; then it stays
+  await promisify(execFile)('ipcrm', ['-m', id]).catch(() => undefined); // without ipcrm the segment stays
 }
 
 /** The lines of a small file; none when it cannot be read. */
@@ -84,7 +84,7 @@ export function readLines(file: string): string[] {
   }
 }
 
-/** Names one process for good: ids are used again, an id with its start time is not. Undefined when it does not run. */
+/** Identifies one process for ever: process ids are reused, an id with its start time is not. Undefined when it does not run. */
 export function processIdentity(pid: number): string | undefined {
   if (process.platform === 'linux') {
     const stat = procStat(pid);
@@ -113,7 +113,7 @@ function listFromProc(): Listed[] {
   return listed;
 }
 
-/** The fields of /proc/<pid>/stat (proc(5)) after the name, thus counted from field 3; undefined for the dead. */
+/** The fields of /proc/<pid>/stat (proc(5)) after the name, thus counted from field 3; undefined for a dead process. */
 function procStat(pid: number): string[] | undefined {
   const line = readLines(`/proc/${pid}/stat`)[0];
   const fields = line?.slice(line.lastIndexOf(')') + 2).split(' ');

@@ -5,7 +5,7 @@ import { until } from './wait.js';
 /** Messages to the reaper: real paths of data directories and of folders to remove at the end. */
 export type ReaperMessage = { started: string } | { stopped: string } | { temporary: string };
 
-/** The process that cleans up after us; see reaper.ts. */
+/** The process that stops servers and removes folders after this one ends; see reaper.ts. */
 export interface Reaper {
   pid: number;
   tell(message: ReaperMessage): void;
@@ -29,7 +29,7 @@ export function startReaper(): Reaper {
   child.once('exit', () => {
     ended = true;
   });
-  stdin.on('error', () => undefined); // it was killed: servers are then stopped by stop() only
+  stdin.on('error', () => undefined); // a killed reaper: only stop() stops servers then
   child.unref(); // neither it nor its pipe keeps our process alive
   (stdin as typeof stdin & { unref(): void }).unref();
   return {

@@ -1,7 +1,7 @@
 /**
- * Runs as a process of its own, started before the first server. Its parent writes to its standard input,
- * one JSON message a line, which servers it starts, and when that ends — the parent stopped, crashed or was killed — it ends every server that is
- * still there and removes the temporary folders. Standard input is the only sign that reaches us after kill -9.
+ * Runs in its own process, started before the first server. The parent writes to its standard input which servers it
+ * starts, one JSON message a line. When that input ends, because the parent stopped, crashed or was killed, the reaper ends
+ * every server that still runs and removes the temporary folders. No other sign of the parent's end survives kill -9.
  */
 import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
@@ -26,7 +26,7 @@ await Promise.all([...servers].map(end));
 await Promise.all([...temporary].map((folder) => rm(folder, { recursive: true, force: true, maxRetries: 20 })));
 
 async function end(dir: string): Promise<void> {
-  // Looked for more than once: the parent may have died between fork and exec of a server, which shows up late.
+  // Several rounds: a parent that died between fork and exec leaves a server that appears late.
   for (let round = 0; round < 3; round++) {
     await endAll(dir, 4500);
     await sleep(50);

@@ -76,8 +76,8 @@ function damaged(damage: CorruptCustomer, store: (of: CustomerPlain) => string |
 }
 
 /**
- * Which key and version a value was stored under. The oldest 30 % of the customers date from the first key, half of
- * them from before values were bound to their row; an address written again later has the newest key.
+ * The key and version of a stored value. The oldest 30 % of the customers have the first key, half of them version 1;
+ * an address that was changed later has the newest key.
  */
 function sealOf(
   workspaceIndex: number,

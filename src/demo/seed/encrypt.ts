@@ -5,7 +5,7 @@ export type Keys = Record<string, Buffer>;
 
 /**
  * A personal-data value as the reference app stores it: "enc:v2:<key id>:<base64 of iv(12) ‖ ciphertext ‖ tag(16)>".
- * `aadParts` (workspace id, table, column, row id) bind the value to its place; version 1, the legacy form, ignores them.
+ * `aadParts` (workspace id, table, column, row id) are the associated data (AAD); version 1, the legacy form, has none.
  */
 export function encryptValue(
   keys: Keys,

@@ -30,7 +30,7 @@ function chunk(type: string, data: Buffer): Buffer {
   return framed;
 }
 
-/** CRC-32 as PNG wants it; zlib.crc32 is not in every Node 20. */
+/** CRC-32 for PNG; not every Node 20 has zlib.crc32. */
 function crc32(data: Buffer): number {
   let crc = 0xffffffff;
   for (const byte of data) {

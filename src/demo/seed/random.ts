@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Numbers that are the same on every run: everything the seed makes up is drawn from these. */
+/** Numbers that are the same on every run: the source of all made-up data. */
 export interface Random {
   /** A whole number, 0 ≤ result < size. */
   below(size: number): number;
@@ -10,7 +10,7 @@ export interface Random {
   chance(percent: number): boolean;
 }
 
-/** Mulberry32, started from the MD5 of `name`: a generator of its own for each thing that is made up. */
+/** Mulberry32, started from the MD5 of `name`: each made-up thing has its own generator. */
 export function random(name: string): Random {
   let state = createHash('md5').update(name).digest().readUInt32LE(0);
   function below(size: number): number {

@@ -1,4 +1,4 @@
-/** How many rows the first workspace gets; the second one gets a share of them. */
+/** Numbers of rows of a workspace. */
 export interface Sizes {
   customers: number;
   installations: number;
@@ -10,8 +10,8 @@ const small = 3_000;
 const large = 200_000;
 
 /**
- * Up to 3,000 work orders a young company: few work orders per customer. Beyond that one with many years behind it:
- * 20 work orders and 50 log entries per customer.
+ * Up to 3,000 work orders: a young company, with few work orders per customer. Beyond that an old one: 20 work orders and 50
+ * log entries per customer.
  */
 export function sizesOf(rows: 'small' | 'large' | number): Sizes {
   const workOrders = rows === 'small' ? small : rows === 'large' ? large : rows;
