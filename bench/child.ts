@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** A process of the benchmark. Its own output goes to ours, but what it writes to stdout is left out. */
+/** A process of the benchmark. Its stderr goes to that of the benchmark; its stdout does not. */
 export interface Child {
   readonly pid: number;
   readonly running: boolean;
@@ -38,7 +38,7 @@ async function stop(child: ChildProcess, ended: Promise<void>, isRunning: () => 
   await ended;
 }
 
-/** Runs a program of Node's to its end and resolves with what it wrote to stdout. */
+/** Runs a program of Node's to its end and resolves with its stdout. */
 export async function runToEnd(
   program: URL | string,
   args: readonly string[],

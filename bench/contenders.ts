@@ -24,7 +24,7 @@ export interface Contenders {
 
 const answersMsMax = 60_000;
 
-/** Starts everybody the gateway is compared with, one process each. One that does not come up is skipped, but for the bare server. */
+/** Starts every contender in a process of its own. A contender that does not start is skipped, except the bare server. */
 export async function startContenders(stage: Stage): Promise<Contenders> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-bench-peers-'));
   const children: Child[] = [];

@@ -15,7 +15,7 @@ export async function copyMs(stage: Stage, resource: string, rows: number): Prom
   return psqlMs(stage, `copy (${selectText(stage, resource, rows)}) to stdout`);
 }
 
-/** Wall time of a psql process that does nothing: what starting and connecting takes of the above. */
+/** Wall time of a psql process that does nothing: the part of the above that start and connection take. */
 export async function psqlStartMs(stage: Stage): Promise<number> {
   return psqlMs(stage, 'select 1');
 }

@@ -15,7 +15,7 @@ export interface DownloadResult {
   readonly complete: boolean;
 }
 
-/** The same with what it cost the gateway. */
+/** The same, and its cost to the gateway. */
 export interface DownloadCost extends DownloadResult {
   readonly serverCpuMs: number;
   readonly peakMb: number;

@@ -9,7 +9,7 @@ import { cpuMsOfEndedChildren } from './process-cost.js';
 const [, , wrk = 'wrk', task = ''] = process.argv;
 const { origin, paths, headers, connections, seconds } = JSON.parse(task) as Load;
 
-/** Requests are made once; each connection's next request is the next of all. What wrk counts is told as JSON. */
+/** Requests are made once; each connection's next request is the next of all. wrk's counts are printed as JSON. */
 const script = (resultFile: string): string => `
 local requests = {}
 local at = 0

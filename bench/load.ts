@@ -23,14 +23,14 @@ export interface LoadResult {
   readonly generatorCpuMs: number;
 }
 
-/** The same with what it cost the server and the replica. */
+/** The same, and its cost to the server and the replica. */
 export interface LoadCost extends LoadResult {
   readonly serverCpuMs: number;
   readonly replicaCpuMs: number;
   readonly rssMb: number;
 }
 
-/** wrk costs a tenth of what autocannon does, which counts where the generator shares its cores with what it measures. */
+/** wrk needs a tenth of autocannon's processor time, which matters because the generator shares its cores with the servers it measures. */
 export function generator(): { readonly name: 'wrk' | 'autocannon'; readonly run: (load: Load) => Promise<string> } {
   const { WRK_BIN: wrk = 'wrk' } = process.env;
   if (spawnSync(wrk, ['-v']).error === undefined) {

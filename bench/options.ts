@@ -19,8 +19,8 @@ export interface Options {
 
 export const help = `Usage: npm run bench -- [options]
 
-Starts a primary, a replica with 200,000 work orders and the gateway, measures them in turns with what one would use
-instead, and writes docs/performance.md and docs/performance.svg. A whole run takes some ten minutes.
+Starts a primary, a replica with 200,000 work orders and the gateway, measures them in turns with their
+alternatives, and writes docs/performance.md and docs/performance.svg. A whole run takes some ten minutes.
 
 Options:
   --only CASE    One of ${caseNames.join(', ')}; several with commas. Then docs/ is left alone
@@ -34,7 +34,7 @@ Options:
 POSTGREST_BIN names a PostgREST binary that shall take part. wrk makes the load when it is installed or WRK_BIN names it,
 else autocannon does.`;
 
-/** Throws a TypeError that says what is wrong. */
+/** Throws a TypeError that names the fault. */
 export function parseOptions(args: readonly string[]): Options | 'help' {
   const { values } = parseArgs({
     args: [...args],

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { installPeer } from './peer-packages.js';
 import type { Stage } from './stage.js';
 
-/** A program that answers the same questions as the gateway: what to ask it, and how it is started. */
+/** A program that answers the same requests as the gateway: its paths, and its start. */
 export interface Peer {
   readonly name: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -21,7 +21,7 @@ export interface ReadingResult {
 
 const program = new URL('./portal-process.js', import.meta.url);
 
-/** One reading in a process of its own, with what it cost the replica. Throws when rows are missing. */
+/** One reading in a process of its own, with its cost to the replica. Throws when rows are missing. */
 export async function read(reading: Reading, replicaPid: number): Promise<ReadingResult & { replicaCpuMs: number }> {
   const before = treeCpuMsOf(replicaPid);
   const result = JSON.parse(await runToEnd(program, [JSON.stringify(reading)], {})) as ReadingResult;

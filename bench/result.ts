@@ -1,4 +1,4 @@
-/** A goal and what came out. */
+/** A goal and its result. */
 export interface Verdict {
   /** Measurement and comparison, such as "Detail read against Platformatic DB". */
   readonly what: string;

@@ -1,5 +1,5 @@
 /**
- * Gives each contender its turn, round after round: A B C, A B C, …, so that what else the machine does meets all alike.
+ * Gives each contender its turn, round after round: A B C, A B C, …, so that other work on the machine affects all alike.
  * The result holds one list per contender with a value per round.
  */
 export async function alternate<C, T>(

@@ -50,7 +50,7 @@ export async function standstill(stage: Stage, mode: 'keyset' | 'portal'): Promi
   }
 }
 
-/** Reads the first rows; what it returns reads the next ones. */
+/** Reads the first rows; the function that it returns reads the next ones. */
 async function begin(reader: pg.Client, mode: 'keyset' | 'portal', workspace: string): Promise<() => Promise<unknown>> {
   if (mode === 'portal') {
     const cursor = reader.query(new Cursor(text, [workspace]));
@@ -63,7 +63,7 @@ async function begin(reader: pg.Client, mode: 'keyset' | 'portal', workspace: st
   return () => reader.query(`${onward} limit 1000`, [workspace, datum, id]);
 }
 
-/** Resolves when the replica has replayed what the primary has written by now, with the time that took. */
+/** Resolves when the replica has replayed the primary's WAL up to now, with the time that took. */
 async function caughtUp(primary: pg.Client, replica: pg.Client): Promise<number> {
   const startedMs = performance.now();
   const { rows } = await primary.query<{ lsn: string }>('select pg_current_wal_lsn() as lsn');

@@ -21,7 +21,7 @@ function markdown({ verdicts, tables, skipped, machine }: Report): string {
       : `${verdicts.length - missed.length} of ${verdicts.length} goals are reached. Missed: ${missed.map(({ what }) => what).join('; ')}.`;
   return `# Performance
 
-Written by \`npm run bench\`, which measures the gateway in turns with what one would use instead: a primary, a streaming
+Written by \`npm run bench\`, which measures the gateway in turns with its alternatives: a primary, a streaming
 replica with 200,000 work orders, the gateway and every other contender are processes of one machine, so the ratios say
 more than the figures. Read [operators-guide.md](operators-guide.md) for settings and sizing.
 
@@ -31,12 +31,12 @@ ${machine.map(([label, value]) => `- ${label}: ${value}`).join('\n')}
 
 ${outcome}
 ${[verdictTable(verdicts), ...tables].map(markdownTable).join('')}
-## Who takes part
+## Contenders
 
 - **gateway**: everything it does for every request: token, rate limit, workspace guard, conditional headers, metrics,
   read-your-writes. Only the rate limit is lifted, and nothing but warnings is logged.
 - **bare node:http + pg**: two pipelined connections that run the gateway's own prepared statements, and nothing around
-  them; lists are one value that PostgreSQL's \`json_agg\` makes. What no gateway in Node.js can be far ahead of.
+  them; lists are one value that PostgreSQL's \`json_agg\` makes. No gateway in Node.js can be much faster.
 - **Fastify + pg** (bench/peers/fastify): Fastify 5 as written in an afternoon: tokens cached, \`@fastify/rate-limit\`,
   response schemas, a pool of 8, prepared statements on the same views, an ETag, pages by cursor. It sets the workspace
   once per connection, which is cheaper than the gateway's guard and does not survive a transaction pooler.

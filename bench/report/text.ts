@@ -11,7 +11,7 @@ export interface Report extends CaseResult {
 export function verdictTable(verdicts: readonly Verdict[]): Table {
   return {
     title: 'Goals',
-    note: 'Medians of runs in turns, each next to what it is compared with; a ratio is the median of the pairs.',
+    note: 'Medians of runs in turns, each next to its comparison; a ratio is the median of the pairs.',
     head: ['', 'measured', 'goal', ''],
     rows: verdicts.map((verdict) => [
       verdict.what,
