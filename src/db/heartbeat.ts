@@ -1,7 +1,10 @@
 import { type Lsn, sameHistory, type WalPosition } from './wal-position.js';
 
-/** The primary's position at a moment: everything committed before `atMs` (gateway's clock, epoch) lies at or before it. */
+/** The primary's position at a moment. Its `lsn` is flushed to disk: replicas can have replayed it. */
 export interface PositionSample extends WalPosition {
+  /** The position at which the next record goes: all that was visible at that moment lies before it, flushed or not. */
+  readonly insertLsn: Lsn;
+  /** The moment on the gateway's clock, epoch milliseconds. */
   readonly atMs: number;
   /** The same moment on the clock that never steps (performance.now()). */
   readonly tickMs: number;
@@ -11,13 +14,14 @@ export interface PositionSample extends WalPosition {
 export interface Currency {
   /** The moment up to which the replica is known to be current, epoch milliseconds; null when it is not known. */
   readonly asOfMs: number | null;
-  /** Its distance from the newest known position of the primary; Infinity when that is longer than samples are kept. */
+  /** Time since the primary flushed what the replica has replayed; Infinity when that is longer than samples are kept. */
   readonly lagMs: number;
 }
 
 /**
- * The heartbeat: positions of the primary, sampled over time. A replica that has replayed a sample is current up to the
- * moment of the sample. An idle primary does not move, so its replicas do not look stale, as by
+ * The heartbeat: positions of the primary, sampled over time. A replica that has replayed a sample's `insertLsn` is current up
+ * to the moment of the sample: with synchronous_commit = off, commits are visible on the primary before they are flushed.
+ * Lag goes by flushed positions, because replicas get no others: an open transaction may leave records unflushed for 15 s. An idle primary does not move, so its replicas do not look stale, as by
  * pg_last_xact_replay_timestamp() they would; and nothing is written for it. While the primary is away the newest sample
  * stays: lag and `Data-As-Of` stand still, which is the truth.
  */
@@ -51,8 +55,9 @@ export class Heartbeat {
   currency(replayed: Lsn): Currency {
     const { newest } = this;
     if (newest === undefined) return { asOfMs: null, lagMs: 0 };
-    const reached = this.#samples.findLast(({ lsn }) => lsn <= replayed);
-    if (reached === undefined) return { asOfMs: null, lagMs: Number.POSITIVE_INFINITY };
-    return { asOfMs: reached.atMs, lagMs: newest.atMs - reached.atMs };
+    const flushed = this.#samples.findLast(({ lsn }) => lsn <= replayed);
+    const visible = this.#samples.findLast(({ insertLsn }) => insertLsn <= replayed);
+    const lagMs = flushed === undefined ? Number.POSITIVE_INFINITY : newest.atMs - flushed.atMs;
+    return { asOfMs: visible?.atMs ?? null, lagMs };
   }
 }

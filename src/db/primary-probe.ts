@@ -3,13 +3,11 @@ import { type Connect, errorCode } from './connection.js';
 import type { Heartbeat } from './heartbeat.js';
 import { Probe, type ProbeBounds } from './probe.js';
 import type { Statement } from './statement.js';
-import { parseLsn } from './wal-position.js';
+import { parseLsn, walPositionStatement } from './wal-position.js';
 
-/** The first eight digits of a WAL file's name are its timeline. */
 const positionStatement: Statement = {
   name: 'position',
-  text: `select pg_current_wal_flush_lsn(), substr(pg_walfile_name(pg_current_wal_flush_lsn()), 1, 8), system_identifier
-    from pg_control_system()`,
+  text: `select pg_current_wal_flush_lsn(), lsn, timeline, system from (${walPositionStatement}) position`,
   parameters: [],
 };
 
@@ -40,8 +38,14 @@ export class PrimaryProbe {
   async sample(): Promise<void> {
     try {
       const [atMs, tickMs] = [Date.now(), performance.now()]; // before asking: commits until then lie at or before the answer
-      const [lsn, timeline, systemIdentifier] = (await this.#probe.ask()) as [string, string, string];
-      this.#heartbeat.add({ atMs, tickMs, lsn: parseLsn(lsn), timeline, systemIdentifier });
+      const [lsn, insertLsn, timeline, systemIdentifier] = (await this.#probe.ask()) as [
+        string,
+        string,
+        string,
+        string,
+      ];
+      const positions = { lsn: parseLsn(lsn), insertLsn: parseLsn(insertLsn) };
+      this.#heartbeat.add({ atMs, tickMs, ...positions, timeline, systemIdentifier });
       this.reachable = true;
     } catch (error) {
       if (this.reachable && !this.#probe.closed) this.#observe({ type: 'primary_failed', code: errorCode(error) });

@@ -125,11 +125,13 @@ export class Replica {
 
   /** By the heartbeat; where it has no sample so old, as at its start, by the commit time of the last replayed transaction. */
   #currency(replayed: Lsn, replayedAtMs: number | null): Currency {
-    const { newest } = this.#heartbeat;
-    if (!newest) return { asOfMs: replayedAtMs, lagMs: 0 };
     const known = this.#heartbeat.currency(replayed);
-    if (known.asOfMs !== null || replayedAtMs === null) return known;
-    return { asOfMs: replayedAtMs, lagMs: Math.max(0, newest.atMs - replayedAtMs) };
+    if (replayedAtMs === null) return known;
+    const replayLagMs = (): number => Math.max(0, (this.#heartbeat.newest?.atMs ?? 0) - replayedAtMs);
+    return {
+      asOfMs: known.asOfMs ?? replayedAtMs,
+      lagMs: Number.isFinite(known.lagMs) ? known.lagMs : replayLagMs(),
+    };
   }
 
   /**

@@ -15,7 +15,8 @@ function routerOf(
 ) {
   const positions = new WritePositions();
   const heartbeat = new Heartbeat(60_000);
-  if (primary) heartbeat.add({ ...here, tickMs: performance.now(), lsn: 1000n, atMs: atMs(), ...primary });
+  if (primary)
+    heartbeat.add({ ...here, tickMs: performance.now(), lsn: 1000n, insertLsn: 1000n, atMs: atMs(), ...primary });
   const replicas = [
     { inFlight: 0, state: { healthy: true, reason: null, lagMs: 0, ...replica }, probe: async () => {} },
   ];

@@ -1,0 +1,23 @@
+import test from 'ava';
+import { Heartbeat } from '../../src/db/heartbeat.js';
+
+const history = { timeline: '00000001', systemIdentifier: '1' };
+
+function heartbeatOf(...samples: { atMs: number; lsn: bigint; insertLsn: bigint }[]): Heartbeat {
+  const heartbeat = new Heartbeat(60_000);
+  for (const sample of samples) heartbeat.add({ ...history, tickMs: sample.atMs, ...sample });
+  return heartbeat;
+}
+
+test('a replica is current up to the newest sample whose visible commits it has all replayed', (t) => {
+  const heartbeat = heartbeatOf({ atMs: 1000, lsn: 10n, insertLsn: 10n }, { atMs: 1500, lsn: 10n, insertLsn: 20n });
+  t.deepEqual(heartbeat.currency(10n), { asOfMs: 1000, lagMs: 0 });
+  t.deepEqual(heartbeat.currency(20n), { asOfMs: 1500, lagMs: 0 });
+});
+
+test('records that the primary has not flushed make no replica lag', (t) => {
+  const heartbeat = heartbeatOf(
+    ...Array.from({ length: 40 }, (_, i) => ({ atMs: i * 500, lsn: 10n, insertLsn: i === 0 ? 10n : 20n })),
+  );
+  t.deepEqual(heartbeat.currency(10n), { asOfMs: 0, lagMs: 0 });
+});
