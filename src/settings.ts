@@ -3,79 +3,89 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { projectRoot } from './paths.js';
 
-/** Every setting, typed as config/settings.schema.json describes it (a unit test holds the two together). */
-export interface Settings {
-  readonly host: string;
-  readonly port: number;
-  readonly opsHost: string;
-  readonly opsPort: number;
-  readonly opsAllowedHosts: string;
-  readonly publicUrl: string;
-  readonly apiContact: string;
-  readonly trustedProxyHops: number;
-  readonly replicaUrls: string;
-  readonly primaryUrl: string;
-  readonly adminUrl: string;
-  readonly dataKeys: string;
-  readonly resourcesDir: string;
-  readonly decodeLegacy: boolean;
-  readonly decrypt: 'batched' | 'native';
-  readonly timeZone: string;
-  readonly perPageDefault: number;
-  readonly perPageMax: number;
-  readonly rateLimitPerMinute: number;
-  readonly writesPerMinute: number;
-  readonly authFailuresPerMinute: number;
-  readonly publicRequestsPerMinute: number;
-  readonly tokenCacheMs: number;
-  readonly tokenCacheMax: number;
-  readonly pageMemoryMax: number;
-  readonly pageMemoryMs: number;
-  readonly shortConnections: number;
-  readonly shortDepth: number;
-  readonly shortPerWorkspace: number;
-  readonly longConnections: number;
-  readonly longPerWorkspace: number;
-  readonly queueWaitMs: number;
-  readonly queueMax: number;
-  readonly connectTimeoutMs: number;
-  readonly statementTimeoutMs: number;
-  readonly chunkBytes: number;
-  readonly chunkRowsMax: number;
-  readonly resumeMs: number;
-  readonly largePagesPerToken: number;
-  readonly largePagesPerWorkspace: number;
-  readonly pageTimeMaxMs: number;
-  readonly primaryConnections: number;
-  readonly writeWaitMs: number;
-  readonly writeTimeoutMs: number;
-  readonly idempotencyWaitMs: number;
-  readonly expiryIntervalMs: number;
-  readonly freshnessWaitMs: number;
-  readonly primaryReadConnections: number;
-  readonly primaryReadsPerSecond: number;
-  readonly probeIntervalMs: number;
-  readonly probeDeadlineMs: number;
-  readonly lagMaxMs: number;
-  readonly namedStatements: boolean;
-  readonly drainMs: number;
-  readonly notReadyMs: number;
-  readonly headerBytesMax: number;
-  readonly urlBytesMax: number;
-  readonly bodyBytesMax: number;
-  readonly headersTimeoutMs: number;
-  readonly requestTimeoutMs: number;
-  readonly keepAliveTimeoutMs: number;
-  readonly clientConnectionsMax: number;
-  readonly minBytesPerSecond: number;
-  readonly slowClientMs: number;
-  readonly webConcurrency: number;
-  readonly instances: number;
-  readonly redisUrl: string;
-  readonly logLevel: string;
-  readonly deprecation: string;
-  readonly sunset: string;
+/** Every setting with its type or its values; config/settings.schema.json describes each, and a test compares the two. */
+export const settingTypes = {
+  host: 'string',
+  port: 'number',
+  opsHost: 'string',
+  opsPort: 'number',
+  opsAllowedHosts: 'string',
+  publicUrl: 'string',
+  apiContact: 'string',
+  trustedProxyHops: 'number',
+  replicaUrls: 'string',
+  primaryUrl: 'string',
+  adminUrl: 'string',
+  dataKeys: 'string',
+  decrypt: ['batched', 'native'],
+  resourcesDir: 'string',
+  decodeLegacy: 'boolean',
+  timeZone: 'string',
+  perPageDefault: 'number',
+  perPageMax: 'number',
+  rateLimitPerMinute: 'number',
+  writesPerMinute: 'number',
+  authFailuresPerMinute: 'number',
+  publicRequestsPerMinute: 'number',
+  tokenCacheMs: 'number',
+  tokenCacheMax: 'number',
+  pageMemoryMax: 'number',
+  pageMemoryMs: 'number',
+  shortConnections: 'number',
+  shortDepth: 'number',
+  shortPerWorkspace: 'number',
+  longConnections: 'number',
+  longPerWorkspace: 'number',
+  queueWaitMs: 'number',
+  queueMax: 'number',
+  connectTimeoutMs: 'number',
+  statementTimeoutMs: 'number',
+  chunkBytes: 'number',
+  chunkRowsMax: 'number',
+  resumeMs: 'number',
+  largePagesPerToken: 'number',
+  largePagesPerWorkspace: 'number',
+  pageTimeMaxMs: 'number',
+  primaryConnections: 'number',
+  writeWaitMs: 'number',
+  writeTimeoutMs: 'number',
+  idempotencyWaitMs: 'number',
+  expiryIntervalMs: 'number',
+  freshnessWaitMs: 'number',
+  primaryReadConnections: 'number',
+  primaryReadsPerSecond: 'number',
+  probeIntervalMs: 'number',
+  probeDeadlineMs: 'number',
+  lagMaxMs: 'number',
+  namedStatements: 'boolean',
+  drainMs: 'number',
+  notReadyMs: 'number',
+  headerBytesMax: 'number',
+  urlBytesMax: 'number',
+  bodyBytesMax: 'number',
+  headersTimeoutMs: 'number',
+  requestTimeoutMs: 'number',
+  keepAliveTimeoutMs: 'number',
+  clientConnectionsMax: 'number',
+  minBytesPerSecond: 'number',
+  slowClientMs: 'number',
+  webConcurrency: 'number',
+  instances: 'number',
+  redisUrl: 'string',
+  logLevel: 'string',
+  deprecation: 'string',
+  sunset: 'string',
+} as const;
+
+interface Types {
+  readonly string: string;
+  readonly number: number;
+  readonly boolean: boolean;
 }
+type ValueOf<T> = T extends readonly (infer V)[] ? V : T extends keyof Types ? Types[T] : never;
+
+/** The settings in force; only `loadSettings` makes them. */
+export type Settings = { readonly [S in keyof typeof settingTypes]: ValueOf<(typeof settingTypes)[S]> };
 
 /** The settings do not fit their schema; the message names every fault and no secret. */
 export class SettingsError extends Error {}
@@ -85,6 +95,7 @@ interface SettingSchema {
   readonly default: string | number | boolean;
   readonly minimum?: number;
   readonly maximum?: number;
+  readonly enum?: readonly string[];
   readonly description: string;
   readonly 'x-secret'?: boolean;
 }

@@ -1,7 +1,6 @@
 import { environmentName, settingsSchema } from '../../src/settings.js';
 
 type Setting = ReturnType<typeof settingsSchema>['properties'][string] & {
-  readonly enum?: readonly string[];
   readonly pattern?: string;
 };
 type Named = readonly [name: string, setting: Setting];
