@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { type FieldType, fieldType } from '../definition/field-types.js';
-import { leaves, type Resource } from '../definition/resource.js';
+import { columnType, leaves, type Resource } from '../definition/resource.js';
 import { checkSql, type Item, verdict } from './finding.js';
 
 interface ViewRow {
@@ -22,7 +22,7 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
   const items: Item[] = [];
   for (const resource of resources) {
     const view = found.get(resource.view);
-    const textColumn = leaves(resource).find(({ field }) => field.type === 'text')?.field.column;
+    const textColumn = leaves(resource).find(({ field }) => columnType(field) === 'text')?.field.column;
     const faults = view === undefined ? ['it does not exist: run `migrate`, or write it'] : viewFaults(resource, view);
     if (view && textColumn !== undefined && view.columns[textColumn]?.readable)
       faults.push(...(await wallFaults(client, resource.view, textColumn)));
@@ -37,7 +37,7 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
 function columnsOf(resource: Resource): Map<string, FieldType> {
   return new Map<string, FieldType>([
     ['workspace_id', 'uuid'],
-    ...leaves(resource).map(({ field }) => [field.column, field.type] as const),
+    ...leaves(resource).map(({ field }) => [field.column, columnType(field)] as const),
   ]);
 }
 

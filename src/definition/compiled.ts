@@ -2,7 +2,7 @@ import type { Observe } from '../events.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
 import { visibleToWriteScope } from './record-schema.js';
-import { type AuditRule, type Field, leaves, type Resource, type ResourceWrite } from './resource.js';
+import { type AuditRule, columnsOf, type Field, leaves, type Resource, type ResourceWrite } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
 import { compileWriteStatements, type WriteStatements } from './write-statements.js';
@@ -43,7 +43,7 @@ export interface CompiledWrite {
 
 /** Compiles a definition that loadResources has accepted. */
 export function compileResource(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledResource {
-  const versionAt = leaves(resource).findIndex(({ field }) => field.column === resource.version);
+  const versionAt = resource.version === undefined ? -1 : columnsOf(resource).indexOf(resource.version);
   const serializer = compileSerializer(resource, options, observe);
   const { write } = resource;
   return {
@@ -65,7 +65,7 @@ function compileWrite(
 ): CompiledWrite {
   const { audit, ids } = resource.write;
   const validators = compileWriteValidators(resource);
-  const columns = leaves(resource).map(({ field }) => field.column);
+  const columns = columnsOf(resource);
   const inWriteScope = (field: Field): boolean => visibleToWriteScope(resource, field);
   return {
     validators,

@@ -2,6 +2,7 @@ import { contradictionsOfField } from './field-contradictions.js';
 import { fieldType, idTypes } from './field-types.js';
 import { filterKind, parameterNames } from './filter-kinds.js';
 import type { DefinitionFile } from './load.js';
+import { canFail } from './record-schema.js';
 import { type Field, leaves, pointer } from './resource.js';
 
 /** What is wrong with a definition. */
@@ -98,14 +99,14 @@ function filters({ file, columns }: Examined): Flaw[] {
       : [];
     const shown = columns.get(column);
     if (shown === undefined) return [...flaws, notShown(`${at}/column`, column)];
-    const { type, codec } = shown.field;
+    const { type } = shown.field;
     const { columnTypes } = filterKind(kind);
     if (!columnTypes.includes(type)) {
       const wrong = `${kind} does not fit column ${column} of type ${type}`;
       flaws.push({ at: `${at}/kind`, wrong, remedy: `it fits ${columnTypes.join(', ')}` });
     }
-    if (codec !== undefined) {
-      const wrong = `column ${column} is encoded, so its stored values cannot be compared`;
+    if (canFail(shown.field)) {
+      const wrong = `column ${column} is encoded or JSON, so its stored values cannot be compared`;
       flaws.push({ at: `${at}/column`, wrong, remedy: 'filter on another column' });
     }
     return flaws;
@@ -197,6 +198,7 @@ function plainAndPresent({ field, at }: PlacedField, role: string): Flaw[] {
   return [
     ...(field.nullable ? [{ at: `${at}/nullable`, wrong: `${role} cannot be NULL`, remedy: 'remove nullable' }] : []),
     ...(field.codec ? [{ at: `${at}/codec`, wrong: `${role} cannot be encoded`, remedy: 'remove the codec' }] : []),
+    ...(field.pointer ? [{ at: `${at}/pointer`, wrong: `${role} has a column of its own`, remedy: 'remove it' }] : []),
   ];
 }
 

@@ -4,6 +4,7 @@ import type { Examined, Flaw, PlacedField } from './contradictions.js';
 import { readSchema, writeSchema } from './field-schema.js';
 import { fieldType } from './field-types.js';
 import { parameterNames } from './filter-kinds.js';
+import { canFail } from './record-schema.js';
 import type { Field, WriteRule } from './resource.js';
 
 /** Cleaners and the type whose values they read. */
@@ -16,27 +17,52 @@ export function contradictionsOfField(placed: PlacedField, examined: Examined): 
   const { field, path, at } = placed;
   const first = examined.columns.get(field.column) as PlacedField;
   return [
-    ...(first.at === at ? [] : [{ at: `${at}/column`, wrong: `${first.at} shows it, too`, remedy: 'show it once' }]),
+    ...(first.at === at ? [] : sharing(placed, first)),
     ...(path[0] === 'decodeErrors'
       ? [{ at, wrong: "decodeErrors is the gateway's own member", remedy: 'rename it' }]
       : []),
+    ...pointing(placed),
     ...decoding(placed, examined),
     ...shapes(field, at),
     ...(field.write === undefined ? [] : writing(placed, field.write, examined)),
   ];
 }
 
+/** Two fields share a column only where both are members of the JSON in it. */
+function sharing({ field, at }: PlacedField, first: PlacedField): Flaw[] {
+  const isShared = field.pointer !== undefined && first.field.pointer !== undefined;
+  if (!isShared) {
+    const remedy = 'show it once, or give both a pointer';
+    return [{ at: `${at}/column`, wrong: `${first.at} shows it, too`, remedy }];
+  }
+  if (field.codec === first.field.codec) return [];
+  return [{ at: `${at}/codec`, wrong: `${first.at} has another codec for the column`, remedy: 'use the same' }];
+}
+
+function pointing({ field, at }: PlacedField): Flaw[] {
+  const { pointer, type, nullable, clean } = field;
+  if (pointer === undefined) return [];
+  const flaws: Flaw[] = [];
+  if (fieldType(type).isMember === undefined)
+    flaws.push({ at: `${at}/type`, wrong: `a member of a JSON cell cannot be of type ${type}`, remedy: 'use text' });
+  if (!nullable)
+    flaws.push({ at: `${at}/pointer`, wrong: 'there may be nothing at it', remedy: 'make the field nullable' });
+  if (clean === 'audit-diff')
+    flaws.push({ at: `${at}/clean`, wrong: 'an audit diff is a whole column', remedy: 'remove the pointer' });
+  return flaws;
+}
+
 function decoding({ field, at }: PlacedField, { file }: Examined): Flaw[] {
   const { codec, clean, type } = field;
   const flaws: Flaw[] = [];
-  if (codec && type !== 'text') {
+  if (codec && field.pointer === undefined && type !== 'text') {
     flaws.push({
       at: `${at}/codec`,
       wrong: `decoded values are texts, not of type ${type}`,
       remedy: 'set type to text',
     });
   }
-  if (clean && codec) {
+  if (clean && codec && field.pointer === undefined) {
     flaws.push({ at: `${at}/clean`, wrong: 'an encoded value cannot be cleaned', remedy: 'remove clean or codec' });
   }
   if (clean && cleanedType[clean] !== type) {
@@ -89,7 +115,7 @@ function writing({ field, path, at }: PlacedField, rule: WriteRule, { views }: E
       ? [flaw(`${path[0]} is a parameter of every statement`, 'give the field another name')]
       : []),
     ...(fieldType(type).writeSchema === undefined ? [flaw(`type ${type} cannot be written`, 'remove it')] : []),
-    ...(field.codec ? [flaw('an encoded value cannot be written', 'remove it')] : []),
+    ...(canFail(field) ? [flaw('a value inside an encoded or JSON cell cannot be written', 'remove it')] : []),
     ...(boundedTypes.includes(type) && !isBounded
       ? [flaw(`a written ${type} has no bounds`, 'set minimum and maximum to what the column holds', '/schema')]
       : []),

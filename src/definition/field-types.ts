@@ -26,6 +26,8 @@ export interface FieldTypeRow {
   readonly parameter: '?' | '?::bigint';
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
   readonly isPrinted?: (text: string) => boolean;
+  /** Whether the JSON of a member of a JSON cell is of the type; absent: such a field has a column of its own. */
+  readonly isMember?: (json: string) => boolean;
   /** The value in a query string; absent: such a column cannot be filtered. */
   readonly query?: QueryForm;
 }
@@ -43,6 +45,7 @@ const isBigint = (text: string): boolean =>
   /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
 const isUuid = (text: string): boolean => uuid.test(text);
 const isText = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
+const isString = (json: string): boolean => json.startsWith('"');
 const identifier: JsonSchema = { type: 'string', minLength: 1 };
 
 /** RFC 3339 in UTC with milliseconds, the only form of a timestamp in the API. */
@@ -112,6 +115,7 @@ export const fieldTypes = {
     serializer: () => escaped,
     parameter: '?',
     isPrinted: isText,
+    isMember: isString,
     query: { schema: identifier, isValue: isText },
   },
   integer: {
@@ -119,6 +123,7 @@ export const fieldTypes = {
     schema: { type: 'integer', format: 'int64' },
     writeSchema: { type: 'integer', format: 'int64' },
     auditValue: Number,
+    isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
     serializer: () => raw,
     parameter: '?::bigint',
@@ -134,6 +139,7 @@ export const fieldTypes = {
     schema: { type: 'number' },
     writeSchema: { type: 'number' },
     auditValue: Number,
+    isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
     serializer: () => finite,
     parameter: '?',
@@ -143,6 +149,7 @@ export const fieldTypes = {
     schema: { type: 'boolean' },
     writeSchema: { type: 'boolean' },
     auditValue: (text) => text === 't',
+    isMember: (json) => json === 'true' || json === 'false',
     toText: (value) => (value === true ? 't' : 'f'),
     example: true,
     serializer: () => (row, at, json) =>
@@ -162,6 +169,7 @@ export const fieldTypes = {
     serializer: () => calendarDate,
     parameter: '?',
     isPrinted: isDate,
+    isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
       schema: dateSchema,
       isValue: isDate,
@@ -181,7 +189,14 @@ export const fieldTypes = {
       error: { code: 'invalid_instant', form: 'an RFC 3339 date-time with its offset, such as 2026-03-14T09:26:53Z' },
     },
   },
-  json: { columnTypes: ['json', 'jsonb'], schema: {}, example: [], serializer: () => raw, parameter: '?' },
+  json: {
+    columnTypes: ['json', 'jsonb'],
+    schema: {},
+    example: [],
+    serializer: () => raw,
+    parameter: '?',
+    isMember: () => true,
+  },
 } as const satisfies Readonly<Record<string, FieldTypeRow>>;
 
 /** How PostgreSQL's text form of a column becomes JSON. `check` holds it against the view's column type. */

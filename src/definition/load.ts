@@ -34,12 +34,12 @@ export function loadResources(dir: string): readonly Resource[] {
   const files = new Map<string, DefinitionFile>();
   for (const path of definitionPaths(folder)) {
     const found = readDefinition(path, validate);
-    if (Array.isArray(found)) flaws.push(...found.map((flaw) => told(path, flaw)));
+    if (Array.isArray(found)) flaws.push(...found.map((flaw) => sentence(path, flaw)));
     else files.set(path, found);
   }
   const views = new Map([...files.values()].map((file) => [file.view, file]));
-  for (const [path, file] of files) flaws.push(...contradictions(file, views).map((flaw) => told(path, flaw)));
-  for (const [path, flaw] of sharedNames(files)) flaws.push(told(path, flaw));
+  for (const [path, file] of files) flaws.push(...contradictions(file, views).map((flaw) => sentence(path, flaw)));
+  for (const [path, flaw] of sharedNames(files)) flaws.push(sentence(path, flaw));
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
   return [...files.values()].map(resourceOf);
 }
@@ -100,7 +100,8 @@ function flawOf({ instancePath, keyword, params, message, propertyName }: ErrorO
   return { at: place, wrong: `it ${message ?? 'is not valid'}${allowed}`, remedy: 'see config/resource.schema.json' };
 }
 
-function told(path: string, { at, wrong, remedy }: Flaw): string {
+/** "config/resources/klanten.json /order: it is wrong; do this." */
+function sentence(path: string, { at, wrong, remedy }: Flaw): string {
   const inProject = relative(projectRoot, path);
   return `${inProject.startsWith('..') ? path : inProject} ${at || '/'}: ${wrong}; ${remedy}.`;
 }

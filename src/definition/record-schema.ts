@@ -3,7 +3,7 @@ import { type Field, type JsonSchema, leaves, pointer, type Resource } from './r
 
 /** JSON Schema 2020-12 of one record as the API gives it: every member present, and later versions may add members. */
 export function recordSchema(resource: Resource): JsonSchema {
-  const encoded = leaves(resource).filter(({ field }) => field.codec !== undefined);
+  const encoded = leaves(resource).filter(({ field }) => canFail(field));
   const record = assemble(resource, {
     keep: () => true,
     required: () => true,
@@ -33,6 +33,11 @@ export function writeScopeSchema(resource: Resource): JsonSchema {
     description: 'Response to a write by a token without the read scope.',
     closed: false,
   });
+}
+
+/** Whether a stored value of the field may be undecodable: the member is then null and named in `decodeErrors`. */
+export function canFail({ codec, pointer }: Field): boolean {
+  return codec !== undefined || pointer !== undefined;
 }
 
 /** Whether the write scope alone shows a field: what it may write, and id, version and timestamps. */

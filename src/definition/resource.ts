@@ -20,6 +20,8 @@ export interface WriteRule {
 /** One member of a record, filled from one column of the view. */
 export interface Field {
   readonly column: string;
+  /** Place of the value in a column that holds JSON, plain or encoded (RFC 6901); absent: the column is the value. */
+  readonly pointer?: string;
   readonly type: FieldType;
   readonly nullable?: boolean;
   readonly description: string;
@@ -119,6 +121,16 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
       ? Object.entries(field.group).map(([inner, leaf]) => ({ path: [name, inner], field: leaf }))
       : [{ path: [name], field }],
   );
+}
+
+/** The columns of a row, in the order of SQL; fields that are members of one cell share a column. */
+export function columnsOf(resource: Resource): string[] {
+  return [...new Set(leaves(resource).map(({ field }) => field.column))];
+}
+
+/** The type of the column that a field is filled from. */
+export function columnType({ type, pointer, codec }: Field): FieldType {
+  return pointer === undefined ? type : codec === undefined ? 'json' : 'text';
 }
 
 /** "/adres/straat": RFC 6901 pointer of a leaf. */

@@ -6,8 +6,10 @@ import { holdsImage } from '../projection/images.js';
 import { JsonBytes } from '../projection/json-bytes.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
+import { jsonCell, memberOf } from './cell-members.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
-import { type Field, type Leaf, leaves, pointer, type Resource } from './resource.js';
+import { canFail } from './record-schema.js';
+import { columnsOf, type Field, type Leaf, leaves, pointer, type Resource } from './resource.js';
 
 /** The values of the two order columns as PostgreSQL prints them, microseconds included: where a page begins or ends. */
 export type Key = readonly [string, string];
@@ -36,37 +38,43 @@ export function compileSerializer(
   shown: (field: Field) => boolean = () => true,
 ): RowSerializer {
   const all = leaves(resource);
+  const columns = columnsOf(resource);
   const members = all.filter(({ field }) => shown(field));
-  const positions = members.map((leaf) => all.indexOf(leaf));
-  const position = (column: string): number => all.findIndex(({ field }) => field.column === column);
-  const idAt = position('id');
+  const positions = members.map(({ field }) => columns.indexOf(field.column));
+  const idAt = columns.indexOf('id');
   let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
-  const decoders = compileDecoders(resource, options, members, positions);
-  const serializers = members.map((leaf): ValueSerializer => {
-    const { field, path } = leaf;
-    if (field.codec === undefined) return cleaning(resource, all, field, options);
-    const { decoder, leaves: decoded } = decoders.get(field.codec) as Decoding;
-    const column = decoded.indexOf(leaf);
-    return (row, _, json) => {
+  const cells = new Map<number, string>(); // JSON cells of that row by position: each is decoded once
+  const decoders = compileDecoders(resource, options, members, columns);
+  const guarded =
+    (path: readonly string[], serialize: ValueSerializer): ValueSerializer =>
+    (row, at, json) => {
       try {
-        decoder.writeCell(column, json);
+        serialize(row, at, json);
       } catch (error) {
         const reason = error instanceof DecodeError ? error.reason : 'unexpected';
         failed.push(pointer(path));
-        observe({
-          type: 'decode_failed',
-          resource: resource.name,
-          row: row.text(idAt) as string,
-          pointer: pointer(path),
-          reason,
-        });
+        const id = row.text(idAt) as string;
+        observe({ type: 'decode_failed', resource: resource.name, row: id, pointer: pointer(path), reason });
         json.raw(nullBytes);
       }
     };
+  const serializers = members.map(({ field, path }): ValueSerializer => {
+    const { codec } = field;
+    if (!canFail(field)) return cleaning(resource, columns, field, options);
+    const decoding = codec && decoders.get(codec);
+    const index = decoding?.names.indexOf(field.column) as number;
+    const decoded: ValueSerializer = (_, __, json) => decoding?.decoder.writeCell(index, json);
+    if (field.pointer === undefined) return guarded(path, decoded);
+    return guarded(path, (row, at, json) => {
+      const cell = cells.get(at) ?? (codec === undefined ? (row.text(at) as string) : decodedCell(decoded, row, at));
+      cells.set(at, cell);
+      json.text(memberOf(cell, field));
+    });
   });
   const decoding = [...decoders.values()];
   const { prefixes, suffix } = punctuation(members);
   const write = (row: Row, workspace: string, json: JsonBytes): void => {
+    if (cells.size > 0) cells.clear();
     for (const { decoder } of decoding) decoder.startRow(row, workspace, row.text(idAt) as string);
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
@@ -89,37 +97,41 @@ export function compileSerializer(
       write(row, workspace, own);
       return own.toString();
     },
-    keyAt: resource.order.map(({ column }) => position(column)) as [number, number],
+    keyAt: resource.order.map(({ column }) => columns.indexOf(column)) as [number, number],
   };
 }
 
-/** The decoder of all leaves with one codec: they are decoded a row at a time. */
+/** The text of an encoded cell that holds JSON. Throws DecodeError. */
+function decodedCell(decoded: ValueSerializer, row: Row, at: number): string {
+  const quoted = new JsonBytes(1024);
+  decoded(row, at, quoted);
+  return jsonCell(String(JSON.parse(quoted.toString())));
+}
+
+/** The decoder of all columns with one codec: they are decoded a row at a time. */
 interface Decoding {
   readonly decoder: RowDecoder;
-  readonly leaves: readonly Leaf[];
+  readonly names: readonly string[];
 }
 
 function compileDecoders(
   resource: Resource,
   options: ProjectionOptions,
   members: readonly Leaf[],
-  positions: readonly number[],
+  columns: readonly string[],
 ): Map<CodecName, Decoding> {
-  const names = new Set(members.flatMap(({ field }) => field.codec ?? []));
-  const decodingOf = (name: CodecName): Decoding => {
-    const decoded = members.filter(({ field }) => field.codec === name);
-    const columns = decoded.map((leaf) => ({
-      name: leaf.field.column,
-      at: positions[members.indexOf(leaf)] as number,
-    }));
-    return { decoder: compileCodec(name, options, resource.table, columns), leaves: decoded };
+  const codecs = new Set(members.flatMap(({ field }) => field.codec ?? []));
+  const decodingOf = (codec: CodecName): Decoding => {
+    const names = [...new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])))];
+    const encoded = names.map((name) => ({ name, at: columns.indexOf(name) }));
+    return { decoder: compileCodec(codec, options, resource.table, encoded), names };
   };
-  return new Map([...names].map((name) => [name, decodingOf(name)]));
+  return new Map([...codecs].map((codec) => [codec, decodingOf(codec)]));
 }
 
 function cleaning(
   resource: Resource,
-  all: readonly Leaf[],
+  columns: readonly string[],
   field: Field,
   { redactDiff }: ProjectionOptions,
 ): ValueSerializer {
@@ -131,8 +143,7 @@ function cleaning(
     case 'json-images':
       return unless(isSuspectJson, fieldType('json').serializer(), stripImages);
     case 'audit-diff': {
-      const entityAt = all.findIndex(({ path }) => path.join('.') === 'entity');
-      if (entityAt < 0) throw new Error(`${resource.name}: an audit diff needs a field named entity`);
+      const entityAt = columns.indexOf((resource.fields.entity as Field).column);
       return (row, at, json) => json.text(redactDiff(row.text(entityAt) as string, row.text(at) as string));
     }
     default:

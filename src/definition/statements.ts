@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Statement } from '../db/statement.js';
 import { fieldType } from './field-types.js';
 import { filterCondition } from './filter-kinds.js';
-import { type Filter, leaves, type Resource } from './resource.js';
+import { columnsOf, type Filter, type Resource } from './resource.js';
 
 const { knex } = knexModule;
 
@@ -51,7 +51,7 @@ export function compileStatements(resource: Resource): ResourceStatements {
   };
   list([]);
   const detail = scoped(builder, resource)
-    .select(columns(resource))
+    .select(columnsOf(resource))
     .where(builder.raw(`id = ${fieldType(resource.idType).parameter}`, ['id']));
   return { list, detail: resource.detail ? finish(`${resource.name}.detail`, detail) : null };
 }
@@ -89,7 +89,7 @@ function compileList(
     return query;
   };
   const rows = (bounds: Bounds): Statement =>
-    finish(named(`rows-${bounds}`), bounded(filtered(), bounds).select(columns(resource)).orderBy(key), ['limit']);
+    finish(named(`rows-${bounds}`), bounded(filtered(), bounds).select(columnsOf(resource)).orderBy(key), ['limit']);
   const keys = (bounds: 'all' | 'after'): Statement =>
     finish(named(`keys-${bounds}`), bounded(filtered(), bounds).select(key).orderBy(key), ['limit', 'skip']);
   const descending = key.map((column) => ({ column, order: 'desc' as const }));
@@ -123,10 +123,6 @@ function comparison(builder: Knex, { order }: Resource, operator: '>' | '<=', en
 
 function scoped(builder: Knex, resource: Resource): Knex.QueryBuilder {
   return builder(resource.view).where(builder.raw('workspace_id = ?', ['workspace']));
-}
-
-function columns(resource: Resource): string[] {
-  return leaves(resource).map(({ field }) => field.column);
 }
 
 /**

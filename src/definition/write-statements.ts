@@ -1,7 +1,7 @@
 import knexModule from 'knex';
 import type { Statement } from '../db/statement.js';
 import { type FieldType, fieldType } from './field-types.js';
-import { leaves, type Resource, type ResourceWrite } from './resource.js';
+import { columnsOf, leaves, type Resource, type ResourceWrite } from './resource.js';
 import { statementName } from './statements.js';
 
 const { knex } = knexModule;
@@ -20,7 +20,7 @@ export interface WriteStatements {
 /** Writes go through the resource's write view; all return the columns of a read, in the same order. */
 export function compileWriteStatements(resource: Resource & { readonly write: ResourceWrite }): WriteStatements {
   const builder = knex({ client: 'pg' });
-  const columns = leaves(resource).map(({ field }) => field.column);
+  const columns = columnsOf(resource);
   const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
   const values = Object.fromEntries(
     writable.map(({ field, path }) => [field.column, builder.raw('?', [path[0] as string])]),

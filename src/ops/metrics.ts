@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { canFail } from '../definition/record-schema.js';
 import { leaves, pointer, type Resource } from '../definition/resource.js';
 import { type Event, type EventMetric, events, type Observe } from '../events.js';
 import { decodeReasons } from '../projection/decode-error.js';
@@ -83,7 +84,7 @@ function knownLabels({ replicas }: GaugeSources, resources: readonly Resource[])
     replica_ejections: replicas.map(({ name }) => ({ replica: name })),
     decode_errors: resources.flatMap((resource) =>
       leaves(resource)
-        .filter(({ field }) => field.codec !== undefined)
+        .filter(({ field }) => canFail(field))
         .flatMap(({ path }) =>
           decodeReasons.map((reason) => ({ resource: resource.name, pointer: pointer(path), reason })),
         ),

@@ -45,6 +45,8 @@ const tools = {
       description: 'Whole.',
       write: { references: 'gateway.tools' },
     },
+    colour: { column: 'details', pointer: '/colour', type: 'text', nullable: true, description: 'Colour.' },
+    length: { column: 'details', pointer: '/size/0', type: 'number', nullable: true, description: 'Length.' },
     seenAt: { column: 'seen_at', type: 'timestamp', description: 'Seen.' },
     version: { column: 'version', type: 'integer', description: 'Version.' },
   },
@@ -55,7 +57,7 @@ function bounded(column: string, type: string): object {
   return { column, type, nullable: true, description: 'A number.', write: { schema } };
 }
 
-const columns = 'id, workspace_id, label, rank, weight, lent, bought, part_of, seen_at';
+const columns = 'id, workspace_id, label, rank, weight, lent, bought, part_of, details, seen_at';
 const written = 'label, rank, weight, lent, bought, part_of';
 const view = (name: string, rest: string): string =>
   `create view gateway.${name} as select ${columns}, xmin::text::bigint as version from app.tools
@@ -64,7 +66,7 @@ const view = (name: string, rest: string): string =>
    alter view gateway.${name} owner to gateway_owner;`;
 const tables = `
   create table app.tools (id integer generated always as identity primary key, workspace_id uuid not null, label text not null,
-    rank smallint, weight numeric(8, 3), lent boolean, bought date, part_of integer, seen_at timestamptz not null default now());
+    rank smallint, weight numeric(8, 3), lent boolean, bought date, part_of integer, details jsonb default '{"colour": "red", "size": [12.50]}', seen_at timestamptz not null default now());
   grant select, insert (workspace_id, ${written}), update (${written}) on app.tools to gateway_owner;
   ${view('tools', '')}
   grant select on gateway.tools to gateway_reader, gateway_writer;
@@ -106,7 +108,17 @@ test('a fifth resource is one definition and its views: ids of the database, xmi
     });
     t.is(reply.status, 201, reply.text);
     const tool = reply.json<Tool>();
-    t.like(tool, { id: '1', label: 'saw', rank: 7, weight: 2.5, lent: true, bought: '2026-01-31', partOf: null });
+    t.like(tool, {
+      id: '1',
+      label: 'saw',
+      rank: 7,
+      weight: 2.5,
+      lent: true,
+      bought: '2026-01-31',
+      partOf: null,
+      colour: 'red',
+    });
+    t.regex(reply.text, /"length":12.50,/);
     t.true((reply.headers.location as string).endsWith('/api/v1/tools/1'));
     t.is(reply.headers.etag, `"v${tool.version}"`);
     t.deepEqual((await client.get('/tools/1', { token })).json(), tool);

@@ -40,6 +40,17 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   ['fields/data/schema', { type: 'strnig' }, /\/fields\/data\/schema: it is not a JSON Schema/],
   ['fields/size/example', 'large', /\/fields\/size\/example: it does not fit the field/],
   ['fields/state/write/schema', { maxLength: -1 }, /\/fields\/state\/write\/schema: it is not a JSON Schema/],
+  ['fields/data/pointer', 'name', /\/fields\/data\/pointer: it must match pattern/],
+  ['fields/data/pointer', '/name', /\/fields\/data\/pointer: there may be nothing at it; make the field nullable/],
+  ['fields/madeAt/pointer', '/at', /\/fields\/madeAt\/type: a member of a JSON cell cannot be of type timestamp/],
+  ['fields/id/pointer', '/id', /\/fields\/id\/pointer: the id has a column of its own/],
+  [
+    'fields/more',
+    field('town', 'text', { nullable: true, pointer: '/x' }),
+    /\/fields\/more\/column: \/fields\/place\/group\/town shows it, too; show it once, or give both a pointer/,
+  ],
+  ['fields/state/pointer', '/x', /\/fields\/state\/write: a value inside an encoded or JSON cell cannot be written/],
+  ['fields/state/pointer', '/x', /\/filters\/state\/column: column state is encoded or JSON/],
   ['order', [], /\/order: it must NOT have fewer than 2 items/],
   ['order', ['made_at', 'version'], /\/order: it does not end with id; add id: without it the order is not total/],
   ['order', ['made', 'id'], /\/order\/0: no field shows column made/],
@@ -63,7 +74,7 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
     'near',
     /\/filters\/state\/kind: it must be equal to one of the allowed values: equals, dateFrom/,
   ],
-  ['filters/state/column', 'town', /\/filters\/state\/column: column town is encoded/],
+  ['filters/state/column', 'town', /\/filters\/state\/column: column town is encoded or JSON/],
   ...['page', 'perPage', 'cursor', 'total', 'workspace', 'limit', 'skip', 'timeZone', 'after0', 'until1'].map(
     (name) =>
       [
@@ -89,7 +100,11 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   ['auditFields', ['town'], /\/auditFields\/0: column town is encoded/],
   ['write/ids', 'client', /\/write\/ids: it must be equal to one of the allowed values: gateway, database/],
   ['fields/place/group/town/write', {}, /\/fields\/place\/group\/town\/write: a member of a group cannot be written/],
-  ['fields/place/group/town/write', {}, /\/fields\/place\/group\/town\/write: an encoded value cannot be written/],
+  [
+    'fields/place/group/town/write',
+    {},
+    /\/fields\/place\/group\/town\/write: a value inside an encoded or JSON cell cannot be written/,
+  ],
   ['fields/id/write', { required: true }, /\/fields\/id\/write: column id is not the client's to set/],
   [
     'fields/limit',
