@@ -17,7 +17,7 @@ export interface CompiledResource {
   readonly filterRanges: readonly FilterRange[];
   /** Position of the version column in a row; -1 without one. */
   readonly versionAt: number;
-  /** How it is written; null for what is only read. */
+  /** Null: the resource is only read. */
   readonly write: CompiledWrite | null;
 }
 

@@ -5,7 +5,7 @@ import type { DefinitionFile } from './load.js';
 import { canFail } from './record-schema.js';
 import { type Field, leaves, pointer } from './resource.js';
 
-/** What is wrong with a definition. */
+/** A flaw of a definition. */
 export interface Flaw {
   /** JSON pointer (RFC 6901) in the file. */
   readonly at: string;
@@ -13,7 +13,7 @@ export interface Flaw {
   readonly remedy: string;
 }
 
-/** A definition with what its rules look up. */
+/** A definition, indexed for its rules. */
 export interface Examined {
   readonly file: DefinitionFile;
   /** Fields by column; of two with one column the first. */
@@ -193,11 +193,13 @@ function notShown(at: string, column: string): Flaw {
   return { at, wrong: `no field shows column ${column}`, remedy: 'add a field, or correct the name' };
 }
 
-/** What identifies, orders or versions a row has a value in every row, and one that PostgreSQL can compare. */
+/** Columns that identify, order or version a row have a value in every row, which PostgreSQL can compare. */
 function plainAndPresent({ field, at }: PlacedField, role: string): Flaw[] {
   return [
-    ...(field.nullable ? [{ at: `${at}/nullable`, wrong: `${role} cannot be NULL`, remedy: 'remove nullable' }] : []),
-    ...(field.codec ? [{ at: `${at}/codec`, wrong: `${role} cannot be encoded`, remedy: 'remove the codec' }] : []),
+    ...(field.nullable
+      ? [{ at: `${at}/nullable`, wrong: `${role} cannot be NULL`, remedy: 'use a column that never is' }]
+      : []),
+    ...(field.codec ? [{ at: `${at}/codec`, wrong: `${role} cannot be encoded`, remedy: 'use another column' }] : []),
     ...(field.pointer ? [{ at: `${at}/pointer`, wrong: `${role} has a column of its own`, remedy: 'remove it' }] : []),
   ];
 }

@@ -32,7 +32,7 @@ export interface FieldTypeRow {
   readonly query?: QueryForm;
 }
 
-/** What a query parameter takes. */
+/** Values that a query parameter takes. */
 export interface QueryForm {
   readonly schema: JsonSchema;
   readonly isValue: (text: string) => boolean;
@@ -85,7 +85,7 @@ const calendarDate: ValueSerializer = (row, at, json) => {
   else json.raw(nullBytes);
 };
 
-/** The one table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
+/** The table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
 export const fieldTypes = {
   uuid: {
     columnTypes: ['uuid'],

@@ -16,7 +16,7 @@ interface FilterKindRow {
   readonly takesDays?: true;
 }
 
-/** The one table of filter kinds: SQL, `check`, parsing and JSON Schema derive from it. Days are made instants by PostgreSQL. */
+/** The table of filter kinds: SQL, `check`, parsing and JSON Schema derive from it. Days are made instants by PostgreSQL. */
 export const filterKinds = {
   equals: { columnTypes: ['uuid', 'bigint', 'text', 'integer', 'boolean', 'date', 'timestamp'], sql: '?? = VALUE' },
   dateFrom: { columnTypes: ['date'], sql: '?? >= VALUE::date', end: 'lower' },
@@ -53,7 +53,7 @@ export function filterKind(kind: FilterKind): FilterKindRow {
   return filterKinds[kind];
 }
 
-/** The condition of a filter in knex's form, and what its placeholders stand for: the column, then names of parameters. */
+/** The condition of a filter in knex's form, and the bindings of its placeholders: the column, then names of parameters. */
 export function filterCondition(name: string, { column, kind, type }: Filter): { sql: string; bindings: string[] } {
   const { sql } = filterKind(kind);
   const value = kind === 'equals' ? fieldType(type).parameter : '?';
@@ -61,7 +61,7 @@ export function filterCondition(name: string, { column, kind, type }: Filter): {
   return { sql: sql.replace('VALUE', value).replace('ZONE', '?'), bindings };
 }
 
-/** What the parameter of a filter takes. */
+/** Values that the parameter of a filter takes. */
 export function filterForm({ kind, type }: Filter): QueryForm {
   return fieldType(filterKind(kind).valueType ?? type).query as QueryForm;
 }

@@ -25,7 +25,7 @@ const filesMax = 100;
 
 /**
  * The resources the API serves, from the *.json files of a folder (default: config/resources), in the order of their
- * names. Throws StartRefused with every flaw of every file: its file, its place (RFC 6901) and what to do.
+ * names. Throws StartRefused with every flaw of every file: its file, its place (RFC 6901) and the remedy.
  */
 export function loadResources(dir: string): readonly Resource[] {
   const folder = dir === '' ? join(projectRoot, 'config/resources') : dir;
@@ -106,7 +106,7 @@ function sentence(path: string, { at, wrong, remedy }: Flaw): string {
   return `${inProject.startsWith('..') ? path : inProject} ${at || '/'}: ${wrong}; ${remedy}.`;
 }
 
-/** Resolves what a file without flaws leaves to be derived: the types of order, filters and id, and defaults. */
+/** The resource of a file without flaws: the types of order, filters and id follow from the fields. */
 function resourceOf(file: DefinitionFile): Resource {
   const fields = new Map(leaves(file).map(({ field }) => [field.column, field]));
   const typeOf = (column: string) => (fields.get(column) as Field).type;

@@ -22,7 +22,7 @@ export function recordSchema(resource: Resource): JsonSchema {
 }
 
 /**
- * What a write gives back to a token that may write but not read: the writable fields, the identifier, the version and
+ * The response to a write by a token that may write but not read: the writable fields, the identifier, the version and
  * the timestamps. The write scope reveals nothing else.
  */
 export function writeScopeSchema(resource: Resource): JsonSchema {
@@ -40,7 +40,7 @@ export function canFail({ codec, pointer }: Field): boolean {
   return codec !== undefined || pointer !== undefined;
 }
 
-/** Whether the write scope alone shows a field: what it may write, and id, version and timestamps. */
+/** Whether the write scope alone shows a field: writable fields, id, version and timestamps. */
 export function visibleToWriteScope(resource: Resource, field: Field): boolean {
   return field.write !== undefined || field.column === 'id' || isStamp(field, resource);
 }
@@ -72,7 +72,7 @@ interface Assembly {
   readonly required: (field: Field) => boolean;
   readonly schema: (field: Field) => JsonSchema;
   readonly description: string;
-  /** Whether other members are refused: in what clients send, never in what they get. */
+  /** Whether other members are refused: in requests, never in responses. */
   readonly closed: boolean;
 }
 

@@ -27,7 +27,7 @@ export interface Field {
   readonly description: string;
   /** How the stored value is encoded; absent: plain. */
   readonly codec?: CodecName;
-  /** What is removed before the value leaves: images in a text or in a jsonb value, or what an audit diff must not show. */
+  /** Removed before the value leaves: images in a text or in a jsonb value, or values that an audit diff must not show. */
   readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
   /** Shape of a `json` field. */
   readonly schema?: JsonSchema;
@@ -50,7 +50,7 @@ export interface Filter {
   readonly description: string;
 }
 
-/** A column of the total order; its text form as PostgreSQL prints it is what a cursor carries. */
+/** A column of the total order; a cursor carries its text form as PostgreSQL prints it. */
 export interface OrderColumn {
   readonly column: string;
   readonly type: FieldType;

@@ -29,7 +29,7 @@ const brace = Buffer.from('}');
 
 /**
  * Everything that does not depend on a row is decided here, once. Rows always hold all columns of the resource; `shown`
- * picks what becomes a member.
+ * picks those that become members.
  */
 export function compileSerializer(
   resource: Resource,
@@ -163,7 +163,7 @@ function unless(
   };
 }
 
-/** What stands in front of each leaf's value, groups opened and closed where they begin and end. */
+/** The JSON in front of each leaf's value, groups opened and closed where they begin and end. */
 function punctuation(all: readonly Leaf[]): { prefixes: Buffer[]; suffix: Buffer } {
   const groupOf = (leaf: Leaf | undefined): string | undefined =>
     leaf && leaf.path.length > 1 ? leaf.path[0] : undefined;

@@ -11,7 +11,7 @@ export interface WriteStatements {
   readonly insert: Statement;
   /** The row as it is, locked against other writers until the transaction ends. */
   readonly lock: Statement;
-  /** Sets every writable column: those not in the patch to what the locked row holds. */
+  /** Sets every writable column; those not in the patch keep the value of the locked row. */
   readonly update: Statement;
   /** By member: whether the record it refers to exists in the workspace. */
   readonly references: ReadonlyMap<string, Statement>;
