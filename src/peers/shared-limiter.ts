@@ -47,7 +47,7 @@ const marginMs = 1000;
  * Part of the remaining quota that all gateways know to be there: the largest power of two in it. As each change of it is
  * announced before it takes effect, the gateways may share it out whenever the counter stops to answer.
  */
-export function guaranteed(remaining: number): number {
+function guaranteed(remaining: number): number {
   return remaining < 1 ? 0 : 2 ** Math.floor(Math.log2(remaining));
 }
 

@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
 import test from 'ava';
 import pg from 'pg';
-import { databaseErrorKind, Problem, type ProblemCode, problems, sqlStateOf } from '../../src/errors.js';
+import { databaseErrorKind, Problem, type ProblemCode, problems, reasonOf, sqlStateOf } from '../../src/errors.js';
 
 function fromPostgres(code: string): Error {
   return Object.assign(new pg.DatabaseError('as PostgreSQL says it', 1, 'error'), { code, severity: 'ERROR' });
@@ -33,6 +33,11 @@ test('an SQLSTATE is read by its code, then by its class; all others are bugs', 
 test('a lost connection has no code and is worth a retry; a TypeError is a bug', (t) => {
   t.is(databaseErrorKind(new Error('Connection terminated unexpectedly')), 'retry');
   t.is(databaseErrorKind(new TypeError('x is not a function')), 'bug');
+});
+
+test('the reason of a failure has the message of the gateway or of the connection, but of PostgreSQL only the SQLSTATE', (t) => {
+  t.is(reasonOf(fromPostgres('22P02')), 'PostgreSQL error 22P02');
+  t.is(reasonOf(new Error('the probe had no answer')), 'the probe had no answer');
 });
 
 test('a problem that asks for patience has its Retry-After from the table, unless the code that throws it knows better', (t) => {
