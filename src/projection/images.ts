@@ -1,12 +1,21 @@
+import { byteSet, hasIntegerRun, hasRun, mayHaveIntegerRun } from './number-lists.js';
+import { PhraseMatcher } from './phrase-matcher.js';
+
 /**
- * Whether a text holds an image: a data URI, SVG mark-up, or the base64, base64url, percent-encoded, hexadecimal or
- * byte-list form of a raster image, anywhere in it; or 1024 base64 characters on end, whatever they are.
+ * Whether a text holds an image: a data URI, SVG mark-up, or the base64 (also of base64), base64url, percent-encoded,
+ * hexadecimal or byte-list form of a raster image, anywhere in it; 1024 base64 characters on end, whatever they are; or
+ * more than 64 small integers on end.
  *
- * The magic numbers are found also where line breaks interrupt them (RFC 2045 §6.8 wraps base64 at 76 characters).
+ * The magic numbers are found also where white space, commas or quotation marks interrupt them: base64 is wrapped
+ * (RFC 2045 §6.8) or cut into the strings of a list.
  */
 export function holdsImage(text: string): boolean {
   if (text.length < textLengthMin) return false;
   if (holdsMark(text) || (text.length >= runLengthMin && hasBase64Run(Buffer.from(text)))) return true;
+  if (!/[ \t\r\n",]/.test(text)) return false;
+  const bytes = Buffer.from(text);
+  if (mayHaveIntegerRun(bytes, 0, bytes.length) && hasIntegerRun(text)) return true;
+  if (encodedMagic.isIn(bytes, 0, bytes.length) && holdsMark(text.replace(/[ \t\r\n",]+/g, ''))) return true;
   if (!text.includes('\n') && !text.includes('\r')) return false;
   const lines = text.split(/[\r\n]+/).map((line) => line.trim());
   return holdsMark(lines.join('')) || hasWrappedRun(lines);
@@ -49,12 +58,27 @@ const marks: readonly (readonly [hint: string, pattern: RegExp])[] = [
   ['474946383', /474946383[79]61/],
   ['ffd8ff', /(?<![0-9a-f])ffd8ff[0-9a-f]{40}/i],
   ['FFD8FF', /(?<![0-9a-f])ffd8ff[0-9a-f]{40}/i],
+  // Base64 of the base64 of PNG, JPEG, GIF, RIFF and a data URI.
+  ['aVZCT1J3MEtHZ2', /aVZCT1J3MEtHZ2/],
+  ['LzlqL', new RegExp(`LzlqL${digit}{40}`)],
+  ['UjBsR09E', /UjBsR09E/],
+  ['VWtsR', new RegExp(`VWtsR${digit}{20}`)],
+  ['ZGF0YTppbWFnZ', /ZGF0YTppbWFnZ/],
   ['137', new RegExp(pngBytes)],
   ['216', new RegExp(jpegBytes)],
 ];
 
 /** One of these, in either case, is in every text with a mark that no line break interrupts. */
-export const imageHints: readonly string[] = [...marks.map(([hint]) => hint), 'data:', 'data%3'];
+export const imageHints: readonly string[] = [
+  ...marks.map(([hint]) => hint).filter((hint) => hint !== '9j'),
+  ...['/9j', '_9j', 'f9j', 'data:', 'data%3'],
+];
+
+/** The hints of encoded images, which mean the same when white space is removed from the text around them. */
+const encodedMagic = new PhraseMatcher(
+  imageHints.filter((hint) => /^[\w/]{3,}$/.test(hint) && !/^\d{3}$/.test(hint)),
+  ' \t\r\n",',
+);
 
 /** Has no hint: none of its parts is both rare and the same in either case. */
 const dataUri = /data(?::|%3a)image/i;
@@ -64,12 +88,9 @@ function holdsMark(text: string): boolean {
   return dataUri.test(text);
 }
 
-const byteListStart = new RegExp(`${pngBytes}|${jpegBytes}`, 'g');
-
-/** Position of the bracket or brace that opens the next byte list of an image at or after `from`, or -1. */
-export function nextByteList(json: string, from: number): number {
-  byteListStart.lastIndex = from;
-  return byteListStart.exec(json)?.index ?? -1;
+/** Positions of the brackets or braces that open a list of bytes that begins as an image does. */
+export function byteListStarts(json: string): number[] {
+  return [...json.matchAll(new RegExp(`${pngBytes}|${jpegBytes}`, 'g'))].map(({ index }) => index);
 }
 
 /** The quotes may be escaped, where JSON stands in a string of JSON. */
@@ -78,19 +99,34 @@ function byteList(bytes: string[]): string {
   return String.raw`[[{]\s*${items.join(String.raw`\s*,\s*`)}\b`;
 }
 
-/** Linear, and for most texts far less: it looks at every 1024th byte and back from there only within a run. */
+/** Whether 1024 bytes on end are base64, whatever they stand for. */
 export function hasBase64Run(bytes: Uint8Array, start = 0, end = bytes.length): boolean {
-  let known = start;
-  let at = start + runLengthMin - 1;
-  while (at < end) {
-    let back = at;
-    while (back >= known && isRunCharacter(bytes[back] as number)) back--;
-    if (back < known) return true;
-    // What follows `back` up to `at` is known to be of the run and need not be read again.
-    known = at + 1;
-    at = back + runLengthMin;
-  }
-  return false;
+  return hasRun(isRunByte, runLengthMin, bytes, start, end);
+}
+
+/** Lists of base64 strings, none with an escape. */
+const base64List = /\[\s*"[\w+/=-]*"(?:\s*,\s*"[\w+/=-]*")+\s*\]/g;
+
+/** Positions of the lists of strings in JSON that are an image together: base64 in chunks. */
+export function chunkedImageStarts(json: string): number[] {
+  return [...json.matchAll(base64List)].flatMap(({ 0: list, index }) =>
+    isChunkedImage(list.match(/[\w+/=-]+/g) ?? []) ? [index] : [],
+  );
+}
+
+function isChunkedImage(chunks: readonly string[]): boolean {
+  const [first = '', second = ''] = chunks;
+  const areEqual = chunks.slice(1, -1).every(({ length }) => length === first.length);
+  const images = chunks.filter(holdsImage).length;
+  if (images > 1) return false; // images each by itself
+  if (images === 1) return holdsImage(first) && areEqual && (chunks.length > 2 || second.length > 64);
+  const joined = chunks.join('');
+  return holdsMark(joined) || (areEqual && first.length >= 40 && joined.length >= runLengthMin);
+}
+
+/** Whether 1024 bytes on end of JSON are base64, perhaps in the strings of a list. */
+export function hasChunkedRun(bytes: Uint8Array, start: number, end: number): boolean {
+  return hasRun(isChunkByte, runLengthMin, bytes, start, end);
 }
 
 /** Lines that are base64 throughout and long enough to be wrapped base64 rather than a list of short codes. */
@@ -106,15 +142,6 @@ function hasWrappedRun(lines: string[]): boolean {
 }
 
 /** Base64 and base64url, and the backslash or percent sign by which some writers escape the slash. */
-function isRunCharacter(code: number): boolean {
-  return (
-    (code >= 0x61 && code <= 0x7a) || // a-z
-    (code >= 0x41 && code <= 0x5a) || // A-Z
-    (code >= 0x2f && code <= 0x39) || // / 0-9
-    code === 0x2b || // +
-    code === 0x2d || // - and _ of base64url
-    code === 0x5f ||
-    code === 0x5c || // \\
-    code === 0x25 // %
-  );
-}
+const runCharacters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/0123456789+-_\\%';
+const isRunByte = byteSet(runCharacters);
+const isChunkByte = byteSet(`${runCharacters}=", \t\r\n`);

@@ -1,12 +1,14 @@
-import { hasBase64Run, holdsImage, imageHints, nextByteList } from './images.js';
+import { byteListStarts, chunkedImageStarts, hasBase64Run, hasChunkedRun, holdsImage, imageHints } from './images.js';
 import { MalformedJson, skipSpace, stringAt, stringEnd, valueEnd } from './json-scan.js';
-import { WordFinder } from './word-finder.js';
+import { integerLists, mayHaveIntegerRun } from './number-lists.js';
+import { PhraseMatcher } from './phrase-matcher.js';
 
 /**
  * The JSON text of a jsonb value without its images and signatures, everything else copied as it stands:
  *
  * - a member whose name speaks of a signature becomes null, whatever it holds, unless it is true, false or null;
- * - a string that holds an image, and a list of bytes that is one, becomes null;
+ * - a member whose name speaks of signing becomes null when it holds an object, a list or a long string;
+ * - a string that holds an image becomes null, and so does a list that is one: of bytes, of points, of base64 in chunks;
  * - a member whose very name holds an image is left out.
  *
  * Text without any of these comes back as the same string. Suspect text that is not JSON becomes null. Never throws.
@@ -43,21 +45,41 @@ const signatureName = new RegExp(
   'i',
 );
 
-/** Every signature name has one of these in it; they are all that is looked for in most values. */
-const signatureHints = ['tekening', 'signatu', 'paraaf', 'parafen', 'krabbel'];
-const signatureHint = new RegExp(signatureHints.join('|'), 'i');
-const inText = new WordFinder([...imageHints, '\n', '\r']);
-/** Of the escapes of JSON only these can hide a word, or stand for a line break in one; other line breaks lie between strings. */
-const inJson = new WordFinder([...imageHints, ...signatureHints, '\\n', '\\r', '\\u']);
+/** Names that may stand for a signature or for a word about it: the value decides. */
+const signingName = /onderteken|signed|autogra(?:m|f|ph)|strokes/i;
+const signingTextMax = 64;
 
-/** Whether holdsImage may find one in a text. It is what most values cost, and makes no string of them. */
+function isBulky(json: string, start: number, end: number): boolean {
+  return /[{[]/.test(json.charAt(start)) || (json.charAt(start) === '"' && end - start - 2 > signingTextMax);
+}
+
+/** Every name of a signature or of signing has one of these in it; most values have none. */
+const signatureHints = [
+  'tekening',
+  'signatu',
+  'paraaf',
+  'parafen',
+  'krabbel',
+  'onderteken',
+  'signed',
+  'autogra',
+  'strokes',
+];
+const signatureHint = new RegExp(signatureHints.join('|'), 'i');
+/** First characters of the hints that are found only whole: numbers, escapes. */
+const exact = '12\\';
+const inText = new PhraseMatcher([...imageHints, '\n', '\r'], ' \t",', exact);
+/** Of the escapes of JSON only these can hide a word, or stand for a line break in one; other line breaks lie between strings. */
+const inJson = new PhraseMatcher([...imageHints, ...signatureHints, '\\n', '\\r', '\\u', '\\t'], ' \t\r\n",', exact);
+
+/** Whether holdsImage may find an image in a text. Most values cost no more than this, and no string is made of them. */
 export function isSuspectText(bytes: Buffer, start: number, end: number): boolean {
-  return inText.findsIn(bytes, start, end) || hasBase64Run(bytes, start, end);
+  return inText.isIn(bytes, start, end) || hasBase64Run(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
 }
 
 /** The same for stripImages and JSON. */
 export function isSuspectJson(bytes: Buffer, start: number, end: number): boolean {
-  return inJson.findsIn(bytes, start, end) || hasBase64Run(bytes, start, end);
+  return inJson.isIn(bytes, start, end) || hasChunkedRun(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
 }
 
 /** What the text as a whole may hold. Where it has no mark, no string in it that stands there unescaped has one. */
@@ -69,7 +91,8 @@ interface Suspects {
 
 /** The cheap test that spares most values the scan. */
 function suspectsIn(json: string): Suspects {
-  return { images: holdsImage(json), signatures: signatureHint.test(json), escapes: json.includes('\\') };
+  const images = holdsImage(json) || chunkedImageStarts(json).length > 0;
+  return { images, signatures: signatureHint.test(json), escapes: json.includes('\\') };
 }
 
 /** Goes from string to string; between two strings lie only punctuation, numbers, true, false and null. */
@@ -77,17 +100,19 @@ function strip(json: string, suspects: Suspects): string {
   let kept = '';
   let copied = 0;
   let at = 0;
-  let bytes = suspects.images ? nextByteList(json, 0) : -1;
+  const lists = suspects.images ? imageLists(json) : [];
+  let next = 0;
   const replace = (start: number, end: number, by: string): void => {
     kept += json.slice(copied, start) + by;
     copied = end;
     at = end;
   };
 
-  for (let start = json.indexOf('"'); start >= 0 || bytes >= 0; start = json.indexOf('"', at)) {
-    if (bytes >= 0 && bytes < at) bytes = nextByteList(json, at);
-    if (bytes >= 0 && (start < 0 || bytes < start)) {
-      replace(bytes, valueEnd(json, bytes), 'null');
+  for (let start = json.indexOf('"'); start >= 0 || next < lists.length; start = json.indexOf('"', at)) {
+    while ((lists[next] ?? at) < at) next++;
+    const list = lists[next];
+    if (list !== undefined && (start < 0 || list < start)) {
+      replace(list, valueEnd(json, list), 'null');
       continue;
     }
     if (start < 0) break;
@@ -103,15 +128,24 @@ function strip(json: string, suspects: Suspects): string {
       continue;
     }
     const value = skipSpace(json, colon + 1);
+    const mayBeSigned = suspects.signatures || escaped;
     if (isImage) {
       const next = skipSpace(json, valueEnd(json, value));
       const isLast = json[next] !== ',';
       replace(start, isLast ? next : skipSpace(json, next + 1), '');
       // The comma before a last member goes with it.
       if (isLast) kept = kept.replace(/,\s*$/, '');
-    } else if ((suspects.signatures || escaped) && isSignatureName(string) && !/^[tfn]/.test(json.charAt(value))) {
+    } else if (mayBeSigned && isSignatureName(string) && !/^[tfn]/.test(json.charAt(value))) {
+      replace(value, valueEnd(json, value), 'null');
+    } else if (mayBeSigned && signingName.test(string) && isBulky(json, value, valueEnd(json, value))) {
       replace(value, valueEnd(json, value), 'null');
     }
   }
   return kept + json.slice(copied);
+}
+
+/** Positions of all lists that are an image, in order. Throws MalformedJson. */
+function imageLists(json: string): number[] {
+  const starts = [...byteListStarts(json), ...chunkedImageStarts(json), ...integerLists(json).map(([start]) => start)];
+  return starts.sort((a, b) => a - b);
 }
