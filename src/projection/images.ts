@@ -34,7 +34,7 @@ const pngBytes = byteList(['137', '80', '78', '71', '13', '10', '26', '10']);
 const jpegBytes = byteList(['255', '216', '255', String.raw`(?:2[23]\d|219|238)`, String.raw`\d+`, String.raw`\d+`]);
 
 /**
- * What gives an image away. The hint, a part that every text with the mark has, comes first: to look for a rare
+ * The marks of images. The hint, a part that every text with the mark has, comes first: to look for a rare
  * literal costs some 20 ns per kilobyte, the expression some 2 ns per character.
  */
 const marks: readonly (readonly [hint: string, pattern: RegExp])[] = [

@@ -6,7 +6,7 @@ const comma = 0x2c;
 /** Up to here a loop copies faster than a call into Node does. */
 const loopBytesMax = 48;
 
-/** What must be escaped in a JSON string (RFC 8259 §7): quotation mark, backslash, controls. */
+/** Bytes that must be escaped in a JSON string (RFC 8259 §7): quotation mark, backslash, controls. */
 const escaped = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === 0x5c ? 1 : 0));
 
 /**
@@ -76,7 +76,7 @@ export class JsonBytes {
     this.#length += this.#bytes.write(json, this.#length);
   }
 
-  /** What was put together, until this is cleared. */
+  /** The bytes written so far; valid until `clear` or the next write. */
   view(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }

@@ -1,6 +1,6 @@
 /**
  * A scanner over JSON text as PostgreSQL prints jsonb. Works on positions in the text and never on parsed values:
- * what is not replaced is copied as it stands, so numbers such as 12.50 or 12345678901234567890 keep every digit.
+ * text that is not replaced is copied as it stands, so numbers such as 12.50 or 12345678901234567890 keep every digit.
  *
  * No function recurses: jsonb may nest deeper than the stack is tall.
  */
@@ -40,9 +40,10 @@ export function valueEnd(json: string, start: number): number {
   const opening = json[start];
   if (opening === '"') return stringEnd(json, start);
   if (opening === '{' || opening === '[') return containerEnd(json, start);
-  scalar.lastIndex = start;
-  if (!scalar.test(json)) throw new MalformedJson();
-  return scalar.lastIndex;
+  let end = start;
+  while (end < json.length && !endsScalar(json.charCodeAt(end))) end++;
+  if (!scalar.test(json.slice(start, end))) throw new MalformedJson();
+  return end;
 }
 
 /** The string between the quotes of json[start, end), its escapes resolved. Throws MalformedJson on an invalid escape. */
@@ -105,7 +106,12 @@ function ended(json: string, closing: number): -1 {
   return -1;
 }
 
-const scalar = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
+const scalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
+
+/** Whether a character cannot be part of a number, true, false or null: white space, comma or closing bracket. */
+function endsScalar(code: number): boolean {
+  return isSpace(code) || code === 0x2c || code === 0x5d || code === 0x7d;
+}
 
 function containerEnd(json: string, start: number): number {
   let depth = 0;

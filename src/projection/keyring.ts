@@ -50,7 +50,7 @@ function entriesOf(json: string): [string, unknown][] {
 function keyFrom(value: unknown): KeyObject | undefined {
   if (typeof value !== 'string') return undefined;
   const bytes = Buffer.from(value, 'base64');
-  // Buffer.from skips what is not base64; only a value that encodes back to itself was base64 throughout.
+  // Buffer.from skips characters that are not base64; only a value that encodes back to itself was base64 throughout.
   if (bytes.length !== keyBytes || bytes.toString('base64') !== value) return undefined;
   return createSecretKey(bytes);
 }

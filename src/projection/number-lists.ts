@@ -27,7 +27,6 @@ export function integerLists(json: string): [start: number, end: number][] {
     const parent = open.at(-1);
     if (parent !== undefined) parent.pure = false;
   };
-  const integer = /-?\d+/y;
   for (let at = 0; at < json.length; at++) {
     const character = json[at] as string;
     if (character === '"') {
@@ -52,9 +51,8 @@ export function integerLists(json: string): [start: number, end: number][] {
         parent.integers += closed.pure ? closed.integers : 0;
       }
     } else if (/[\d-]/.test(character)) {
-      integer.lastIndex = at;
-      integer.test(json);
-      const end = Math.max(integer.lastIndex, at + 1);
+      let end = at + 1;
+      while (isDigit(json.charCodeAt(end))) end++;
       const parent = open.at(-1);
       if (parent !== undefined) parent.integers += 1;
       if (end - at > 5 || /[.eE]/.test(json.charAt(end))) parentIsImpure();
@@ -64,6 +62,10 @@ export function integerLists(json: string): [start: number, end: number][] {
     }
   }
   return found;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
 }
 
 /** Whether a text, JSON or not, holds more than 64 small integers on end: with commas, blanks or brackets in between. */

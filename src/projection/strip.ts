@@ -53,7 +53,7 @@ function isBulky(json: string, start: number, end: number): boolean {
   return /[{[]/.test(json.charAt(start)) || (json.charAt(start) === '"' && end - start - 2 > signingTextMax);
 }
 
-/** Every name of a signature or of signing has one of these in it; most values have none. */
+/** Every name of a signature or of signing contains one of these words; most values contain none. */
 const signatureHints = [
   'tekening',
   'signatu',
@@ -82,7 +82,7 @@ export function isSuspectJson(bytes: Buffer, start: number, end: number): boolea
   return inJson.isIn(bytes, start, end) || hasChunkedRun(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
 }
 
-/** What the text as a whole may hold. Where it has no mark, no string in it that stands there unescaped has one. */
+/** Findings in the text as a whole. Where it has no mark, no string in it without escapes has a mark. */
 interface Suspects {
   readonly images: boolean;
   readonly signatures: boolean;

@@ -12,15 +12,14 @@ const blocksMax = 1 + cipherBytesMax / blockBytes;
 /**
  * AES-256-GCM decryption (NIST SP 800-38D §7.2; 96-bit IV, 128-bit tag) of many short messages under one key.
  *
- * node:crypto needs a decipher per message, 3 to 4 µs each, and offers no way to give one another IV. Here one ECB cipher
- * lives as long as the key and encrypts the counter blocks (§6.5) of several messages in one call; GHASH is ours. With
- * base64 and JSON about 0.75 µs a message. Figures and what else was tried: docs/decoding.md.
+ * node:crypto needs a decipher per message, 3 to 4 µs each, and a decipher cannot be given another IV. Here one ECB cipher
+ * lives as long as the key and encrypts the counter blocks (§6.5) of several messages in one call; GHASH is the gateway's own.
+ * With base64 and JSON about 0.75 µs a message. Figures and the other ways that were tried: docs/decoding.md.
  *
- * AES itself stays OpenSSL's, constant in time. GHASH's table look-ups are not: who shares the processor's caches may
- * learn of the hash subkey. It does not let him read, but forge: so he would have to run code on the gateway's machine
- * and write to the app's table as well, and who can write there can change what is not encrypted without any of this.
- * Over the network nothing shows but the time of a whole page. Tags are compared in constant time, and of a message whose
- * tag is wrong nothing is decrypted (§7.2, step 8).
+ * AES itself stays OpenSSL's, constant in time. GHASH's table look-ups are not: a program that shares the processor's
+ * caches may learn the hash subkey. With it an attacker can forge a value but not read any, and to store a forged value he
+ * must be able to write to the app's table. Over the network only the time of a whole page shows. Tags are compared in
+ * constant time, and a message whose tag is wrong is not decrypted (§7.2, step 8).
  */
 export class GcmKey {
   /** Must hold the hash of the associated data, padded, when `open` is called. */

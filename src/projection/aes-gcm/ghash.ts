@@ -3,7 +3,7 @@ const blockBytes = 16;
 /**
  * GHASH (NIST SP 800-38D §6.4) under one hash subkey. Multiplication by the subkey in GF(2^128) (§6.3) is linear, so a
  * product is the exclusive or of 16 precomputed blocks, one for each byte of the multiplicand: Shoup's tables, 64 KiB a
- * key, made in half a millisecond. What these look-ups give away, and to whom, stands in gcm-key.ts.
+ * key, made in half a millisecond. Their timing is discussed in gcm-key.ts.
  */
 export class Ghash {
   /** The hash so far; after `finish` its digest. */
@@ -21,9 +21,9 @@ export class Ghash {
     this.#words.fill(0);
   }
 
-  /** Goes on from the exclusive or of two states that `save` gave. */
-  startFrom(one: Int32Array, other: Int32Array): void {
-    for (let i = 0; i < 4; i++) this.#words[i] = (one[i] as number) ^ (other[i] as number);
+  /** Continues from the exclusive or of two states that `save` returned. */
+  startFrom(first: Int32Array, second: Int32Array): void {
+    for (let i = 0; i < 4; i++) this.#words[i] = (first[i] as number) ^ (second[i] as number);
   }
 
   /** The state after whole blocks. */
@@ -32,26 +32,26 @@ export class Ghash {
     return into;
   }
 
-  /** Takes the bytes [from, to), and zeros up to a whole block. */
+  /** Hashes the bytes [from, to), and zeros up to a whole block. */
   update(bytes: Uint8Array, from: number, to: number): void {
     const wholeEnd = to - ((to - from) % blockBytes);
-    for (let at = from; at < wholeEnd; at += blockBytes) this.#take(bytes, at, 0, blockBytes);
-    if (wholeEnd < to) this.#take(bytes, wholeEnd, 0, to - wholeEnd);
+    for (let at = from; at < wholeEnd; at += blockBytes) this.#hashBlock(bytes, at, 0, blockBytes);
+    if (wholeEnd < to) this.#hashBlock(bytes, wholeEnd, 0, to - wholeEnd);
   }
 
   /** Begins a hash with `lead` zeros, less than a block, before the bytes [from, to). */
   startBehindZeros(lead: number, bytes: Uint8Array, from: number, to: number): void {
     this.start();
     const firstEnd = Math.min(to, from + blockBytes - lead);
-    this.#take(bytes, from - lead, lead, lead + firstEnd - from);
+    this.#hashBlock(bytes, from - lead, lead, lead + firstEnd - from);
     this.update(bytes, firstEnd, to);
   }
 
-  /** Takes the block of the two lengths (§7.1, step 5; both under 2^29 bytes), which ends a hash. */
+  /** Hashes the block of the two lengths (§7.1, step 5; both under 2^29 bytes), which ends a hash. */
   finish(associatedBytes: number, cipherBytes: number): void {
     this.#xorBits(4, associatedBytes);
     this.#xorBits(12, cipherBytes);
-    this.#take(this.bytes, 0, 0, 0);
+    this.#hashBlock(this.bytes, 0, 0, 0);
   }
 
   #xorBits(at: number, bytes: number): void {
@@ -60,8 +60,8 @@ export class Ghash {
     for (let i = 0; i < 4; i++) state[at + i] = (state[at + i] as number) ^ ((bits >>> (24 - 8 * i)) & 0xff);
   }
 
-  /** Takes a block: `bytes` from `origin` on in its places [first, end), zeros elsewhere. Before `first` the state must be zero. */
-  #take(bytes: Uint8Array, origin: number, first: number, end: number): void {
+  /** Hashes a block: `bytes` from `origin` on at its positions [first, end), zeros elsewhere. Before `first` the state must be zero. */
+  #hashBlock(bytes: Uint8Array, origin: number, first: number, end: number): void {
     const table = this.#table;
     const state = this.bytes;
     let a = 0;
