@@ -6,8 +6,7 @@ import { PhraseMatcher } from './phrase-matcher.js';
  * hexadecimal or byte-list form of a raster image, anywhere in it; 1024 base64 characters on end, whatever they are; or
  * more than 64 small integers on end.
  *
- * The magic numbers are found also where white space, commas or quotation marks interrupt them: base64 is wrapped
- * (RFC 2045 §6.8) or cut into the strings of a list.
+ * The magic numbers are found also where white space interrupts them (RFC 2045 §6.8 wraps base64 at 76 characters).
  */
 export function holdsImage(text: string): boolean {
   if (text.length < textLengthMin) return false;
@@ -15,7 +14,7 @@ export function holdsImage(text: string): boolean {
   if (!/[ \t\r\n",]/.test(text)) return false;
   const bytes = Buffer.from(text);
   if (mayHaveIntegerRun(bytes, 0, bytes.length) && hasIntegerRun(text)) return true;
-  if (encodedMagic.isIn(bytes, 0, bytes.length) && holdsMark(text.replace(/[ \t\r\n",]+/g, ''))) return true;
+  if (encodedMagic.isIn(bytes, 0, bytes.length) && holdsMark(text.replace(/[ \t\r\n]+/g, ''))) return true;
   if (!text.includes('\n') && !text.includes('\r')) return false;
   const lines = text.split(/[\r\n]+/).map((line) => line.trim());
   return holdsMark(lines.join('')) || hasWrappedRun(lines);
@@ -77,7 +76,7 @@ export const imageHints: readonly string[] = [
 /** The hints of encoded images, which mean the same when white space is removed from the text around them. */
 const encodedMagic = new PhraseMatcher(
   imageHints.filter((hint) => /^[\w/]{3,}$/.test(hint) && !/^\d{3}$/.test(hint)),
-  ' \t\r\n",',
+  ' \t\r\n',
 );
 
 /** Has no hint: none of its parts is both rare and the same in either case. */

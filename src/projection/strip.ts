@@ -68,7 +68,7 @@ const signatureHints = [
 const signatureHint = new RegExp(signatureHints.join('|'), 'i');
 /** First characters of the hints that are found only whole: numbers, escapes. */
 const exact = '12\\';
-const inText = new PhraseMatcher([...imageHints, '\n', '\r'], ' \t",', exact);
+const inText = new PhraseMatcher([...imageHints, '\n', '\r'], ' \t', exact);
 /** Of the escapes of JSON only these can hide a word, or stand for a line break in one; other line breaks lie between strings. */
 const inJson = new PhraseMatcher([...imageHints, ...signatureHints, '\\n', '\\r', '\\u', '\\t'], ' \t\r\n",', exact);
 
