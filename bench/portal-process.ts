@@ -10,7 +10,7 @@ import type { Key } from '../src/definition/row-serializer.js';
 import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
 import { compileRedaction } from '../src/projection/redact.js';
-import { LastRowKey } from '../src/read/last-row-key.js';
+import { LastRowKey } from '../src/read/chunks.js';
 import type { Reading, ReadingResult } from './portal.js';
 
 /** Process that reads work orders in one of two ways and writes them as JSON to nowhere: the task as JSON in its argument. */

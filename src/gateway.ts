@@ -42,8 +42,9 @@ import { decryptModeOf } from './projection/codecs.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
 import type { ProjectionOptions } from './projection/options.js';
 import { compileRedaction } from './projection/redact.js';
+import { ChunkMemory } from './read/chunk-memory.js';
 import { freshnessRouter } from './read/freshness.js';
-import { PageMemory } from './read/page-memory.js';
+import { PageMemory } from './read/page-ends.js';
 import type { Settings } from './settings.js';
 import { IdempotencyExpiry } from './write/idempotency-expiry.js';
 import { RunningWrites } from './write/running-writes.js';
@@ -136,7 +137,8 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   const document = openapi(resources, { version: apiVersion, ...settings });
   let stopping = false;
   const { publicUrl, trustedProxyHops, urlBytesMax, pageTimeMaxMs, deprecation, sunset } = settings;
-  const { perPageDefault, perPageMax, timeZone, queueWaitMs, chunkRowsMax, chunkBytes, resumeMs } = settings;
+  const { perPageDefault, perPageMax, timeZone, queueWaitMs, chunkRowsMax, chunkBytes, resumeMs, skipRowsMax } =
+    settings;
   const api = apiServer(
     app({
       observe,
@@ -154,6 +156,10 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
         chunkRowsMax,
         chunkBytes,
         resumeMs,
+        skipRowsMax,
+        primaryReachable: () => primaryProbe?.reachable ?? false,
+        chunkMemory: new ChunkMemory(),
+        pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
         chunkWaitMs: settings.statementTimeoutMs,
         routeWritten: freshnessRouter({
           replicas,
@@ -167,7 +173,6 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
       },
       compiled,
       largePages,
-      pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
       openapi: new FixedBody(JSON.stringify(document)),
       tokens: new Tokens({
         replicas,

@@ -29,6 +29,7 @@ export const settingTypes = {
   publicRequestsPerMinute: 'number',
   tokenCacheMs: 'number',
   tokenCacheMax: 'number',
+  skipRowsMax: 'number',
   pageMemoryMax: 'number',
   pageMemoryMs: 'number',
   shortConnections: 'number',

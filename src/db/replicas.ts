@@ -100,7 +100,8 @@ async function next(replicas: readonly Replica[], need: ReplicaRequirement): Pro
   return chooseReplica(replicas, need);
 }
 
-async function fresherState(replicas: readonly Replica[]): Promise<void> {
+/** Probes the healthy replicas, at most every 25 ms, and pauses as long. */
+export async function fresherState(replicas: readonly Replica[]): Promise<void> {
   for (const replica of replicas) if (replica.state.healthy) void replica.probe(pauseMs);
   await pause();
 }

@@ -2,11 +2,10 @@ import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
 import { Problem } from '../errors.js';
-import type { ReadDeps } from '../read/chunks.js';
 import { parseDetail, readDetail } from '../read/detail.js';
 import { readList } from '../read/list.js';
-import type { PageMemory } from '../read/page-memory.js';
 import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
+import type { ReadDeps } from '../read/routing.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
@@ -24,7 +23,6 @@ export interface RouteDeps extends Admission, RespondDeps {
   /** Origin of links; empty: the one the client addressed. */
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
-  readonly pageMemory: PageMemory;
   readonly largePages: LargePages;
   readonly openapi: FixedBody;
   readonly readBody: BodyReader;
@@ -65,7 +63,7 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     };
     const request = parseList(raw, deps.listLimits);
     if (request.perPage > deps.reads.chunkRowsMax) await deps.largePages.enter(access, ctx.res);
-    const reply = await readList(deps.reads, deps.pageMemory, request);
+    const reply = await readList(deps.reads, request);
     await respond(ctx, reply, true, deps);
   };
 }

@@ -2,9 +2,9 @@ import { idOrNull } from '../db/id.js';
 import type { Caller, Statement } from '../db/statement.js';
 import type { CompiledResource } from '../definition/compiled.js';
 import { notFound, Problem } from '../errors.js';
-import { type ReadDeps, withReadTarget } from './chunks.js';
 import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from './etag.js';
 import { dataAsOf, type Reply } from './reply.js';
+import { anywhere, type ReadDeps, withReadTarget } from './routing.js';
 
 /** A detail request whose every part has been checked. */
 export interface DetailRequest {
@@ -46,10 +46,9 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     workspace: caller.workspace,
     values: { id: request.id },
   };
-  const { record, asOfMs } = await withReadTarget(deps, request, {}, async (replica) => {
-    const { asOfMs } = replica.state; // as of before the statement: it may become fresher meanwhile, the row does not
+  const { record, asOfMs } = await withReadTarget(deps, request, anywhere, async ({ target, asOfMs }) => {
     let record: Detail | null = null;
-    await replica.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
+    await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
       const version = compiled.versionAt < 0 ? null : row.text(compiled.versionAt);
       record = { version, json: compiled.serializer.json(row, caller.workspace) };
     });

@@ -23,10 +23,10 @@ export interface Freshness {
 }
 
 /**
- * Decides where a read of a workspace's written resources goes. Throws replica_unavailable, but for a page that has
- * begun not before `patienceMs`.
+ * Chooses where a read of a workspace's written resources goes: to a replica that meets the requirement, too, or to the
+ * primary. Throws replica_unavailable, but not before the requirement's `resumeMs` have passed.
  */
-export type FreshnessRouter = (workspace: string, patienceMs?: number) => Promise<Route>;
+export type FreshnessRouter = (workspace: string, requirement?: ReplicaRequirement) => Promise<Route>;
 
 const pollMs = 15;
 
@@ -38,11 +38,11 @@ const pollMs = 15;
 export function freshnessRouter(freshness: Freshness): FreshnessRouter {
   const { replicas, positions, heartbeat, waitMs, observe } = freshness;
   const mayAskPrimary = perSecond(freshness.primaryReadsPerSecond);
-  return async (workspace, patienceMs = 0) => {
+  return async (workspace, requirement = {}) => {
     const position = await positions.of(workspace);
-    if (position === undefined) return { need: {} };
+    if (position === undefined) return { need: requirement };
     for (const startedMs = performance.now(); ; await pause(pollMs)) {
-      const need = needOf(position, heartbeat);
+      const need = { ...requirement, ...needOf(position, heartbeat, requirement) };
       // Without any replica it is not freshness that lacks: that read has its own answer.
       if (chooseReplica(replicas, need) !== null || chooseReplica(replicas, {}) === null) return { need };
       const waitedMs = performance.now() - startedMs;
@@ -55,7 +55,7 @@ export function freshnessRouter(freshness: Freshness): FreshnessRouter {
         observe({ type: 'primary_read' });
         return { primary };
       }
-      if (waitedMs >= patienceMs) throw notReplayedYet();
+      if (waitedMs >= (requirement.resumeMs ?? 0)) throw notReplayedYet();
     }
   };
 }
@@ -64,9 +64,9 @@ export function freshnessRouter(freshness: Freshness): FreshnessRouter {
  * What a replica must have replayed. A position of another history than the primary's proves nothing of its replicas
  * (after a failover the write may not even be in it): then one will do that shows the primary as it was after the write.
  */
-function needOf(position: WritePosition, { newest }: Heartbeat): ReplicaRequirement {
+function needOf(position: WritePosition, { newest }: Heartbeat, { asOfMs }: ReplicaRequirement): ReplicaRequirement {
   const comparable = newest === undefined || sameHistory(position, newest);
-  return comparable ? { replayed: position.lsn } : { asOfMs: position.atMs };
+  return comparable ? { replayed: position.lsn } : { asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
 }
 
 function someProbe(replicas: readonly Replica[]): Promise<void> {

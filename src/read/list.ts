@@ -1,122 +1,153 @@
+import type { TextRow } from '../db/row.js';
 import type { Key } from '../definition/row-serializer.js';
-import {
-  type Chunk,
-  keyOf,
-  type PageContinuation,
-  type Range,
-  type ReadDeps,
-  rangeValues,
-  readChunk,
-  readRows,
-} from './chunks.js';
-import { encodeCursor } from './cursor.js';
-import type { PageMemory } from './page-memory.js';
+import { invalid } from '../errors.js';
+import { type Chunk, type Range, rangeValues, readChunk } from './chunks.js';
+import { encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest } from './parse.js';
 import { dataAsOf, type Reply } from './reply.js';
+import { anywhere, type PagePhase, type ReadDeps, readRows } from './routing.js';
 import { firstChunkRows, streamPage } from './stream.js';
 
-/** Where a page lies, and what is known of its end before its rows are read. */
-interface Page {
+/** The start of a page: the end of the page before, and the page's number if it was asked for by number. */
+interface Start {
   readonly number: number | null;
+  readonly after: PageEnd;
+}
+
+/** The range of a page, and whether rows follow it, before its rows are read. */
+interface Page {
   readonly range: Range;
   readonly hasMore: boolean;
+  readonly first: Chunk;
 }
 
 /**
  * The whole way of a list after its request has been checked: find where the page starts, read it, say where the next one
  * starts. A page of up to chunkRowsMax rows is one statement; a larger one is chunk after chunk of the same statement.
  */
-export async function readList(deps: ReadDeps, memory: PageMemory, request: ListRequest): Promise<Reply> {
+export async function readList(deps: ReadDeps, request: ListRequest): Promise<Reply> {
   const startedMs = performance.now();
-  const total = request.total ? countRows(deps, request) : null;
+  const start = await findStart(deps, request);
+  const total = request.total ? countRows(deps, request, start) : null;
   total?.catch(() => {}); // it is awaited below; until then a failure must not count as unhandled
-  const start = await findStart(deps, memory, request);
-  const { page, first } =
-    request.perPage <= deps.chunkRowsMax ? await shortPage(deps, request, start) : await longPage(deps, request, start);
-  const nextKey = (page.hasMore ? page.range.until : null) ?? first.last ?? start.after;
-  const headers = { Link: links(request, page.hasMore ? nextKey : null), ...dataAsOf(first.asOfMs) };
+  const isLong = request.perPage > deps.chunkRowsMax;
+  const { first, hasMore, range } = await (isLong ? longPage : shortPage)(deps, request, start);
+  /** The end of the page whose last row has the key `last`. A walk keeps the highest moment it has seen. */
+  const endOf = (last: Key | null): PageEnd => ({
+    key: (hasMore ? range.until : null) ?? last ?? start.after.key,
+    asOfMs: laterOf(first.asOfMs, start.after.asOfMs),
+  });
+  const headers = { Link: links(request, hasMore ? endOf(first.last) : null), ...dataAsOf(first.asOfMs) };
   const finish = async (count: number, last: Key | null): Promise<string> => {
-    const end = (page.hasMore ? page.range.until : null) ?? last ?? start.after;
-    if (page.number !== null) memory.remember(request, page.number, end);
-    return envelopeEnd(request, page, count, end, await total);
+    const end = endOf(last);
+    if (start.number !== null) deps.pageMemory.remember(request, start.number, end);
+    return envelopeEnd(request, { page: start.number, count, hasMore, end, total: await total });
   };
   const databaseMs = performance.now() - startedMs;
   if (first.more) {
-    return { status: 200, headers, body: streamPage(deps, request, first, page.range.until, finish), databaseMs };
+    return { status: 200, headers, body: streamPage(deps, request, first, range.until, finish), databaseMs };
   }
   first.json.text(await finish(first.count, first.last));
   return { status: 200, headers, body: first.json.view(), release: first.release, databaseMs };
 }
 
-/** The key the page starts behind: the cursor's, the remembered end of the page before, or found by an index-only skip. */
-async function findStart(
-  deps: ReadDeps,
-  memory: PageMemory,
-  request: ListRequest,
-): Promise<{ number: number | null; after: Key | null }> {
-  if ('after' in request.start) return { number: null, after: request.start.after };
-  const { page } = request.start;
-  if (page === 1) return { number: page, after: null };
-  const remembered = memory.endBefore(request, page);
-  if (remembered !== undefined) return { number: page, after: remembered };
-  const skip = (page - 1) * request.perPage - 1;
-  const { rows } = await readRows(deps, request, request.statements.keys.all, { skip, limit: 1 });
-  const after = keyOf(rows[0]) ?? (await lastKey(deps, request));
-  return { number: page, after };
+function laterOf(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.max(one, other);
 }
+
+/**
+ * The end of the page before: the cursor's, the remembered one, or found by an index-only skip of at most skipRowsMax rows.
+ * Throws invalid() for a page further on.
+ */
+async function findStart(deps: ReadDeps, request: ListRequest): Promise<Start> {
+  if ('after' in request.start) return { number: null, after: request.start.after };
+  const { page: number } = request.start;
+  if (number === 1) return { number, after: { key: null, asOfMs: null } };
+  const remembered = deps.pageMemory.endOf(request, number - 1);
+  if (remembered !== undefined) return { number, after: remembered };
+  const skipped = (number - 1) * request.perPage;
+  if (skipped > deps.skipRowsMax) throw tooDeep(skipped, deps.skipRowsMax);
+  const { statements } = request;
+  const { rows, asOfMs } = await readRows(
+    deps,
+    request,
+    statements.keys.all,
+    { skip: skipped - 1, limit: 1 },
+    anywhere,
+  );
+  const key = keyOf(rows[0]) ?? (await lastKey(deps, request, firstPhase(asOfMs)));
+  return { number, after: { key, asOfMs } };
+}
+
+function tooDeep(skipped: number, skipRowsMax: number): Error {
+  const detail = `This page skips ${skipped} rows, and at most ${skipRowsMax} can be skipped. Follow next, or send nextCursor as cursor: a cursor costs the same everywhere.`;
+  return invalid([{ parameter: 'page', code: 'out_of_range', detail }]);
+}
+
+/** The first statements of a page: on a server at least as current as the page before. */
+const firstPhase = (asOfMs: number | null): PagePhase => ({ kind: 'first', requirement: { asOfMs } });
 
 async function shortPage(
   deps: ReadDeps,
   request: ListRequest,
-  { number, after }: { number: number | null; after: Key | null },
-): Promise<{ page: Page; first: Chunk }> {
+  { after: { key: after, asOfMs } }: Start,
+): Promise<Page> {
   const lane = request.perPage <= firstChunkRows * 2 ? 'short' : 'long';
-  const first = await readChunk(deps, request, { after, until: null }, request.perPage, lane);
-  const range = { after, until: first.more ? first.last : null };
-  return { page: { number, range, hasMore: first.more }, first: { ...first, more: false } };
+  const range = { after, until: null };
+  const first = await readChunk(deps, request, range, request.perPage, lane, firstPhase(asOfMs));
+  const until = first.more ? first.last : null;
+  return { range: { after, until }, hasMore: first.more, first: { ...first, more: false } };
 }
 
 /**
  * A page whose rows do not fit one chunk. Its end is looked up first, keys only, because the headers already say where
  * the next page starts; its rows are then those between two keys. Rows inserted between them meanwhile are in it too.
  */
-async function longPage(
-  deps: ReadDeps,
-  request: ListRequest,
-  { number, after }: { number: number | null; after: Key | null },
-): Promise<{ page: Page; first: Chunk }> {
+async function longPage(deps: ReadDeps, request: ListRequest, { after: { key: after, asOfMs } }: Start): Promise<Page> {
+  const range = { after, until: null };
   const keys = request.statements.keys[after ? 'after' : 'all'];
-  const values = { ...rangeValues({ after, until: null }), skip: request.perPage - 1, limit: 2 };
+  const values = { ...rangeValues(range), skip: request.perPage - 1, limit: 2 };
   const [first, ends] = await Promise.all([
-    readChunk(deps, request, { after, until: null }, firstChunkRows, 'long'),
-    readRows(deps, request, keys, values),
+    readChunk(deps, request, range, firstChunkRows, 'long', firstPhase(asOfMs)),
+    readRows(deps, request, keys, values, firstPhase(asOfMs)),
   ]);
   // A replica further behind than the one that gave the first rows may not know where the page ends.
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);
   const [end, beyond] = (isBehind ? await readRows(deps, request, keys, values, first.continuation) : ends).rows;
   const until = keyOf(end) ?? (first.more ? await lastKey(deps, request, first.continuation) : null);
-  return { page: { number, range: { after, until }, hasMore: beyond !== undefined }, first };
+  return { range: { after, until }, hasMore: beyond !== undefined, first };
 }
 
-async function lastKey(deps: ReadDeps, request: ListRequest, need: PageContinuation = {}): Promise<Key | null> {
-  const { rows } = await readRows(deps, request, request.statements.last, { limit: 1 }, need);
+async function lastKey(deps: ReadDeps, request: ListRequest, phase: PagePhase): Promise<Key | null> {
+  const { rows } = await readRows(deps, request, request.statements.last, { limit: 1 }, phase);
   return keyOf(rows[0]);
 }
 
-async function countRows(deps: ReadDeps, request: ListRequest): Promise<number> {
-  const need = request.perPage > deps.chunkRowsMax ? { resumeMs: deps.resumeMs } : {}; // told at the end of a long page
-  const { rows } = await readRows(deps, request, request.statements.count, {}, need);
+/** A row of a statement of keys. */
+function keyOf(row: TextRow | undefined): Key | null {
+  return row === undefined ? null : (row as unknown as Key);
+}
+
+/** The total stands at the end of a page: a failure would break a long one, so it is retried for as long as its chunks are. */
+async function countRows(deps: ReadDeps, request: ListRequest, { after: { asOfMs } }: Start): Promise<number> {
+  const requirement = request.perPage > deps.chunkRowsMax ? { asOfMs, resumeMs: deps.resumeMs } : { asOfMs };
+  const phase: PagePhase = { kind: 'first', requirement };
+  const { rows } = await readRows(deps, request, request.statements.count, {}, phase);
   return Number(rows[0]?.[0]);
 }
 
-function envelopeEnd(request: ListRequest, page: Page, count: number, end: Key | null, total: number | null): string {
+function envelopeEnd(
+  request: ListRequest,
+  page: { page: number | null; count: number; hasMore: boolean; end: PageEnd; total: number | null },
+): string {
+  const { hasMore, end, total } = page;
   const pagination = {
-    page: page.number,
+    page: page.page,
     perPage: request.perPage,
-    count,
-    hasMore: page.hasMore,
+    count: page.count,
+    hasMore,
     nextCursor: encodeCursor(request.context, end),
-    next: page.hasMore ? nextUrl(request, end) : null,
+    next: hasMore ? nextUrl(request, end) : null,
     ...(total !== null && { total }),
     complete: true,
   };
@@ -124,13 +155,13 @@ function envelopeEnd(request: ListRequest, page: Page, count: number, end: Key |
 }
 
 /** Link header (RFC 8288): always the first page, and the next one where there is one. */
-function links(request: ListRequest, next: Key | null): string {
+function links(request: ListRequest, end: PageEnd | null): string {
   const first = `<${listUrl(request, {})}>; rel="first"`;
-  return next === null ? first : `<${nextUrl(request, next)}>; rel="next", ${first}`;
+  return end === null ? first : `<${nextUrl(request, end)}>; rel="next", ${first}`;
 }
 
-function nextUrl(request: ListRequest, key: Key | null): string {
-  return listUrl(request, { cursor: encodeCursor(request.context, key) });
+function nextUrl(request: ListRequest, end: PageEnd): string {
+  return listUrl(request, { cursor: encodeCursor(request.context, end) });
 }
 
 function listUrl(request: ListRequest, extra: Record<string, string>): string {

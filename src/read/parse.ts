@@ -1,25 +1,19 @@
-import type { Caller } from '../db/statement.js';
 import type { CompiledResource } from '../definition/compiled.js';
 import { parseFilter } from '../definition/filter-kinds.js';
-import type { Key } from '../definition/row-serializer.js';
 import type { ListStatements } from '../definition/statements.js';
 import { type FieldError, invalid } from '../errors.js';
-import { cursorContext, decodeCursor } from './cursor.js';
+import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
 import { parseQuery } from './query-string.js';
 
 /** A list request whose every part has been checked. */
-export interface ListRequest {
+export interface ListRequest extends PageSeries {
   readonly compiled: CompiledResource;
   readonly statements: ListStatements;
-  readonly caller: Caller;
   /** The filters as given, for links. */
   readonly filters: Readonly<Record<string, string>>;
   /** The filters as bound; null where the value cannot exist, which matches nothing. */
   readonly values: Readonly<Record<string, string | null>>;
-  /** What cursors and remembered page ends of this list are bound to. */
-  readonly context: string;
-  readonly start: { readonly page: number } | { readonly after: Key | null };
-  readonly perPage: number;
+  readonly start: { readonly page: number } | { readonly after: PageEnd };
   readonly total: boolean;
   /** Origin and path prefix of links, such as https://example.com/api/v1. */
   readonly baseUrl: string;

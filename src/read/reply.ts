@@ -1,4 +1,4 @@
-/** What a read answers, before HTTP: no header of the transport, no Koa. */
+/** The answer to a read or write, before HTTP: no header of the transport, no Koa. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -13,11 +13,7 @@ export interface Reply {
   readonly databaseMs: number;
 }
 
-let last = { asOfMs: 0, text: '' };
-
-/** `Data-As-Of` in RFC 3339, or nothing when it is not known. It changes with every probe, not with every request. */
+/** `Data-As-Of` in RFC 3339, or nothing when it is not known. */
 export function dataAsOf(asOfMs: number | null): Record<string, string> {
-  if (asOfMs === null) return {};
-  if (asOfMs !== last.asOfMs) last = { asOfMs, text: new Date(asOfMs).toISOString() };
-  return { 'Data-As-Of': last.text };
+  return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
 }

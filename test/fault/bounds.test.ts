@@ -2,7 +2,7 @@ import test from 'ava';
 import type { PgNode } from '../../src/demo/cluster/node.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
-import { readPage } from '../support/page-reader.js';
+import { readPage, withoutCursors } from '../support/page-reader.js';
 
 // Too much at once: what is over a bound is told so quickly, and the rest does not notice.
 
@@ -65,7 +65,7 @@ test.serial('after a storm of aborted requests on one connection the next answer
     await sleep(120);
     const next = await readPage(gateway.url('/werkbonnen?perPage=250'), { token });
     t.is(next.status, 200);
-    t.true(next.body === right);
+    t.true(withoutCursors(next.body) === withoutCursors(right));
     const [replica] = setUp.cluster.replicas as [PgNode];
     const [seen] = (await replica.query<{ n: string }>(
       `select count(*) as n from pg_stat_activity where application_name = 'workspace-data-gateway'`,

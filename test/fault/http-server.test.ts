@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import test from 'ava';
 import { rawRequest } from '../support/client.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
-import { readPage } from '../support/page-reader.js';
+import { readPage, withoutCursors } from '../support/page-reader.js';
 
 // Clients that do not behave: slow to ask, slow to read, too much, or silent.
 
@@ -108,7 +108,7 @@ test.serial(
     const whole = (await readPage(gateway.url('/installaties?perPage=1000'), { token })).body;
     await setUp.pace(1);
     const patient = await readPage(gateway.url('/installaties?perPage=1000'), { token });
-    t.true(patient.body === whole && patient.totalMs > 1600, `${patient.totalMs} ms`);
+    t.true(withoutCursors(patient.body) === withoutCursors(whole) && patient.totalMs > 1600, `${patient.totalMs} ms`);
     const overtime = await readPage(gateway.url('/installaties?perPage=4000'), { token, discard: true });
     await setUp.pace(0);
     t.is(overtime.status, 200);

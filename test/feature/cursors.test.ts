@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cursorContext, encodeCursor } from '../../src/read/cursor.js';
+import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
 import { faultsOf, listNames, page, records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -66,7 +66,9 @@ for (const list of listNames) {
     const parts = [...impossible, ...real, ...extreme];
     for (const first of parts) {
       for (const second of parts) {
-        const reply = await client.get(`/${list}?perPage=1&cursor=${encodeCursor(context, [first, second])}`);
+        const reply = await client.get(
+          `/${list}?perPage=1&cursor=${encodeCursor(context, { key: [first, second], asOfMs: null })}`,
+        );
         t.true(reply.status === 200 || reply.status === 400, `${first} ${second}: ${reply.status}`);
       }
     }
@@ -74,11 +76,51 @@ for (const list of listNames) {
       const digest = createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, 12);
       return Buffer.concat([digest, Buffer.from(payload)]).toString('base64url');
     };
-    for (const payload of ['\n', '\n\n', 'a\nb\nc', Buffer.from([0xff, 0x0a, 0xfe]), 'x'.repeat(1000)]) {
+    for (const payload of [
+      '\n',
+      '\n\n',
+      'a\nb\nc',
+      '-1',
+      '1e3',
+      '1234567890123456',
+      '1\n2\n3\n4',
+      Buffer.from([0xff, 0x0a, 0xfe]),
+      'x'.repeat(1000),
+    ]) {
       t.is((await client.get(`/${list}?cursor=${forge(payload)}`)).status, 400);
     }
   });
 }
+
+test('a cursor of version 1.0.0, which has no moment, still continues its list', async (t) => {
+  const { client, database } = t.context;
+  for (const list of listNames) {
+    const { pagination } = await page(client, `/${list}?perPage=3`);
+    const lines = Buffer.from(pagination.nextCursor, 'base64url').subarray(12).toString().split('\0');
+    t.is(lines.length, 3);
+    const payload = lines.slice(1).join('\n');
+    const context = cursorContext(database.workspaces[0]?.id as string, list, {});
+    const digest = createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, 12);
+    const cursor = Buffer.concat([digest, Buffer.from(payload)]).toString('base64url');
+    const [old, now] = [
+      await page(client, `/${list}?perPage=3&cursor=${cursor}`),
+      await page(client, `/${list}?perPage=3&cursor=${pagination.nextCursor}`),
+    ];
+    t.deepEqual(old.data, now.data);
+  }
+});
+
+test('a cursor that claims to be of the future is served like one of now', async (t) => {
+  const { client, database } = t.context;
+  const { pagination } = await page(client, '/klanten?perPage=3');
+  const lines = Buffer.from(pagination.nextCursor, 'base64url').subarray(12).toString().split('\0');
+  const context = cursorContext(database.workspaces[0]?.id as string, 'klanten', {});
+  const cursor = encodeCursor(context, { key: lines.slice(1) as [string, string], asOfMs: Date.now() + 86_400_000 });
+  const startedMs = performance.now();
+  const forged = await page(client, `/klanten?perPage=3&cursor=${cursor}`);
+  t.true(performance.now() - startedMs < 2500);
+  t.deepEqual(forged.data, (await page(client, `/klanten?perPage=3&cursor=${pagination.nextCursor}`)).data);
+});
 
 test('a cursor belongs to the filters it came with', async (t) => {
   const { client } = t.context;

@@ -1,7 +1,7 @@
 import { customerPlain } from '../../src/demo/seed/plain.js';
 import { sizesOf } from '../../src/demo/seed/sizes.js';
 import { newToken } from '../../src/http/token-format.js';
-import { cursorContext, encodeCursor } from '../../src/read/cursor.js';
+import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
 import { listNames, records } from '../support/lists.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 
@@ -19,7 +19,10 @@ test('the log of a run with every kind of read holds no token, name, address or 
       await client.get(`/${list}?${query}`);
       await client.get(`/${list}?${query}`, { token: null });
     }
-    const forged = encodeCursor(cursorContext(database.workspaces[0]?.id as string, list, {}), [token, customer.naam]);
+    const forged = encodeCursor(cursorContext(database.workspaces[0]?.id as string, list, {}), {
+      key: [token, customer.naam],
+      asOfMs: null,
+    });
     await client.get(`/${list}?cursor=${forged}`);
     await client.get(`/${list}/${encodeURIComponent(customer.naam)}/${token}`);
   }

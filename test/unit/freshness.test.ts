@@ -82,7 +82,7 @@ test('a page that has begun waits for its share of the primary', async (t) => {
   await positions.record('w', { ...here, lsn: 500n });
   await router('w');
   const startedMs = performance.now();
-  t.true('primary' in (await router('w', 5000)));
+  t.true('primary' in (await router('w', { resumeMs: 5000 })));
   t.true(performance.now() - startedMs > 500);
 });
 

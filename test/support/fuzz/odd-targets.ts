@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { cursorContext, encodeCursor } from '../../../src/read/cursor.js';
+import { cursorContext, encodeCursor } from '../../../src/read/page-ends.js';
 import { listNames } from '../lists.js';
 import type { Harvest } from './harvest.js';
 import { oddBytes } from './odd-headers.js';
@@ -238,14 +238,14 @@ export function forgedFor(target: string, workspaceId: string, key: readonly [st
     ([name]) => !['page', 'perPage', 'total', 'cursor'].includes(name),
   );
   const context = cursorContext(workspaceId, path.split('/').at(-1) ?? '', Object.fromEntries(filters));
-  return encodeCursor(context, key as [string, string]);
+  return encodeCursor(context, { key, asOfMs: Date.now() });
 }
 
 /** Cursors of this and other lists and workspaces, damaged ones, and forged ones whose digest is right. */
 function cursors(world: World, harvest: Harvest): fc.Arbitrary<string> {
   const forged = fc
     .tuple(fc.constantFrom(...world.workspaces), fc.constantFrom(...listNames), forgedKeys)
-    .map(([{ id }, list, key]) => encodeCursor(cursorContext(id, list, {}), key));
+    .map(([{ id }, list, key]) => encodeCursor(cursorContext(id, list, {}), { key, asOfMs: null }));
   const given = fc.nat({ max: 499 }).map((number) => harvest.cursors.pick(number)?.cursor ?? 'AAAAAAAAAAAAAAAA');
   const damaged = fc
     .tuple(given, fc.nat({ max: 60 }), fc.constantFrom('A', 'b', '_', '-', '=', '+', '%00', ''))

@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Caller } from '../db/statement.js';
+import { fieldType } from '../definition/field-types.js';
+import type { OrderColumn } from '../definition/resource.js';
+import type { Key } from '../definition/row-serializer.js';
+
+/** The end of a page: the next one starts behind its key, on a server that is at least as current as this page was. */
+export interface PageEnd {
+  /** Key of the last row; null is the beginning of the list. */
+  readonly key: Key | null;
+  /** The moment up to which the page was known to be current, epoch milliseconds by the gateway's clock; null when unknown. */
+  readonly asOfMs: number | null;
+}
+
+/** The list that a page belongs to. */
+export interface PageSeries {
+  readonly caller: Caller;
+  /** Workspace, resource and filters: see `cursorContext`. */
+  readonly context: string;
+  readonly perPage: number;
+}
+
+/**
+ * Workspace, resource and filters of a list, as one string. A cursor carries a digest of it, so that a damaged cursor, or
+ * one of another list, is noticed. The digest is no signature and needs no secret: a forged cursor seeks to another place in
+ * the forger's own workspace, which `page` does too, and its moment makes the forger's own request wait a little.
+ */
+export function cursorContext(workspace: string, resource: string, filters: Readonly<Record<string, string>>): string {
+  return JSON.stringify([workspace, resource, Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1))]);
+}
+
+/** base64url of a digest and the parts: moment, and both values of the key unless it is null. No text of PostgreSQL holds NUL. */
+export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string {
+  const payload = Buffer.from([asOfMs ?? '', ...(key ?? [])].join('\0'));
+  return Buffer.concat([digest(context, payload), payload]).toString('base64url');
+}
+
+/**
+ * The page end of a cursor; undefined when it is damaged or of another list. A moment in the future, forged or of a gateway
+ * whose clock is ahead, counts as now. Cursors of version 1.0.0 have no moment, and a line break between the values.
+ */
+export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
+  const bytes = Buffer.from(cursor, 'base64url');
+  if (bytes.toString('base64url') !== cursor || bytes.length < digestBytes) return undefined;
+  const payload = bytes.subarray(digestBytes);
+  if (!digest(context, payload).equals(bytes.subarray(0, digestBytes))) return undefined;
+  const text = payload.toString('utf8');
+  const parts = text.split(text.includes('\0') ? '\0' : '\n');
+  const moment = parts.length === order.length ? '' : (parts.shift() as string);
+  if (!/^\d{0,15}$/.test(moment)) return undefined;
+  const asOfMs = moment === '' ? null : Math.min(Number(moment), Date.now());
+  if (parts.length === 0) return { key: null, asOfMs };
+  const fits =
+    parts.length === order.length && order.every(({ type }, i) => fieldType(type).isPrinted?.(parts[i] as string));
+  return fits ? { key: parts as unknown as Key, asOfMs } : undefined;
+}
+
+const digestBytes = 12;
+
+function digest(context: string, payload: Buffer): Buffer {
+  return createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, digestBytes);
+}
+
+/**
+ * Remembers the end of each page, so that page N+1 after page N seeks there instead of skipping N pages, and a walk by page
+ * number sees each row once although rows are inserted meanwhile. By token, as two clients may see different pages.
+ */
+export class PageMemory {
+  readonly #ends: LRUCache<string, PageEnd>;
+
+  constructor(max: number, ttlMs: number) {
+    this.#ends = new LRUCache({ max, ttl: ttlMs });
+  }
+
+  /** The end of a page; undefined when it is not remembered. */
+  endOf(series: PageSeries, page: number): PageEnd | undefined {
+    return this.#ends.get(name(series, page));
+  }
+
+  remember(series: PageSeries, page: number, end: PageEnd): void {
+    this.#ends.set(name(series, page), end);
+  }
+}
+
+function name({ caller, context, perPage }: PageSeries, page: number): string {
+  return `${caller.tokenId} ${perPage} ${page} ${context}`;
+}

@@ -1,0 +1,137 @@
+import type { ReadTarget } from '../db/read-target.js';
+import type { Replica } from '../db/replica.js';
+import {
+  chooseReplica,
+  fresherState,
+  type ReplicaRequirement,
+  replicaUnavailable,
+  withReplica,
+} from '../db/replicas.js';
+import type { TextRow } from '../db/row.js';
+import type { Caller, Statement, Values } from '../db/statement.js';
+import type { CompiledResource } from '../definition/compiled.js';
+import { databaseErrorKind, Problem } from '../errors.js';
+import type { Observe } from '../events.js';
+import type { ChunkMemory } from './chunk-memory.js';
+import type { FreshnessRouter } from './freshness.js';
+import type { PageMemory } from './page-ends.js';
+import type { ListRequest } from './parse.js';
+
+/** Dependencies and bounds of reads; made once per gateway. */
+export interface ReadDeps {
+  readonly replicas: readonly Replica[];
+  /** Chooses the server of a read of a written resource, so that a workspace sees its own writes. */
+  readonly routeWritten: FreshnessRouter;
+  /** Whether the last sample of the primary's position succeeded: without samples no replica can be shown to have moved on. */
+  readonly primaryReachable: () => boolean;
+  readonly chunkMemory: ChunkMemory;
+  readonly pageMemory: PageMemory;
+  readonly observe: Observe;
+  readonly queueWaitMs: number;
+  readonly chunkRowsMax: number;
+  readonly chunkBytes: number;
+  readonly chunkWaitMs: number;
+  readonly resumeMs: number;
+  readonly skipRowsMax: number;
+}
+
+/** The part of a page that a statement reads, with its requirement on the replica. */
+export type PagePhase =
+  /** Nothing has been sent. `asOfMs` of the requirement is that of the page before. */
+  | { readonly kind: 'first'; readonly requirement: ReplicaRequirement }
+  /** Rows have been sent: the rest must be as current as they are. */
+  | {
+      readonly kind: 'continuation';
+      readonly requirement: ReplicaRequirement;
+      /** The page began on the primary, because no replica had replayed the workspace's last write. */
+      readonly onPrimary: boolean;
+    };
+
+/** The phase of a read that follows none. */
+export const anywhere: PagePhase = { kind: 'first', requirement: {} };
+
+/** One attempt to read, on one server. */
+export interface Attempt {
+  readonly target: ReadTarget;
+  /** The moment up to which the server was known to be current before it was asked, epoch milliseconds. */
+  readonly asOfMs: number | null;
+  /** Failed attempts before this one. */
+  readonly failures: number;
+  /** The phase of the statements that continue the page. */
+  readonly continuation: PagePhase;
+}
+
+/**
+ * Runs `work` on a replica, or for a written resource on the primary when no replica has replayed the workspace's last write.
+ * A continuation repeats the requirement of the first rows: it does not wait for writes that came later.
+ */
+export async function withReadTarget<T>(
+  deps: ReadDeps,
+  { compiled, caller }: { compiled: CompiledResource; caller: Caller },
+  phase: PagePhase,
+  work: (attempt: Attempt) => Promise<T>,
+): Promise<T> {
+  const attempt = (target: ReadTarget, used: ReplicaRequirement, onPrimary: boolean, failures = 0): Attempt => {
+    const { asOfMs } = target.state;
+    const requirement = { ...used, asOfMs, resumeMs: deps.resumeMs };
+    return { target, asOfMs, failures, continuation: { kind: 'continuation', requirement, onPrimary } };
+  };
+  const requirement = phase.kind === 'first' ? provable(deps, phase.requirement) : phase.requirement;
+  const isSettled = compiled.write === null || (phase.kind === 'continuation' && !phase.onPrimary);
+  const route = isSettled ? { need: requirement } : await deps.routeWritten(caller.workspace, requirement);
+  if ('need' in route) {
+    if (phase.kind === 'first') await untilCurrent(deps, route.need);
+    return withReplica(deps.replicas, route.need, deps.observe, (replica, failures) =>
+      work(attempt(replica, route.need, false, failures)),
+    );
+  }
+  return work(attempt(route.primary, requirement, true)).catch((error) => {
+    throw error instanceof Problem || databaseErrorKind(error) === 'bug' ? error : replicaUnavailable();
+  });
+}
+
+/**
+ * Without the primary no replica can be shown to be more current than the most current one: that one then continues every walk.
+ * A cursor of another gateway, or of before a restart, may ask for more.
+ */
+function provable({ primaryReachable, replicas }: ReadDeps, requirement: ReplicaRequirement): ReplicaRequirement {
+  if (requirement.asOfMs == null || primaryReachable()) return requirement;
+  const known = replicas.map(({ state }) => (state.healthy ? (state.asOfMs ?? 0) : 0));
+  return { ...requirement, asOfMs: Math.min(requirement.asOfMs, Math.max(0, ...known)) };
+}
+
+/**
+ * Waits until a replica is as current as the page before, so that a walk never goes back in time. Without any healthy replica
+ * there is nothing to wait for. Throws replica_unavailable after `resumeMs`.
+ */
+async function untilCurrent({ replicas, resumeMs }: ReadDeps, requirement: ReplicaRequirement): Promise<void> {
+  if (requirement.asOfMs == null) return;
+  const deadlineMs = performance.now() + resumeMs;
+  while (chooseReplica(replicas, requirement) === null && chooseReplica(replicas, {}) !== null) {
+    if (performance.now() >= deadlineMs)
+      throw new Problem('replica_unavailable', 'No replica is as current as the page before yet; try again.');
+    await fresherState(replicas);
+  }
+}
+
+/** Rows of a small statement, and how current they are. */
+export interface Rows {
+  readonly rows: readonly TextRow[];
+  readonly asOfMs: number | null;
+}
+
+/** Reads one of the small statements of a list: keys, or a count. */
+export async function readRows(
+  deps: ReadDeps,
+  request: ListRequest,
+  statement: Statement,
+  extra: Values,
+  phase: PagePhase,
+): Promise<Rows> {
+  const run = { statement, workspace: request.caller.workspace, values: { ...request.values, ...extra } };
+  return withReadTarget(deps, request, phase, async ({ target, asOfMs }) => {
+    const rows: TextRow[] = [];
+    await target.long.run(run, { waitMs: deps.queueWaitMs, signal: request.signal }, (row) => rows.push(row.texts()));
+    return { rows, asOfMs };
+  });
+}

@@ -1,0 +1,155 @@
+import test, { type ExecutionContext } from 'ava';
+import type { PgNode } from '../../src/demo/cluster/node.js';
+import { until } from '../../src/demo/cluster/wait.js';
+import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
+import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { type PageRead, readPage } from '../support/page-reader.js';
+
+// A walk over replicas of which one is 4 s late never goes back in time.
+
+interface LogPage {
+  readonly data: readonly { readonly id: string }[];
+  readonly pagination: { readonly page: number | null; readonly next: string | null; readonly hasMore: boolean };
+}
+
+let setUp: FaultCluster;
+let late: PgNode;
+let current: PgNode;
+let token: string;
+let workspace: string;
+/** Entries of the log by id, with the moment at which their commit was answered, epoch milliseconds. */
+const committed = new Map<string, number>();
+const entity = { entity: 'werkbon', entityId: 'walk' };
+const list = `/logboeken?${new URLSearchParams(entity)}&perPage=10`;
+
+test.before(async () => {
+  setUp = await faultCluster();
+  [late, current] = setUp.cluster.replicas as [PgNode, PgNode];
+  workspace = setUp.workspaces[0]?.id as string;
+  token = await setUp.token();
+  for (let i = 0; i < 50; i++) await insert();
+  await setUp.caughtUp();
+  await late.configure({ recovery_min_apply_delay: '4s' });
+});
+test.after.always(() => setUp?.stop());
+
+async function insert(): Promise<void> {
+  const [row] = await setUp.sql<{ id: string }>(
+    `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
+      values ($1, clock_timestamp(), $2, $3, 'gewijzigd', 'systeem') returning id::text`,
+    [workspace, entity.entity, entity.entityId],
+  );
+  committed.set(row?.id as string, Date.now());
+}
+
+/** Inserts an entry every 20 ms while `work` runs. */
+async function whileInserting(work: () => Promise<void>): Promise<void> {
+  let working = true;
+  const inserting = (async () => {
+    for (; working; await new Promise((resolve) => setTimeout(resolve, 20))) await insert();
+  })();
+  await work().finally(() => {
+    working = false;
+  });
+  await inserting;
+}
+
+/** Reads a page; waits and repeats for as long as the answer is 503. */
+async function patiently(url: string, walker: string, refused: PageRead[]): Promise<PageRead> {
+  for (;;) {
+    const read = await readPage(url, { token: walker });
+    if (read.status !== 503) return read;
+    refused.push(read);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}
+
+const asOfMs = ({ headers }: PageRead): number => Date.parse(String(headers['data-as-of']));
+
+/** Walks on from a first page. Returns the entries that had been committed before its Data-As-Of, and that the walk lacks. */
+async function lacking(
+  fault: FaultGateway,
+  first: PageRead,
+  { by = 'next', walker = token, refused = [] }: { by?: 'next' | 'page'; walker?: string; refused?: PageRead[] },
+): Promise<string[]> {
+  const expected = [...committed].filter(([, atMs]) => atMs < asOfMs(first)).map(([id]) => id);
+  const seen = new Set<string>();
+  let page = JSON.parse(first.body) as LogPage;
+  for (let number = 2; ; number++) {
+    for (const { id } of page.data) seen.add(id);
+    if (!page.pagination.hasMore) return expected.filter((id) => !seen.has(id));
+    const url = by === 'next' ? (page.pagination.next as string) : fault.url(`${list}&page=${number}`);
+    page = JSON.parse((await patiently(url, walker, refused)).body) as LogPage;
+  }
+}
+
+for (const by of ['next', 'page'] as const) {
+  test.serial(`a walk by ${by} lacks nothing that was committed before its first page's Data-As-Of`, async (t) => {
+    const fault = await setUp.gateway({ lagMaxMs: 60_000 });
+    const walkers = await Promise.all(Array.from({ length: 6 }, () => setUp.token())); // page ends are remembered by token
+    let [walks, begunCurrent] = [0, 0];
+    await whileInserting(async () => {
+      const walk = async (walker: string): Promise<void> => {
+        while (begunCurrent < 40) {
+          const first = await readPage(fault.url(list), { token: walker });
+          walks++;
+          if (Date.now() - asOfMs(first) < 3000) begunCurrent++;
+          t.deepEqual(await lacking(fault, first, { by, walker }), []);
+        }
+      };
+      await Promise.all(walkers.map(walk));
+    });
+    t.log({ walks, begunCurrent });
+    await fault.stop();
+  });
+}
+
+test.serial(
+  'when the current replica is lost the walk waits, gets 503, and goes on when the late one has caught up',
+  async (t) => {
+    const fault = await setUp.gateway({ lagMaxMs: 60_000, resumeMs: 1000 });
+    await insert();
+    const first = await firstOnCurrent(t, fault);
+    await current.kill9();
+    const refused: PageRead[] = [];
+    t.deepEqual(await lacking(fault, first, { refused }), []);
+    t.true(refused.length > 0);
+    for (const { body, headers, totalMs } of refused) {
+      t.is(JSON.parse(body).code, 'replica_unavailable');
+      t.truthy(headers['retry-after']);
+      t.true(totalMs < 2500, `${totalMs} ms`);
+    }
+    await current.start();
+    await fault.stop();
+  },
+);
+
+/** A first page from the current replica. */
+async function firstOnCurrent(t: ExecutionContext, fault: FaultGateway): Promise<PageRead> {
+  let found: PageRead | undefined;
+  const read = async (): Promise<boolean> => {
+    const pages = await Promise.all(Array.from({ length: 4 }, () => readPage(fault.url(list), { token })));
+    found = pages.find((page) => Date.now() - asOfMs(page) < 3000);
+    return found !== undefined;
+  };
+  t.true(await until(read, 10_000, 50));
+  return found as PageRead;
+}
+
+test.serial(
+  'while the primary is away a walk goes on where most is known, however current its cursor claims to be',
+  async (t) => {
+    const fault = await setUp.gateway({ lagMaxMs: 60_000 });
+    const context = cursorContext(workspace, 'logboeken', entity);
+    const ahead = (): string => encodeCursor(context, { key: null, asOfMs: Date.now() });
+    t.is((await readPage(fault.url(`${list}&cursor=${ahead()}`), { token })).status, 200, 'waits for the next sample');
+    await setUp.cluster.primary.kill9();
+    t.true(await until(() => /primary_failed/.test(fault.log()), 10_000, 25));
+    const read = await readPage(fault.url(`${list}&cursor=${ahead()}`), { token });
+    t.is(read.status, 200);
+    t.true(read.totalMs < 1000, `${read.totalMs} ms`);
+    t.is((JSON.parse(read.body) as LogPage).data.length, 10);
+    await fault.stop();
+    await setUp.cluster.primary.start();
+  },
+);
