@@ -1,8 +1,9 @@
+import { setImmediate } from 'node:timers/promises';
 import Koa from 'koa';
 import { databaseErrorKind, Problem } from './errors.js';
 import { ClientGone, exchangeOf, newExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
-import { checkHost, checkTarget } from './http/request-head.js';
+import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
 import { type RouteDeps, routes, unrouted } from './http/routes.js';
 
 /** Dependencies and bounds of a request; made once by the gateway. */
@@ -22,6 +23,7 @@ export function app(deps: AppDeps): Koa {
   koa.use(renderErrors(deps));
   koa.use((ctx, next) => {
     checkHost(ctx.req);
+    checkTransferEncoding(ctx.req);
     checkTarget(ctx.req, deps.urlBytesMax);
     return next();
   });
@@ -66,6 +68,7 @@ function renderErrors({ observe }: AppDeps): Koa.Middleware {
     try {
       await next();
     } catch (error) {
+      if (!ctx.req.complete) await setImmediate(); // a body that came with its head has arrived then: the connection can stay
       if (error instanceof ClientGone || ctx.res.destroyed) return;
       const exchange = exchangeOf(ctx);
       const problem = asProblem(error);

@@ -34,6 +34,7 @@ export const problems = {
   rate_limited: { status: 429, title: 'Too many requests', retryAfterSeconds: 60 },
   headers_too_large: { status: 431, title: 'The request header is too large' },
   internal: { status: 500, title: 'Internal error' },
+  not_implemented: { status: 501, title: 'The transfer coding is not implemented' },
   replica_unavailable: { status: 503, title: 'No read replica can answer now', retryAfterSeconds: 2 },
   primary_unavailable: { status: 503, title: 'The primary cannot take writes now', retryAfterSeconds: 2 },
   overloaded: { status: 503, title: 'The gateway is at its limits', retryAfterSeconds: 1 },

@@ -68,6 +68,7 @@ export const settingTypes = {
   requestTimeoutMs: 'number',
   keepAliveTimeoutMs: 'number',
   clientConnectionsMax: 'number',
+  clientConnectionsPerAddress: 'number',
   minBytesPerSecond: 'number',
   slowClientMs: 'number',
   webConcurrency: 'number',

@@ -20,7 +20,7 @@ export function bodyReader(bytesMax: number): BodyReader {
     encoding: 'binary',
     onError: (error) => {
       if ((error as { status?: number }).status === 413) throw tooLarge(bytesMax);
-      throw new Problem('invalid_request', 'The body did not arrive whole.', { headers: { Connection: 'close' } });
+      throw new Problem('invalid_request', 'The body did not arrive whole.');
     },
   });
   return async (ctx, mediaTypes) => {
@@ -57,9 +57,6 @@ function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
   );
 }
 
-/** The rest of the body is not worth reading: the connection is closed after the answer. */
 function tooLarge(bytesMax: number): Problem {
-  return new Problem('payload_too_large', `The body is larger than ${bytesMax} bytes.`, {
-    headers: { Connection: 'close' },
-  });
+  return new Problem('payload_too_large', `The body is larger than ${bytesMax} bytes.`);
 }

@@ -44,6 +44,13 @@ export function checkHost(request: IncomingMessage): void {
   }
 }
 
+/** Throws 501 for a transfer coding other than chunked (RFC 9112 §6.1): the end of the body, and so the next request, is unknown. */
+export function checkTransferEncoding({ headers }: IncomingMessage): void {
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked')
+    throw new Problem('not_implemented', 'The only transfer coding is chunked.', { headers: { Connection: 'close' } });
+}
+
 /** What may stand in a request target: visible ASCII, and no fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/[^/?#\\]+(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 

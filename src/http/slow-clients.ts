@@ -1,7 +1,12 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Observe } from '../events.js';
-import type { Settings } from '../settings.js';
+
+/** Bounds of slow clients: a response must be taken at this speed, measured over this time. */
+export interface SlowClientBounds {
+  readonly minBytesPerSecond: number;
+  readonly slowClientMs: number;
+}
 
 /** Since when a socket has had bytes that its client did not take, and how many it had taken by then. */
 interface Progress {
@@ -17,8 +22,11 @@ const checksPerWindow = 6;
  * connection and from outside, so that it covers every response and costs a request nothing. A client that has taken
  * all there is, and waits for us, is not slow.
  */
-export function endSlowClients(server: Server, settings: Settings, observe: Observe): void {
-  const { minBytesPerSecond, slowClientMs } = settings;
+export function endSlowClients(
+  server: Server,
+  { minBytesPerSecond, slowClientMs }: SlowClientBounds,
+  observe: Observe,
+): void {
   const sockets = new Map<Socket, Progress>();
   server.on('connection', (socket: Socket) => {
     sockets.set(socket, { sinceMs: performance.now(), taken: 0 });

@@ -89,6 +89,29 @@ test.serial('connections over the bound are closed at once and the others are se
   t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
 });
 
+test.serial(
+  "one address holds its share of the connections only; behind a stated proxy the bound is the proxy's",
+  async (t) => {
+    for (const trustedProxyHops of [0, 1]) {
+      const bounded = await setUp.gateway({ clientConnectionsPerAddress: 10, trustedProxyHops });
+      const { port: boundedPort } = new URL(bounded.gateway.url);
+      const open = (localAddress: string) =>
+        connect({ port: Number(boundedPort), host: '127.0.0.1', localAddress })
+          .on('error', () => undefined)
+          .resume();
+      const sockets = Array.from({ length: 25 }, () => open('127.0.0.1'));
+      const other = open('127.0.0.2');
+      await sleep(300);
+      t.is(sockets.filter(({ closed }) => !closed).length, trustedProxyHops === 0 ? 10 : 25);
+      t.false(other.closed, 'another address has its own');
+      for (const socket of [...sockets, other]) socket.destroy();
+      await sleep(100);
+      t.is((await readPage(bounded.url('/klanten'), { token })).status, 200, 'closed connections count no more');
+      await bounded.stop();
+    }
+  },
+);
+
 test.serial('a client that stops reading is cut off, one that reads slowly enough is not', async (t) => {
   const url = gateway.url('/installaties?perPage=9500');
   const stall = sleep(5000);

@@ -86,7 +86,7 @@ test.serial('an error that nothing caught is logged, running pages end, and the 
 });
 
 test.serial('ten thousand idle connections do not keep a request waiting', async (t) => {
-  const serving = await serve(t, { headersTimeoutMs: 60_000 });
+  const serving = await serve(t, { headersTimeoutMs: 60_000, clientConnectionsPerAddress: 12_000 });
   const port = Number(new URL(serving.url).port);
   const descriptors = (): number => readdirSync(`/proc/${serving.child.pid}/fd`).length;
   const before = process.platform === 'linux' ? descriptors() : 0;

@@ -52,5 +52,5 @@ const expectedCodes = [
   ...['invalid_request', 'malformed_json', 'idempotency_key_missing', 'idempotency_key_invalid', 'if_match_invalid'],
   ...['token_missing', 'token_invalid', 'insufficient_scope', 'not_found', 'method_not_allowed', 'not_acceptable'],
   ...['precondition_failed', 'payload_too_large', 'uri_too_long', 'unsupported_media_type'],
-  ...['expectation_failed', 'idempotency_key_reused', 'precondition_required', 'headers_too_large'],
+  ...['expectation_failed', 'idempotency_key_reused', 'precondition_required', 'headers_too_large', 'not_implemented'],
 ];

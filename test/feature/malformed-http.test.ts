@@ -16,6 +16,20 @@ async function send(url: string, text: string) {
   return { answer, status: Number(statusLine.split(' ')[1]), headers, body: bodies.join('\r\n\r\n') };
 }
 
+/** Sends the parts with a pause between them, and gives all that was answered. */
+function sendInParts(url: string, [first, second]: [string, string]): Promise<string> {
+  return new Promise((resolve) => {
+    let received = '';
+    const socket = connect(Number(new URL(url).port), '127.0.0.1', () => socket.write(first));
+    setTimeout(() => socket.write(second), 100);
+    socket.on('data', (bytes) => {
+      received += bytes;
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(received));
+  });
+}
+
 const get = 'GET /api/v1/klanten HTTP/1.1\r\n';
 const cases: [what: string, status: number, code: string, text: string][] = [
   ['no Host header', 400, 'invalid_request', `${get}Connection: close\r\n\r\n`],
@@ -54,6 +68,18 @@ const cases: [what: string, status: number, code: string, text: string][] = [
     400,
     'invalid_request',
     `${get}Host: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+  ],
+  [
+    'a transfer coding that does not exist',
+    501,
+    'not_implemented',
+    `POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n`,
+  ],
+  [
+    'a transfer coding before chunked',
+    501,
+    'not_implemented',
+    `POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n`,
   ],
   ['two lengths', 400, 'invalid_request', `${get}Host: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n`],
   ['a header of 20 KB', 431, 'headers_too_large', `${get}Host: a\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`],
@@ -120,6 +146,50 @@ test('what is wrong behind the head of a request that was answered makes no seco
   const reply = await send(t.context.gateway.url, `${get}Host: a\r\n${wrong}`);
   t.is(reply.status, 417);
   t.false(reply.body.includes('HTTP/1.1'));
+});
+
+const unread: [what: string, status: number, head: string][] = [
+  ['417', 417, `${get}Host: a\r\nExpect: foo\r\n`],
+  ['401', 401, 'POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\n'],
+  [
+    '413',
+    413,
+    'PATCH /api/v1/installaties/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer TOKEN\r\nContent-Type: application/json\r\n',
+  ],
+  ['404', 404, 'DELETE /nothing HTTP/1.1\r\nHost: a\r\n'],
+];
+for (const [what, status, head] of unread) {
+  test(`${what} before the body has arrived closes the connection, and nothing behind it is answered`, async (t) => {
+    const { gateway, token } = t.context;
+    const text = `${head.replace('TOKEN', token)}Content-Length: 100000\r\n\r\n`;
+    const reply = await sendInParts(gateway.url, [text, `${'x'.repeat(100_000)}${get}Host: a\r\n\r\n`]);
+    t.regex(reply, new RegExp(`^HTTP/1\\.1 ${status} `));
+    t.regex(reply, /\r\nConnection: close\r\n/i);
+    t.is(reply.match(/HTTP\/1\.1 /g)?.length, 1);
+    t.regex(reply, /\}$/, 'the answer arrives whole although the body was not read');
+  });
+}
+
+test('an answer after the whole body keeps the connection', async (t) => {
+  const head = `POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}`;
+  const { answer } = await send(t.context.gateway.url, `${head}${get}Host: a\r\nConnection: close\r\n\r\n`);
+  t.is(answer.match(/HTTP\/1\.1 401/g)?.length, 2);
+});
+
+test('the answer to a malformed request comes after the answers to the requests before it', async (t) => {
+  const page = `GET /api/v1/werkbonnen?perPage=2000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.context.token}\r\n\r\n`;
+  for (const malformed of [
+    'NOT HTTP\r\n\r\n',
+    `${get}Host: a\r\nX Y: z\r\n\r\n`,
+    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
+  ]) {
+    const { answer } = await send(t.context.gateway.url, `${page}${page}${malformed}`);
+    t.deepEqual(
+      [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
+      ['200', '200', malformed.startsWith('CONNECT') ? '405' : '400'],
+    );
+    t.is(answer.match(/"complete":true\}\}/g)?.length, 2);
+  }
 });
 
 test('a client that goes on sending after such an answer, and never closes, is let go', async (t) => {

@@ -3,7 +3,7 @@ import type { OpenApiDocument } from '../../../src/openapi/document.js';
 import { ContractViolation, contractValidator } from '../contract.js';
 import { type CanaryKind, canariesIn } from './canaries.js';
 import { pictureMarks } from './pictures.js';
-import { type FuzzRequest, grantOf } from './request.js';
+import { type FuzzRequest, grantOf, valuesOf } from './request.js';
 import type { WireResponse } from './wire.js';
 import type { World } from './world.js';
 
@@ -31,7 +31,11 @@ export function judge(world: World, document: OpenApiDocument): Judge {
   const validate = contractValidator(document);
   const description = JSON.stringify(document);
   const rules: readonly Judge[] = [
-    (_, { status }) => (status >= 500 || status < 200 ? [`status ${status}`] : []),
+    ({ headers }, { status }) => {
+      const codings = valuesOf(headers, 'transfer-encoding');
+      const isExcused = status === 501 && codings.length > 0 && codings.join().toLowerCase() !== 'chunked';
+      return (status >= 500 || status < 200) && !isExcused ? [`status ${status}`] : [];
+    },
     ({ method }, { status, excess }) => {
       // Of a header that is too large or too late, the method is not known; the connection ends there.
       const isExcused = method === 'HEAD' && (status === 431 || status === 408);
