@@ -10,7 +10,7 @@ import type { Key } from '../src/definition/row-serializer.js';
 import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
 import { compileRedaction } from '../src/projection/redact.js';
-import { LastRowKey } from '../src/read/chunks.js';
+import { LastRowKey, rangeValues } from '../src/read/chunks.js';
 import type { Reading, ReadingResult } from './portal.js';
 
 /** Process that reads work orders in one of two ways and writes them as JSON to nowhere: the task as JSON in its argument. */
@@ -49,8 +49,7 @@ async function byKey(): Promise<void> {
   let last: Key | null = null;
   while (count < rowsWanted) {
     const statement = last === null ? statements.all : statements.after;
-    const key: Key = last ?? ['', ''];
-    const values = { after0: key[0], after1: key[1], limit: Math.min(chunkRows, rowsWanted - count) };
+    const values = { ...rangeValues({ after: last, until: null }), limit: Math.min(chunkRows, rowsWanted - count) };
     const end = new LastRowKey(serializer.keyAt);
     json.clear();
     await connection.run({ statement, workspace: workspace as WorkspaceId, values }, (row) => {

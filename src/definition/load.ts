@@ -115,7 +115,7 @@ function resourceOf(file: DefinitionFile): Resource {
     ...rest,
     table: file.table ?? file.name,
     idType: typeOf('id') as Resource['idType'],
-    order: order.map((column) => ({ column, type: typeOf(column) })) as unknown as Resource['order'],
+    order: order.map((column) => ({ column, type: typeOf(column) })),
     filters: Object.fromEntries(
       Object.entries(filters).map(([name, filter]) => [name, { ...filter, type: typeOf(filter.column) }]),
     ),

@@ -92,7 +92,7 @@ export interface Resource {
   /** Type of the column id. */
   readonly idType: IdType;
   readonly fields: Readonly<Record<string, Field | Group>>;
-  readonly order: readonly [OrderColumn, OrderColumn];
+  readonly order: readonly OrderColumn[];
   readonly filters: Readonly<Record<string, Filter>>;
   /** Whether GET /name/{id} exists. */
   readonly detail: boolean;

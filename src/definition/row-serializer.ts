@@ -11,8 +11,8 @@ import { fieldType, type ValueSerializer } from './field-types.js';
 import { canFail } from './record-schema.js';
 import { columnsOf, type Field, type Leaf, leaves, pointer, type Resource } from './resource.js';
 
-/** The values of the two order columns as PostgreSQL prints them, microseconds included: where a page begins or ends. */
-export type Key = readonly [string, string];
+/** The values of the order columns as PostgreSQL prints them, microseconds included: the place where a page begins or ends. */
+export type Key = readonly string[];
 
 /** Turns the rows of a view into JSON, by position, without building objects or strings. */
 export interface RowSerializer {
@@ -20,8 +20,8 @@ export interface RowSerializer {
   readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
   /** The record's JSON. */
   readonly json: (row: Row, workspace: string) => string;
-  /** Positions of the two columns that say where the row stands in the total order. */
-  readonly keyAt: readonly [number, number];
+  /** Positions of the order columns in a row. */
+  readonly keyAt: readonly number[];
 }
 
 const nullBytes = Buffer.from('null');
@@ -97,7 +97,7 @@ export function compileSerializer(
       write(row, workspace, own);
       return own.toString();
     },
-    keyAt: resource.order.map(({ column }) => columns.indexOf(column)) as [number, number],
+    keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
   };
 }
 

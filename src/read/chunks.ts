@@ -78,41 +78,39 @@ export async function readChunk(
 }
 
 export function rangeValues({ after, until }: Range): Values {
-  return {
-    ...(after && { after0: after[0], after1: after[1] }),
-    ...(until && { until0: until[0], until1: until[1] }),
-  };
+  return { ...keyValues('after', after), ...keyValues('until', until) };
+}
+
+/** after0, after1, …: the parameters of a key. */
+function keyValues(end: 'after' | 'until', key: Key | null): Values {
+  return Object.fromEntries((key ?? []).map((value, i) => [`${end}${i}`, value]));
 }
 
 /** Remembers the place of the last row's key in the bytes, and makes its texts only when they are asked for. */
 export class LastRowKey {
-  readonly #at: readonly [number, number];
+  readonly #at: readonly number[];
+  readonly #starts: Int32Array;
+  readonly #ends: Int32Array;
   #bytes: Buffer | null = null;
-  #firstStart = 0;
-  #firstEnd = 0;
-  #secondStart = 0;
-  #secondEnd = 0;
 
-  constructor(at: readonly [number, number]) {
+  constructor(at: readonly number[]) {
     this.#at = at;
+    this.#starts = new Int32Array(at.length);
+    this.#ends = new Int32Array(at.length);
   }
 
   set({ bytes, starts, ends }: Row): void {
-    const [first, second] = this.#at;
     this.#bytes = bytes;
-    this.#firstStart = starts[first] as number;
-    this.#firstEnd = ends[first] as number;
-    this.#secondStart = starts[second] as number;
-    this.#secondEnd = ends[second] as number;
+    for (let i = 0; i < this.#at.length; i++) {
+      const column = this.#at[i] as number;
+      this.#starts[i] = starts[column] as number;
+      this.#ends[i] = ends[column] as number;
+    }
   }
 
   /** Null before the first row. */
   get key(): Key | null {
     const bytes = this.#bytes;
-    if (bytes === null) return null;
-    return [
-      bytes.toString('utf8', this.#firstStart, this.#firstEnd),
-      bytes.toString('utf8', this.#secondStart, this.#secondEnd),
-    ];
+    return bytes && this.#at.map((_, i) => bytes.toString('utf8', this.#starts[i], this.#ends[i]));
   }
 }

@@ -125,7 +125,7 @@ async function lastKey(deps: ReadDeps, request: ListRequest, phase: PagePhase): 
 
 /** A row of a statement of keys. */
 function keyOf(row: TextRow | undefined): Key | null {
-  return row === undefined ? null : (row as unknown as Key);
+  return row === undefined ? null : (row as Key);
 }
 
 /** The total stands at the end of a page: a failure would break a long one, so it is retried for as long as its chunks are. */

@@ -30,7 +30,7 @@ export function cursorContext(workspace: string, resource: string, filters: Read
   return JSON.stringify([workspace, resource, Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 
-/** base64url of a digest and the parts: moment, and both values of the key unless it is null. No text of PostgreSQL holds NUL. */
+/** base64url of a digest and the parts: moment, and the values of the key unless it is null. No text of PostgreSQL holds NUL. */
 export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string {
   const payload = Buffer.from([asOfMs ?? '', ...(key ?? [])].join('\0'));
   return Buffer.concat([digest(context, payload), payload]).toString('base64url');
@@ -46,14 +46,15 @@ export function decodeCursor(context: string, cursor: string, order: readonly Or
   const payload = bytes.subarray(digestBytes);
   if (!digest(context, payload).equals(bytes.subarray(0, digestBytes))) return undefined;
   const text = payload.toString('utf8');
-  const parts = text.split(text.includes('\0') ? '\0' : '\n');
-  const moment = parts.length === order.length ? '' : (parts.shift() as string);
+  const isOfVersion100 = text.includes('\n') && !text.includes('\0');
+  const parts = text.split(isOfVersion100 ? '\n' : '\0');
+  const moment = isOfVersion100 ? '' : (parts.shift() as string);
   if (!/^\d{0,15}$/.test(moment)) return undefined;
   const asOfMs = moment === '' ? null : Math.min(Number(moment), Date.now());
   if (parts.length === 0) return { key: null, asOfMs };
   const fits =
     parts.length === order.length && order.every(({ type }, i) => fieldType(type).isPrinted?.(parts[i] as string));
-  return fits ? { key: parts as unknown as Key, asOfMs } : undefined;
+  return fits ? { key: parts, asOfMs } : undefined;
 }
 
 const digestBytes = 12;

@@ -15,7 +15,7 @@ const tools = {
   description: 'Tools.',
   view: 'gateway.tools',
   version: 'version',
-  order: ['seen_at', 'id'],
+  order: ['label', 'seen_at', 'id'],
   filters: {
     rank: { column: 'rank', kind: 'equals', description: 'Only this rank.' },
     lent: { column: 'lent', kind: 'equals', description: 'Only lent ones, or the others.' },
@@ -52,6 +52,17 @@ const tools = {
   },
 };
 
+/** A sixth, ordered by one column, whose ids are texts. */
+const codes = {
+  name: 'codes',
+  record: 'code',
+  description: 'Codes.',
+  view: 'gateway.codes',
+  order: ['id'],
+  fields: { id: { column: 'id', type: 'text', description: 'Code.' } },
+};
+const codeIds = ['1', 'a/b', 'c\nd', 'e f', '\\', 'é'];
+
 function bounded(column: string, type: string): object {
   const schema = { minimum: 0, maximum: 1000 };
   return { column, type, nullable: true, description: 'A number.', write: { schema } };
@@ -59,12 +70,19 @@ function bounded(column: string, type: string): object {
 
 const columns = 'id, workspace_id, label, rank, weight, lent, bought, part_of, details, seen_at';
 const written = 'label, rank, weight, lent, bought, part_of';
+const wall = `workspace_id = gateway.workspace()
+  and coalesce(workspace_id = any (array[(select gateway.workspace())]), false)`;
 const view = (name: string, rest: string): string =>
   `create view gateway.${name} as select ${columns}, xmin::text::bigint as version from app.tools
-     where workspace_id = gateway.workspace()
-       and coalesce(workspace_id = any (array[(select gateway.workspace())]), false) ${rest};
+     where ${wall} ${rest};
    alter view gateway.${name} owner to gateway_owner;`;
 const tables = `
+  create table app.codes (workspace_id uuid not null, id text primary key);
+  grant select on app.codes to gateway_owner;
+  create view gateway.codes as select workspace_id, id from app.codes where ${wall};
+  alter view gateway.codes owner to gateway_owner;
+  grant select on gateway.codes to gateway_reader;
+
   create table app.tools (id integer generated always as identity primary key, workspace_id uuid not null, label text not null,
     rank smallint, weight numeric(8, 3), lent boolean, bought date, part_of integer, details jsonb default '{"colour": "red", "size": [12.50]}', seen_at timestamptz not null default now());
   grant select, insert (workspace_id, ${written}), update (${written}) on app.tools to gateway_owner;
@@ -72,6 +90,11 @@ const tables = `
   grant select on gateway.tools to gateway_reader, gateway_writer;
   ${view('tools_write', 'with cascaded check option')}
   grant select, insert (workspace_id, ${written}), update (${written}) on gateway.tools_write to gateway_writer;`;
+
+interface Page {
+  readonly data: { readonly id: string }[];
+  readonly pagination: { readonly next: string | null };
+}
 
 interface Tool {
   readonly id: string;
@@ -86,10 +109,15 @@ test('a fifth resource is one definition and its views: ids of the database, xmi
   try {
     cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
     writeFileSync(join(folder, 'tools.json'), JSON.stringify(tools));
+    writeFileSync(join(folder, 'codes.json'), JSON.stringify(codes));
     await database.primary.query(tables);
+    await database.primary.query('insert into app.codes select $1, unnest($2::text[])', [
+      database.workspaces[0]?.id,
+      codeIds,
+    ]);
     await database.caughtUp();
     const { client } = await database.gateway({ resourcesDir: folder });
-    const token = await database.token({ scopes: ['read:tools', 'write:tools', 'read:klanten'] });
+    const token = await database.token({ scopes: ['read:tools', 'write:tools', 'read:klanten', 'read:codes'] });
     const foreign = await database.token({ workspace: 1, scopes: ['read:tools', 'write:tools'] });
     const write = (method: string, path: string, body: object, headers: object = {}): Promise<ApiReply> =>
       client.request(method, path, { token, body, headers: { 'idempotency-key': newKey(), ...headers } });
@@ -150,7 +178,7 @@ test('a fifth resource is one definition and its views: ids of the database, xmi
     t.deepEqual(await found('lent=true'), []);
     t.deepEqual(await found('bought=2026-01-31&rank=7'), ['1']);
     const day = tool.seenAt.slice(0, 10);
-    t.deepEqual(await found(`seenFrom=${day}T00:00:00Z&seenTo=${day}T23:59:59.999999%2B00:00`), ['1', '2']);
+    t.deepEqual(await found(`seenFrom=${day}T00:00:00Z&seenTo=${day}T23:59:59.999999%2B00:00`), ['2', '1']);
     t.deepEqual(await found('seenTo=2020-01-01T00:00:00Z'), []);
     t.deepEqual(await found('seenAt=2020-01-01T00:00:00Z'), []);
     const wrong = await client.get('/tools?rank=1e3&lent=yes&bought=2026-02-30&seenFrom=2026-01-01', { token });
@@ -170,13 +198,23 @@ test('a fifth resource is one definition and its views: ids of the database, xmi
     });
     t.regex(reversed.text, /range_reversed/);
 
-    const first = (await client.get('/tools?perPage=1', { token })).json<{
-      data: Tool[];
-      pagination: { next: string };
-    }>();
-    t.is(first.data[0]?.id, '1');
-    const next = await client.get(first.pagination.next.split('/api/v1')[1] as string, { token });
-    t.is(next.json<{ data: Tool[] }>().data[0]?.id, '2');
+    const walked = async (list: string): Promise<string[]> => {
+      const ids: string[] = [];
+      for (let path: string | null | undefined = `/${list}?perPage=1`; path; ) {
+        const page: Page = (await client.get(path, { token })).json();
+        ids.push(...page.data.map(({ id }) => id));
+        path = page.pagination.next?.split('/api/v1')[1];
+      }
+      return ids;
+    };
+    t.deepEqual(await walked('tools'), ['2', '1'], 'by label');
+    const { rows: sorted } = await database.primary.query<{ id: string }>('select id from app.codes order by id');
+    t.deepEqual(
+      await walked('codes'),
+      sorted.map(({ id }) => id),
+    );
+    for (const id of codeIds)
+      t.is((await client.get(`/codes/${encodeURIComponent(id)}`, { token })).json<{ id: string }>().id, id);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -54,7 +54,7 @@ export const owners = {
   record: 'owner',
   description: 'Owners.',
   view: 'api.owners',
-  order: ['name', 'id'],
+  order: ['id'],
   fields: { id: field('id', 'bigint'), name: field('name', 'text') },
 };
 

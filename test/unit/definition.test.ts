@@ -21,7 +21,7 @@ test('definitions that fit together are loaded, in the order of their files, wit
   t.deepEqual(second.order, [
     { column: 'made_at', type: 'timestamp' },
     { column: 'id', type: 'uuid' },
-  ] as never);
+  ]);
   t.is(second.filters.state?.type, 'text');
   t.is(second.write?.ids, 'gateway');
   const [, unlogged] = load({ 'a.json': owners, 'b.json': altered(items, 'write/audit', false) }) as [
