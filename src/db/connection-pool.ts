@@ -1,6 +1,6 @@
 import { Problem } from '../errors.js';
 import type { ActiveWorkspaces } from './active-workspaces.js';
-import { type Connect, type Connection, ConnectionLost, type Run } from './connection.js';
+import { type Connect, type Connection, ConnectionLost, errorCode, type Run } from './connection.js';
 import { FairQueue } from './fair-queue.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 import type { Row } from './row.js';
@@ -26,6 +26,8 @@ export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
   /** A full queue does not refuse a page that has begun: the number of large pages has a bound of its own. */
   readonly isContinuation?: boolean;
+  /** How long the backend may send nothing before the statement counts as lost and is repeated elsewhere; absent: no bound. */
+  readonly stallMsMax?: number | undefined;
   /** Share of perWorkspace that the statement takes; default 1. */
   readonly cost?: number;
 }
@@ -37,6 +39,15 @@ interface Waiter {
 }
 
 const sharedFraction = 4;
+
+/** SQLSTATE of statement_timeout and of pg_cancel_backend: early it can only be the latter, and the statement can be repeated. */
+const queryCanceled = '57014';
+
+/**
+ * A wait that ends later than this was prolonged by a busy process, which has not read the answers that free connections: it
+ * goes on for as long again, once.
+ */
+const lateMsMin = 50;
 
 /** How long a statement may go on after its request was aborted: most end sooner, and then the connection stays. */
 const abandonedMsMax = 100;
@@ -62,7 +73,9 @@ export class ConnectionPool {
     this.#shares = new KeyedSemaphore(() =>
       activeWorkspaces?.areSeveral ? perWorkspace / sharedFraction : perWorkspace,
     );
-    this.#sweeper = setInterval(() => this.#sweep(), Math.min(250, limits.statementTimeoutMs / 4)).unref();
+    // After a busy turn of the event loop the sockets are read first: what has arrived is not late.
+    const sweepAfterReading = (): unknown => setImmediate(() => setImmediate(() => this.#sweep()));
+    this.#sweeper = setInterval(sweepAfterReading, Math.min(250, limits.statementTimeoutMs / 4)).unref();
   }
 
   get open(): number {
@@ -129,13 +142,20 @@ export class ConnectionPool {
   }
 
   #start(connection: Connection, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    const { signal, cost } = options;
+    const { signal, cost, stallMsMax } = options;
+    const startedMs = performance.now();
     const release = this.#shares.take(run.workspace ?? '', cost);
     const onWantedRow = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
-    const running = connection.run(run, onWantedRow).finally(() => {
-      release();
-      if (this.#queue.size > 0) this.#serve();
-    });
+    const running = connection
+      .run(run, onWantedRow, stallMsMax)
+      .catch((error) => {
+        const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
+        throw isEarly && errorCode(error) === queryCanceled ? new ConnectionLost('the statement was cancelled') : error;
+      })
+      .finally(() => {
+        release();
+        if (this.#queue.size > 0) this.#serve();
+      });
     return this.#limits.depth > 1 || signal === undefined ? running : rejectOnAbort(running, signal, connection);
   }
 
@@ -145,7 +165,16 @@ export class ConnectionPool {
       const leave = (error: Error): void => {
         if (this.#queue.delete(workspace, waiter)) waiter.fail(error);
       };
-      const timer = setTimeout(() => leave(this.#outOfTime()), waitMs);
+      let dueMs = performance.now() + waitMs;
+      let wasLate = false;
+      const giveUp = (): void => {
+        const lateMs = performance.now() - dueMs;
+        if (wasLate || lateMs < lateMsMin) return leave(this.#outOfTime());
+        wasLate = true;
+        dueMs += lateMs * 2;
+        timer = setTimeout(giveUp, Math.min(lateMs, waitMs));
+      };
+      let timer = setTimeout(giveUp, waitMs);
       const abort = (): void => leave(signal?.reason as Error);
       signal?.addEventListener('abort', abort, { once: true });
       const stopWaiting = (): void => {

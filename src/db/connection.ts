@@ -48,7 +48,8 @@ const closeMsMax = 1000;
 export class Connection {
   readonly #client: pg.Client;
   readonly #named: boolean;
-  readonly #started = new Set<{ readonly atMs: number; overdue: boolean }>();
+  readonly #started = new Set<{ readonly atMs: number; readonly stallMsMax: number; overdue: boolean }>();
+  #readAtMs = 0;
   #usable = true;
   #isCorked = false;
   #closing: NodeJS.Timeout | undefined;
@@ -62,6 +63,9 @@ export class Connection {
       this.#ended();
     });
     client.on('end', () => this.#ended());
+    streamOf(client).on('data', () => {
+      this.#readAtMs = performance.now();
+    });
   }
 
   /** Throws ConnectionLost, or PostgreSQL's own error when it refuses the login. */
@@ -100,10 +104,13 @@ export class Connection {
     this.#onEnd = listener;
   }
 
-  /** Gives `onRow` each row as it arrives; resolves when PostgreSQL has reported the statement as complete. */
-  run(run: Run, onRow: (row: Row) => void): Promise<void> {
+  /**
+   * Gives `onRow` each row as it arrives; resolves when PostgreSQL has reported the statement as complete. A statement whose
+   * backend sends nothing for `stallMsMax` rejects as lost.
+   */
+  run(run: Run, onRow: (row: Row) => void, stallMsMax = Number.POSITIVE_INFINITY): Promise<void> {
     return new Promise((resolve, reject) => {
-      const started = { atMs: performance.now(), overdue: false };
+      const started = { atMs: performance.now(), stallMsMax, overdue: false };
       this.#started.add(started);
       const done = (error: Error | null): void => {
         this.#started.delete(started);
@@ -132,9 +139,10 @@ export class Connection {
   /** Destroys it when its oldest statement exceeds the limit: that one rejects with StatementTimeout, those behind it as lost. */
   destroyIfOverdue(nowMs: number, statementMsMax: number): void {
     const [oldest] = this.#started;
-    if (oldest === undefined || nowMs - oldest.atMs <= statementMsMax) return;
-    oldest.overdue = true;
-    this.destroy();
+    if (oldest === undefined) return;
+    const isStalled = nowMs - Math.max(oldest.atMs, this.#readAtMs) > oldest.stallMsMax;
+    oldest.overdue = nowMs - oldest.atMs > statementMsMax;
+    if (isStalled || oldest.overdue) this.destroy();
   }
 
   /** Ends it now; statements in flight reject. PostgreSQL stops a running statement within a second (client_connection_check_interval). */

@@ -12,7 +12,7 @@ export interface ReplicaRequirement {
   readonly replayed?: Lsn;
   /** Continuation of a page: the replica must be known current up to this moment, epoch milliseconds. */
   readonly asOfMs?: number | null;
-  /** Continuation of a page: how long to look for a replica that can go on, from the first trouble on. Not given: one retry. */
+  /** Continuation of a page: how long to look for a replica that can go on, from the first trouble on. Absent: two retries. */
   readonly resumeMs?: number;
 }
 
@@ -42,7 +42,7 @@ export function chooseReplica<R extends Candidate>(replicas: readonly R[], need:
 
 /**
  * Does one piece of reading on a replica. When it fails in a way that says nothing about the statement, it is repeated
- * on another replica if there is one: once, or for the continuation of a page until `resumeMs` have passed. `work` must
+ * on another replica if there is one: twice, or for the continuation of a page until `resumeMs` have passed. `work` must
  * be repeatable from its beginning; `failures` tells it how often it was begun before. Throws Problem `replica_unavailable`.
  */
 export async function withReplica<T>(
@@ -80,10 +80,14 @@ export async function withReplica<T>(
       avoid.add(replica);
       void replica.probe(pauseMs); // so that a dead one is out before others come to it
       giveUpMs = Math.min(giveUpMs, performance.now() + (need.resumeMs ?? 0));
-      if (need.resumeMs === undefined ? failures > 1 : performance.now() >= giveUpMs) throw replicaUnavailable();
+      const isLast = need.resumeMs === undefined ? failures >= attemptsMax : performance.now() >= giveUpMs;
+      if (isLast) throw replicaUnavailable();
     }
   }
 }
+
+/** Attempts of a read of which nothing was sent: a vacuum may conflict with it on two replicas at the same moment. */
+const attemptsMax = 3;
 
 /** DDL under a prepared statement, and a prepared statement that is not there: a new connection helps, not another replica. */
 const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000']);

@@ -26,6 +26,9 @@ export interface Chunk {
   readonly continuation: PagePhase;
 }
 
+/** A backend that sends nothing for so long may be frozen: the chunk is read again, then with the statement's own time limit only. */
+const firstStallMsMax = 1200;
+
 /** A range of a list: behind a key, up to and including a key; null is open. */
 export interface Range {
   readonly after: Key | null;
@@ -63,7 +66,10 @@ export async function readChunk(
     let count = 0;
     let more = false;
     if (!isContinuation) json.raw(pageOpening);
-    await target[lane].run({ statement, workspace, values }, options, (row) => {
+    const { failures, continuation } = attempt;
+    const isOnPrimary = continuation.kind === 'continuation' && continuation.onPrimary;
+    const stallMsMax = isOnPrimary || failures > 0 ? undefined : firstStallMsMax;
+    await target[lane].run({ statement, workspace, values }, { ...options, stallMsMax }, (row) => {
       if (count === rows) {
         more = true;
         return;
