@@ -106,3 +106,11 @@ test.serial('HEAD names the encoding that GET would have', async (t) => {
     t.is(reply.text, '');
   }
 });
+
+test('a large page in br has a window of 64 KB, so that many slow clients cost little memory', async (t) => {
+  const { client } = await t.context.database.gateway({ chunkRowsMax: 20 });
+  const reply = await client.get('/werkbonnen?perPage=200', { headers: { 'accept-encoding': 'br' } });
+  t.is(reply.headers['content-encoding'], 'br');
+  t.true(reply.text.endsWith('"complete":true}}'));
+  t.is((reply.bytes[0] as number) & 1, 0, 'WBITS of 16 is a zero bit (RFC 7932 §9.1)');
+});
