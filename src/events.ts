@@ -59,11 +59,16 @@ export interface EventMetric<E> {
   readonly name: string;
   readonly help: string;
   /** Each label is the member of the event with that name. Its values, if all are known beforehand: they count from 0 on. */
-  readonly labels?: Readonly<Partial<Record<keyof E, readonly string[] | null>>>;
+  readonly labels?: Readonly<Partial<Record<keyof E, readonly string[] | null>>> | undefined;
   readonly seconds?: (event: E) => number;
 }
 
 const codes = Object.keys(problems);
+
+/** The metrics of an event that moves one counter. */
+const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels']): readonly EventMetric<E>[] => [
+  { name, help, labels },
+];
 
 /** The one table of events. docs/operators-guide.md is compared with it. */
 export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { type: T }>> } = {
@@ -85,112 +90,68 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   crashed: { level: 'error' },
   page_resumed: {
     level: 'warn',
-    metrics: [
-      {
-        name: 'pages_resumed',
-        help: 'Times a page was continued after its replica failed it.',
-        labels: { resource: null },
-      },
-    ],
+    metrics: counter('pages_resumed', 'Times a page was continued after its replica failed it.', { resource: null }),
   },
   page_broken: {
     level: 'warn',
-    metrics: [{ name: 'pages_broken', help: 'Pages that could not be finished; the connection was destroyed.' }],
+    metrics: counter('pages_broken', 'Pages that could not be finished; the connection was destroyed.'),
   },
   decode_failed: {
     level: 'warn',
-    metrics: [
-      {
-        name: 'decode_errors',
-        help: 'Stored values that could not be decoded.',
-        labels: { resource: null, pointer: null, reason: null },
-      },
-    ],
+    metrics: counter('decode_errors', 'Stored values that could not be decoded.', {
+      resource: null,
+      pointer: null,
+      reason: null,
+    }),
   },
   decrypt_mismatch: {
     level: 'error',
-    metrics: [{ name: 'decrypt_mismatches', help: 'Cells that only node:crypto could decrypt; its value was used.' }],
+    metrics: counter('decrypt_mismatches', 'Cells that only node:crypto could decrypt; its value was used.'),
   },
   limit_hit: {
     level: 'info',
-    metrics: [
-      {
-        name: 'limit_hits',
-        help: 'Requests answered 429.',
-        labels: { limit: ['token', 'write', 'address', 'public'] },
-      },
-    ],
+    metrics: counter('limit_hits', 'Requests answered 429.', { limit: ['token', 'write', 'address', 'public'] }),
   },
   request_shed: {
     level: 'warn',
-    metrics: [
-      {
-        name: 'requests_shed',
-        help: 'Requests answered 503 overloaded, by the bound they met.',
-        labels: { bound: shedBounds },
-      },
-    ],
+    metrics: counter('requests_shed', 'Requests answered 503 overloaded, by the bound they met.', {
+      bound: shedBounds,
+    }),
   },
   client_too_slow: {
     level: 'warn',
-    metrics: [
-      {
-        name: 'slow_clients',
-        help: 'Connections destroyed because the client took its response too slowly.',
-      },
-    ],
+    metrics: counter('slow_clients', 'Connections destroyed because the client took its response too slowly.'),
   },
   replica_admitted: { level: 'info' },
   replica_ejected: {
     level: 'warn',
-    metrics: [{ name: 'replica_ejections', help: 'Times a replica was taken out.', labels: { replica: null } }],
+    metrics: counter('replica_ejections', 'Times a replica was taken out.', { replica: null }),
   },
   replica_failed: {
     level: 'warn',
-    metrics: [
-      {
-        name: 'replica_failures',
-        help: 'Statements that failed on a replica and were retried or given up.',
-        labels: { replica: null, code: null },
-      },
-    ],
+    metrics: counter('replica_failures', 'Statements that failed on a replica and were retried or given up.', {
+      replica: null,
+      code: null,
+    }),
   },
   primary_failed: {
     level: 'warn',
-    metrics: [
-      {
-        name: 'primary_failures',
-        help: 'Transactions on the primary that failed and were retried or given up.',
-        labels: { code: null },
-      },
-    ],
+    metrics: counter('primary_failures', 'Transactions on the primary that failed and were retried or given up.', {
+      code: null,
+    }),
   },
   primary_read: {
     level: 'debug',
-    metrics: [
-      {
-        name: 'primary_reads',
-        help: 'Reads the primary served because no replica had replayed the last write.',
-      },
-    ],
+    metrics: counter('primary_reads', 'Reads the primary served because no replica had replayed the last write.'),
   },
   write_finished: {
     level: 'debug',
-    metrics: [
-      {
-        name: 'writes',
-        help: 'Writes by outcome: created, updated, replayed, or the code of the problem.',
-        labels: { outcome: ['created', 'updated', 'replayed', ...codes] },
-      },
-    ],
+    metrics: counter('writes', 'Writes by outcome: created, updated, replayed, or the code of the problem.', {
+      outcome: ['created', 'updated', 'replayed', ...codes],
+    }),
   },
   redis_failed: {
     level: 'warn',
-    metrics: [
-      {
-        name: 'redis_failures',
-        help: 'Times Redis did not answer and the local share of the limits took over.',
-      },
-    ],
+    metrics: counter('redis_failures', 'Times Redis did not answer and the local share of the limits took over.'),
   },
 };

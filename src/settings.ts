@@ -1,93 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import type schema from '../config/settings.schema.json';
 import { projectRoot } from './paths.js';
 
-/** Every setting with its type or its values; config/settings.schema.json describes each, and a test compares the two. */
-export const settingTypes = {
-  host: 'string',
-  port: 'number',
-  opsHost: 'string',
-  opsPort: 'number',
-  opsAllowedHosts: 'string',
-  publicUrl: 'string',
-  apiContact: 'string',
-  trustedProxyHops: 'number',
-  replicaUrls: 'string',
-  primaryUrl: 'string',
-  adminUrl: 'string',
-  dataKeys: 'string',
-  decrypt: ['batched', 'native'],
-  resourcesDir: 'string',
-  decodeLegacy: 'boolean',
-  timeZone: 'string',
-  perPageDefault: 'number',
-  perPageMax: 'number',
-  rateLimitPerMinute: 'number',
-  writesPerMinute: 'number',
-  authFailuresPerMinute: 'number',
-  publicRequestsPerMinute: 'number',
-  tokenCacheMs: 'number',
-  tokenCacheMax: 'number',
-  skipRowsMax: 'number',
-  pageMemoryMax: 'number',
-  pageMemoryMs: 'number',
-  shortConnections: 'number',
-  shortDepth: 'number',
-  shortPerWorkspace: 'number',
-  longConnections: 'number',
-  longPerWorkspace: 'number',
-  queueWaitMs: 'number',
-  queueMax: 'number',
-  connectTimeoutMs: 'number',
-  statementTimeoutMs: 'number',
-  chunkBytes: 'number',
-  chunkRowsMax: 'number',
-  resumeMs: 'number',
-  largePagesPerToken: 'number',
-  largePagesPerWorkspace: 'number',
-  pageTimeMaxMs: 'number',
-  primaryConnections: 'number',
-  writeWaitMs: 'number',
-  writeTimeoutMs: 'number',
-  idempotencyWaitMs: 'number',
-  expiryIntervalMs: 'number',
-  freshnessWaitMs: 'number',
-  primaryReadConnections: 'number',
-  primaryReadsPerSecond: 'number',
-  probeIntervalMs: 'number',
-  probeDeadlineMs: 'number',
-  lagMaxMs: 'number',
-  namedStatements: 'boolean',
-  drainMs: 'number',
-  notReadyMs: 'number',
-  headerBytesMax: 'number',
-  urlBytesMax: 'number',
-  bodyBytesMax: 'number',
-  headersTimeoutMs: 'number',
-  requestTimeoutMs: 'number',
-  keepAliveTimeoutMs: 'number',
-  clientConnectionsMax: 'number',
-  clientConnectionsPerAddress: 'number',
-  minBytesPerSecond: 'number',
-  slowClientMs: 'number',
-  webConcurrency: 'number',
-  instances: 'number',
-  redisUrl: 'string',
-  logLevel: 'string',
-  deprecation: 'string',
-  sunset: 'string',
-} as const;
+type Properties = (typeof schema)['properties'];
 
-interface Types {
-  readonly string: string;
-  readonly number: number;
-  readonly boolean: boolean;
-}
-type ValueOf<T> = T extends readonly (infer V)[] ? V : T extends keyof Types ? Types[T] : never;
-
-/** The settings in force; only `loadSettings` makes them. */
-export type Settings = { readonly [S in keyof typeof settingTypes]: ValueOf<(typeof settingTypes)[S]> };
+/** The settings in force, typed by the defaults in their schema; only `loadSettings` makes them. */
+export type Settings = { readonly [S in keyof Properties]: Properties[S]['default'] } & {
+  readonly decrypt: 'batched' | 'native';
+};
 
 /** The settings do not fit their schema; the message names every fault and no secret. */
 export class SettingsError extends Error {}
