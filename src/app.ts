@@ -18,7 +18,7 @@ export interface AppDeps extends RouteDeps {
 /** The whole order of a request: identify → observe → render errors → check the target → route (http/routes). */
 export function app(deps: AppDeps): Koa {
   const koa = new Koa({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
-  koa.silent = true; // errors are observed below; what still reaches Koa is a client that went away
+  koa.silent = true; // renderErrors reports every error; Koa itself would only log clients that disconnect
   koa.use(identify(deps));
   koa.use(renderErrors(deps));
   koa.use((ctx, next) => {
@@ -32,18 +32,17 @@ export function app(deps: AppDeps): Koa {
   return koa;
 }
 
-/** Gives the request its id and the response the headers all have, and tells of it when it is over. */
+/** Sets the request id and the headers of every response, and reports the request when its response is closed. */
 function identify({ observe, deprecation, sunset }: AppDeps): Koa.Middleware {
-  const headers = Object.entries({
+  const headers = {
     ...commonHeaders,
     ...(deprecation && { Deprecation: deprecation }),
     ...(sunset && { Sunset: sunset }),
-  });
+  };
   return async (ctx, next) => {
     const exchange = newExchange(ctx.req);
     ctx.state.exchange = exchange;
-    for (const [name, value] of headers) ctx.res.setHeader(name, value);
-    ctx.res.setHeader('X-Request-Id', exchange.requestId);
+    ctx.set({ ...headers, 'X-Request-Id': exchange.requestId });
     ctx.res.once('close', () => {
       observe({
         type: 'request_finished',
@@ -62,13 +61,14 @@ function identify({ observe, deprecation, sunset }: AppDeps): Koa.Middleware {
   };
 }
 
-/** The one place that turns anything thrown into a response. */
+/** Turns every thrown error into a response; no other code does. */
 function renderErrors({ observe }: AppDeps): Koa.Middleware {
   return async (ctx, next) => {
     try {
       await next();
     } catch (error) {
-      if (!ctx.req.complete) await setImmediate(); // a body that came with its head has arrived then: the connection can stay
+      // Reads a body that came in one packet with its head, because the connection can stay open only after the whole request.
+      if (!ctx.req.complete) await setImmediate();
       if (error instanceof ClientGone || ctx.res.destroyed) return;
       const exchange = exchangeOf(ctx);
       const problem = asProblem(error);
@@ -78,7 +78,7 @@ function renderErrors({ observe }: AppDeps): Koa.Middleware {
       const { status, headers, body } = renderProblem(problem, exchange.requestId);
       for (const name of ['Content-Encoding', 'ETag', 'Link', 'Server-Timing', 'Data-As-Of'])
         ctx.res.removeHeader(name);
-      for (const [name, value] of Object.entries(headers)) ctx.res.setHeader(name, value);
+      ctx.set(headers);
       ctx.status = status;
       ctx.body = body;
     }

@@ -56,13 +56,13 @@ export interface Gateway {
   readonly opsUrl: string;
   readonly replicas: readonly Replica[];
   readonly readiness: () => Readiness;
-  /** For what happens to the process around it. */
+  /** Reports events of the process, such as an uncaught error, to the gateway's log and metrics. */
   readonly observe: Observe;
   /** Not ready → drain → closed. Resolves when everything has ended, after drainMs at the latest. */
   stop(): Promise<void>;
 }
 
-/** Compiles the definitions, checks the databases, opens the listeners. Throws StartRefused, and leaves nothing open then. */
+/** Compiles the definitions, checks the databases, opens the listeners. Throws StartRefused after closing all that it opened. */
 export async function startGateway(settings: Settings, log?: DestinationStream): Promise<Gateway> {
   const closers: Closer[] = [];
   try {
@@ -73,7 +73,7 @@ export async function startGateway(settings: Settings, log?: DestinationStream):
   }
 }
 
-/** Closes something that was opened; the last opened is closed first. */
+/** Closes one resource, such as a pool; resources are closed in the reverse order of their opening. */
 type Closer = () => unknown;
 
 async function closeAll(closers: Closer[]): Promise<void> {
@@ -88,7 +88,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   assertWireShape();
   const keyring = keyringOf(settings);
   const resources = loadResources(settings.resourcesDir);
-  await refuseWrong(settings, resources);
+  await refuseIfUnfit(settings, resources);
   const redactDiff = compileRedaction(redactionRules(resources));
   const projection: ProjectionOptions = {
     keyring,
@@ -122,7 +122,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   closers.push(() => primaryProbe?.close());
   await primaryProbe?.start();
   await Promise.all(replicas.map((replica) => replica.start()));
-  // Asked again, in this order: a replica of another history shows itself by being ahead of a later position.
+  // A second time, the primary first: a replica that is ahead of a position sampled after its probe follows another history.
   await primaryProbe?.sample();
   await Promise.all(replicas.map((replica) => replica.probe()));
 
@@ -228,7 +228,7 @@ async function peersOf(settings: Settings, positions: WritePositions, observe: O
   return standalone;
 }
 
-/** From now on the parent gets this worker's metrics when it asks; prom-client listens once an aggregator exists. */
+/** Lets the parent scrape this worker's metrics: prom-client answers the parent once an aggregator exists. */
 function answerParent(registry: Registry): void {
   new AggregatorRegistry();
   AggregatorRegistry.setRegistries(registry);
@@ -250,15 +250,15 @@ function keyringOf({ dataKeys, decrypt }: Settings): Keyring {
   }
 }
 
-/** Looks at the databases the way `check` does. What cannot be reached now may come; what is wrong refuses the start. */
-async function refuseWrong(settings: Settings, resources: readonly Resource[]): Promise<void> {
+/** Inspects the databases as `check` does. An unreachable server does not refuse the start, because it may come back. */
+async function refuseIfUnfit(settings: Settings, resources: readonly Resource[]): Promise<void> {
   const wrong = (await inspect(settings, resources)).filter(({ refuse }) => refuse);
   if (wrong.length === 0) return;
   const reasons = wrong.map(({ server, subject, detail }) => `${server}: ${subject}: ${detail}`);
   throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
 }
 
-/** Opens connections to a server as the gateway. */
+/** Returns a function that opens connections with the gateway's settings. */
 function connectTo(url: string, { connectTimeoutMs, namedStatements }: Settings): Connect {
   return () => Connection.open({ url, connectTimeoutMs, namedStatements });
 }
@@ -283,7 +283,7 @@ function primaryBounds({ primaryConnections, queueMax, writeWaitMs, writeTimeout
   return { connections: primaryConnections, queueMax, waitMs: writeWaitMs, timeoutMs: writeTimeoutMs };
 }
 
-/** For the capped reads on the primary. */
+/** Limits of the pool for reads on the primary, whose number per second is capped. */
 function primaryReadLimits({ primaryReadConnections, statementTimeoutMs, queueMax }: Settings): PoolLimits {
   const connections = primaryReadConnections;
   return { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };

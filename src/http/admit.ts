@@ -27,7 +27,7 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   const access = await authenticate(deps, ctx);
   exchange.access = access;
   const { requests, writes } = await count(deps, access.tokenId, kind);
-  for (const [name, value] of Object.entries(rateLimitHeaders(tokenLimiter, requests))) ctx.res.setHeader(name, value);
+  ctx.set(rateLimitHeaders(tokenLimiter, requests));
   exchange.authMs = performance.now() - exchange.startedMs;
   if (writes?.allowed === false) {
     const waitSeconds = Math.max(writes.resetSeconds, requests.allowed ? 0 : requests.resetSeconds);
@@ -85,7 +85,7 @@ async function refuse(
   throw new Problem('rate_limited', detail, { headers: { 'Retry-After': String(result.resetSeconds) } });
 }
 
-/** Throws insufficient_scope; decided before any record is looked up. */
+/** Throws insufficient_scope. Called before any record is looked up, so that the answer reveals no record. */
 export function requireScope(access: Access, scope: string): void {
   if (access.scopes.has(scope)) return;
   const headers = { 'WWW-Authenticate': `${realm}, error="insufficient_scope", scope="${scope}"` };

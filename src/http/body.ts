@@ -2,12 +2,12 @@ import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import { Problem } from '../errors.js';
 
-/** Reads a request's body. Throws 415 for what is not JSON in UTF-8, 413 for what is too large. */
+/** Reads a request's body. Throws 415 unless its media type is JSON in UTF-8, 413 when it is too large. */
 export type BodyReader = (ctx: Context, mediaTypes: readonly string[]) => Promise<Buffer>;
 
 /**
- * koa-body reads the bytes and bounds them; it is told the body is text in a one-byte encoding, so that what it hands over
- * are the bytes themselves and the strict JSON step sees invalid UTF-8.
+ * koa-body reads the bytes and bounds them. It decodes them as latin1, which loses no byte, so that parseStrictJson can refuse
+ * invalid UTF-8.
  */
 export function bodyReader(bytesMax: number): BodyReader {
   const read = koaBody({
@@ -36,7 +36,7 @@ export function bodyReader(bytesMax: number): BodyReader {
 const mediaType = /^\s*([^\s;]+)\s*((?:;\s*(?:[^\s;=]+=(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)\s*)?)*)$/;
 const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
 
-/** Parameters other than charset mean nothing for JSON and are passed over, as RFC 2045 §1 asks. */
+/** Throws 415. Ignores parameters other than charset, as RFC 2045 §1 asks: JSON defines none. */
 function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
   const { 'content-type': sent = [], 'content-encoding': codings = [] } = ctx.req.headersDistinct;
   const [, type = '', parameters = ''] =

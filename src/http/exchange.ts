@@ -23,7 +23,7 @@ export function exchangeOf(ctx: Context): Exchange {
   return ctx.state.exchange as Exchange;
 }
 
-/** A request id that can be logged and sent back unchanged. */
+/** A client's request id is kept when it can be logged and sent back unchanged. */
 const validRequestId = /^[A-Za-z0-9._:+/=-]{1,128}$/;
 
 /** The client's X-Request-Id when it is valid, else a new id. A token is refused as an id because ids are logged. */
@@ -36,11 +36,11 @@ export function requestId(request?: IncomingMessage): string {
 /** A signal that aborts when the client closes the connection before the response was sent. */
 export function clientSignal(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
-  const leave = (): void => {
+  const abort = (): void => {
     if (!response.writableFinished) controller.abort(new ClientGone());
   };
-  if (response.closed) leave();
-  else response.once('close', leave);
+  if (response.closed) abort();
+  else response.once('close', abort);
   return controller.signal;
 }
 

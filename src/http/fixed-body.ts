@@ -11,7 +11,7 @@ const codings = {
 } as const;
 type Coding = keyof typeof codings;
 
-/** A reply whose body is there as a whole. */
+/** A reply whose whole body is in memory. */
 type FixedReply = Reply & { readonly body: Buffer | null };
 
 interface Representation {
@@ -31,7 +31,7 @@ export class FixedBody {
     this.#bytes = Buffer.from(text);
   }
 
-  /** 304 if If-None-Match names this representation, else 200 with it. */
+  /** Replies 304 if If-None-Match names this representation, else 200 with it. */
   async reply(encoding: 'br' | 'gzip' | null, ifNoneMatch: string | undefined): Promise<FixedReply> {
     const { bytes, etag } = await this.#representation(encoding ?? 'identity');
     const headers = { ETag: etag, Vary: 'Accept-Encoding' };

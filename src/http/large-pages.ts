@@ -8,13 +8,13 @@ import type { Access } from './tokens.js';
 export interface LargePageBounds {
   readonly largePagesPerToken: number;
   readonly largePagesPerWorkspace: number;
-  /** Longest wait for another large page to end. */
+  /** How long a large page waits for another one to end. */
   readonly queueWaitMs: number;
 }
 
 /**
- * Bounds the large pages that a token and a workspace have under way: each costs statements, and memory for as long as its
- * client reads, so without a bound a single client could have them all.
+ * Bounds the large pages under way per token and per workspace. Each takes statements, and memory for as long as its client
+ * reads, so without a bound a single client could take them all.
  */
 export class LargePages {
   readonly #perToken: KeyedSemaphore;
@@ -48,7 +48,7 @@ export class LargePages {
       releaseToken();
     };
     if (response.closed)
-      leave(); // its client disconnected during the wait
+      leave(); // the client disconnected during the wait
     else response.once('close', leave);
   }
 

@@ -1,16 +1,17 @@
+import { setTimeout } from 'node:timers/promises';
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
 /** State of a limit after a request was counted. */
 export interface RateLimitResult {
   readonly allowed: boolean;
   readonly remaining: number;
-  /** Whole seconds until the window ends, rounded up: waiting that long is enough. */
+  /** Seconds until the window ends, rounded up, so that a client that waits so long is served. */
   readonly resetSeconds: number;
-  /** How many requests of this window were refused. */
+  /** Number of requests refused in this window. */
   readonly refused: number;
 }
 
-/** Counts something per key in windows of a minute. */
+/** Counts requests per key in windows of a minute. */
 export interface Limiter {
   readonly quota: number;
   consume(key: string): Promise<RateLimitResult>;
@@ -58,11 +59,11 @@ function resultOf(quota: number, allowed: boolean, state: RateLimiterRes): RateL
 const throttleMs = 200;
 
 /**
- * Lets those wait who go on although they are refused: whoever asks again at once, on hundreds of connections, would keep
- * the event loop busy with refusing. The first refusals, which is all that a client sees that heeds them, come at once.
+ * Delays a refusal by 200 ms once the key was refused `quota` times, so that clients that ignore Retry-After on hundreds of
+ * connections cannot saturate the event loop. A client that heeds Retry-After gets its few refusals at once.
  */
 export async function throttleRepeatedRefusals({ quota }: Limiter, { refused }: RateLimitResult): Promise<void> {
-  if (refused > quota) await new Promise((resolve) => setTimeout(resolve, throttleMs));
+  if (refused > quota) await setTimeout(throttleMs);
 }
 
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */

@@ -6,7 +6,7 @@ import { commonHeaders, renderProblem } from './render.js';
 
 const notImplemented = new Problem('not_implemented', 'The only transfer coding is chunked.');
 
-/** Errors of HTTP parsing, by llhttp's reason or by its or Node's code → the problem the client is told. */
+/** Problems of requests that Node cannot parse, by llhttp's reason or by the error's code. */
 const parseProblems: Readonly<Record<string, Problem>> = {
   HPE_HEADER_OVERFLOW: new Problem('headers_too_large', 'The request header is too large.'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new Problem('payload_too_large', 'The chunk extensions are too large.'),
@@ -16,23 +16,23 @@ const parseProblems: Readonly<Record<string, Problem>> = {
 };
 const malformed = new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
 
-/** `bytesParsed` of the bytes that arrived last were read before the error. */
+/** `rawPacket` holds the bytes that arrived last; the parser read `bytesParsed` of them before the error. */
 type ParseError = NodeJS.ErrnoException & { reason?: string; rawPacket?: Buffer; bytesParsed?: number };
 
-/** Time for a client to take the last answer of its connection and to close. */
+/** How long a client may take to read the last answer of its connection and to close it. */
 const lingerMs = 1000;
 
 /**
- * The end of connections: after a request that cannot be parsed, and after a response that was sent before its request
- * body had arrived. What follows on such a connection is read and dropped.
+ * Ends connections after a request that cannot be parsed, and after a response that was sent before its request body had
+ * arrived. Later bytes on such a connection are read and dropped.
  */
 export class ConnectionEnds {
-  /** Connections whose last answer is decided. */
+  /** Connections that get no further answer. */
   readonly #ended = new WeakSet<Duplex>();
   /** Requests whose response has not ended, in the order of their arrival. */
   readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
 
-  /** A response that closes its connection when it begins before the request body has arrived (RFC 9112 §9.3). */
+  /** The class of responses: one that begins before its request body has arrived closes the connection (RFC 9112 §9.3). */
   responseClass(): typeof ServerResponse {
     const end = (socket: Duplex): unknown => this.#ended.add(socket);
     return class<R extends IncomingMessage> extends ServerResponse<R> {
@@ -48,7 +48,7 @@ export class ConnectionEnds {
     } as typeof ServerResponse;
   }
 
-  /** Whether the request is to be answered: it came before the end of its connection. */
+  /** Whether to answer the request; false when its connection is ending. */
   admit({ socket }: IncomingMessage, response: ServerResponse): boolean {
     if (this.#ended.has(socket)) return false;
     const open = this.#open.get(socket) ?? new Set();
@@ -57,7 +57,7 @@ export class ConnectionEnds {
     return true;
   }
 
-  /** Answers requests that Node's parser refuses, after the responses in progress on the connection (RFC 9112 §9.3.2). */
+  /** Answers requests that Node's parser refuses; responses in progress on the connection come first (RFC 9112 §9.3.2). */
   answerErrors(server: Server): void {
     server.on('clientError', (error: ParseError, socket) => {
       if (error.code === 'ECONNRESET') return void socket.destroy();
@@ -66,7 +66,7 @@ export class ConnectionEnds {
       const known = parseProblems[error.reason ?? ''] ?? parseProblems[error.code ?? ''];
       void this.#answer(socket, unknownMethod(error) ?? known ?? malformed, isHead(error));
     });
-    server.on('connect', (_, socket: Duplex) => void this.#answer(socket, notHere('CONNECT'), false));
+    server.on('connect', (_, socket: Duplex) => void this.#answer(socket, notAllowed('CONNECT'), false));
   }
 
   async #answer(socket: Duplex, problem: Problem, isBodyless: boolean): Promise<void> {
@@ -75,7 +75,7 @@ export class ConnectionEnds {
     const latest = before.at(-1);
     const broken = latest?.req.complete === false ? before.pop() : undefined;
     await Promise.all(before.map((response) => response.closed || new Promise((end) => response.once('close', end))));
-    if (!socket.writable || broken?.headersSent) return; // closed, or the broken request has its answer
+    if (!socket.writable || broken?.headersSent) return; // closed, or the broken request has been answered
     const id = requestId();
     const { status, headers, body } = renderProblem(problem, id);
     const all = {
@@ -93,8 +93,8 @@ export class ConnectionEnds {
 }
 
 /**
- * Ends the sending side, and reads and drops what the client still sends (RFC 9112 §9.6): closed at once, a connection with
- * unread bytes is reset, and the client may lose the answer. None of Node's time-outs holds any more, hence the timer.
+ * Ends the sending side, then reads and drops the client's remaining bytes (RFC 9112 §9.6): closing a socket with unread bytes
+ * resets the connection, and the client could lose the answer. Node's time-outs no longer apply here, hence the timer.
  */
 function endInStages(socket: Duplex): void {
   socket.end();
@@ -103,24 +103,24 @@ function endInStages(socket: Duplex): void {
   socket.once('close', () => clearTimeout(timer));
 }
 
-/** A method Node's parser does not know is a method that is not allowed, not a malformed request. */
+/** 405 for a method that Node's parser does not know: the request is not malformed. */
 function unknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Problem | undefined {
   if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return undefined;
   const text = rawPacket.toString('latin1');
   const lineStart = bytesParsed === 0 ? 0 : text.lastIndexOf('\n', bytesParsed - 1) + 1;
   const line = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}) \S+ HTTP\/1\.[01]\r?\n/.exec(text.slice(lineStart));
-  return line ? notHere(line[1] as string) : undefined;
+  return line ? notAllowed(line[1] as string) : undefined;
 }
 
 /**
- * Whether the request that cannot be parsed is a HEAD, to which no answer has a body (RFC 9110 §9.3.2). The end of the body
- * before it may have come with it.
+ * Whether the request that cannot be parsed is a HEAD, whose answer has no body (RFC 9110 §9.3.2). The packet can begin with
+ * the end of the body of the request before.
  */
 function isHead({ rawPacket }: ParseError): boolean {
   return rawPacket !== undefined && /^HEAD |HEAD \S+ HTTP\/1\.[01]\r?\n/.test(rawPacket.toString('latin1'));
 }
 
-function notHere(method: string): Problem {
+function notAllowed(method: string): Problem {
   return new Problem('method_not_allowed', `${method} is not possible here.`, {
     headers: { Allow: 'GET, HEAD, OPTIONS, PATCH, POST' },
   });

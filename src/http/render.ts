@@ -11,14 +11,14 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
 };
 
-/** A response without a body stream: what every error is rendered to, here and nowhere else. */
+/** An error response. */
 export interface Rendered {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Problem → application/problem+json (RFC 9457). */
+/** Problem → application/problem+json (RFC 9457); every error response is rendered here. */
 export function renderProblem(problem: Problem, requestId: string): Rendered {
   const { status, title } = problems[problem.code];
   const body = JSON.stringify({

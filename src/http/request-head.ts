@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net';
 import type { Context } from 'koa';
 import { invalid, Problem } from '../errors.js';
 
-/** How often a header was sent: Node keeps the first of some and joins others, so only rawHeaders can tell. */
+/** Number of times a header was sent. Counts in rawHeaders, because Node drops repetitions of some headers and joins others. */
 export function headerCount(request: IncomingMessage, name: string): number {
   const { rawHeaders } = request;
   let count = 0;
@@ -26,7 +26,7 @@ export function refuseRepeated(request: IncomingMessage, names: readonly string[
   if (faults.length > 0) throw invalid(faults);
 }
 
-/** A host with or without a port, as it can stand in an address (RFC 3986 §3.2.2), and nothing that could leave its place there. */
+/** Whether the text is a host with or without a port (RFC 3986 §3.2.2), so that links built with it lead to that host. */
 function isHost(host: string): boolean {
   const match = /^(?:\[([^\]]*)\]|[A-Za-z0-9._~-]+)(?::(\d{0,5}))?$/.exec(host);
   if (match === null || host.length > 255) return false;
@@ -34,7 +34,7 @@ function isHost(host: string): boolean {
   return (literal === undefined || isIPv6(literal)) && Number(port ?? 0) <= 65_535;
 }
 
-/** Host of the request target (RFC 9112 §3.2): required in HTTP/1.1, at most once, and nothing but host and port. */
+/** Throws 400 unless an HTTP/1.1 request has one valid Host header (RFC 9112 §3.2). */
 export function checkHost(request: IncomingMessage): void {
   const { host } = request.headers;
   if (request.httpVersionMajor < 1) throw new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
@@ -51,12 +51,12 @@ export function checkTransferEncoding({ headers }: IncomingMessage): void {
     throw new Problem('not_implemented', 'The only transfer coding is chunked.', { headers: { Connection: 'close' } });
 }
 
-/** What may stand in a request target: visible ASCII, and no fragment (RFC 9112 §3.2, RFC 3986 §2). */
+/** Forms of a request target: visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/[^/?#\\]+(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 
 /**
- * The request target: path and query, also behind the host of the absolute form, which is taken off. Throws 414 when it
- * is longer than allowed, 400 when it is none of the forms.
+ * Checks the request target and removes scheme and host from the absolute form. Throws 414 when it is too long, 400 when it
+ * has none of the allowed forms.
  */
 export function checkTarget(request: IncomingMessage, bytesMax: number): void {
   const url = request.url as string;
@@ -66,10 +66,10 @@ export function checkTarget(request: IncomingMessage, bytesMax: number): void {
   request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
 }
 
-/** Origin for links, without a trailing slash: the configured one, else the one the client addressed. */
+/** Origin of links, without a trailing slash: `publicUrl`, else the host that the client addressed. */
 export function origin(ctx: Context, publicUrl: string): string {
   if (publicUrl !== '') return publicUrl;
   const forwarded = isHost(ctx.host) ? ctx.host : ctx.headers.host; // X-Forwarded-Host passes the same check as Host
   const host = forwarded || `${ctx.socket.localAddress}:${ctx.socket.localPort}`;
-  return `${ctx.protocol === 'https' ? 'https' : 'http'}://${host}`; // X-Forwarded-Proto may be anything
+  return `${ctx.protocol === 'https' ? 'https' : 'http'}://${host}`; // X-Forwarded-Proto can hold any text
 }

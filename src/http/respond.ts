@@ -88,7 +88,7 @@ async function sendPieces(
   try {
     const compressor = encoding === null ? null : encodings[encoding].stream();
     const compressed = compressor === null ? null : pipeline(compressor, res);
-    compressed?.catch(() => {}); // whoever writes to it is told as well
+    compressed?.catch(() => {}); // writing to the compressor rejects as well
     const body: Writable = compressor ?? res;
     for await (const piece of pieces) await taken(res, (done) => body.write(piece, done));
     await taken(res, (done) => body.end(done));

@@ -20,7 +20,7 @@ import { chooseEncoding, type RespondDeps, respond } from './respond.js';
 export interface RouteDeps extends Admission, RespondDeps {
   readonly reads: ReadDeps;
   readonly listLimits: ListLimits;
-  /** Origin of links; empty: the one the client addressed. */
+  /** Origin of links; empty: the host that the client addressed. */
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
   readonly largePages: LargePages;
@@ -32,7 +32,7 @@ export interface RouteDeps extends Admission, RespondDeps {
 
 const apiPrefix = '/api/v1';
 
-/** Every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path. */
+/** Routes every path of the API, as the resource definitions give them. Paths are case-sensitive; a trailing slash is another path. */
 export function routes(deps: RouteDeps): Middleware {
   const router = new Router({ prefix: apiPrefix, sensitive: true, strict: true });
   for (const compiled of deps.compiled) {
@@ -111,7 +111,7 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
   };
 }
 
-/** What a write's body may be; PATCH bodies are merge patches (RFC 7396). */
+/** Media types of a write's body, by method; PATCH bodies are merge patches (RFC 7396). */
 const mediaTypes: Readonly<Record<string, readonly string[]>> = {
   POST: ['application/json'],
   PATCH: ['application/json', 'application/merge-patch+json'],
@@ -127,7 +127,7 @@ function openapiRoute(deps: RouteDeps): Middleware {
   };
 }
 
-/** What no route took: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
+/** Answers requests that no route handled: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
 export const unrouted: Middleware = (ctx) => {
   const matched = (ctx.matched ?? []) as { methods: string[] }[];
   const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');
@@ -142,7 +142,7 @@ export const unrouted: Middleware = (ctx) => {
 function requireJsonAccepted(ctx: Context): void {
   const { accept } = ctx.headers;
   if (accept === undefined || accept === '*/*' || accept === 'application/json') return;
-  // Clients name a charset, too, although JSON has none.
+  // Some clients ask for a charset although JSON defines none.
   if (ctx.accepts('application/json', 'application/json; charset=utf-8') === false)
     throw new Problem('not_acceptable', 'Only application/json can be produced.');
 }

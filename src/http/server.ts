@@ -24,7 +24,7 @@ export type ServerBounds = SlowClientBounds &
     | 'trustedProxyHops'
   >;
 
-/** The API listener: Node's HTTP server with bounds, and problem details also where Node would answer by itself. */
+/** The API listener: Node's HTTP server with bounds; errors that Node would answer itself get problem documents too. */
 export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
   const handle = koa.callback();
   const ends = new ConnectionEnds();
@@ -32,7 +32,7 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
     {
       maxHeaderSize: bounds.headerBytesMax,
       headersTimeout: bounds.headersTimeoutMs,
-      requestTimeout: Math.max(bounds.requestTimeoutMs, bounds.headersTimeoutMs), // Node refuses less
+      requestTimeout: Math.max(bounds.requestTimeoutMs, bounds.headersTimeoutMs), // Node refuses a shorter one
       keepAliveTimeout: bounds.keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.min(1000, bounds.headersTimeoutMs),
       requireHostHeader: false, // http/request-head checks it, so that the answer is a problem document
@@ -41,7 +41,7 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
     },
     (request, response) => {
       if (!ends.admit(request, response)) return;
-      if (!server.listening) response.shouldKeepAlive = false; // stopping: this connection's last response says so
+      if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
       void handle(request, response);
     },
   );
@@ -55,7 +55,7 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
   return server;
 }
 
-/** No client address holds all connections. Behind a proxy all connections are the proxy's, and the bound is its task. */
+/** Bounds the connections per client address. Not used behind a proxy, which holds all connections and must bound them itself. */
 function boundConnectionsPerAddress(server: Server, max: number): void {
   const held = new KeyedSemaphore(() => max);
   server.on('connection', (socket: Socket) => {

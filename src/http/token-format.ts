@@ -4,21 +4,21 @@ import { crc32 } from 'node:zlib';
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const shape = /^wdg_[0-9A-Za-z]{49}$/;
 
-/** What every token begins with, so that one can be told where it does not belong. */
+/** Prefix of every token, so that a token can be recognized in logs, requests and source code. */
 export const tokenPrefix = 'wdg_';
 
-/** A new token: "wdg_", 43 random base62 characters (256 bits) and 6 of a CRC-32, so that typing errors never reach a database. */
+/** A new token: "wdg_", 43 random base62 characters (256 bits) and 6 of a CRC-32, so that a mistyped token is refused without a look-up. */
 export function newToken(): string {
   const secret = Array.from({ length: 43 }, () => alphabet[randomInt(62)]).join('');
   return `wdg_${secret}${checksum(`wdg_${secret}`)}`;
 }
 
-/** Whether the text can be a token at all. */
+/** Whether the text has the form and the checksum of a token. */
 export function wellFormed(token: string): boolean {
   return shape.test(token) && token.slice(47) === checksum(token.slice(0, 47));
 }
 
-/** SHA-256 of the token's text: what is stored and looked up. 256 random bits need no salt and no stretching. */
+/** SHA-256 of the token's text, which is stored and looked up instead of the token. 256 random bits need no salt and no stretching. */
 export function tokenHash(token: string): Buffer {
   return createHash('sha256').update(token, 'latin1').digest();
 }

@@ -20,16 +20,17 @@ export interface Access {
 export interface TokenDeps {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
-  /** Number of verdicts kept, and for how long. */
+  /** Number of cached results, and the time for which they are kept. */
   readonly tokenCacheMax: number;
   readonly tokenCacheMs: number;
-  /** Longest wait for a turn, and for a connection. */
+  /** How long a look-up waits for its turn, and for a connection. */
   readonly queueWaitMs: number;
-  /** Whether the address has failed to authenticate too often. */
+  /** Whether the address has used up its failed authentications. */
   readonly isExhausted: (address: string) => Promise<boolean>;
 }
 
-interface Verdict {
+/** Result of a look-up; null for a token without rights. */
+interface LookUp {
   readonly access: Access | null;
 }
 
@@ -39,31 +40,31 @@ const findToken: Statement = {
     from gateway.find_token($1)`,
   parameters: ['hash'],
 };
-/** How long a token that was not found is refused without a look-up: a new one may not have reached the replica yet. */
+/** How long a token that was not found is refused without a look-up; short, because a new token reaches the replica late. */
 const refusalMs = 1000;
-/** Look-ups of unknown tokens that run at a time, and that run or wait: a flood of them leaves the pool to known tokens. */
+/** Look-ups of unknown tokens that run at a time, and that run or wait; bounded, so that a flood leaves the pool to known tokens. */
 const unknownRunningMax = 8;
 const unknownMax = 256;
-/** An address that has failed too often still gets a look-up this often, for the valid tokens behind the same address. */
+/** Interval between look-ups for an address with too many failures, because valid tokens can come from the same address. */
 const exhaustedLookUpMs = 200;
 
 /**
- * Looks tokens up on a replica, by hash, and keeps the verdict for at most tokenCacheMs. A token that was valid in the last
- * ten minutes is looked up without waiting; all others share a bounded queue, in which a flood meets only itself.
+ * Looks tokens up on a replica, by hash, and caches the result for at most tokenCacheMs. A token that was valid in the last
+ * ten minutes is looked up without waiting; unknown tokens share a bounded queue, so that a flood of them delays no others.
  */
 export class Tokens {
   readonly #deps: TokenDeps;
-  readonly #verdicts: LRUCache<string, Verdict>;
+  readonly #lookUps: LRUCache<string, LookUp>;
   readonly #known = new LRUCache<string, true>({ max: 10_000, ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
   readonly #servedThoughExhausted = new LRUCache<string, true>({ max: 10_000, ttl: exhaustedLookUpMs });
-  readonly #turns = new KeyedSemaphore(() => unknownRunningMax);
-  /** By address and hash. */
-  readonly #unknown = new Map<string, Promise<Verdict>>();
+  readonly #unknownTurns = new KeyedSemaphore(() => unknownRunningMax);
+  /** Look-ups of unknown tokens that run or wait, by address and hash. */
+  readonly #unknown = new Map<string, Promise<LookUp>>();
 
   constructor(deps: TokenDeps) {
     this.#deps = deps;
-    this.#verdicts = new LRUCache({
+    this.#lookUps = new LRUCache({
       max: deps.tokenCacheMax,
       ttl: Math.max(1, deps.tokenCacheMs),
       fetchMethod: async (key: string, _stale, { options }) => {
@@ -85,14 +86,14 @@ export class Tokens {
   async find(token: string, address: string): Promise<Access | null> {
     if (!wellFormed(token)) return null;
     const key = tokenHash(token).toString('base64');
-    const { access } = this.#verdicts.get(key) ?? (await this.#lookUp(key, address));
+    const { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
     if (access === null || access.expiresAtMs <= Date.now()) return null;
     this.#known.set(key, true);
     return access;
   }
 
-  async #lookUp(key: string, address: string): Promise<Verdict> {
-    if (this.#known.has(key)) return (await this.#verdicts.fetch(key)) as Verdict;
+  async #lookUp(key: string, address: string): Promise<LookUp> {
+    if (this.#known.has(key)) return (await this.#lookUps.fetch(key)) as LookUp;
     const name = `${address} ${key}`;
     const running = this.#unknown.get(name);
     if (running) return running;
@@ -102,11 +103,11 @@ export class Tokens {
     return lookUp;
   }
 
-  async #lookUpInTurn(key: string, address: string): Promise<Verdict> {
-    const release = await this.#turns.acquire('', this.#deps.queueWaitMs);
+  async #lookUpInTurn(key: string, address: string): Promise<LookUp> {
+    const release = await this.#unknownTurns.acquire('', this.#deps.queueWaitMs);
     if (release === null) throw this.#overloaded();
     try {
-      return (await this.#isRefused(key, address)) ? { access: null } : ((await this.#verdicts.fetch(key)) as Verdict);
+      return (await this.#isRefused(key, address)) ? { access: null } : ((await this.#lookUps.fetch(key)) as LookUp);
     } finally {
       release();
     }
