@@ -1,4 +1,5 @@
 import { codeOf, listNames, type Page } from '../support/lists.js';
+import { withoutCursors } from '../support/page-reader.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest({ chunkRowsMax: 100, chunkBytes: 16_384 });
@@ -51,7 +52,7 @@ for (const list of listNames) {
         t.is(packed.headers['content-encoding'], encoding);
         t.true(packed.headers.vary?.includes('Accept-Encoding'));
         t.true(packed.bytes.length < plain.bytes.length / 2, `${packed.bytes.length} of ${plain.bytes.length}`);
-        t.is(packed.text, plain.text);
+        t.is(withoutCursors(packed.text), withoutCursors(plain.text));
       }
     }
   });
