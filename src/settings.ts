@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type schema from '../config/settings.schema.json';
+import { connectionUrls, isConnectionUrl } from './db/connection-url.js';
 import { projectRoot } from './paths.js';
+import { parseKeyring } from './projection/keyring.js';
 
 type Properties = (typeof schema)['properties'];
 
@@ -66,9 +68,38 @@ export function loadSettings(
       faults.push(`${environmentName(setting)} ${error.message ?? 'is not valid'}${limit}.`);
     }
   }
+  for (const [setting, unusable] of Object.entries(unusableValues))
+    faults.push(...unusable(environmentName(setting), String(values[setting] ?? '')));
   if (faults.length > 0) throw new SettingsError(`The settings are not valid:\n  ${faults.join('\n  ')}`);
   delete values.$schema;
   return Object.freeze(values) as unknown as Settings;
+}
+
+/** The faults of values whose form the schema cannot say; none quotes the value. */
+const unusableValues: Readonly<Record<string, (name: string, value: string) => string[]>> = {
+  replicaUrls: databaseUrlFaults,
+  primaryUrl: databaseUrlFaults,
+  adminUrl: databaseUrlFaults,
+  redisUrl: (name, value) =>
+    value === '' || (/^rediss?:[/][/]/.test(value) && URL.canParse(value))
+      ? []
+      : [`${name} must be a URL, redis://… or rediss://….`],
+  dataKeys: (name, value) => {
+    try {
+      parseKeyring(value || '{}');
+      return [];
+    } catch (error) {
+      return [`${name}: ${(error as Error).message}`];
+    }
+  },
+};
+
+function databaseUrlFaults(name: string, value: string): string[] {
+  const urls = connectionUrls(value);
+  return urls.flatMap((url, i) => {
+    if (isConnectionUrl(url)) return [];
+    return [`${name}${urls.length > 1 ? `, entry ${i + 1},` : ''} must be a connection URL, postgres://….`];
+  });
 }
 
 /** The settings as they can be shown: secrets only say whether they are set. */

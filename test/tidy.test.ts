@@ -15,7 +15,6 @@ const imports = src.flatMap(importsOf);
 const layers = [
   'paths.ts',
   'errors.ts',
-  'settings.ts',
   'events.ts',
   'db/row.ts',
   'db/statement.ts',
@@ -23,6 +22,8 @@ const layers = [
   'projection',
   'definition',
   'db',
+  'settings.ts',
+  'misspelt-names.ts',
   'read',
   'write',
   'openapi',

@@ -1,4 +1,3 @@
-import { isConnectionUrl } from '../db/connection-url.js';
 import { loadSettings, SettingsError } from '../settings.js';
 
 /** The setting ADMIN_URL, which only `migrate` and `tokens` use. Throws SettingsError when it is not set. */
@@ -9,6 +8,5 @@ export function adminUrl(): string {
       'ADMIN_URL is not set: the connection URL of the primary for a role that may migrate and manage tokens.',
     );
   }
-  if (!isConnectionUrl(adminUrl)) throw new SettingsError('ADMIN_URL must be a connection URL, postgres://….');
   return adminUrl;
 }

@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
+import { warning } from '../check/finding.js';
 import { inspect } from '../check/inspect.js';
 import { loadResources } from '../definition/load.js';
+import { misspeltNames } from '../misspelt-names.js';
 import { loadSettings } from '../settings.js';
 import { type Command, print, printText, program } from './command.js';
 
@@ -25,7 +27,10 @@ export const check: Command = {
   async run(args) {
     const { values } = parseArgs({ args: [...args], options: { json: { type: 'boolean', default: false } } });
     const settings = loadSettings(process.env);
-    const findings = await inspect(settings, loadResources(settings.resourcesDir));
+    const findings = [
+      ...misspeltNames(process.env).map((sentence) => ({ server: 'settings', ...warning('environment', sentence) })),
+      ...(await inspect(settings, loadResources(settings.resourcesDir))),
+    ];
     const failures = findings.filter(({ ok }) => !ok);
     if (values.json) printText(JSON.stringify(findings, null, 2));
     else {

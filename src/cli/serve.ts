@@ -1,9 +1,10 @@
 import cluster from 'node:cluster';
 import { parseArgs } from 'node:util';
 import { type Gateway, startGateway } from '../gateway.js';
+import { misspeltNames } from '../misspelt-names.js';
 import { loadSettings, printableSettings, type Settings } from '../settings.js';
 import { startWorkers, type WorkerMessage } from '../workers.js';
-import { type Command, printText, program, wholeNumber } from './command.js';
+import { type Command, printText, program, say, wholeNumber } from './command.js';
 
 const help = `Usage: ${program} serve [--port N] [--ops-port N] [--print-config]
 
@@ -31,6 +32,7 @@ export const serve: Command = {
       },
     });
     const settings = loadSettings(process.env, ports(values));
+    if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) say(`Warning: ${sentence}`);
     if (values['print-config']) {
       printText(JSON.stringify(printableSettings(settings), null, 2));
       return 0;

@@ -1,0 +1,48 @@
+import { environmentName, settingsSchema } from './settings.js';
+
+/** Beginnings that only settings have; CLIENT_ or TOKEN_ may belong to another program. */
+const prefixes = /^(REPLICA|PRIMARY|OPS|PER_PAGE|SHORT|LONG|CHUNK|PROBE|LARGE_PAGES)_/;
+/** Kubernetes sets NAME_SERVICE_HOST, NAME_PORT, NAME_PORT_5432_TCP, … for every service. */
+const ofKubernetes = /_(SERVICE|PORT)(_|$)/;
+
+/**
+ * One sentence for each environment name that is no setting but looks like one: at most two letters from a known name, one letter
+ * from a name of less than nine, or with the beginning of settings. Such a variable is ignored, and its default is in force.
+ */
+export function misspeltNames(env: Readonly<Record<string, string | undefined>>): string[] {
+  const settings = Object.entries(settingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
+    const name = environmentName(setting);
+    return secret ? [name, `${name}_FILE`] : [name];
+  });
+  const known = ['CONFIG_FILE', ...settings];
+  return Object.keys(env)
+    .filter((name) => !known.includes(name) && !ofKubernetes.test(name))
+    .flatMap((name) => {
+      const [meant] = known
+        .map((setting) => ({ setting, distance: editDistance(name, setting) }))
+        .filter(({ setting, distance }) => distance <= distanceMax(setting))
+        .sort((a, b) => a.distance - b.distance);
+      if (meant) return [`${name} is no setting and is ignored: is ${meant.setting} meant?`];
+      return prefixes.test(name) ? [`${name} is no setting and is ignored.`] : [];
+    });
+}
+
+/** Short names, such as HOST, are near to too many others: HOME. */
+function distanceMax({ length }: string): number {
+  return length < 5 ? 0 : length < 9 ? 1 : 2;
+}
+
+/** Letters to insert, delete or replace (Levenshtein). */
+function editDistance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j++) {
+      const replaced = (row[j] as number) + (letter === b[j] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] as number) + 1, (next[j] as number) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) as number;
+}

@@ -1,0 +1,72 @@
+import test from 'ava';
+import { misspeltNames } from '../../src/misspelt-names.js';
+import { commandLine } from '../support/command-line.js';
+
+// The settings as an operator gives them: in the environment of a process.
+
+test('every unusable setting is named at once, without its value, and the exit code is 2', async (t) => {
+  const settings = {
+    replicaUrls: 'postgres://reader@127.0.0.1:1/a http://secret@127.0.0.1:1/b',
+    primaryUrl: 'secret',
+    adminUrl: 'mysql://secret@127.0.0.1/a',
+    redisUrl: 'secret:6379',
+    dataKeys: '{"k1": "secret"}',
+    port: 99_999,
+  };
+  for (const command of ['serve', 'check', 'migrate']) {
+    const { stdout, stderr, code } = await commandLine([command], settings);
+    t.is(code, 2, command);
+    t.is(stdout, '');
+    t.is(
+      stderr,
+      `The settings are not valid:
+  PORT must be <= 65535.
+  REPLICA_URLS, entry 2, must be a connection URL, postgres://….
+  PRIMARY_URL must be a connection URL, postgres://….
+  ADMIN_URL must be a connection URL, postgres://….
+  REDIS_URL must be a URL, redis://… or rediss://….
+  DATA_KEYS: The keyring is not usable: entry 1 ("k1"): the key must be the base64 of exactly 32 bytes.
+`,
+    );
+  }
+});
+
+test('serve warns of misspelt environment names, and check reports them', async (t) => {
+  const settings = { replicaUrl: 'x', ratelimitPerMinute: '5', shortConnectionsMax: '1' } as object;
+  const { stderr, code } = await commandLine(['serve', '--print-config'], settings);
+  const sentences = [
+    'REPLICA_URL is no setting and is ignored: is REPLICA_URLS meant?',
+    'RATELIMIT_PER_MINUTE is no setting and is ignored: is RATE_LIMIT_PER_MINUTE meant?',
+    'SHORT_CONNECTIONS_MAX is no setting and is ignored.',
+  ];
+  t.is(code, 0);
+  t.is(stderr, sentences.map((sentence) => `Warning: ${sentence}\n`).join(''));
+  const checked = await commandLine(['check', '--json'], settings);
+  t.is(checked.code, 1);
+  const findings = JSON.parse(checked.stdout) as { subject: string; detail: string; refuse: boolean }[];
+  t.deepEqual(
+    findings.filter(({ subject, refuse }) => subject === 'environment' && !refuse).map(({ detail }) => detail),
+    sentences,
+  );
+});
+
+test('names of other programs and of Kubernetes services are no misspelt settings', (t) => {
+  const others = [
+    ...[
+      'HOME',
+      'HOSTNAME',
+      'PATH',
+      'PWD',
+      'SHLVL',
+      'LANG',
+      'TZ',
+      'PGHOST',
+      'NODE_ENV',
+      'CLIENT_ID',
+      'APP_HOST',
+      'REDIS_HOST',
+    ],
+    ...['PRIMARY_SERVICE_HOST', 'REPLICA_PORT_5432_TCP', 'REDIS_PORT', 'CONFIG_FILE', 'DATA_KEYS_FILE', 'PER_PAGE_MAX'],
+  ];
+  t.deepEqual(misspeltNames(Object.fromEntries(others.map((name) => [name, 'x']))), []);
+});
