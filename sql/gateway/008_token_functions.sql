@@ -109,3 +109,17 @@ create function gateway.key_ids() returns table (key_id text, seen bigint)
 alter function gateway.key_ids() owner to gateway_owner;
 revoke all on function gateway.key_ids() from public;
 grant execute on function gateway.key_ids() to gateway_reader;
+
+-- Up to ten workspaces, those with a token first: `check` and `serve` try the tenant wall between them. SECURITY DEFINER
+-- because the wall shows nothing without a workspace; all that comes out are ids, which open nothing by themselves.
+grant select (id) on app.workspaces to gateway_owner;
+create function gateway.sample_workspaces() returns setof uuid
+  language sql stable security definer set search_path = ''
+  as $$
+    select w.id from app.workspaces w
+    order by exists (select from app.api_tokens t where t.workspace_id = w.id) desc, w.id
+    limit 10
+  $$;
+alter function gateway.sample_workspaces() owner to gateway_owner;
+revoke all on function gateway.sample_workspaces() from public;
+grant execute on function gateway.sample_workspaces() to gateway_reader;

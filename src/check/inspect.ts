@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { connectionUrls, isConnectionUrl, serverName } from '../db/connection-url.js';
+import { connectionUrls, serverName } from '../db/connection-url.js';
 import type { Resource } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
 import type { Settings } from '../settings.js';
@@ -7,6 +7,7 @@ import { type Finding, type Item, verdict, warning } from './finding.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkViews } from './views.js';
+import { checkWall, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
 
 const statementTimeoutMs = 5000;
@@ -41,8 +42,14 @@ async function* checkReplica(
   yield await checkServer(client, 'replica');
   yield [await checkTimeZone(client, settings.timeZone)];
   yield await checkRole(client, readerPrivileges(resources));
-  yield await checkViews(client, resources);
   yield await checkFunctions(client, settings);
+  const views = await checkViews(client, resources);
+  yield views;
+  const { ids, item } = await sampleWorkspaces(client);
+  yield [item];
+  for (const [i, resource] of resources.entries()) {
+    if (ids.length > 0 && views[i]?.ok) yield [await checkWall(client, resource, ids)];
+  }
 }
 
 async function* checkPrimary(client: pg.Client, _: Settings, resources: readonly Resource[]): AsyncGenerator<Item[]> {
@@ -59,8 +66,6 @@ async function inspectServer(
   inspection: Inspection,
 ): Promise<Finding[]> {
   const server = `${role} (${serverName(url)})`;
-  if (!isConnectionUrl(url))
-    return [{ server, ...verdict('connection', ['its connection URL must be postgres://…'], '') }];
   const items: Item[] = [];
   const client = new pg.Client({
     connectionString: url,

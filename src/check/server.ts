@@ -60,15 +60,7 @@ export async function checkFunctions(client: pg.Client, settings: Settings): Pro
   const subject = 'keyring';
   if ('fault' in keys)
     return [tokenLookupItem(tokens), verdict(subject, [`gateway.key_ids() cannot be executed: ${keys.fault}`], '')];
-  let known: readonly string[];
-  try {
-    known = parseKeyring(settings.dataKeys === '' ? '{}' : settings.dataKeys).ids;
-  } catch (error) {
-    return [
-      tokenLookupItem(tokens),
-      verdict(subject, [`DATA_KEYS: ${(error as Error).message.replace(/\.$/, '')}`], ''),
-    ];
-  }
+  const known = parseKeyring(settings.dataKeys || '{}').ids;
   const used = keys.rows.map((row) => String(row.key_id));
   const missing = used.filter((id) => !known.includes(id));
   const faults = missing.length > 0 ? [`DATA_KEYS lacks ${missing.join(', ')}, which the database uses`] : [];
@@ -80,7 +72,8 @@ export async function checkFunctions(client: pg.Client, settings: Settings): Pro
 
 type QueryOutcome = { readonly rows: Record<string, unknown>[] } | { readonly fault: string };
 
-async function tryQuery(client: pg.Client, text: string): Promise<QueryOutcome> {
+/** The rows of a statement, or the reason why PostgreSQL refuses it. */
+export async function tryQuery(client: pg.Client, text: string): Promise<QueryOutcome> {
   try {
     return { rows: (await client.query(text)).rows };
   } catch (error) {

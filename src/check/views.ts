@@ -67,7 +67,7 @@ const foreignWorkspaces = {
 /** Without an index every condition may see every row. The timeout bounds the scan of a large table. */
 const scanAll = `set local enable_indexscan = off; set local enable_indexonlyscan = off; set local enable_bitmapscan = off;
   set local statement_timeout = '250ms'`;
-const queryCanceled = '57014';
+export const queryCanceled = '57014';
 
 /**
  * Tries the tenant wall: no rows, and no row seen by another condition. set_config() fails with an empty name, and no
@@ -78,7 +78,7 @@ async function wallFaults(client: pg.Client, view: string, textColumn: string): 
   for (const [where, setWorkspace] of Object.entries(foreignWorkspaces)) {
     const open = await attempt(client, `${setWorkspace}; select from ${view} limit 1`);
     if (open.error) return [`it cannot be read: ${open.error.message}`];
-    if (open.rowCount > 0) faults.push(`it shows rows ${where}`);
+    if (open.rows.length > 0) faults.push(`it shows rows ${where}`);
     const { error } = await attempt(
       client,
       `${setWorkspace}; ${scanAll}; select from ${view} where set_config('', ${textColumn}, true) is null`,
@@ -89,20 +89,20 @@ async function wallFaults(client: pg.Client, view: string, textColumn: string): 
   return faults;
 }
 
-interface Attempt {
+interface Attempt<R> {
   /** Rows of the last statement. */
-  readonly rowCount: number;
+  readonly rows: readonly R[];
   readonly error?: { readonly code?: string; readonly message: string };
 }
 
 /** Runs statements in a transaction that is rolled back. Throws errors that PostgreSQL did not send, such as a lost connection. */
-async function attempt(client: pg.Client, statements: string): Promise<Attempt> {
+export async function attempt<R extends pg.QueryResultRow>(client: pg.Client, statements: string): Promise<Attempt<R>> {
   try {
-    const results = await client.query(`begin read only; ${statements}`);
-    return { rowCount: (results as unknown as pg.QueryResult[]).at(-1)?.rowCount ?? 0 };
+    const results: unknown = await client.query(`begin read only; ${statements}`);
+    return { rows: (results as pg.QueryResult<R>[]).at(-1)?.rows ?? [] };
   } catch (error) {
     if ((error as { severity?: string }).severity === undefined) throw error;
-    return { rowCount: 0, error: error as Error & { code?: string } };
+    return { rows: [], error: error as Error & { code?: string } };
   } finally {
     await client.query('rollback');
   }

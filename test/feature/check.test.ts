@@ -65,6 +65,39 @@ test.serial('check reports a view whose other conditions see rows of other works
   t.deepEqual(await wrong(t), []);
 });
 
+test.serial(
+  'check reports a view that shows every workspace the rows of all, and serve refuses to start with it',
+  async (t) => {
+    const { primary } = t.context.database;
+    const { rows } = await primary.query<{ definition: string }>(
+      `select pg_get_viewdef('gateway.klanten') as definition`,
+    );
+    const columns =
+      'id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at';
+    const set = `exists (select from app.workspaces w where w.id = (select gateway.workspace()))`;
+    const leaks = {
+      'two workspaces see the same rows': `select gateway.workspace() as workspace_id, ${columns} from app.klanten where ${set}`,
+      'in a workspace it shows rows of another one; two workspaces see the same rows': `select workspace_id, ${columns} from app.klanten where ${set}`,
+    };
+    await primary.query('grant select (id) on app.workspaces to gateway_owner');
+    for (const [fault, select] of Object.entries(leaks)) {
+      await primary.query(`create or replace view gateway.klanten as ${select}`);
+      t.deepEqual(
+        (await wrong(t)).filter((line) => line.includes('tenant wall')),
+        [`replica: tenant wall of gateway.klanten: ${fault}.`],
+      );
+      const { code, stderr } = await commandLine(
+        ['serve', '--port', '0', '--ops-port', '0'],
+        connections(t.context.database),
+      );
+      t.is(code, 1);
+      t.true(stderr.includes(`tenant wall of gateway.klanten: ${fault}.`), stderr);
+    }
+    await primary.query(`create or replace view gateway.klanten as ${rows[0]?.definition}`);
+    t.deepEqual(await wrong(t), []);
+  },
+);
+
 test.serial('migrate takes TEMPORARY from PUBLIC and leaves it to the roles that are there', async (t) => {
   const name = `${t.context.database.name}_new`;
   const app = `${t.context.database.name}_app`;

@@ -115,6 +115,7 @@ test('it deletes nothing, and reads neither tokens, names of customers nor the l
     'select token_hash from app.api_tokens',
     "select * from gateway.find_token('x')",
     'select * from gateway.key_ids()',
+    'select * from gateway.sample_workspaces()',
     'select * from gateway.logboeken',
     'select entity from gateway.logboeken_write',
     'select * from app.users',
