@@ -11,34 +11,37 @@ const test = gatewayTest({ rateLimitPerMinute: requests, writesPerMinute: writes
 
 const remainingOf = ({ headers }: ApiReply): number => Number(/;r=(\d+);/.exec(headers.ratelimit as string)?.[1]);
 
-test('a token has its own number of writes a minute; replays and refused bodies count, writes answered 429 count nowhere', async (t) => {
-  const { client, database } = t.context;
-  const [token, other] = [await database.token(), await database.token()];
-  const body = { naam: 'begrensd', customerId: await customerOf(database) };
-  const replies = [
-    await post(client, body, { token, key: 'a' }),
-    await post(client, body, { token, key: 'a' }),
-    await post(client, {}, { token }),
-    await post(client, body, { token }),
-    await post(client, body, { token }),
-    await post(client, body, { token }),
-  ];
-  t.deepEqual(
-    replies.map(({ status }) => status),
-    [201, 201, 400, 201, 429, 429],
-  );
-  t.deepEqual(replies.map(remainingOf), [19, 18, 17, 16, 16, 16]);
-  const refused = replies[5] as ApiReply;
-  t.is(codeOf(refused), 'rate_limited');
-  t.is(refused.headers['ratelimit-policy'], `"default";q=${requests};w=60`);
-  t.regex(refused.headers['retry-after'] as string, /^[1-9]\d?$/);
-  t.is(remainingOf(await client.get('/klanten?perPage=1', { token })), 15);
-  t.is((await post(client, body, { token: other })).status, 201);
-  const { rows } = await database.primary.query("select from app.installaties where naam = 'begrensd'");
-  t.is(rows.length, 3);
-});
+test.serial(
+  'a token has its own number of writes a minute; replays and refused bodies count, writes answered 429 count nowhere',
+  async (t) => {
+    const { client, database } = t.context;
+    const [token, other] = [await database.token(), await database.token()];
+    const body = { naam: 'begrensd', customerId: await customerOf(database) };
+    const replies = [
+      await post(client, body, { token, key: 'a' }),
+      await post(client, body, { token, key: 'a' }),
+      await post(client, {}, { token }),
+      await post(client, body, { token }),
+      await post(client, body, { token }),
+      await post(client, body, { token }),
+    ];
+    t.deepEqual(
+      replies.map(({ status }) => status),
+      [201, 201, 400, 201, 429, 429],
+    );
+    t.deepEqual(replies.map(remainingOf), [19, 18, 17, 16, 16, 16]);
+    const refused = replies[5] as ApiReply;
+    t.is(codeOf(refused), 'rate_limited');
+    t.is(refused.headers['ratelimit-policy'], `"default";q=${requests};w=60`);
+    t.regex(refused.headers['retry-after'] as string, /^[1-9]\d?$/);
+    t.is(remainingOf(await client.get('/klanten?perPage=1', { token })), 15);
+    t.is((await post(client, body, { token: other })).status, 201);
+    const { rows } = await database.primary.query("select from app.installaties where naam = 'begrensd'");
+    t.is(rows.length, 3);
+  },
+);
 
-test('a write that the limit of all requests refuses does not count as a write', async (t) => {
+test.serial('a write that the limit of all requests refuses does not count as a write', async (t) => {
   const { client, database } = t.context;
   const token = await database.token();
   for (let i = 0; i < requests; i++) await client.get('/klanten?perPage=1', { token });
