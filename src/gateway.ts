@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 import { AggregatorRegistry, type Registry } from 'prom-client';
 import { app } from './app.js';
@@ -212,7 +213,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   const stop = async (): Promise<void> => {
     stopping = true;
     observe({ type: 'stopping' });
-    await new Promise((resolve) => setTimeout(resolve, settings.notReadyMs));
+    await sleep(settings.notReadyMs);
     await drain(api, settings.drainMs);
     await closeAll(closers);
   };

@@ -11,8 +11,8 @@ import { opsServer } from './ops/server.js';
 import { serveWorkers } from './peers/parent.js';
 import type { Settings } from './settings.js';
 
-/** Messages of a worker to its parent. */
-export type WorkerMessage =
+/** A worker's report to its parent. */
+export type WorkerReport =
   | { readonly type: 'ready'; readonly url: string }
   | { readonly type: 'readiness'; readonly readiness: Readiness };
 
@@ -26,16 +26,16 @@ export interface Workers {
 const restartMs = 1000;
 
 /**
- * Starts webConcurrency workers (node:cluster), each a whole gateway without ops listener. The parent counts the limits, passes
- * writes on between them, replaces a worker that dies, and serves metrics and readiness of all. Throws StartRefused when
- * a worker does not start the first time.
+ * Starts webConcurrency workers (node:cluster), each a whole gateway without ops listener. The parent counts for the rate
+ * limits, passes on write positions, replaces a worker that dies, and serves the metrics and the readiness of all workers.
+ * Throws StartRefused when a worker fails before it was ready.
  */
 export async function startWorkers(settings: Settings): Promise<Workers> {
   serveWorkers();
   const resources = loadResources(settings.resourcesDir);
   const readiness = new Map<number, Readiness>();
   let stopping = false;
-  cluster.on('message', (worker: Worker, message: WorkerMessage) => {
+  cluster.on('message', (worker: Worker, message: WorkerReport) => {
     if (message?.type === 'readiness') readiness.set(worker.id, message.readiness);
   });
   cluster.on('exit', (worker) => {
@@ -45,14 +45,14 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
   const stopAll = async (): Promise<void> => {
     stopping = true;
     const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
-    await Promise.all(workers.map((worker) => ended(worker)));
+    await Promise.all(workers.map(stopWorker));
   };
   try {
-    const urls = await Promise.all(Array.from({ length: settings.webConcurrency }, () => ready(cluster.fork())));
+    const urls = await Promise.all(Array.from({ length: settings.webConcurrency }, () => untilReady(cluster.fork())));
     const registry = new AggregatorRegistry();
     const pages = {
       metrics: () => registry.clusterMetrics(),
-      readiness: () => combined([...readiness.values()], stopping),
+      readiness: () => combinedReadiness([...readiness.values()], stopping),
       docsHtml: docsPage(openapi(resources, { version: apiVersion, ...settings })),
     };
     const ops = opsServer(pages, settings);
@@ -68,26 +68,26 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
   }
 }
 
-/** Resolves with the worker's URL; rejects when it ends before. Its own words are on stderr already. */
-function ready(worker: Worker): Promise<string> {
+/** Resolves with the worker's URL; rejects when the worker ends before it is ready, after printing its reason to stderr. */
+function untilReady(worker: Worker): Promise<string> {
   return new Promise((resolve, reject) => {
-    worker.on('message', (message: WorkerMessage) => {
+    worker.on('message', (message: WorkerReport) => {
       if (message?.type === 'ready') resolve(message.url);
     });
     worker.once('exit', () => reject(new StartRefused('A worker did not start.')));
   });
 }
 
-/** Asks the worker to drain and end, and waits for it; it has a deadline of its own. */
-function ended(worker: Worker): Promise<void> {
+/** Lets the worker drain and end, and waits for its exit; the worker has a deadline of its own. */
+function stopWorker(worker: Worker): Promise<void> {
   return new Promise((resolve) => {
     worker.once('exit', () => resolve());
     worker.process.kill('SIGTERM');
   });
 }
 
-/** Ready while any worker is; the state of the replicas is that of the first, as all look at the same. */
-function combined(all: readonly Readiness[], stopping: boolean): Readiness {
+/** Ready while any worker is. The state of the replicas is that of a single worker, because all workers use the same replicas. */
+function combinedReadiness(all: readonly Readiness[], stopping: boolean): Readiness {
   const best = all.find(({ status }) => status === 'ready') ?? all[0];
   if (stopping || best === undefined) {
     return { status: 'not ready', reasons: [stopping ? 'stopping' : 'no worker'], replicas: best?.replicas ?? [] };

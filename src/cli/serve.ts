@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { type Gateway, startGateway } from '../gateway.js';
 import { misspeltNames } from '../misspelt-names.js';
 import { loadSettings, printableSettings, type Settings } from '../settings.js';
-import { startWorkers, type WorkerMessage } from '../workers.js';
+import { startWorkers, type WorkerReport } from '../workers.js';
 import { type Command, printText, program, say, wholeNumber } from './command.js';
 
 const help = `Usage: ${program} serve [--port N] [--ops-port N] [--print-config]
@@ -77,7 +77,7 @@ function crashed(): Promise<Error> {
 
 /** Reports the readiness of a worker to its parent at every probe interval. */
 function report({ readiness }: Gateway, { probeIntervalMs }: Settings): void {
-  const tell = (): unknown => process.send?.({ type: 'readiness', readiness: readiness() } satisfies WorkerMessage);
+  const tell = (): unknown => process.send?.({ type: 'readiness', readiness: readiness() } satisfies WorkerReport);
   tell();
   setInterval(tell, probeIntervalMs).unref();
 }

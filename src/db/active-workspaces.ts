@@ -1,12 +1,12 @@
 /** How long after its last statement a workspace counts as active. */
 const activeMs = 1000;
 
-/** Which workspaces are being served, over all pools: only while there are several must each leave room for the others. */
+/** The workspaces that any pool is serving. While there are several, each must leave connections for the others. */
 export class ActiveWorkspaces {
   readonly #lastMs = new Map<string, number>();
   #prunedMs = 0;
 
-  /** The workspace asks for a statement now. */
+  /** Notes that the workspace sends a statement now. */
   touch(workspace: string): void {
     const nowMs = performance.now();
     this.#lastMs.set(workspace, nowMs);

@@ -1,6 +1,7 @@
 import { Problem } from '../errors.js';
 import type { ActiveWorkspaces } from './active-workspaces.js';
 import { type Connect, type Connection, ConnectionLost, errorCode, type Run } from './connection.js';
+import { untilSocketsRead } from './event-loop.js';
 import { FairQueue } from './fair-queue.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 import type { Row } from './row.js';
@@ -10,7 +11,7 @@ export interface PoolLimits {
   readonly connections: number;
   /** Statements in flight per connection. */
   readonly depth: number;
-  /** Cost of the statements that one workspace may have in flight; a quarter of it while several workspaces are served. */
+  /** Total cost of a workspace's statements in flight; a quarter of it while several workspaces are served. */
   readonly perWorkspace: number;
   /** Shared by all pools. Absent: the pool serves a single tenant. */
   readonly activeWorkspaces?: ActiveWorkspaces;
@@ -24,37 +25,37 @@ export interface RunOptions {
   readonly waitMs: number;
   /** Aborts the wait and the statement. */
   readonly signal?: AbortSignal | undefined;
-  /** A full queue does not refuse a page that has begun: the number of large pages has a bound of its own. */
+  /** A full queue refuses no page that has begun, because the number of large pages has a bound of its own. */
   readonly isContinuation?: boolean;
-  /** How long the backend may send nothing before the statement counts as lost and is repeated elsewhere; absent: no bound. */
+  /** How long the backend may send nothing before the statement rejects as lost; absent: no bound. */
   readonly stallMsMax?: number | undefined;
   /** Share of perWorkspace that the statement takes; default 1. */
   readonly cost?: number;
 }
 
 interface Waiter {
-  /** Starts the statement at once, so that its slot is taken before the next waiter is looked at. */
+  /** Starts the statement at once, so that its slot is taken before the next waiter is considered. */
   readonly start: (connection: Connection) => void;
   readonly fail: (error: Error) => void;
 }
 
 const sharedFraction = 4;
 
-/** SQLSTATE of statement_timeout and of pg_cancel_backend: early it can only be the latter, and the statement can be repeated. */
+/** SQLSTATE of statement_timeout and of pg_cancel_backend; before the time limit it can only be the latter. */
 const queryCanceled = '57014';
 
 /**
- * A wait that ends later than this was prolonged by a busy process, which has not read the answers that free connections: it
- * goes on for as long again, once.
+ * A timer that fires later than this shows a busy process, which has not read the answers that free connections: the statement
+ * then waits once more, for as long as the timer was late.
  */
 const lateMsMin = 50;
 
-/** How long a statement may go on after its request was aborted: most end sooner, and then the connection stays. */
+/** How long a statement may run after its request was aborted: most end sooner, and their connection is kept. */
 const abandonedMsMax = 100;
 
 /**
- * A bounded set of connections to one server with a bounded, fair queue in front. Short statements share connections by
- * pipelining (depth > 1); long ones have a connection to themselves (depth 1) and are ended when their client disconnects.
+ * A bounded set of connections to one server, with a bounded, fair queue. Short statements share connections by pipelining
+ * (depth > 1). A long statement has a connection to itself (depth 1), so that it can be ended when its client disconnects.
  */
 export class ConnectionPool {
   readonly #limits: PoolLimits;
@@ -73,9 +74,8 @@ export class ConnectionPool {
     this.#shares = new KeyedSemaphore(() =>
       activeWorkspaces?.areSeveral ? perWorkspace / sharedFraction : perWorkspace,
     );
-    // After a busy turn of the event loop the sockets are read first: what has arrived is not late.
-    const sweepAfterReading = (): unknown => setImmediate(() => setImmediate(() => this.#sweep()));
-    this.#sweeper = setInterval(sweepAfterReading, Math.min(250, limits.statementTimeoutMs / 4)).unref();
+    const sweepMs = Math.min(250, limits.statementTimeoutMs / 4);
+    this.#sweeper = setInterval(() => void untilSocketsRead().then(() => this.#sweep()), sweepMs).unref();
   }
 
   get open(): number {
@@ -101,13 +101,13 @@ export class ConnectionPool {
     return free ? this.#start(free, run, options, onRow) : this.#enqueue(workspace, run, options, onRow);
   }
 
-  /** Breaks every connection: statements in flight and in the queue reject at once and can be repeated elsewhere. */
+  /** Breaks every connection. Statements in flight and in the queue reject at once, so that another replica can repeat them. */
   reset(): void {
     for (const connection of this.#connections) connection.destroy();
     this.#failAll(new ConnectionLost('the replica was taken out'));
   }
 
-  /** Replaces every connection; statements in flight end on the old ones. */
+  /** Replaces every connection; statements in flight end on the old connections. */
   renew(): void {
     for (const connection of this.#connections) connection.close();
   }
@@ -119,12 +119,12 @@ export class ConnectionPool {
     this.#failAll(new Problem('overloaded', 'The gateway is stopping.'));
   }
 
-  /** Token look-ups are for no workspace and count against no share. */
+  /** Statements without a workspace, such as token look-ups, count against no share. */
   #hasShareLeft(workspace: string): boolean {
     return workspace === '' || !this.#shares.isFull(workspace);
   }
 
-  /** The usable connection with the fewest statements in flight; opens one more when none is idle. */
+  /** Returns the usable connection with the fewest statements in flight, and opens another when none is idle. */
   #leastBusy(): Connection | null {
     let best: Connection | null = null;
     for (const connection of this.#connections) {
@@ -145,9 +145,9 @@ export class ConnectionPool {
     const { signal, cost, stallMsMax } = options;
     const startedMs = performance.now();
     const release = this.#shares.take(run.workspace ?? '', cost);
-    const onWantedRow = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
+    const unlessAborted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
     const running = connection
-      .run(run, onWantedRow, stallMsMax)
+      .run(run, unlessAborted, stallMsMax)
       .catch((error) => {
         const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
         throw isEarly && errorCode(error) === queryCanceled ? new ConnectionLost('the statement was cancelled') : error;
@@ -197,7 +197,7 @@ export class ConnectionPool {
     });
   }
 
-  /** Without any connection the server does not answer; with one the gateway is busy. */
+  /** Without any connection the server is at fault, and another can answer; with connections the gateway is overloaded. */
   #outOfTime(): Error {
     return this.#connections.size === 0 ? new ConnectionLost('no connection in time') : overloaded();
   }
@@ -227,7 +227,7 @@ export class ConnectionPool {
         if (this.#queue.size > 0) this.#leastBusy();
       });
     } catch (error) {
-      // Waiters try another server now instead of at the end of their wait.
+      // Without any connection waiters try another server at once.
       if (this.#connections.size === 0) this.#failAll(error as Error);
     } finally {
       this.#opening--;
@@ -242,8 +242,8 @@ export class ConnectionPool {
 }
 
 /**
- * Rejects when the signal aborts. The statement then has a moment to end by itself, because a new connection costs more
- * than the rest of a chunk; after that its connection is destroyed. Its slot is free only then, so that many aborts open
+ * Rejects when the signal aborts. The statement then has 100 ms to end, because a new connection costs more than the rest
+ * of a chunk; after that its connection is destroyed. Its slot is free only then, so that many aborts open
  * no more connections than the pool's bound. No CancelRequest is sent: it could hit the backend's next statement.
  */
 function rejectOnAbort(running: Promise<void>, signal: AbortSignal, connection: Connection): Promise<void> {

@@ -3,7 +3,7 @@ export function connectionUrls(setting: string): string[] {
   return setting.split(/[\s,]+/).filter((url) => url !== '');
 }
 
-/** Whether pg can connect with it: it takes anything for a URL, and looks for a host called "base" then. */
+/** Whether the text is a connection URL. pg accepts any text, and would look for a host named "base". */
 export function isConnectionUrl(url: string): boolean {
   return /^postgres(ql)?:/.test(url) && URL.canParse(url);
 }

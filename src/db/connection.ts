@@ -6,7 +6,7 @@ import { GuardedQuery } from './wire/guarded-query.js';
 import { tapRows } from './wire/row-tap.js';
 import { streamOf, wireOf } from './wire/wire.js';
 
-/** A statement to run: for a workspace, or for none (token look-ups and probes, which touch no view). */
+/** A statement to run for a workspace; `workspace` is null for token look-ups and probes, which read no view. */
 export interface Run {
   readonly statement: Statement;
   readonly workspace: WorkspaceId | null;
@@ -16,11 +16,11 @@ export interface Run {
 export interface ConnectionOptions {
   readonly url: string;
   readonly connectTimeoutMs: number;
-  /** Whether statements are prepared by name, once per connection; a pooler in between must support it. */
+  /** Whether statements are prepared by name, once per connection; a pooler in front of PostgreSQL must support that. */
   readonly namedStatements: boolean;
 }
 
-/** Opens one more connection to a server. Rejects as Connection.open does. */
+/** Opens a connection to a server. Rejects as Connection.open does. */
 export type Connect = () => Promise<Connection>;
 
 /** The name of the gateway's sessions in pg_stat_activity. */
@@ -29,7 +29,7 @@ export const applicationName = 'workspace-data-gateway';
 /** The connection broke under a statement, or could not be made. Carries no address and no credentials. */
 export class ConnectionLost extends Error {}
 
-/** The statement exceeded its time limit; repeating it elsewhere would double the load. Has the SQLSTATE of statement_timeout. */
+/** The statement exceeded its time limit; it is not repeated, as that would double the load. Has the SQLSTATE of statement_timeout. */
 class StatementTimeout extends Error {
   readonly code = '57014';
   readonly severity = 'ERROR';
@@ -39,11 +39,11 @@ class StatementTimeout extends Error {
   }
 }
 
-/** How long PostgreSQL may take to close a connection in order before it is cut. */
+/** How long PostgreSQL may take to close a connection before the gateway destroys it. */
 const closeMsMax = 1000;
 
 /**
- * A pipelined connection. After any error it takes no more statements, and closes when those in flight have ended.
+ * A pipelined connection. After any error it accepts no statement, and closes when the statements in flight have ended.
  */
 export class Connection {
   readonly #client: pg.Client;
@@ -60,9 +60,9 @@ export class Connection {
     this.#named = named;
     client.on('error', () => {
       this.destroy();
-      this.#ended();
+      this.#handleEnd();
     });
-    client.on('end', () => this.#ended());
+    client.on('end', () => this.#handleEnd());
     streamOf(client).on('data', () => {
       this.#readAtMs = performance.now();
     });
@@ -99,7 +99,7 @@ export class Connection {
     return this.#usable;
   }
 
-  /** Called once, when the connection is gone. */
+  /** Sets the listener that is called once, when the connection has ended. */
   onEnd(listener: () => void): void {
     this.#onEnd = listener;
   }
@@ -119,13 +119,13 @@ export class Connection {
         else if (started.overdue) reject(new StatementTimeout());
         else reject(error instanceof pg.DatabaseError || this.#usable ? error : asLost(error));
       };
-      this.#flushLater();
+      this.#corkForTurn();
       this.#client.query(new GuardedQuery({ ...run, named: this.#named }, onRow, done) as never);
     });
   }
 
-  /** Sends the statements of one turn of the event loop in one write: under load half of a detail's cost was writing to sockets. */
-  #flushLater(): void {
+  /** Sends the statements of a turn of the event loop in one write: under load, writes to sockets were half the cost of a detail. */
+  #corkForTurn(): void {
     if (this.#isCorked) return;
     this.#isCorked = true;
     const stream = streamOf(this.#client);
@@ -136,7 +136,7 @@ export class Connection {
     });
   }
 
-  /** Destroys it when its oldest statement exceeds the limit: that one rejects with StatementTimeout, those behind it as lost. */
+  /** Destroys the connection when its oldest statement, which rejects with StatementTimeout, exceeds the limit. Later ones reject as lost. */
   destroyIfOverdue(nowMs: number, statementMsMax: number): void {
     const [oldest] = this.#started;
     if (oldest === undefined) return;
@@ -145,13 +145,13 @@ export class Connection {
     if (isStalled || oldest.overdue) this.destroy();
   }
 
-  /** Ends it now; statements in flight reject. PostgreSQL stops a running statement within a second (client_connection_check_interval). */
+  /** Ends the connection now; statements in flight reject. PostgreSQL stops them within a second (client_connection_check_interval). */
   destroy(): void {
     this.#usable = false;
     streamOf(this.#client).destroy();
   }
 
-  /** Ends it when idle. */
+  /** Ends the connection when it is idle. */
   close(): void {
     this.#retire();
   }
@@ -163,7 +163,7 @@ export class Connection {
     this.#client.end().catch(() => {});
   }
 
-  #ended(): void {
+  #handleEnd(): void {
     this.#usable = false;
     clearTimeout(this.#closing);
     const listener = this.#onEnd;
@@ -172,12 +172,12 @@ export class Connection {
   }
 }
 
-/** A read of this size is probably followed by more of the same answer. */
+/** After a read of this size more bytes of the same answer are probably waiting. */
 const largeReadBytes = 32_768;
 
 /**
- * libuv reads up to 32 times 64 KB from one socket before it looks at another. Turned into JSON, that is half a second
- * without service for other clients; so after one large read the other sockets are read first.
+ * Pauses a socket after a large read, so that the other sockets are read first: libuv reads up to 32 times 64 KB from one
+ * socket, and turning that into JSON would delay other clients by half a second.
  */
 function yieldAfterLargeRead(stream: Socket): void {
   stream.on('data', (bytes: Buffer) => {
@@ -187,7 +187,7 @@ function yieldAfterLargeRead(stream: Socket): void {
   });
 }
 
-/** The SQLSTATE of an error, or the code of the socket's; "connection" where it has none. */
+/** The SQLSTATE of an error, or the code of a socket's error; "connection" for an error without a code. */
 export function errorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
 }

@@ -1,9 +1,9 @@
 /**
- * Waiters by workspace, served in turn: one of each workspace, then the next of each. A workspace with a thousand waiters
- * delays a workspace with one waiter by a single turn.
+ * Waiters by workspace, served in turn: the first of each workspace, then the second of each. A workspace with a thousand
+ * waiters delays another workspace by a single turn.
  */
 export class FairQueue<T> {
-  /** In the order of their turns. A Set keeps the order of arrival and deletes from the middle cheaply. */
+  /** In the order of their turns. A Set keeps the order of arrival, and deletes a waiter in constant time. */
   readonly #queues = new Map<string, Set<T>>();
   #size = 0;
 
@@ -18,7 +18,7 @@ export class FairQueue<T> {
     this.#size++;
   }
 
-  /** Whether the waiter was still in the queue. */
+  /** Removes the waiter; returns whether it was still in the queue. */
   delete(workspace: string, waiter: T): boolean {
     const queue = this.#queues.get(workspace);
     if (!queue?.delete(waiter)) return false;
@@ -27,7 +27,7 @@ export class FairQueue<T> {
     return true;
   }
 
-  /** Takes the next in turn among the workspaces that `isAllowed`; the others keep their turn. */
+  /** Takes the first waiter of the next workspace for which `isAllowed` is true; the other workspaces keep their turn. */
   take(isAllowed: (workspace: string) => boolean): T | undefined {
     for (const [workspace, queue] of this.#queues) {
       if (!isAllowed(workspace)) continue;
@@ -51,7 +51,7 @@ export class FairQueue<T> {
     return newest;
   }
 
-  /** Takes all. */
+  /** Takes all waiters, in turn. */
   *drain(): Generator<T> {
     for (let waiter = this.take(() => true); waiter !== undefined; waiter = this.take(() => true)) yield waiter;
   }

@@ -1,15 +1,15 @@
-/** Gives back what was taken; to be called once. */
+/** Gives the taken units back; must be called once. */
 export type Release = () => void;
 
 /** Bounds how many units each key holds at a time: the statements of a workspace, the large pages of a token. */
 export class KeyedSemaphore {
   readonly #max: () => number;
-  /** Units held, of the keys that hold any. */
+  /** Units held, by key; keys without units are deleted. */
   readonly #held = new Map<string, number>();
-  /** In the order of their arrival, per key. */
+  /** Waiters by key, in the order of their arrival. */
   readonly #waiters = new Map<string, Set<() => void>>();
 
-  /** `max` is the bound per key; asked each time, as it may change. */
+  /** `max` returns the bound per key, which can change. */
   constructor(max: () => number) {
     this.#max = max;
   }
@@ -25,7 +25,7 @@ export class KeyedSemaphore {
     return (this.#held.get(key) ?? 0) >= this.#max();
   }
 
-  /** Takes units at once, also of a key that is full: callers that have a queue of their own ask `isFull` first. */
+  /** Takes units at once, even of a full key: a caller with a queue of its own checks `isFull` first. */
   take(key: string, units = 1): Release {
     this.#held.set(key, (this.#held.get(key) ?? 0) + units);
     return () => {
@@ -36,7 +36,7 @@ export class KeyedSemaphore {
     };
   }
 
-  /** Takes one unit, waiting at most `waitMs` for it; null when the time is up. First come, first served. */
+  /** Takes a unit, or null after `waitMs`. Waiters are served in the order of their arrival. */
   acquire(key: string, waitMs: number): Promise<Release | null> {
     if (!this.isFull(key)) return Promise.resolve(this.take(key));
     return new Promise((resolve) => {

@@ -11,7 +11,7 @@ const positionStatement: Statement = {
   parameters: [],
 };
 
-/** Samples the primary's position every probe interval on a connection of its own, for the heartbeat. */
+/** Samples the primary's position for the heartbeat, on a connection of its own. */
 export class PrimaryProbe {
   readonly #probe: Probe;
   readonly #heartbeat: Heartbeat;
@@ -34,10 +34,10 @@ export class PrimaryProbe {
     this.#probe.close();
   }
 
-  /** Never rejects: `reachable` tells. */
+  /** Samples once. Never rejects; the outcome is `reachable`. */
   async sample(): Promise<void> {
     try {
-      const [atMs, tickMs] = [Date.now(), performance.now()]; // before asking: commits until then lie at or before the answer
+      const [atMs, tickMs] = [Date.now(), performance.now()]; // before the statement, so that all commits until then lie at or before the position
       const [lsn, insertLsn, timeline, systemIdentifier] = (await this.#probe.ask()) as [
         string,
         string,

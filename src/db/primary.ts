@@ -19,7 +19,7 @@ export interface PrimaryBounds {
   readonly queueMax: number;
   /** How long a write waits for a connection. */
   readonly waitMs: number;
-  /** How long a transaction may take, its repetitions included. */
+  /** How long a transaction may take, including its repetitions. */
   readonly timeoutMs: number;
 }
 
@@ -27,17 +27,17 @@ export interface PrimaryBounds {
 export interface TransactionResult<T> {
   /** Its committed result, or the Problem that it was rolled back for. */
   readonly outcome: T | Problem;
-  /** The primary's position afterwards: all that the transaction wrote or saw lies at or before it. */
+  /** The primary's position after the end: all that the transaction wrote or read lies at or before it. */
   readonly position: WalPosition;
 }
 
-/** READ COMMITTED, whatever the server's default: after waiting for another request's key its stored outcome must be visible. */
+/** READ COMMITTED whatever the server's default is: after a wait for another request's key, its stored outcome must be visible. */
 const begin: Statement = { name: 'begin', text: 'begin isolation level read committed', parameters: [] };
 
-/** Runs of a transaction in all: serialization failures and deadlocks go away, a lost connection is replaced. */
+/** Runs of a transaction in all: a repetition mostly succeeds after a serialization failure, a deadlock or a lost connection. */
 const attemptsMax = 3;
 
-/** The primary, for writes: a small pool, a deadline for everything, and one place that decides which failures are repeated. */
+/** The primary, for writes: a small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
   readonly #pool: pg.Pool;
   readonly #bounds: PrimaryBounds;
@@ -54,14 +54,14 @@ export class Primary {
       idleTimeoutMillis: 30_000,
       keepAlive: true,
     });
-    this.#pool.on('error', () => {}); // an idle connection that dies is replaced when the next one is needed
+    this.#pool.on('error', () => {}); // the pool replaces an idle connection that died
     this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 
   /**
-   * Runs `work` in a transaction and commits it; a Problem that it throws rolls it back and is its outcome. It may run
-   * several times, so it must be safe to repeat: after a lost COMMIT the second run finds what the first one did. Throws
-   * primary_unavailable, after `timeoutMs` and one wait for a connection at the latest.
+   * Runs `work` in a transaction and commits it; a Problem that `work` throws rolls it back and is the outcome. `work` can run
+   * several times, so it must be safe to repeat: after a lost COMMIT the second run meets the changes of the first. Throws
+   * primary_unavailable, after `timeoutMs` and a wait for a connection at the latest.
    */
   async transaction<T>(
     workspace: WorkspaceId,
@@ -74,12 +74,13 @@ export class Primary {
         return await this.#within(client, deadlineMs, () => runOnce(client, workspace, work));
       } catch (error) {
         const code = this.#reportFailure(error);
-        if (attempt >= attemptsMax || performance.now() >= deadlineMs || !repeatable(code)) throw primaryUnavailable();
+        if (attempt >= attemptsMax || performance.now() >= deadlineMs || !isRepeatable(code))
+          throw primaryUnavailable();
       }
     }
   }
 
-  /** One statement outside any workspace, for housekeeping; it gets a connection only when one is free. */
+  /** Runs a housekeeping statement outside any workspace, only while no write waits for a connection. Throws primary_unavailable. */
   async execute(statement: Statement): Promise<TextRow[]> {
     if (this.#pool.waitingCount > 0) throw primaryUnavailable();
     const client = await this.#connect();
@@ -91,7 +92,7 @@ export class Primary {
     await this.#pool.end();
   }
 
-  /** A primary that refuses connections, or has none free in time, is not asked again: the client is told at once. */
+  /** Throws primary_unavailable without a retry when the primary refuses connections, or no connection is free in time. */
   async #connect(): Promise<pg.PoolClient> {
     if (this.#pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
     try {
@@ -102,7 +103,7 @@ export class Primary {
     }
   }
 
-  /** Until `work` ends or the deadline cuts the connection; after a failure the connection is not used again. */
+  /** Runs `work`, and destroys its connection at the deadline. After a failure the connection is not used again. */
   async #within<T>(client: pg.PoolClient, deadlineMs: number, work: () => Promise<T>): Promise<T> {
     const timer = setTimeout(() => streamOf(client).destroy(), Math.max(0, deadlineMs - performance.now()));
     try {
@@ -143,27 +144,27 @@ async function runOnce<T>(
 }
 
 /**
- * Ends the transaction and asks for the primary's position then, in one message: so no outcome is known without its
- * position. A COMMIT that PostgreSQL answers otherwise has not happened (COMMIT, "Outputs").
+ * Ends the transaction and reads the primary's position in the same message, so that every known outcome has a position. A
+ * COMMIT that PostgreSQL answers with ROLLBACK has not happened (COMMIT, "Outputs").
  */
-async function end(client: pg.PoolClient, how: 'COMMIT' | 'ROLLBACK'): Promise<WalPosition> {
-  const results: unknown = await client.query(`${how}; ${walPositionStatement}`);
+async function end(client: pg.PoolClient, command: 'COMMIT' | 'ROLLBACK'): Promise<WalPosition> {
+  const results: unknown = await client.query(`${command}; ${walPositionStatement}`);
   const [ended, position] = results as [
     pg.QueryResult,
     pg.QueryResult<{ lsn: string; timeline: string; system: string }>,
   ];
   const [row] = position.rows;
-  if (ended.command !== how || row === undefined) throw new Error(`${how} was answered ${ended.command}`);
+  if (ended.command !== command || row === undefined) throw new Error(`${command} was answered ${ended.command}`);
   return { lsn: parseLsn(row.lsn), timeline: row.timeline, systemIdentifier: row.system };
 }
 
-/** Lost connections and failed serializations can be repeated at once; other refusals would come again. */
-function repeatable(code: string): boolean {
+/** Whether a repetition can succeed: after a lost connection or a failed serialization, not after other refusals. */
+function isRepeatable(code: string): boolean {
   const isLost = code === 'connection' || code.startsWith('08') || code.startsWith('57P') || /^E[A-Z]+$/.test(code);
   return isLost || code.startsWith('40') || code === '25P03' || code === '23503';
 }
 
-/** 503; a write that was under way may have happened: repeating it with the same Idempotency-Key shows its outcome. */
+/** 503; the write may have happened: the same request with the same Idempotency-Key returns its outcome. */
 function primaryUnavailable(): Problem {
   return new Problem(
     'primary_unavailable',

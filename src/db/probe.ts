@@ -1,4 +1,5 @@
 import type { Connect, Connection } from './connection.js';
+import { untilSocketsRead } from './event-loop.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';
 
@@ -8,7 +9,7 @@ export interface ProbeBounds {
   readonly deadlineMs: number;
 }
 
-/** Asks a server one small statement again and again, on a connection of its own, with a deadline over all of it. */
+/** Runs a small statement on a server again and again, on a connection of its own, each time within a deadline. */
 export class Probe {
   readonly #connect: Connect;
   readonly #statement: Statement;
@@ -34,13 +35,13 @@ export class Probe {
     this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.intervalMs).unref();
   }
 
-  /** The answer's row. Throws the reason why the server did not answer in time. */
+  /** Runs the statement and returns its row. Throws the reason why the server did not answer in time. */
   async ask(): Promise<TextRow> {
-    const attempt = { over: false };
+    const attempt = { isOver: false };
     let deadline: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       const miss = (): void => reject(new Error('probe deadline passed'));
-      deadline = setTimeout(() => afterReading(miss), this.#bounds.deadlineMs);
+      deadline = setTimeout(() => void untilSocketsRead().then(miss), this.#bounds.deadlineMs);
     });
     try {
       return await Promise.race([this.#answer(attempt), late]);
@@ -49,7 +50,7 @@ export class Probe {
       this.#connection = null;
       throw error;
     } finally {
-      attempt.over = true;
+      attempt.isOver = true;
       clearTimeout(deadline);
     }
   }
@@ -60,14 +61,14 @@ export class Probe {
     this.#connection?.destroy();
   }
 
-  /** A connection that died proves nothing about its server; one that cannot be made does. */
-  async #answer(attempt: { readonly over: boolean }): Promise<TextRow> {
+  /** Runs the statement, on a new connection when the old one failed: only a refused new connection says that the server is down. */
+  async #answer(attempt: { readonly isOver: boolean }): Promise<TextRow> {
     if (this.#connection?.usable) {
       const answer = await this.#run(this.#connection).catch(() => null);
-      if (answer !== null || attempt.over) return answer ?? [];
+      if (answer !== null || attempt.isOver) return answer ?? [];
     }
     const fresh = await this.#connect();
-    if (attempt.over || this.#closed) {
+    if (attempt.isOver || this.#closed) {
       fresh.destroy();
       return [];
     }
@@ -82,9 +83,4 @@ export class Probe {
     });
     return answer;
   }
-}
-
-/** While this process was busy an answer may have arrived unread: it counts, so the sockets are read first. */
-function afterReading(then: () => void): void {
-  setImmediate(() => setImmediate(() => setImmediate(then)));
 }

@@ -1,6 +1,6 @@
 import type { ConnectionPool } from './connection-pool.js';
 
-/** A server that can answer a read: a replica, or the primary for the few reads that no replica is fresh enough for. */
+/** A server that can answer a read: a replica, or the primary for the few reads for which no replica is current enough. */
 export interface ReadTarget {
   readonly name: string;
   readonly short: ConnectionPool;
@@ -8,12 +8,12 @@ export interface ReadTarget {
   readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
 }
 
-/** The primary as a source: always current. */
-export function primaryTarget(lane: ConnectionPool): ReadTarget {
+/** The primary as a read target: always current. */
+export function primaryTarget(pool: ConnectionPool): ReadTarget {
   return {
     name: 'primary',
-    short: lane,
-    long: lane,
+    short: pool,
+    long: pool,
     get state() {
       return { asOfMs: Date.now(), healthy: true };
     },

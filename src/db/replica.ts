@@ -17,10 +17,10 @@ const probeStatement: Statement = {
 };
 const goodProbesToReadmit = 3;
 
-/** The state of a replica by its last probes. */
+/** The state of a replica, as its last probes found it. */
 export interface ReplicaState {
   readonly healthy: boolean;
-  /** Why it is out; null while it is in. */
+  /** Why the replica must not be used; null while it is healthy. */
   readonly reason: string | null;
   readonly replayed: Lsn;
   readonly asOfMs: number | null;
@@ -32,11 +32,11 @@ export interface ReplicaBounds {
   readonly short: PoolLimits;
   readonly long: PoolLimits;
   readonly probe: ProbeBounds;
-  /** A replica further behind its primary than this is out, milliseconds. */
+  /** Largest lag of a healthy replica, milliseconds. */
   readonly lagMaxMs: number;
 }
 
-/** A read replica: its connections, and a probe that says whether it may be used. */
+/** A read replica: its connections, and a probe that decides whether it is used. */
 export class Replica {
   readonly name: string;
   readonly short: ConnectionPool;
@@ -51,7 +51,7 @@ export class Replica {
   #goodProbes = 0;
   #everHealthy = false;
   #systemIdentifier: string | null = null;
-  /** The position at which it was seen ahead of its primary. */
+  /** The position at which the replica was found ahead of its primary; null when it was not. */
   #divergedAt: Lsn | null = null;
 
   constructor(name: string, connect: Connect, bounds: ReplicaBounds, heartbeat: Heartbeat, observe: Observe) {
@@ -74,8 +74,8 @@ export class Replica {
   }
 
   /**
-   * Probes unless the last probe is younger than `ageMsMax`; callers share the probe that is running. Never rejects: its
-   * outcome is `state`.
+   * Probes unless the last probe is younger than `ageMsMax`; callers share a running probe. Never rejects; the outcome is
+   * `state`.
    */
   probe(ageMsMax = 0): Promise<void> {
     if (performance.now() - this.#probedMs < ageMsMax) return Promise.resolve();
@@ -123,7 +123,7 @@ export class Replica {
     this.state = { healthy, reason: healthy ? null : 'it is back, and on probation', replayed, ...known };
   }
 
-  /** By the heartbeat; where it has no sample so old, as at its start, by the commit time of the last replayed transaction. */
+  /** Uses the heartbeat; for a replica older than all samples, as at start-up, the commit time of its last replayed transaction. */
   #currency(replayed: Lsn, replayedAtMs: number | null): Currency {
     const known = this.#heartbeat.currency(replayed);
     if (replayedAtMs === null) return known;
@@ -135,8 +135,8 @@ export class Replica {
   }
 
   /**
-   * A replica cannot have replayed a position that its primary had not reached at a later moment. If it has, it follows a
-   * history that a failover left behind, and its positions prove nothing: it stays out until it moves.
+   * Whether the replica had replayed a position that the primary had not reached at a later moment. Such a replica follows a
+   * history that a failover abandoned, and its positions prove nothing, so it stays out until its position changes.
    */
   #hasDiverged(replayed: Lsn): boolean {
     const { newest } = this.#heartbeat;
@@ -146,7 +146,7 @@ export class Replica {
     return this.#divergedAt !== null;
   }
 
-  /** `lagging`: the state of a replica that is alive; statements that it is answering go on. */
+  /** Takes the replica out. `lagging` is the state of a live replica: its running statements may end. */
   #eject(reason: string, lagging?: Partial<ReplicaState>): void {
     this.#goodProbes = 0;
     if (this.state.healthy || this.state.reason !== reason)

@@ -4,8 +4,8 @@ export type TextRow = readonly (string | null)[];
 const columnsAtFirst = 32;
 
 /**
- * A row as it stands in the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. Nothing is copied and
- * no string is made before it is asked for. Valid only while it is handed over: the next row is read into the same object.
+ * A row within the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. It copies no bytes, and makes a
+ * string only on request. Valid only during the call that receives it, because the next row is read into the same object.
  */
 export class Row {
   bytes: Buffer = Buffer.alloc(0);
@@ -14,7 +14,7 @@ export class Row {
   ends = new Int32Array(columnsAtFirst);
   columns = 0;
 
-  /** Reads the message whose contents, after type and length, begin at `at`. */
+  /** Reads the message whose content, after type and length, begins at `at`. */
   read(bytes: Buffer, at: number): this {
     const columns = bytes.readUInt16BE(at);
     this.#makeRoom(columns);
@@ -32,7 +32,7 @@ export class Row {
     return this;
   }
 
-  /** A row of these texts. */
+  /** Makes a row of texts. */
   static of(texts: TextRow): Row {
     const row = new Row();
     row.#makeRoom(texts.length);

@@ -1,6 +1,6 @@
 /**
- * A prepared statement: built once, at start-up. `parameters` names what stands at $1, $2, … so that values are
- * bound by name and a shape can leave out what it does not need.
+ * A prepared statement. `parameters` names the values at $1, $2, …, so that each statement takes the values that it needs by
+ * name.
  */
 export interface Statement {
   /** Unique name; PostgreSQL keeps at most 63 bytes of it. */
@@ -13,10 +13,10 @@ export interface Statement {
 export type Values = Readonly<Record<string, string | number | Buffer | null>>;
 
 declare const authenticated: unique symbol;
-/** A workspace id that came out of a valid token. Only http/tokens makes one, so no other can reach a statement. */
+/** A workspace id of a valid token. Only http/tokens makes this type, so that no other id can reach a statement. */
 export type WorkspaceId = string & { readonly [authenticated]: true };
 
-/** The token that sent a request, and the workspace it is bound to. */
+/** The token of a request, and the workspace to which the token is bound. */
 export interface Caller {
   readonly tokenId: string;
   readonly workspace: WorkspaceId;

@@ -1,7 +1,7 @@
 /** A write-ahead log sequence number (PostgreSQL 8.20, pg_lsn). Comparable within one history only. */
 export type Lsn = bigint;
 
-/** Where write-ahead log positions are comparable: one timeline of one cluster. */
+/** A timeline of a cluster: only positions of the same history can be compared. */
 export interface WalHistory {
   readonly timeline: string;
   readonly systemIdentifier: string;
@@ -12,17 +12,17 @@ export interface WalPosition extends WalHistory {
   readonly lsn: Lsn;
 }
 
-/** The position that a read of a workspace must have seen: of its last write, or of the version that refused a write. */
+/** The position that a replica must have replayed for a read of the workspace: that of its last write, or of the version that refused a write. */
 export interface WritePosition extends WalPosition {
   /** When the write was answered, epoch milliseconds. */
   readonly atMs: number;
 }
 
 /**
- * The position at which the next record goes: commits that are not flushed yet (synchronous_commit off in the app) lie
- * before it too. At the start of a page it lies behind the page's header, where no record ends and which no replica
- * reaches before the next record: 24 bytes, or 40 at the start of a segment (PostgreSQL, xlog_internal.h). The first eight
- * digits of a WAL file's name are its timeline.
+ * Reads the position at which the next record will begin, so that commits that are not flushed yet (synchronous_commit off in
+ * the app) lie before it too. At the start of a page PostgreSQL gives the end of the page's header, which no replica replays
+ * before the next record; the statement subtracts the header: 24 bytes, or 40 at the start of a segment (PostgreSQL,
+ * xlog_internal.h). The first eight digits of a WAL file's name are its timeline.
  */
 export const walPositionStatement = `select lsn - case
       when (lsn - pg_lsn '0/0') % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
@@ -37,17 +37,17 @@ export function parseLsn(text: string): Lsn {
   return (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
 }
 
-/** Whether positions of the two can be compared. */
+/** Whether the positions of both histories can be compared. */
 export function sameHistory(a: WalHistory, b: WalHistory): boolean {
   return a.timeline === b.timeline && a.systemIdentifier === b.systemIdentifier;
 }
 
-/** By position where the two can be compared, else by the clock. */
+/** Whether `a` is at least as late as `b`: by position within one history, else by the clock. */
 export function isLater(a: WritePosition, b: WritePosition): boolean {
   return sameHistory(a, b) ? a.lsn >= b.lsn : a.atMs >= b.atMs;
 }
 
-/** The text form in which a position travels between gateways. */
+/** Formats a position for other gateways. */
 export function formatPosition({ lsn, timeline, systemIdentifier, atMs }: WritePosition): string {
   return JSON.stringify([String(lsn), timeline, systemIdentifier, atMs]);
 }

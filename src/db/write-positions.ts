@@ -1,33 +1,32 @@
 import { LRUCache } from 'lru-cache';
 import { isLater, type WalPosition, type WritePosition } from './wal-position.js';
 
-/** The other gateways, as far as writes go. Neither call rejects, and both are bounded in time. */
+/** Exchanges last writes with the other gateways. Neither call rejects, and both are bounded in time. */
 export interface OtherGateways {
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
 }
 
 /**
- * The last write of each workspace, for read-your-writes. Positions only move forward. Writes that were answered before
- * this gateway started, through it or through gateways that are gone, lie at or before its floor: the primary's position
- * when it was first seen.
+ * The last write of each workspace, for read-your-writes. Positions only move forward. Writes that any gateway answered before
+ * this one started lie at or before the floor: the first position that this gateway sampled on the primary.
  */
 export class WritePositions {
   readonly #last = new LRUCache<string, WritePosition>({ max: 10_000, ttl: 3_600_000 });
   readonly #floor: () => WritePosition | undefined;
   #others: OtherGateways | null = null;
 
-  /** `floor` counts as a write of every workspace; undefined while the primary has not answered. */
+  /** `floor` counts as a write of every workspace; undefined until the primary has answered. */
   constructor(floor: () => WritePosition | undefined = () => undefined) {
     this.#floor = floor;
   }
 
-  /** From now on writes are published to other gateways, and theirs count here. */
+  /** Publishes writes to the other gateways from now on, and reads theirs. */
   share(others: OtherGateways): void {
     this.#others = others;
   }
 
-  /** The position that the workspace's next read must have seen; undefined where there is none. */
+  /** The position that a replica must have replayed for the workspace's next read; undefined when there is none. */
   async of(workspace: string): Promise<WritePosition | undefined> {
     const published = await this.#others?.lastWrite(workspace);
     if (published !== undefined) this.learn(workspace, published);
@@ -35,7 +34,7 @@ export class WritePositions {
     return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }
 
-  /** Remembers a write of this gateway; resolves when the other gateways know it, so that the client can be answered. */
+  /** Remembers a write of this gateway; resolves when the other gateways know it, which must be before the client is answered. */
   async record(workspace: string, walPosition: WalPosition): Promise<void> {
     const position = { ...walPosition, atMs: Date.now() };
     this.learn(workspace, position);

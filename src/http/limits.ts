@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
 /** State of a limit after a request was counted. */
@@ -63,7 +63,7 @@ const throttleMs = 200;
  * connections cannot saturate the event loop. A client that heeds Retry-After gets its few refusals at once.
  */
 export async function throttleRepeatedRefusals({ quota }: Limiter, { refused }: RateLimitResult): Promise<void> {
-  if (refused > quota) await setTimeout(throttleMs);
+  if (refused > quota) await sleep(throttleMs);
 }
 
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */

@@ -7,12 +7,12 @@ const guardName = 'workspace-guard';
 const guardText = "select set_config('gateway.workspace_id', $1, true)";
 
 /**
- * A prepared statement with the workspace setting in front of it, both bound before one Sync: one implicit transaction,
- * one flush, no extra round trip (PostgreSQL 55.2.3 and 55.2.4). The setting is local to that transaction, so a
- * connection that is reused, or handed on by PgBouncer, carries nothing over. Works on pipelined clients. A null
- * `workspace` leaves the guard out: only for statements that touch no view.
+ * A prepared statement after the guard, the statement that sets the workspace. Both are bound before one Sync, so they share
+ * an implicit transaction and a round trip (PostgreSQL 55.2.3 and 55.2.4). The setting is local to that transaction, so that
+ * the next user of the connection, also behind PgBouncer, does not inherit it. Works on pipelined clients. A null `workspace`
+ * leaves the guard out, for statements that read no view.
  *
- * `onRow` gets each row as PostgreSQL sent it, without type parsing or a row description; it is valid until `onRow` returns.
+ * `onRow` gets each row as PostgreSQL sent it, without type parsing or a row description; the row is valid until `onRow` returns.
  */
 export class GuardedQuery extends pg.Query {
   #expected: number;
@@ -54,13 +54,13 @@ export class GuardedQuery extends pg.Query {
     wire.execute({ portal: '', rows: 0 });
   }
 
-  /** A row is a `Row` where the connection is tapped, else an array of texts. */
+  /** Gets a `Row` on a tapped connection (row-tap.ts), else an array of texts. */
   handleDataRow({ fields }: { fields: Row | TextRow }): void {
     if (this.#expected !== 1 || this.#failure !== null) return; // the guard's own row
     try {
       this.#onRow(fields instanceof Row ? fields : Row.of(fields));
     } catch (error) {
-      this.#failure = error as Error; // thrown here it would end the process; the statement's end reports it
+      this.#failure = error as Error; // a throw here would end the process; #outcome reports the error
     }
   }
 
@@ -68,7 +68,7 @@ export class GuardedQuery extends pg.Query {
     this.#expected--;
   }
 
-  /** Rows count as complete only after PostgreSQL said CommandComplete for the guard and for the statement. */
+  /** Returns an error unless PostgreSQL sent CommandComplete for the guard and for the statement: rows could be missing. */
   #outcome(): Error | null {
     return this.#failure ?? (this.#expected === 0 ? null : new Error('the statement ended without completing'));
   }

@@ -5,9 +5,9 @@ const dataRow = 0x44; // "D"
 const headerBytes = 5; // type, and the length that counts itself but not the type
 
 /**
- * Takes rows out of the bytes that PostgreSQL sends before pg's parser sees them; pg then gives them to the running query as
- * `Row` instead of arrays of strings: in lists, making those strings was most of a row's cost. All other messages go to pg
- * unchanged (PostgreSQL 55.2: a type byte and a length in front of each). Must be called on an idle connection.
+ * Takes rows out of the bytes that PostgreSQL sends before pg parses them, and gives them to the running query as `Row`: in
+ * lists, the strings that pg makes were most of a row's cost. All other messages go to pg unchanged (PostgreSQL 55.2: each
+ * begins with a type byte and a length). Must be called on an idle connection.
  */
 export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
   const { stream } = connection;
@@ -15,7 +15,7 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
   if (toPg === undefined || others.length > 0) throw new Error('pg does not read its connection by one data listener');
   stream.off('data', toPg);
   const message = { fields: new Row() };
-  // Messages whose end has not arrived; a large one is joined once, not with every piece of it.
+  // Pieces of a message whose end has not arrived; they are joined once, when it is complete.
   let pieces: Buffer[] = [];
   let missing = 0;
 

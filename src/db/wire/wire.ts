@@ -5,8 +5,8 @@ import pg from 'pg';
 import { StartRefused } from '../../errors.js';
 
 /**
- * The connection inside a client of pg: no part of its API, so only this folder uses it, pg is pinned to one version, and
- * `assertWireShape` compares it with what is installed.
+ * The connection inside a client of pg. It is not part of pg's API, so only this folder uses it, pg is pinned to one version,
+ * and `assertWireShape` checks the installed pg.
  */
 export interface Wire extends EventEmitter {
   readonly stream: Socket;
@@ -27,7 +27,7 @@ export function streamOf(client: pg.ClientBase): Socket {
   return wireOf(client).stream;
 }
 
-/** The private members that this folder relies on, each with its type. */
+/** The private members of pg that this folder uses, each with its type. */
 const members: Readonly<Record<string, string>> = {
   'client.pipeline': 'boolean',
   'client.connection.on': 'function',
@@ -54,7 +54,7 @@ const members: Readonly<Record<string, string>> = {
   'query.handleReadyForQuery': 'function',
 };
 
-/** Throws StartRefused when the installed pg lacks a private member that this folder relies on. Opens no connection. */
+/** Throws StartRefused when the installed pg lacks a private member that this folder uses. Opens no connection. */
 export function assertWireShape({ Client, Query }: Pick<typeof pg, 'Client' | 'Query'> = pg): void {
   const config = { host: 'localhost', user: 'shape', ssl: false, pipeline: true };
   const parts = { client: new Client(config), query: new Query('', undefined, () => undefined) };
