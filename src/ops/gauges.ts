@@ -1,6 +1,6 @@
 import type { Replica } from '../db/replica.js';
 
-/** Sources of the gauges, read when the metrics are scraped. */
+/** Values of the gauges, read at each scrape. */
 export interface GaugeSources {
   readonly replicas: readonly Replica[];
   readonly largePages: () => number;

@@ -11,12 +11,12 @@ export function logEvents(level: string, destination?: DestinationStream): Obser
   };
 }
 
-/** Parts of a database error that quote no stored value: names of the schema, never message, detail, hint, context and statement. */
+/** Parts of a database error that hold no stored value; message, detail, hint, context and statement can hold one. */
 const safeParts = ['code', 'routine', 'schema', 'table', 'constraint'] as const;
 
 /**
- * An error as it may be logged. The message of a database error can quote a stored value (`invalid input syntax for type
- * uuid: "…"`), that of a SyntaxError its input, and that of an error around one of them either: those messages are left out.
+ * The fields that are logged for an error. Leaves out messages that can quote a stored value: those of database errors
+ * (`invalid input syntax for type uuid: "…"`), of SyntaxErrors, and of errors whose cause is such an error.
  */
 function errorFields(error: Error): Record<string, unknown> {
   const chain = causesOf(error);
@@ -32,14 +32,14 @@ function errorFields(error: Error): Record<string, unknown> {
   return { ...first, ...(causes.length > 0 && { causes }) };
 }
 
-/** The error and the errors that it names as `cause`, which can name each other in a circle. */
+/** The error and its chain of causes, which can be circular. */
 function causesOf(error: Error): Error[] {
   const chain: Error[] = [];
   for (let link: unknown = error; link instanceof Error && !chain.includes(link); link = link.cause) chain.push(link);
   return chain;
 }
 
-/** The stack without its head, which repeats the message; none when the end of the message is not found. */
+/** The stack without the message at its head; undefined when the message is not found in it. */
 function framesOf(stack: string | undefined, message: string): string | undefined {
   const at = stack?.indexOf(message) ?? -1;
   if (at < 0) return undefined;

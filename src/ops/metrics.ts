@@ -5,7 +5,7 @@ import { type Event, type EventMetric, events, type Observe } from '../events.js
 import { decodeReasons } from '../projection/decode-error.js';
 import { type GaugeSources, gauges } from './gauges.js';
 
-/** The metrics of one gateway: takes its events, and is scraped. */
+/** The metrics of a gateway: `observe` counts its events, `registry` is scraped. */
 export interface Metrics {
   readonly observe: Observe;
   readonly registry: Registry;
@@ -16,7 +16,7 @@ type Count = (event: Event) => void;
 
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 
-/** Registers the tables of events and gauges in a registry of its own, so that two gateways in one process stay apart. */
+/** Registers the tables of events and gauges in a new registry, so that two gateways in one process have separate metrics. */
 export function metricsEvents(sources: GaugeSources, resources: readonly Resource[]): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -61,7 +61,7 @@ function register(metric: EventMetric<Event>, known: Readonly<Record<string, Lab
     return (event) => histogram.observe(labelsOf(event) ?? {}, seconds(event));
   }
   const counter = new Counter({ name: `gateway_${name}_total`, help, labelNames, registers: [registry] });
-  // A series that appears with its first event has no increase: an alert on increase() would miss the first one.
+  // Starts each series at 0: increase() ignores the first value of a series, so an alert would miss its first event.
   for (const first of known[name] ?? combinations(labels)) counter.inc(first, 0);
   return (event) => {
     const of = labelsOf(event);
@@ -69,15 +69,15 @@ function register(metric: EventMetric<Event>, known: Readonly<Record<string, Lab
   };
 }
 
-/** Every combination of the labels' values; none where a label's values are not known. */
+/** Every combination of the labels' values; empty when a label's values are not known. */
 function combinations(labels: Readonly<Record<string, readonly string[] | null>>): Labels[] {
   return Object.entries(labels).reduce<Labels[]>(
-    (all, [label, values]) => all.flatMap((given) => (values ?? []).map((value) => ({ ...given, [label]: value }))),
+    (all, [label, values]) => all.flatMap((others) => (values ?? []).map((value) => ({ ...others, [label]: value }))),
     [{}],
   );
 }
 
-/** Labels of counters that the definitions and the replicas decide, by name of the counter. */
+/** Labels that depend on the definitions and the replicas, by name of the counter. */
 function knownLabels({ replicas }: GaugeSources, resources: readonly Resource[]): Readonly<Record<string, Labels[]>> {
   return {
     pages_resumed: resources.map(({ name }) => ({ resource: name })),

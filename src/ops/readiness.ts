@@ -12,7 +12,7 @@ export interface Readiness {
   }[];
 }
 
-/** Ready while reads can be answered: one healthy replica is enough. The primary does not count: reads go on without it. */
+/** Ready while a replica is healthy. The primary does not count, because reads are answered without it. */
 export function readinessOf(replicas: readonly Replica[], stopping: boolean): Readiness {
   const healthy = replicas.some(({ state }) => state.healthy);
   const reasons = [...(stopping ? ['stopping'] : []), ...(healthy ? [] : ['no healthy replica'])];

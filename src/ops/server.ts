@@ -14,7 +14,7 @@ export interface OpsDeps {
   readonly docsHtml: string;
 }
 
-/** Names by which the listener may be addressed, beside `localhost` and IP addresses: settings opsHost and opsAllowedHosts. */
+/** Host names that the listener accepts beside `localhost` and IP addresses: settings opsHost and opsAllowedHosts. */
 export interface OpsNames {
   readonly opsHost: string;
   readonly opsAllowedHosts: string;
@@ -27,7 +27,7 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Dependencies of the pages: the content, with the docs page in its final form. */
+/** Dependencies of the pages; `docs` is the docs page, and `docsPolicy` its Content-Security-Policy. */
 interface PageDeps extends OpsDeps {
   readonly docs: FixedBody;
   readonly docsPolicy: string;
@@ -47,7 +47,7 @@ const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeade
   },
 };
 
-/** The ops listener: for the operator, on a private address; it asks for no token. */
+/** The ops listener, for the operator: it requires no token, so it belongs on a private address. */
 export function opsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames): Server {
   const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
   const pageDeps = { ...deps, docs: new FixedBody(deps.docsHtml), docsPolicy: pagePolicy(deps.docsHtml) };
@@ -67,7 +67,7 @@ export function opsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames)
   });
 }
 
-/** The better coding that the client accepts; null for none. Browsers send no weights, and a weight of 0 is a refusal. */
+/** The best coding that the client accepts; null for none. Ignores weights except 0, which is a refusal: browsers send none. */
 function acceptedEncoding(header = ''): 'br' | 'gzip' | null {
   const accepted = header.split(',').filter((each) => !/;\s*q=0(?:\.0*)?\s*$/i.test(each));
   const names = accepted.map((each) => (each.split(';')[0] as string).trim().toLowerCase());
@@ -77,8 +77,8 @@ function acceptedEncoding(header = ''): 'br' | 'gzip' | null {
 const text = (status: number, sentence: string): Answer => ({ status, type: 'text/plain', body: `${sentence}\n` });
 
 /**
- * DNS rebinding: a hostile page lets its own name point to this address, and the browser then sends that name as Host.
- * An IP address cannot be rebound. HTTP/1.0 knows no Host, and browsers do not speak it.
+ * Whether the Host header is allowed, against DNS rebinding: a hostile page lets its own name point to this address, and the
+ * browser then sends that name as Host. An IP address cannot be rebound. HTTP/1.0 requires no Host, and browsers do not use it.
  */
 function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): boolean {
   const { host } = request.headers;
@@ -88,7 +88,7 @@ function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): bo
   return isKnown && headerCount(request, 'host') === 1;
 }
 
-/** Allows the page's own style elements, by their hashes (CSP Level 3 §2.3.1), and nothing else. */
+/** A policy that allows the page's own style elements, by their hashes (CSP Level 3 §2.3.1), and nothing else. */
 function pagePolicy(html: string): string {
   const styles = [...html.matchAll(/<style>([\s\S]*?)<\/style>/g)].map(([, style]) => style as string);
   const hashes = styles.map((style) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`);

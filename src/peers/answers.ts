@@ -1,13 +1,14 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { untilSocketsRead } from '../db/event-loop.js';
 
 const tickMs = 10;
 const silentTicksMax = 5;
-/** How long a peer that fell silent is not asked: so it costs some requests 50 ms, and not every one. */
+/** How long a silent peer is not asked, so that few requests wait 50 ms for it. */
 const restMs = 1000;
 
 /**
- * Asks a peer, and notices when it stops to answer: no answer at all for 50 ms while some are due. Time counts only after
- * the sockets were read, because a busy process finds its timers due before answers that have arrived long ago.
+ * Asks a peer, and notices when it stops answering: no answer for 50 ms while some are due. Time counts only after the
+ * sockets were read, because in a busy process timers run before answers that arrived long ago.
  */
 export class Answers {
   readonly #due = new Set<(error: Error) => void>();
@@ -20,7 +21,7 @@ export class Answers {
     this.#onSilence = onSilence;
   }
 
-  /** Rejects when the request fails or the peer is silent; after that for a second at once. */
+  /** Rejects when the request fails or the peer is silent, and then at once for a second. */
   async ask<T>(request: () => Promise<T>): Promise<T> {
     if (performance.now() < this.#restUntilMs) throw new Error('the peer does not answer');
     return new Promise<T>((resolve, reject) => {
@@ -48,9 +49,8 @@ export class Answers {
     this.#ticking = true;
     this.#silentTicks = 0;
     while (this.#due.size > 0) {
-      await new Promise((resolve) => setTimeout(resolve, tickMs));
-      await turn();
-      await turn();
+      await sleep(tickMs);
+      await untilSocketsRead();
       if (++this.#silentTicks > silentTicksMax) this.#fail(new Error('the peer does not answer'));
     }
     this.#ticking = false;

@@ -6,16 +6,16 @@ import type { ParentMessage, WorkerMessage } from './workers.js';
 
 type Of<Type extends WorkerMessage['type']> = Extract<WorkerMessage, { type: Type }>;
 
-/** A write that the other workers have not all acknowledged. */
+/** A write that some of the other workers have not acknowledged. */
 interface Relay {
-  readonly writer: Worker;
+  readonly from: Worker;
   readonly id: number;
   missing: number;
 }
 
 const relayMsMax = 1000;
 
-/** The parent's side of `workerPeers`: counts for all workers, and keeps and passes on the last write of each workspace. */
+/** The parent's side of `workerPeers`: counts for all workers, keeps the last write of each workspace and passes it on. */
 export function serveWorkers(): void {
   const positions = new LRUCache<string, string>({ max: 10_000, ttl: 3_600_000 });
   const counts = new LRUCache<string, { readonly consumed: number; readonly endsAtMs: number }>({ max: 100_000 });
@@ -29,13 +29,13 @@ export function serveWorkers(): void {
     joined.set(from.id, from);
     send(from, { type: 'positions', positions: [...positions.entries()] });
   };
-  const relay = (writer: Worker, { id, workspace, position }: Of<'wrote'>): void => {
+  const relay = (from: Worker, { id, workspace, position }: Of<'wrote'>): void => {
     const kept = positions.get(workspace);
     if (kept === undefined || isLater(parsePosition(position), parsePosition(kept))) positions.set(workspace, position);
-    const others = othersThan(writer);
-    if (others.length === 0) return send(writer, { type: 'answer', id });
+    const others = othersThan(from);
+    if (others.length === 0) return send(from, { type: 'answer', id });
     const relayId = ++lastRelay;
-    relays.set(relayId, { writer, id, missing: others.length });
+    relays.set(relayId, { from, id, missing: others.length });
     for (const other of others) send(other, { type: 'wrote', id: relayId, workspace, position });
     setTimeout(() => relays.delete(relayId), relayMsMax).unref();
   };
@@ -43,7 +43,7 @@ export function serveWorkers(): void {
     const relayed = relays.get(id);
     if (relayed === undefined || --relayed.missing > 0) return;
     relays.delete(id);
-    send(relayed.writer, { type: 'answer', id: relayed.id });
+    send(relayed.from, { type: 'answer', id: relayed.id });
   };
   const count = (from: Worker, { id, name, key, quota, known, requests }: Of<'count'>): void => {
     const nowMs = performance.now();
@@ -66,7 +66,7 @@ export function serveWorkers(): void {
   cluster.on('exit', (worker) => joined.delete(worker.id));
 }
 
-/** A worker that has died meanwhile is no error: its successor gets the positions when it starts. */
+/** Sends a message. Ignores that the worker has died, because its successor gets the positions when it starts. */
 function send(worker: Worker, message: ParentMessage): void {
   worker.send(message, () => undefined);
 }

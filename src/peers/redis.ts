@@ -1,15 +1,16 @@
 import { Redis } from 'ioredis';
+import { untilSocketsRead } from '../db/event-loop.js';
 import { formatPosition, parsePosition } from '../db/wal-position.js';
 import type { Observe } from '../events.js';
 import { Answers } from './answers.js';
 import type { Peers } from './peers.js';
 import { type Count, type SharedCounter, type SharedLimiter, sharedLimiter } from './shared-limiter.js';
 
-/** A write position is of no use once every replica has replayed it, or is out. */
+/** Long enough that every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
 const announcements = 'gateway:counts';
 
-/** `nextCount` of shared-limiter.ts, atomic in Redis. A script's replies and messages leave Redis together. */
+/** `nextCount` of shared-limiter.ts, atomic in Redis: the script's reply and its announcement leave Redis together. */
 const countScript = `
   local function guaranteed(remaining)
     local amount = remaining < 1 and 0 or 1
@@ -33,8 +34,8 @@ const countScript = `
 type CountCommand = (key: string, ...values: (string | number)[]) => Promise<[number, number]>;
 
 /**
- * Gateways on many machines, sharing through Redis or Valkey. While it is away each enforces its share of the limits, so that
- * together they grant no more than all of it; requests are not refused because of it and wait at most about 50 ms.
+ * Peers on many machines, which share through Redis or Valkey. While Redis is away each gateway enforces its share of the
+ * limits, so that together they grant no more than the whole. Redis delays a request by about 50 ms at most and refuses none.
  */
 export function redisPeers(url: string, instances: number, observe: Observe): Peers {
   const redis = connect(url);
@@ -44,7 +45,7 @@ export function redisPeers(url: string, instances: number, observe: Observe): Pe
   const ask = <T>(request: () => Promise<T>): Promise<T> =>
     redis.status === 'ready'
       ? answers.ask(request)
-      : afterReading().then(() => Promise.reject(new Error(redis.status)));
+      : untilSocketsRead().then(() => Promise.reject(new Error(redis.status))); // a gateway decides alone after all announcements
   const limiters = new Map<string, SharedLimiter>();
   const subscriber = listenTo(url, (name, key, count) => limiters.get(name)?.learn(key, count));
   const counterOf =
@@ -63,7 +64,7 @@ export function redisPeers(url: string, instances: number, observe: Observe): Pe
     publishWrite: async (workspace, position) => {
       const sent = redis.set(positionKey(workspace), formatPosition(position), 'EX', positionTtlSeconds);
       sent.catch(() => undefined);
-      await ask(() => sent).catch(() => undefined); // sent also while Redis is not asked
+      await ask(() => sent).catch(() => undefined); // sent even while `answers` asks Redis nothing
     },
     lastWrite: (workspace) =>
       ask(() => redis.get(positionKey(workspace))).then(
@@ -85,11 +86,11 @@ function connect(url: string): Redis {
     retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
     connectionName: 'workspace-data-gateway',
   });
-  redis.on('error', () => {}); // the request that finds Redis away reports it
+  redis.on('error', () => {}); // the request that fails reports it
   return redis;
 }
 
-/** Announcements come on a connection of their own, as Redis allows no other commands on it. */
+/** Opens a connection for announcements, because Redis allows no other command on a subscribed connection. */
 function listenTo(url: string, onCount: (name: string, key: string, count: Count) => void): Redis {
   const subscriber = connect(url);
   subscriber.on('ready', () => void subscriber.subscribe(announcements).catch(() => undefined));
@@ -98,11 +99,6 @@ function listenTo(url: string, onCount: (name: string, key: string, count: Count
     onCount(name, key, { consumed, endsInMs });
   });
   return subscriber;
-}
-
-/** Announcements that have arrived are read before a gateway decides alone. */
-function afterReading(): Promise<void> {
-  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 }
 
 function positionKey(workspace: string): string {

@@ -1,23 +1,23 @@
 import { LRUCache } from 'lru-cache';
 import { type Limiter, type RateLimitResult, windowSeconds } from '../http/limits.js';
 
-/** The count of a key in its window, by the counter that all gateways share. */
+/** The count of a key in its window, as the shared counter has it. */
 export interface Count {
   readonly consumed: number;
   /** Milliseconds until the window ends. */
   readonly endsInMs: number;
 }
 
-/** A gateway's knowledge of a window, which it tells the counter: a counter that was restarted has lost its own. */
+/** A gateway's knowledge of a window, sent to the counter because a restarted counter has lost its counts. */
 export interface KnownCount extends Count {
-  /** Requests that this gateway granted by itself and that the counter has not counted yet. */
+  /** Requests that this gateway granted without the counter, and that the counter has not counted yet. */
   readonly unreported: number;
 }
 
 /**
- * A counter that all gateways share: counts `requests` more (0 or 1) and what the gateway knows. Before it answers with a
- * count that takes the remaining quota to a lower `guaranteed` amount, it announces the count to all gateways. Rejects when
- * it does not answer.
+ * A counter that all gateways share: adds `requests` (0 or 1) and the unreported requests. Before it answers with a count that
+ * lowers the `guaranteed` part of the remaining quota, it announces the count to all gateways. Rejects when the counter does
+ * not answer.
  */
 export type SharedCounter = (key: string, quota: number, known: KnownCount, requests: 0 | 1) => Promise<Count>;
 
@@ -28,7 +28,7 @@ export interface SharedLimiter extends Limiter {
 
 interface Window {
   readonly endsAtMs: number;
-  /** The highest count that this gateway was told; 0 where the counter was away from the beginning. */
+  /** The highest count that this gateway got; 0 when the counter has been away since the window began. */
   readonly consumed: number;
   /** Requests granted and refused by this gateway alone. */
   granted: number;
@@ -40,25 +40,25 @@ const windowsMax = 50_000;
 const windowMs = windowSeconds * 1000;
 /** Interval at which a gateway tries to report requests that it granted alone. */
 const reportMs = 1000;
-/** Answers travel shorter than this, so ends of windows that differ by more belong to different windows. */
+/** Answers take less time than this, so two ends that differ by more are those of different windows. */
 const marginMs = 1000;
 
 /**
- * Part of the remaining quota that all gateways know to be there: the largest power of two in it. As each change of it is
- * announced before it takes effect, the gateways may share it out whenever the counter stops to answer.
+ * The part of the remaining quota that every gateway knows to be left: the largest power of two in it. Each change of it is
+ * announced before it takes effect, so that the gateways can divide it when the counter stops answering.
  */
 function guaranteed(remaining: number): number {
   return remaining < 1 ? 0 : 2 ** Math.floor(Math.log2(remaining));
 }
 
-/** The next count of a key, and whether it must be announced before it is answered. */
+/** The next count of a key, and whether the counter must announce it before it answers. */
 export function nextCount(
   quota: number,
   before: number,
   known: KnownCount,
   requests: number,
 ): { readonly consumed: number; readonly announce: boolean } {
-  const isLost = before < known.consumed; // then the guaranteed rest is all that is certainly left
+  const isLost = before < known.consumed; // the counter was restarted: only the guaranteed part is certainly left
   const kept = isLost ? quota - guaranteed(quota - known.consumed) : before;
   const consumed = kept + known.unreported + requests;
   const isLower = before === 0 || guaranteed(quota - consumed) < guaranteed(quota - before);
@@ -66,9 +66,9 @@ export function nextCount(
 }
 
 /**
- * Counts in the shared counter. While that does not answer, each of the `gateways` grants its share: of the whole quota in
- * windows that begin meanwhile, of the guaranteed rest in a window that began before. So all together never grant more
- * than the quota, as long as the counter is away for all of them.
+ * Counts in the shared counter. While the counter does not answer, each of the `gateways` grants its share: of the whole quota
+ * in a window that begins in that time, of the guaranteed part in a window that began before. So together they never grant
+ * more than the quota, if the counter is away for all of them.
  */
 export function sharedLimiter(quota: number, gateways: number, counter: SharedCounter): SharedLimiter {
   const windows = new LRUCache<string, Window>({ max: windowsMax });
@@ -84,18 +84,18 @@ export function sharedLimiter(quota: number, gateways: number, counter: SharedCo
     if (window === undefined || endsAtMs > window.endsAtMs + marginMs) windows.set(key, newWindow(endsAtMs, consumed));
     else windows.set(key, { ...window, endsAtMs, consumed: Math.max(window.consumed, consumed) });
   };
-  /** Counts in the shared counter; what this gateway granted alone is reported with it, once. */
+  /** Counts in the shared counter, and reports the requests that this gateway granted alone, once. */
   const count = async (key: string, requests: 0 | 1): Promise<Count> => {
     const window = running(key, marginMs) ?? newWindow(performance.now() + windowMs, 0);
-    const told = { ...window, endsInMs: Math.ceil(window.endsAtMs - performance.now()) };
+    const known = { ...window, endsInMs: Math.ceil(window.endsAtMs - performance.now()) };
     window.unreported = 0;
     try {
-      const answer = await counter(key, quota, told, requests);
+      const answer = await counter(key, quota, known, requests);
       learn(key, answer);
       return answer;
     } catch (error) {
-      const still = running(key);
-      if (still !== undefined) still.unreported += told.unreported;
+      const current = running(key);
+      if (current !== undefined) current.unreported += known.unreported;
       throw error;
     }
   };

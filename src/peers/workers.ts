@@ -11,7 +11,7 @@ import {
 
 /** From a worker to its parent. */
 export type WorkerMessage =
-  /** The worker has started: the parent answers with the positions that it keeps. */
+  /** The worker has started: the parent sends the positions that it keeps. */
   | { readonly type: 'joined' }
   | { readonly type: 'wrote'; readonly id: number; readonly workspace: string; readonly position: string }
   | { readonly type: 'acknowledged'; readonly id: number }
@@ -32,13 +32,13 @@ export type ParentMessage =
   | { readonly type: 'answer'; readonly id: number; readonly count?: Count }
   | { readonly type: 'counted'; readonly name: string; readonly key: string; readonly count: Count };
 
-/** How long a worker that starts waits for the positions that its parent keeps. */
+/** How long a starting worker waits for its parent's positions. */
 const joinMsMax = 1000;
 
 /**
- * Gateways that are workers of one parent on one machine: the parent counts for all, keeps the last write of each workspace
- * and passes it on to the other workers before the writing worker answers its client. While the parent does not answer each
- * worker enforces its share of the limits. Resolves when the worker knows the writes of the others.
+ * Peers that are workers of one parent on one machine. The parent counts for all workers, keeps the last write of each
+ * workspace and passes it on to the other workers before the writing worker answers its client. While the parent does not
+ * answer, each worker enforces its share of the limits. Resolves when this worker knows the writes of the others.
  */
 export async function workerPeers(
   workers: number,
@@ -95,7 +95,7 @@ export async function workerPeers(
     publishWrite: async (workspace, position) => {
       const id = ++lastId;
       const sent = answerTo(id);
-      send({ type: 'wrote', id, workspace, position: formatPosition(position) }); // also while the parent is not asked
+      send({ type: 'wrote', id, workspace, position: formatPosition(position) }); // sent even while `answers` asks the parent nothing
       await answers.ask(() => sent).catch(() => undefined);
       waiting.delete(id);
     },

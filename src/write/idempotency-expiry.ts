@@ -13,9 +13,9 @@ const expire: Statement = {
 };
 
 /**
- * Deletes expired stored answers on a timer of each gateway, so that they also vanish while no client writes. Each pause is
- * between half of `intervalMs` and all of it, so that gateways started together do not run together; one run ends before the
- * next is scheduled. Errors are ignored: the next run retries.
+ * Deletes expired stored answers on a timer, so that they are deleted also while no client writes. Each pause is random,
+ * between half of `intervalMs` and all of it, so that gateways that started together do not run together. A run ends before
+ * the next is scheduled. Errors are ignored: the next run retries.
  */
 export class IdempotencyExpiry {
   readonly #primary: Primary;

@@ -10,23 +10,23 @@ import { bodyDepthMax, type Json, parseStrictJson } from './strict-json.js';
 export interface WriteRequest {
   readonly caller: Caller;
   readonly key: string;
-  /** SHA-256 of method, path, If-Match and canonical body: two requests with the same fingerprint are the same. */
+  /** SHA-256 of method, path, If-Match and canonical body; equal for repetitions of a request. */
   readonly fingerprint: Buffer;
-  /** The members given, in PostgreSQL's text form. */
+  /** The members of the body, in PostgreSQL's text form. */
   readonly members: Readonly<Record<string, string | null>>;
   /** The record to change and its version; null creates one. */
   readonly target: Target | null;
-  /** Whether the token has the read scope, and so gets the whole record back. */
+  /** Whether the token has the read scope; if not, the response is cut to the write scope. */
   readonly mayRead: boolean;
 }
 
 export interface Target {
-  /** As bound: null when no record can have it. */
+  /** Null when no record can have the id. */
   readonly id: string | null;
   readonly ifMatch: readonly EntityTag[];
 }
 
-/** The parts of the HTTP request: header texts and bytes. */
+/** The parts of the HTTP request, unchecked. */
 export interface RawWrite {
   readonly method: string;
   readonly path: string;
@@ -36,7 +36,7 @@ export interface RawWrite {
   readonly body: Buffer;
 }
 
-/** Headers → 428 → body, in this order. Throws Problems; for the body with every fault. */
+/** Checks the headers, then the body. Throws Problems; that of the body names every fault. */
 export function parseWrite(validators: WriteValidators, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const key = parseIdempotencyKey(raw.idempotencyKey);
   const target =
@@ -44,15 +44,15 @@ export function parseWrite(validators: WriteValidators, caller: Caller, mayRead:
   const body = parseBody(raw.body);
   const faults = target === null ? validators.create(body) : validators.patch(body);
   if (faults.length > 0) throw invalid(faults);
-  const given = body as Readonly<Record<string, string | number | boolean | null>>;
+  const values = body as Readonly<Record<string, string | number | boolean | null>>;
   const members = Object.fromEntries(
-    Object.entries(given).map(([name, value]) => [name, value === null ? null : validators.toText(name, value)]),
+    Object.entries(values).map(([name, value]) => [name, value === null ? null : validators.toText(name, value)]),
   );
   const identity = [
     raw.method,
     raw.path,
     raw.ifMatch?.trim() ?? '',
-    Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1)),
+    Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1)),
   ];
   const fingerprint = createHash('sha256').update(JSON.stringify(identity)).digest();
   return { caller, key, fingerprint, members, target, mayRead };
@@ -61,7 +61,7 @@ export function parseWrite(validators: WriteValidators, caller: Caller, mayRead:
 const visibleAscii = /^[\x21-\x7e]{1,255}$/;
 
 /**
- * 1–255 visible ASCII characters, bare or as a quoted string (RFC 8941 §3.3.3), which mean the same key. Throws
+ * The key: 1–255 visible ASCII characters. A quoted string (RFC 8941 §3.3.3) is the same key as its bare text. Throws
  * idempotency_key_missing, idempotency_key_invalid.
  */
 function parseIdempotencyKey({ value, timesSent }: RawWrite['idempotencyKey']): string {

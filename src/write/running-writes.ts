@@ -7,7 +7,7 @@ interface RunningWrite {
   readonly outcome: Promise<Outcome>;
 }
 
-/** Serializes writes with the same token and key, so that repeats wait here instead of on a connection to the primary. */
+/** Serializes writes with the same token and key, so that repetitions wait here, not on a connection to the primary. */
 export class RunningWrites {
   /** By token and key. */
   readonly #running = new Map<string, RunningWrite>();
@@ -18,8 +18,8 @@ export class RunningWrites {
   }
 
   /**
-   * Runs `work` when no write with the same key is running. An identical request gets the outcome of the running one; every
-   * other waits for its end. Throws idempotency_in_progress after `waitMs`.
+   * Runs `work` when no write with the same key is running. An identical request gets the outcome of the running one; a
+   * different request waits for its end. Throws idempotency_in_progress after `waitMs`.
    */
   async run({ caller, key, fingerprint }: WriteRequest, work: () => Promise<Outcome>): Promise<Outcome> {
     const name = `${caller.tokenId} ${key}`;
@@ -40,7 +40,7 @@ export class RunningWrites {
   }
 }
 
-/** Null when the write failed or takes longer. */
+/** The outcome of the write; null when it failed or takes longer than `waitMs`. */
 async function outcomeWithin(waitMs: number, { outcome }: RunningWrite): Promise<Outcome | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {

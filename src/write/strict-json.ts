@@ -17,8 +17,8 @@ const literals: Readonly<Record<string, Json>> = { true: true, false: false, nul
 /**
  * JSON (RFC 8259) as I-JSON (RFC 7493) narrows it: UTF-8, no duplicate names, no lone surrogates, no number that JavaScript
  * cannot hold without loss. Beyond that no NUL, which PostgreSQL's text cannot hold, no `__proto__`, no nesting deeper than
- * `depthMax`. Faults carry the pointer of the value. A syntax error and too deep nesting end the reading; all other faults are
- * collected, until they would be as large as the largest body.
+ * `depthMax`. Each fault has the pointer of its value. A syntax error or too deep nesting ends the parsing; all other faults are
+ * collected, up to the size of the largest body.
  */
 export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   let text: string;
@@ -27,22 +27,22 @@ export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   } catch {
     return { faults: [{ pointer: '', code: 'invalid_utf8', detail: 'The body is not valid UTF-8.' }] };
   }
-  const reader = new Reader(text, depthMax);
-  const value = reader.document();
-  return reader.faults.length > 0 ? { faults: reader.faults } : { value };
+  const parser = new Parser(text, depthMax);
+  const value = parser.document();
+  return parser.faults.length > 0 ? { faults: parser.faults } : { value };
 }
 
-/** Ends the reading; its reason is in the faults. */
-class EndReading extends Error {}
+/** Ends the parsing; the reason is in the faults. */
+class EndParsing extends Error {}
 class JsonSyntaxError extends Error {}
 
-/** Bound on the answer: characters of all faults together, and those counted for a fault beside its pointer. */
+/** Bounds the error response: characters of all faults together, and the characters counted per fault beside its pointer. */
 const faultCharactersMax = 65_536;
 const charactersPerFault = 100;
 /** Characters of the body that a fault quotes at most. */
 const quoteMax = 40;
 
-class Reader {
+class Parser {
   readonly faults: FieldError[] = [];
   readonly #text: string;
   readonly #depthMax: number;
@@ -60,7 +60,7 @@ class Reader {
       if (!/^[ \t\n\r]*$/.test(this.#text.slice(this.#at))) throw new JsonSyntaxError();
       return value;
     } catch (error) {
-      if (error instanceof EndReading) return null;
+      if (error instanceof EndParsing) return null;
       if (!(error instanceof JsonSyntaxError)) throw error;
       const detail = this.#text === '' ? 'The body is empty.' : `The body is not JSON: see character ${this.#at + 1}.`;
       this.faults.push({ pointer: '', code: 'syntax', detail });
@@ -70,7 +70,7 @@ class Reader {
 
   #fault(pointer: string, code: FieldErrorCode, detail: string): void {
     this.#charactersLeft -= pointer.length + charactersPerFault;
-    if (this.faults.length > 0 && this.#charactersLeft < 0) throw new EndReading();
+    if (this.faults.length > 0 && this.#charactersLeft < 0) throw new EndParsing();
     this.faults.push({ pointer, code, detail });
   }
 
@@ -85,9 +85,9 @@ class Reader {
   #value(first: string, pointer: string, depth: number): Json {
     if (first === '{' || first === '[') {
       if (depth >= this.#depthMax) {
-        // Reading on would use as much stack as the body is deep.
+        // Parsing on would use as much stack as the body is deep.
         this.#fault(pointer, 'too_deep', `The body is nested deeper than ${this.#depthMax}.`);
-        throw new EndReading();
+        throw new EndParsing();
       }
       return first === '{' ? this.#object(pointer, depth + 1) : this.#array(pointer, depth + 1);
     }

@@ -8,7 +8,7 @@ import { type FieldError, invalid, notFound, Problem } from '../errors.js';
 import { etagOf, matchesStrongly } from '../read/etag.js';
 import type { Target, WriteRequest } from './request.js';
 
-/** The answer to a write, now or on replay. */
+/** The answer to a write, from its transaction or replayed. */
 export interface Outcome {
   readonly status: number;
   readonly id: string;
@@ -42,8 +42,8 @@ const audit: Statement = {
 };
 
 /**
- * The whole write, inside one transaction: claim the key → replay if it was used → change the record → audit entry → store the
- * answer under the key. Safe to run again. Throws 422, 400, 404, 412 as Problems, which roll everything back.
+ * The whole write, inside one transaction: claim the key → replay if the key was used → change the record → audit entry →
+ * store the answer under the key. Safe to repeat. Throws Problems (422, 400, 404, 412), which roll the transaction back.
  */
 export async function writeOnce(
   transaction: Transaction,
@@ -62,9 +62,9 @@ export async function writeOnce(
       : await update(transaction, write, request, request.target);
   if (write.audit !== null && (change.entries.length > 0 || change.action === 'created')) {
     const { id, action, entries } = change;
-    const { entity, actorType, [action]: word } = write.audit;
+    const { entity, actorType, [action]: actionName } = write.audit;
     const changes = JSON.stringify(entries);
-    await transaction.query(audit, { entity, id, action: word, actorType, token: tokenId, changes });
+    await transaction.query(audit, { entity, id, action: actionName, actorType, token: tokenId, changes });
   }
   const serializer = request.mayRead ? write.fullRecord : write.writeScopeRecord;
   const body = serializer.json(Row.of(change.row), request.caller.workspace);
@@ -79,20 +79,20 @@ export async function writeOnce(
   return { ...outcome, replayed: false };
 }
 
-/** Another transaction holds the key for longer than lock_timeout (SQLSTATE 55P03). */
+/** Throws 409 when another transaction held the key for longer than lock_timeout (SQLSTATE 55P03). */
 function asInProgress(error: unknown): never {
   if ((error as { code?: unknown }).code !== '55P03') throw error;
   throw inProgress();
 }
 
-/** 409: a second later the same request finds the outcome, or a free key. */
+/** 409; when the running request has ended, the same request gets its outcome, or a free key. */
 export function inProgress(): Problem {
   const detail = 'A request with this Idempotency-Key is still running; send the same request again for its outcome.';
   return new Problem('idempotency_in_progress', detail);
 }
 
 function replay([row]: TextRow[]): Outcome {
-  // Only expiry removes a key between the conflict and this statement: the request can then be sent as a new one.
+  // Only expiry can delete the key between the conflict and this statement; sent again, the request claims it.
   if (row === undefined) throw inProgress();
   const [same, status, id, version, body] = row as readonly string[];
   if (same !== 't') {
@@ -104,7 +104,7 @@ function replay([row]: TextRow[]): Outcome {
   return { status: Number(status), id: id as string, version: version as string, body: body as string, replayed: true };
 }
 
-/** A changed or new record, and the changed members as the audit log shows them. */
+/** A changed or new record, and the audit entries of its changed members. */
 interface Change {
   readonly id: string;
   readonly row: TextRow;
@@ -123,7 +123,7 @@ async function create(transaction: Transaction, write: CompiledWrite, { members 
   return { id: row[write.idAt] as string, row, action: 'created', entries: diff(write, nothing, after) };
 }
 
-/** Locks the row first: the version that is compared is then the version that is changed. */
+/** Locks the row before it compares the version, so that no other write can change the row in between. */
 async function update(
   transaction: Transaction,
   write: CompiledWrite,
@@ -157,7 +157,7 @@ function diff({ validators }: CompiledWrite, before: Members, after: Members): C
     .filter(({ oud, nieuw }) => oud !== nieuw);
 }
 
-/** A record refers to records of its own workspace only. Throws invalid() with every reference that leads to none. */
+/** Throws invalid() with every reference that names no record of the same workspace. */
 async function checkReferences(
   transaction: Transaction,
   write: CompiledWrite,

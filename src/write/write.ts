@@ -18,8 +18,8 @@ export interface WriteDeps {
 }
 
 /**
- * The whole way of a write after its request has been checked: wait for a running one with the same key → one transaction on
- * the primary → remember its position for the workspace's next reads → answer.
+ * The whole way of a checked write: wait for a running write with the same key → one transaction on the primary → remember
+ * its position for the workspace's next reads → answer.
  */
 export async function write(
   deps: WriteDeps,
@@ -40,7 +40,7 @@ export async function write(
   return { status, headers, body: shown, databaseMs: performance.now() - startedMs };
 }
 
-/** Runs the transaction; the next read of the workspace shows its changes, or the version that made it fail. */
+/** Runs the transaction and records its position, so that the next read shows its changes, or the version that refused it. */
 async function commitWrite(deps: WriteDeps, compiled: CompiledWrite, request: WriteRequest): Promise<Outcome> {
   const { workspace } = request.caller;
   const { outcome, position } = await deps.primary.transaction(workspace, (transaction) =>
@@ -53,8 +53,8 @@ async function commitWrite(deps: WriteDeps, compiled: CompiledWrite, request: Wr
 }
 
 /**
- * Cuts a stored answer to the write scope: the token could read the whole record when it was stored, and cannot now. An
- * answer that was stored cut stays byte for byte as it is.
+ * Cuts a stored answer to the write scope, because the token has lost the read scope since. An answer that was stored for the
+ * write scope stays byte for byte the same.
  */
 function writeScopeOf({ writeScopeMembers }: CompiledWrite, body: string): string {
   const members = Object.entries(JSON.parse(body) as object);
