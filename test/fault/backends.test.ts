@@ -34,7 +34,7 @@ function isWhole(t: ExecutionContext, read: PageRead): void {
   t.true(read.longestGapMs < 2500, `a pause of ${read.longestGapMs} ms`);
 }
 
-test.serial('a page goes on within 2.5 s when the backend that reads it is frozen', async (t) => {
+test.serial('a page continues within 2.5 s when the backend that reads it is frozen', async (t) => {
   const frozen: number[] = [];
   const freeze = async (): Promise<void> => {
     for (let tries = 0; tries < 100 && frozen.length === 0; tries++)
@@ -50,7 +50,7 @@ test.serial('a page goes on within 2.5 s when the backend that reads it is froze
   await gateway.backToNormal(t);
 });
 
-test.serial('pages go on when their statements are cancelled, 80 times in a second', async (t) => {
+test.serial('pages continue when their statements are cancelled, 80 times in a second', async (t) => {
   let [cancelled, begun] = [0, 0];
   const cancel = async (): Promise<void> => {
     if (++begun > 1) return;

@@ -135,7 +135,7 @@ test.serial('while one workspace floods the queue another is served in its turn'
   await gateway.stop();
 });
 
-test.serial('a workspace has all of its share while it is alone, and a quarter while another is served', async (t) => {
+test.serial('a workspace has its whole share while no other is served, and a quarter of it otherwise', async (t) => {
   const gateway = await setUp.gateway({ shortPerWorkspace: 8 });
   const lane = gateway.gateway.replicas[0]?.short;
   const busiest = async (while_: Promise<unknown>): Promise<number> => {

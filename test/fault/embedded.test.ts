@@ -75,7 +75,7 @@ test.serial('a server killed with -9 comes back on the same port with every comm
   t.deepEqual(await primary.query('select n from t'), [{ n: 7 }]);
 });
 
-test.serial('a kept folder is started again, and refused when it holds something else', async (t) => {
+test.serial('a kept folder is started again, and refused when it holds other files', async (t) => {
   const parent = await mkdtemp(join(tmpdir(), 'kept-'));
   t.teardown(() => rm(parent, { recursive: true, force: true }));
   await chmod(parent, 0o755); // root's servers run as another account

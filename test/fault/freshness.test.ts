@@ -52,7 +52,7 @@ test.serial('Data-As-Of tells how current the answer is', async (t) => {
   await healthy(t);
 });
 
-test.serial('a replica that lags is left out; when all lag requests get 503 and never the primary', async (t) => {
+test.serial('a replica that lags is ejected; when all lag, requests get 503 and never the primary', async (t) => {
   await pause(first);
   await move();
   t.true(await until(() => /lags/.test(reasons()[0] as string), 5000, 25));
@@ -75,7 +75,7 @@ test.serial('a replica that lags is left out; when all lag requests get 503 and 
   t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
 });
 
-test.serial('a page goes on only where its rows are as current as those it began with', async (t) => {
+test.serial('a page continues only on a replica as current as its first rows', async (t) => {
   const patient = await setUp.gateway({ chunkRowsMax: 100, lagMaxMs: 60_000, resumeMs: 2000 });
   const undisturbed = (await readPage(patient.url(page), { token })).body;
   await setUp.pace(0.5);
@@ -106,7 +106,7 @@ test.serial('a page goes on only where its rows are as current as those it began
   await patient.stop();
 });
 
-test.serial('a replica that was promoted is left out, whatever it answers', async (t) => {
+test.serial('a replica that was promoted is ejected, whatever it answers', async (t) => {
   await healthy(t);
   await first.promote();
   t.true(await until(() => /promoted/.test(reasons()[0] as string), 3000, 10), reasons().join());
@@ -115,7 +115,7 @@ test.serial('a replica that was promoted is left out, whatever it answers', asyn
   t.is(gateway.gateway.replicas[0]?.inFlight, 0);
 });
 
-test.serial('after a failover a replica that still follows the old primary is left out', async (t) => {
+test.serial('after a failover a replica that still follows the old primary is ejected', async (t) => {
   // `first` is the new primary now; the old one goes on writing, and `second` follows it.
   await setUp.sql('create table lost as select generate_series(1, 20000) as n');
   await setUp.caughtUp([second]);

@@ -2,7 +2,7 @@ import test from 'ava';
 import { disturbedSettings, disturbPages } from '../support/disturbed-pages.js';
 import { faultCluster } from '../support/fault-cluster.js';
 
-test('a hundred disturbed pages come out as undisturbed ones', async (t) => {
+test('a hundred disturbed pages equal undisturbed ones', async (t) => {
   const setUp = await faultCluster();
   t.teardown(() => setUp.stop());
   const gateway = await setUp.gateway(disturbedSettings, true);

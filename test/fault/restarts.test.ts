@@ -110,17 +110,20 @@ test.serial('a write that was answered before a restart is seen after it', async
   t.deepEqual([...new Set(await statuses(after, id, 20))], [200]);
 });
 
-test.serial('a gateway that started without the primary takes its floor when the primary answers first', async (t) => {
-  const before = await serve(t);
-  const id = await create(before);
-  await before.stop('SIGKILL');
-  primaryProxy.blackHole();
-  t.teardown(() => primaryProxy.restore());
-  const after = await serve(t);
-  primaryProxy.restore();
-  t.true(await until(async () => (await statuses(after, id, 1))[0] === 200, 5000, 50));
-  t.deepEqual([...new Set(await statuses(after, id, 20))], [200]);
-});
+test.serial(
+  'a gateway that started without the primary takes its floor at the first answer of the primary',
+  async (t) => {
+    const before = await serve(t);
+    const id = await create(before);
+    await before.stop('SIGKILL');
+    primaryProxy.blackHole();
+    t.teardown(() => primaryProxy.restore());
+    const after = await serve(t);
+    primaryProxy.restore();
+    t.true(await until(async () => (await statuses(after, id, 1))[0] === 200, 5000, 50));
+    t.deepEqual([...new Set(await statuses(after, id, 20))], [200]);
+  },
+);
 
 test.serial('a worker that starts while the primary is away knows the writes that its parent keeps', async (t) => {
   const served = await serve(t, { webConcurrency: 2 });

@@ -70,7 +70,7 @@ test.serial(
   },
 );
 
-test.serial('an error that nothing caught is logged, running pages end, and the exit code is 1', async (t) => {
+test.serial('an uncaught error is logged, running pages end, and the exit code is 1', async (t) => {
   const bomb = `process.on('SIGUSR2', () => setTimeout(() => { throw new Error('thrown outside any request') }))`;
   const serving = await serve(t, {}, ['--import', `data:text/javascript,${encodeURIComponent(bomb)}`]);
   await setUp.pace(0.5);

@@ -33,13 +33,13 @@ test.serial('a revoked token is refused within 10 seconds although it is used al
   t.true((await refusedAfterMs(token, 12_000)) < 10_000);
 });
 
-test.serial('a token that expires is refused at that moment, not when the cache forgets it', async (t) => {
+test.serial('a token that expires is refused at that moment, not when its cache entry ends', async (t) => {
   const token = await setUp.token({ expiresAt: new Date(Date.now() + 1500) });
   t.is((await readPage(gateway.url('/klanten?perPage=1'), { token })).status, 200);
   t.true((await refusedAfterMs(token, 4000)) < 1700);
 });
 
-test.serial('values that cannot be decoded are null in their record and hurt no other', async (t) => {
+test.serial('values that cannot be decoded are null in their record and leave all other values readable', async (t) => {
   const token = await setUp.token();
   interface Customer {
     id: string;

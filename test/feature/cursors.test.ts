@@ -110,7 +110,7 @@ test('a cursor of version 1.0.0, which has no moment, still continues its list',
   }
 });
 
-test('a cursor that claims to be of the future is served like one of now', async (t) => {
+test('a cursor with a moment in the future is served like a cursor of now', async (t) => {
   const { client, database } = t.context;
   const { pagination } = await page(client, '/klanten?perPage=3');
   const lines = Buffer.from(pagination.nextCursor, 'base64url').subarray(12).toString().split('\0');

@@ -43,7 +43,7 @@ function linkOf({ headers }: ApiReply): string {
   return String(headers.link).replace(/cursor=[\w-]+/, 'cursor=…');
 }
 
-test('HEAD of what is not there is a 404 without a body', async (t) => {
+test('HEAD of an unknown record is a 404 without a body', async (t) => {
   const reply = await t.context.client.request('HEAD', '/klanten/onbekend');
   t.is(reply.status, 404);
   t.is(reply.text, '');
@@ -113,7 +113,7 @@ test('there is nothing outside the prefix, nor under another version or case', a
 });
 
 for (const id of ['onbekend', '%00', '%', '%E0%A4%A', '..', "'", '1', `${'a'.repeat(300)}`, '%2e%2e%2fklanten']) {
-  test(`an id that cannot be, "${id.slice(0, 20)}", is answered as one that is unknown`, async (t) => {
+  test(`an impossible id, "${id.slice(0, 20)}", is answered like an unknown id`, async (t) => {
     const { client } = t.context;
     for (const list of detailed) {
       const [odd, unknown] = [

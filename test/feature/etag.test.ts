@@ -62,7 +62,7 @@ test('If-None-Match that does not hold, or is no list of tags, gives the record'
   }
 });
 
-test('If-Match that holds gives the record, one that does not gives 412 with the current ETag', async (t) => {
+test('an If-Match that matches gives the record, any other gives 412 with the current ETag', async (t) => {
   const { path, etag } = own(t.context);
   for (const value of [etag, `"x", ${etag}`, '*']) {
     t.is((await t.context.client.get(path, { headers: { 'if-match': value } })).status, 200, value);
@@ -84,7 +84,7 @@ test('If-Match that is no list of tags is refused', async (t) => {
   }
 });
 
-test('If-Match is looked at before If-None-Match', async (t) => {
+test('If-Match is checked before If-None-Match', async (t) => {
   const { path, etag } = own(t.context);
   const reply = await t.context.client.get(path, { headers: { 'if-match': '"x"', 'if-none-match': etag } });
   t.is(reply.status, 412);

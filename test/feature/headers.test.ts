@@ -85,7 +85,7 @@ test('a request id that is not valid is replaced by a new one', async (t) => {
   t.false(log().includes('<script>'));
 });
 
-test('reads tell their timing and the moment up to which the replica is known to be current', async (t) => {
+test('reads show their timing and the moment up to which the replica is known to be current', async (t) => {
   const { client, database } = t.context;
   const [record] = (await client.get('/installaties?perPage=1')).json<Page>().data;
   await database.caughtUp();
@@ -99,7 +99,7 @@ test('reads tell their timing and the moment up to which the replica is known to
   }
 });
 
-test('what Data-As-Of says is so: all that was committed before it is in the answer', async (t) => {
+test('all that was committed before Data-As-Of is in the answer', async (t) => {
   const { client, database } = t.context;
   let { pagination } = await page(client, '/klanten?perPage=10000');
   for (let round = 0; round < 3; round++) {

@@ -56,7 +56,7 @@ test('the seed has values of every key and version, names beyond ASCII and numbe
   t.true(found.some(({ adres }) => adres.land === null));
 });
 
-test('nothing else about a customer is shown: no e-mail, no telephone', async (t) => {
+test('no other value of a customer is shown: no e-mail, no telephone', async (t) => {
   const { text } = await t.context.client.get('/klanten?perPage=1000');
   t.false(/enc:v/i.test(text));
   for (let n = 1; n <= sizesOf('small').customers; n++) {

@@ -107,7 +107,7 @@ test.serial('a logged object is shielded whole, whatever its members are', async
   for (const change of objects) t.deepEqual(change, { veld: 'gegevens', afgeschermd: true });
 });
 
-test.serial('what an entry says of who, what and when is what is stored', async (t) => {
+test.serial('the actor, the entity and the moment of an entry are those that are stored', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<object>(
     `select l.id::text, entiteit as entity, entiteit_id as "entityId", actie,

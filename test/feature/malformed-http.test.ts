@@ -141,7 +141,7 @@ test('a HEAD that is malformed gets no body', async (t) => {
   t.regex(both.body, /HTTP\/1\.1 400 Bad Request\r\n(?:.+\r\n)+\r\n$/, 'and nothing behind the second head');
 });
 
-test('what is wrong behind the head of a request that was answered makes no second answer', async (t) => {
+test('a fault behind the head of a request that was answered causes no second answer', async (t) => {
   const wrong = 'Expect: nothing\r\nTransfer-Encoding: x\r\n\r\n';
   const reply = await send(t.context.gateway.url, `${get}Host: a\r\n${wrong}`);
   t.is(reply.status, 417);
@@ -192,7 +192,7 @@ test('the answer to a malformed request comes after the answers to the requests 
   }
 });
 
-test('a client that goes on sending after such an answer, and never closes, is let go', async (t) => {
+test('a client that keeps sending after such an answer, and never closes, is disconnected', async (t) => {
   const socket = connect({ port: Number(new URL(t.context.gateway.url).port), host: '127.0.0.1', allowHalfOpen: true });
   socket.on('error', () => {});
   socket.resume();
@@ -250,7 +250,7 @@ test('a body on GET changes nothing', async (t) => {
   t.is(withBody.text, plain.text);
 });
 
-test('a long target within the limit is looked at, and its faults named', async (t) => {
+test('a long target within the limit is checked, and its faults are named', async (t) => {
   const reply = await t.context.client.get(`/klanten?${'x'.repeat(3000)}=1`);
   t.is(problemOf(reply), 'invalid_request');
   t.is(faultsOf(reply)[0], `${'x'.repeat(100)} unknown_parameter`);

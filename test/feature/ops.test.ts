@@ -108,7 +108,7 @@ async function statusFor(opsUrl: string, hosts: readonly string[] | null): Promi
   return Number((await text(socket)).slice(9, 12));
 }
 
-test('the ops listener refuses names that DNS could rebind to it, and takes those that it was given', async (t) => {
+test('the ops listener refuses names that DNS could rebind to it, and accepts those of its settings', async (t) => {
   const { gateway } = await t.context.database.gateway({ opsAllowedHosts: 'gateway.monitoring.svc, Other.internal' });
   const { port } = new URL(gateway.opsUrl);
   const allowed = [

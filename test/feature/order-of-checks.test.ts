@@ -47,7 +47,7 @@ test('headers and parameters come before the look-up', async (t) => {
   t.is(codeOf(await client.get(`/installaties/${unknown}`, { headers: { 'if-match': 'v1' } })), 'if_match_invalid');
 });
 
-test('what is not there comes before the precondition', async (t) => {
+test('an unknown record comes before the precondition', async (t) => {
   const reply = await t.context.client.get(`/installaties/${unknown}`, { headers: { 'if-match': '"v1"' } });
   t.is(codeOf(reply), 'not_found');
 });

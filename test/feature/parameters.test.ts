@@ -40,7 +40,7 @@ for (const list of listNames) {
     }
   });
 
-  test(`${list}: what is unknown, repeated, empty or of another list is refused`, async (t) => {
+  test(`${list}: unknown, repeated and empty parameters, and those of another list, are refused`, async (t) => {
     const foreign = listNames.flatMap((other) => [...lists[other]]).filter((name) => !takes(list, name));
     const unknown = [
       ...new Set(foreign),

@@ -47,7 +47,7 @@ test('the log of a run with every kind of read holds no token, name, address or 
   }
 });
 
-test('the log tells of every request: its id, route, status, duration, and whose token it was by id', async (t) => {
+test('the log has an entry for every request: its id, route, status, duration and the id of its token', async (t) => {
   const { client, log, database } = t.context;
   for (const [path, route, status] of [
     ['/klanten?perPage=1', '/api/v1/klanten', 200],

@@ -18,7 +18,7 @@ test('by default a token has 60 requests a minute', async (t) => {
   t.deepEqual(rateOf(reply.headers), { remaining: 59, seconds: 60 });
 });
 
-test('every authenticated response counts and says what is left: 200, 304, 400, 403, 404, 406', async (t) => {
+test('every authenticated response counts and names the rest of the quota: 200, 304, 400, 403, 404, 406', async (t) => {
   const { client, database } = t.context;
   const token = await database.token({ scopes: ['read:installaties'] });
   const list = await client.get('/installaties?perPage=1', { token });
@@ -45,7 +45,7 @@ test('every authenticated response counts and says what is left: 200, 304, 400, 
   }
 });
 
-test('the limit is over all endpoints together, and one token does not use up that of another', async (t) => {
+test('the limit covers all endpoints together, and a token does not use up the limit of another', async (t) => {
   const { client, database } = t.context;
   const [busy, other] = [await database.token(), await database.token()];
   for (const path of ['/klanten', '/installaties', '/werkbonnen', '/logboeken', '/klanten/x', '/klanten?perPage=1']) {
@@ -67,7 +67,7 @@ test('requests that need no token do not count against a token and show no RateL
   }
 });
 
-test('who goes on and on although refused has to wait for each refusal; others have not', async (t) => {
+test('a client that ignores Retry-After gets its refusals late, and other clients do not', async (t) => {
   const { client, database } = t.context;
   const [stubborn, other] = [await database.token(), await database.token()];
   const timed = async (token: string): Promise<[number, number]> => {
@@ -85,7 +85,7 @@ test('who goes on and on although refused has to wait for each refusal; others h
 });
 
 // The gateway runs in this process, so its clock can be moved on instead of waited for.
-test.serial('waiting as long as Retry-After says is enough, also after many requests that were refused', async (t) => {
+test.serial('a client that waits for Retry-After is served, also after many requests that were refused', async (t) => {
   const { client, database } = t.context;
   const token = await database.token();
   const get = () => client.get('/klanten?perPage=1', { token });

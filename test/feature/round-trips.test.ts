@@ -57,17 +57,20 @@ test.serial('a read is one statement on the replica behind the workspace guard, 
   }
 });
 
-test.serial('the background work that does not count is there, so the counting sees statements on both', async (t) => {
-  const { database } = t.context;
-  const text = async (file: string) =>
-    (await readFile(file, 'utf8'))
-      .split('\n')
-      .filter((line) => line.includes(`${database.name}|workspace-data-gateway|`));
-  t.true((await text(shared.logs.replica)).some((line) => line.includes('execute probe:')));
-  t.true((await text(shared.logs.primary)).some((line) => line.includes('execute position:')));
-});
+test.serial(
+  'the count sees the background statements of both servers, so it would see statements of requests',
+  async (t) => {
+    const { database } = t.context;
+    const text = async (file: string) =>
+      (await readFile(file, 'utf8'))
+        .split('\n')
+        .filter((line) => line.includes(`${database.name}|workspace-data-gateway|`));
+    t.true((await text(shared.logs.replica)).some((line) => line.includes('execute probe:')));
+    t.true((await text(shared.logs.primary)).some((line) => line.includes('execute position:')));
+  },
+);
 
-test.serial('what is refused asks no database at all', async (t) => {
+test.serial('a refused request runs no statement on any server', async (t) => {
   const { database } = t.context;
   const { client } = await database.gateway();
   const poor = await database.token({ scopes: [] });

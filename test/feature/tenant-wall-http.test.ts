@@ -7,7 +7,7 @@ import { gatewayTest, shared } from '../support/workspace.js';
 const test = gatewayTest();
 
 for (const list of ['klanten', 'installaties', 'werkbonnen']) {
-  test(`${list}: an id of another workspace is answered exactly as one that does not exist`, async (t) => {
+  test(`${list}: an id of another workspace is answered exactly like an unknown id`, async (t) => {
     const { client, database } = t.context;
     const other = await database.token({ workspace: 1 });
     const [record] = (await client.get(`/${list}?perPage=1`, { token: other })).json<Page>().data;
@@ -39,7 +39,7 @@ for (const list of listNames) {
   });
 }
 
-test('a connection carries no workspace from one statement to the next, and a statement by itself sees nothing', async (t) => {
+test('a connection carries no workspace from a statement to the next, and a statement without the guard sees no row', async (t) => {
   const { database } = t.context;
   const connection = await Connection.open({
     url: urlAs(shared.replicas[0] as string, 'gateway_reader', database.name),

@@ -85,7 +85,7 @@ test.serial('actions are those of the tables, in their order, with what is measu
   t.true(empty > 0 && stripped > 100);
 });
 
-test.serial('what stands beside a signature comes through to the last digit', async (t) => {
+test.serial('values beside a signature are shown to the last digit', async (t) => {
   const { text } = await t.context.client.get('/werkbonnen?perPage=3000');
   for (const number of [
     '"teller": 9007199254740993',

@@ -48,7 +48,7 @@ test('creating writes one entry: the token as actor, and each field given with i
   ]);
 });
 
-test('changing writes one entry with what was and what is, as JSON of their types, and only of what changed', async (t) => {
+test('changing writes one entry with the old and the new values of the changed fields, as JSON of their types', async (t) => {
   const { client, database } = t.context;
   const customerId = await customerOf(database);
   const record = await created(client, { naam: 'Koelcel', customerId, bouwjaar: 2019, locatie: 'Kelder' });
@@ -75,7 +75,7 @@ test('replays, refusals and empty changes write none', async (t) => {
   t.is((await entriesOf(t.context, record.id)).length, 2);
 });
 
-test('a token without read:installaties gets back what it may write, the id, the version and the timestamps', async (t) => {
+test('a token without read:installaties gets back the writable members, the id, the version and the timestamps', async (t) => {
   const { client, database } = t.context;
   const token = await database.token({ scopes: ['write:installaties'] });
   const customerId = await customerOf(database);

@@ -17,7 +17,7 @@ const readOnly = [
   'updatedAt',
 ];
 
-test('all faults of a body are told at once, each with its place', async (t) => {
+test('all faults of a body are named at once, each with its place', async (t) => {
   const { client } = t.context;
   const body = {
     naam: '',
@@ -69,7 +69,7 @@ test('each field outside the write scope is read_only, in POST and PATCH, whatev
   }
 });
 
-test('values that PostgreSQL would not take are faults of the body', async (t) => {
+test('values that PostgreSQL would refuse are faults of the body', async (t) => {
   const { client, database } = t.context;
   const customerId = await customerOf(database);
   const bad: [object, string][] = [
@@ -97,7 +97,7 @@ test('values that PostgreSQL would not take are faults of the body', async (t) =
   }
 });
 
-test('a body that is no object is told so', async (t) => {
+test('a body that is no object is refused with that fault', async (t) => {
   for (const body of ['[]', '"x"', '7', 'true', 'null']) {
     const reply = await post(t.context.client, body);
     t.is(codeOf(reply), 'invalid_request');

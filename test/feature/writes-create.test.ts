@@ -5,7 +5,7 @@ import { created, etagOf, type Installation, post } from '../support/writes.js';
 
 const test = gatewayTest();
 
-test('POST creates an installation and answers with the whole record, where it is, and its version', async (t) => {
+test('POST creates an installation and answers with the whole record, its URL and its version', async (t) => {
   const { client, database } = t.context;
   const customerId = await customerOf(database);
   const body = {
@@ -42,7 +42,7 @@ test('POST creates an installation and answers with the whole record, where it i
   t.deepEqual((await client.get(`/installaties/${id}`)).json(), record);
 });
 
-test('POST needs only a customer and a name; what is left out is null', async (t) => {
+test('POST needs only a customer and a name; members that are left out are null', async (t) => {
   const { client, database } = t.context;
   const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
   for (const member of ['omschrijving', 'locatie', 'merk', 'type', 'serienummer', 'bouwjaar', 'inbedrijfstelling']) {
@@ -77,7 +77,7 @@ test('the texts of a body are stored as they are, in their own form of Unicode a
   t.is((await post(client, { naam: '🧊'.repeat(201), customerId })).status, 400);
 });
 
-test('a customer that does not exist and one of another workspace look the same', async (t) => {
+test('an unknown customer and a customer of another workspace get the same answer', async (t) => {
   const { client, database } = t.context;
   const [unknown, foreign] = ['00000000-0000-4000-8000-000000000000', await customerOf(database, 1)];
   const replies = await Promise.all([unknown, foreign].map((customerId) => post(client, { naam: 'x', customerId })));

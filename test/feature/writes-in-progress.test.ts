@@ -54,7 +54,7 @@ test.serial('a key that becomes free while the write waits is used', async (t) =
   await release();
 });
 
-test.serial('100 requests with one key have one effect; the others replay it or are told to wait', async (t) => {
+test.serial('100 requests with one key have one effect; the others replay it or get 409', async (t) => {
   const { client, database } = t.context;
   const body = { naam: 'honderd', customerId: await customerOf(database) };
   const replies = await Promise.all(Array.from({ length: 100 }, () => post(client, body, { key: 'hundred' })));
@@ -69,7 +69,7 @@ test.serial('100 requests with one key have one effect; the others replay it or 
   t.is(rows.length, 1);
 });
 
-test.serial('another request with the key of one that is running is refused, whichever is first', async (t) => {
+test.serial('a different request with the key of a running request is refused, whichever is first', async (t) => {
   const { client, database } = t.context;
   const customerId = await customerOf(database);
   const bodies = Array.from({ length: 10 }, (_, i) => ({ naam: `mixed ${i % 2}`, customerId }));

@@ -7,7 +7,7 @@ import { post } from '../support/writes.js';
 const test = gatewayTest();
 
 for (const [what, body, ...faults] of malformed) {
-  test(`a body with ${what} is refused, and told where`, async (t) => {
+  test(`a body with ${what} is refused with the place of the fault`, async (t) => {
     const reply = await post(t.context.client, body);
     t.is(reply.status, 400);
     t.is(codeOf(reply), 'malformed_json');
@@ -15,7 +15,7 @@ for (const [what, body, ...faults] of malformed) {
   });
 }
 
-test('a body may nest 20 deep; what is then wrong with it is another matter', async (t) => {
+test('a body may nest 20 deep, and is then checked like any other body', async (t) => {
   const reply = await post(t.context.client, nested(20));
   t.is(codeOf(reply), 'invalid_request');
   t.true(faultsOf(reply).includes('/a unknown_field'));
@@ -36,7 +36,7 @@ test('numbers that can be held are read however they are written, and other name
   ]);
 });
 
-test('a body made to be slow to read, or to be told of at length, costs no more than another', async (t) => {
+test('a body made to be slow to parse, or to have a long error response, costs no more than another body', async (t) => {
   const { client } = t.context;
   const zeros = '0'.repeat(60_000);
   const name = 'n'.repeat(30_000);

@@ -55,7 +55,7 @@ test.serial('a write that the limit of all requests refuses does not count as a 
 });
 
 // The gateway runs in this process, so its clock can be moved on instead of waited for.
-test.serial('waiting as long as Retry-After says is enough, also when both limits refuse', async (t) => {
+test.serial('a client that waits for Retry-After is served, also when both limits refuse', async (t) => {
   const { client, database } = t.context;
   const token = await database.token();
   mock.timers.enable({ apis: ['Date'], now: Date.now() });

@@ -112,7 +112,7 @@ test('two tokens may use the same key, also in one workspace', async (t) => {
   t.is(new Set(replies.map((reply) => reply.json<{ id: string }>().id)).size, 3);
 });
 
-test('only what succeeded is stored: after a 412 the key is free for the same request and for another', async (t) => {
+test('only successful answers are stored: after a 412 the key is free for the same request and for a different request', async (t) => {
   const { client, database } = t.context;
   const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
   const key = newKey();

@@ -39,7 +39,7 @@ test('null clears every nullable member, and only those', async (t) => {
   t.is(refused.status, 400);
 });
 
-test('an empty PATCH, and one with the values that are there, change nothing and log nothing', async (t) => {
+test('an empty PATCH, and a PATCH with the stored values, change nothing and log nothing', async (t) => {
   const { client, database } = t.context;
   const before = await created(client, { ...full, customerId: await customerOf(database) });
   const { id, version, createdAt, updatedAt, customerId } = before;
@@ -65,7 +65,7 @@ test('an installation can be given to another customer of the workspace, and to 
   t.is(codeOf(refused), 'invalid_request');
 });
 
-test('what only the app may change stays as it is', async (t) => {
+test('a PATCH leaves columns that only the app may change as they are', async (t) => {
   const { client, database } = t.context;
   const { id } = await created(client, { ...full, customerId: await customerOf(database) });
   const owned = {
@@ -84,7 +84,7 @@ test('what only the app may change stays as it is', async (t) => {
   t.like(reply.json<Installation>(), { ...owned, naam: 'anders', version: 3 });
 });
 
-test('an id of another workspace, an unknown one and a malformed one are the same 404', async (t) => {
+test('an id of another workspace, an unknown id and a malformed id get the same 404', async (t) => {
   const { client, database } = t.context;
   const token = await database.token({ workspace: 1 });
   const foreign = await created(client, { naam: 'x', customerId: await customerOf(database, 1) }, { token });

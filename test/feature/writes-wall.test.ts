@@ -132,7 +132,7 @@ test('it deletes nothing, and reads neither tokens, names of customers nor the l
   );
 });
 
-test('what is stored under a key stays as it is: neither its key nor its answer can be changed', async (t) => {
+test('a stored answer stays as it is: neither its key nor its content can be changed', async (t) => {
   const { client, database } = t.context;
   const { id } = await created(client, { naam: 'x', customerId: await customerOf(database) });
   const columns = ['workspace_id', 'token_id', 'key', 'fingerprint', 'created_at'];
