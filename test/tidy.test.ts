@@ -145,7 +145,6 @@ const withVagueWords: ReadonlySet<string> = new Set([
   'src/demo/cluster/cluster.ts',
   'src/demo/state.ts',
   'src/read/freshness.ts',
-  'src/read/list.ts',
 ]);
 
 test('comments, messages and docs name the actor and avoid vague words', (t) => {

@@ -8,14 +8,14 @@ import { type PagePhase, type ReadDeps, withReadTarget } from './routing.js';
 
 /** Rows of a page in order. */
 export interface Chunk {
-  /** JSON joined by commas, behind the start of the page or a comma. Must not be used after `release`. */
+  /** JSON of the rows, joined by commas, after the start of the page or a comma. Must not be used after `release`. */
   readonly json: JsonBytes;
-  /** Gives the buffer back, once its bytes are with the client or elsewhere. */
+  /** Gives the buffer back; to be called when its bytes were sent or copied. */
   readonly release: () => void;
   readonly count: number;
   /** Key of the last row; null when there is none. */
   readonly last: Key | null;
-  /** Whether there was a row beyond `count`. */
+  /** Whether the range has a row after these. */
   readonly more: boolean;
   readonly target: ReadTarget;
   /** The moment up to which the server was known to be current before it was asked, epoch milliseconds. */
@@ -26,29 +26,29 @@ export interface Chunk {
   readonly continuation: PagePhase;
 }
 
-/** A backend that sends nothing for so long may be frozen: the chunk is read again, then with the statement's own time limit only. */
+/** A backend that sends nothing for so long may be frozen: the chunk is read again, this time with the statement's time limit only. */
 const firstStallMsMax = 1200;
 
-/** A range of a list: behind a key, up to and including a key; null is open. */
+/** A range of a list: after a key, up to and including a key; null is no bound. */
 export interface Range {
   readonly after: Key | null;
   readonly until: Key | null;
 }
 
-/** Rows that cost as much as one detail. */
+/** A statement of so many rows costs as much as one detail. */
 const rowsPerCost = 12;
 const pageOpening = Buffer.from('{"data":[');
 
 /**
- * Reads the first `rows` rows of a range, by one statement, on one server: the one primitive of every list. It is
- * repeatable, so it survives the loss of its replica, and it holds no portal, so a slow client holds nothing.
+ * Reads the first `rows` rows of a range, by one statement on one server. Every list is made of such chunks: a chunk can be
+ * repeated on another replica when its own is lost, and it leaves no portal open for a slow client.
  */
 export async function readChunk(
   deps: ReadDeps,
   request: ListRequest,
   range: Range,
   rows: number,
-  lane: 'short' | 'long',
+  pool: 'short' | 'long',
   phase: PagePhase,
 ): Promise<Chunk> {
   const { serializer } = request.compiled;
@@ -58,7 +58,7 @@ export async function readChunk(
   const values = { ...request.values, ...rangeValues(range), limit: rows + 1 };
   const isContinuation = phase.kind === 'continuation';
   const waitMs = isContinuation ? deps.chunkWaitMs : deps.queueWaitMs;
-  const cost = lane === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
+  const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
   const options = { waitMs, isContinuation, cost, signal: request.signal };
   return withReadTarget(deps, request, phase, async ({ target, ...attempt }) => {
     const json = deps.chunkMemory.borrow();
@@ -69,7 +69,7 @@ export async function readChunk(
     const { failures, continuation } = attempt;
     const isOnPrimary = continuation.kind === 'continuation' && continuation.onPrimary;
     const stallMsMax = isOnPrimary || failures > 0 ? undefined : firstStallMsMax;
-    await target[lane].run({ statement, workspace, values }, { ...options, stallMsMax }, (row) => {
+    await target[pool].run({ statement, workspace, values }, { ...options, stallMsMax }, (row) => {
       if (count === rows) {
         more = true;
         return;
@@ -87,12 +87,12 @@ export function rangeValues({ after, until }: Range): Values {
   return { ...keyValues('after', after), ...keyValues('until', until) };
 }
 
-/** after0, after1, …: the parameters of a key. */
+/** Names the values of a key as the statements' parameters: after0, after1, … */
 function keyValues(end: 'after' | 'until', key: Key | null): Values {
   return Object.fromEntries((key ?? []).map((value, i) => [`${end}${i}`, value]));
 }
 
-/** Remembers the place of the last row's key in the bytes, and makes its texts only when they are asked for. */
+/** Remembers the position of the last row's key in its bytes, so that texts are made for the last row only. */
 export class LastRowKey {
   readonly #at: readonly number[];
   readonly #starts: Int32Array;

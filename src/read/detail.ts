@@ -10,7 +10,7 @@ import { anywhere, type ReadDeps, withReadTarget } from './routing.js';
 export interface DetailRequest {
   readonly compiled: CompiledResource;
   readonly caller: Caller;
-  /** As bound: null when no record can have it. */
+  /** Null when no record can have the id. */
   readonly id: string | null;
   readonly ifMatch: readonly EntityTag[] | '*' | null;
   readonly ifNoneMatch: readonly EntityTag[] | '*' | null;
@@ -31,7 +31,7 @@ export function parseDetail(
   return { compiled, caller, id: idOrNull(compiled.resource.idType, id), ifMatch, ifNoneMatch };
 }
 
-/** A record as it is sent, and its version where it has one. */
+/** The JSON of a record, and its version; null for resources without versions. */
 interface Detail {
   readonly version: string | null;
   readonly json: string;

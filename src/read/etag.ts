@@ -9,7 +9,7 @@ export function etagOf(version: string): string {
   return `"v${version}"`;
 }
 
-/** The field's tags, '*', or undefined when it is neither (RFC 9110 §8.8.3, §13.1; empty list elements are allowed, §5.6.1). */
+/** The tags of a header, '*', or undefined when the header is neither (RFC 9110 §8.8.3, §13.1; empty list elements are allowed, §5.6.1). */
 export function parseEntityTags(header: string): readonly EntityTag[] | '*' | undefined {
   if (header.trim() === '*') return '*';
   const tags: EntityTag[] = [];

@@ -8,13 +8,13 @@ import { dataAsOf, type Reply } from './reply.js';
 import { anywhere, type PagePhase, type ReadDeps, readRows } from './routing.js';
 import { firstChunkRows, streamPage } from './stream.js';
 
-/** The start of a page: the end of the page before, and the page's number if it was asked for by number. */
+/** The start of a page: the end of the page before, and the page's number if the client sent one. */
 interface Start {
   readonly number: number | null;
   readonly after: PageEnd;
 }
 
-/** The range of a page, and whether rows follow it, before its rows are read. */
+/** The range of a page, whether rows follow it, and its first chunk. */
 interface Page {
   readonly range: Range;
   readonly hasMore: boolean;
@@ -22,17 +22,17 @@ interface Page {
 }
 
 /**
- * The whole way of a list after its request has been checked: find where the page starts, read it, say where the next one
- * starts. A page of up to chunkRowsMax rows is one statement; a larger one is chunk after chunk of the same statement.
+ * The whole way of a checked list request: find the start of the page → read it → name the start of the next page. A page of up
+ * to chunkRowsMax rows is one statement; a larger page repeats the statement, chunk after chunk.
  */
 export async function readList(deps: ReadDeps, request: ListRequest): Promise<Reply> {
   const startedMs = performance.now();
   const start = await findStart(deps, request);
   const total = request.total ? countRows(deps, request, start) : null;
-  total?.catch(() => {}); // it is awaited below; until then a failure must not count as unhandled
+  total?.catch(() => {}); // awaited in `finish`; without this handler an earlier failure would end the process
   const isLong = request.perPage > deps.chunkRowsMax;
   const { first, hasMore, range } = await (isLong ? longPage : shortPage)(deps, request, start);
-  /** The end of the page whose last row has the key `last`. A walk keeps the highest moment it has seen. */
+  /** The end of the page whose last row has the key `last`, with the latest moment of the walk so far. */
   const endOf = (last: Key | null): PageEnd => ({
     key: (hasMore ? range.until : null) ?? last ?? start.after.key,
     asOfMs: laterOf(first.asOfMs, start.after.asOfMs),
@@ -51,13 +51,13 @@ export async function readList(deps: ReadDeps, request: ListRequest): Promise<Re
   return { status: 200, headers, body: first.json.view(), release: first.release, databaseMs };
 }
 
-function laterOf(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? (one ?? other) : Math.max(one, other);
+function laterOf(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
 /**
- * The end of the page before: the cursor's, the remembered one, or found by an index-only skip of at most skipRowsMax rows.
- * Throws invalid() for a page further on.
+ * Finds the end of the page before: from the cursor, from memory, or by an index-only skip of at most skipRowsMax rows.
+ * Throws invalid() for a page that needs a longer skip.
  */
 async function findStart(deps: ReadDeps, request: ListRequest): Promise<Start> {
   if ('after' in request.start) return { number: null, after: request.start.after };
@@ -84,7 +84,7 @@ function tooDeep(skipped: number, skipRowsMax: number): Error {
   return invalid([{ parameter: 'page', code: 'out_of_range', detail }]);
 }
 
-/** The first statements of a page: on a server at least as current as the page before. */
+/** The phase of a page's first statements: on a server at least as current as the page before. */
 const firstPhase = (asOfMs: number | null): PagePhase => ({ kind: 'first', requirement: { asOfMs } });
 
 async function shortPage(
@@ -92,16 +92,16 @@ async function shortPage(
   request: ListRequest,
   { after: { key: after, asOfMs } }: Start,
 ): Promise<Page> {
-  const lane = request.perPage <= firstChunkRows * 2 ? 'short' : 'long';
+  const pool = request.perPage <= firstChunkRows * 2 ? 'short' : 'long';
   const range = { after, until: null };
-  const first = await readChunk(deps, request, range, request.perPage, lane, firstPhase(asOfMs));
+  const first = await readChunk(deps, request, range, request.perPage, pool, firstPhase(asOfMs));
   const until = first.more ? first.last : null;
   return { range: { after, until }, hasMore: first.more, first: { ...first, more: false } };
 }
 
 /**
- * A page whose rows do not fit one chunk. Its end is looked up first, keys only, because the headers already say where
- * the next page starts; its rows are then those between two keys. Rows inserted between them meanwhile are in it too.
+ * Reads the first chunk of a page that does not fit one chunk, and the key of the page's end, because the headers name the
+ * start of the next page. The page is the rows between two keys, including rows that are inserted there while it is read.
  */
 async function longPage(deps: ReadDeps, request: ListRequest, { after: { key: after, asOfMs } }: Start): Promise<Page> {
   const range = { after, until: null };
@@ -111,7 +111,7 @@ async function longPage(deps: ReadDeps, request: ListRequest, { after: { key: af
     readChunk(deps, request, range, firstChunkRows, 'long', firstPhase(asOfMs)),
     readRows(deps, request, keys, values, firstPhase(asOfMs)),
   ]);
-  // A replica further behind than the one that gave the first rows may not know where the page ends.
+  // A replica that is behind the one of the first rows can lack rows, and would give a wrong end.
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);
   const [end, beyond] = (isBehind ? await readRows(deps, request, keys, values, first.continuation) : ends).rows;
   const until = keyOf(end) ?? (first.more ? await lastKey(deps, request, first.continuation) : null);
@@ -123,12 +123,12 @@ async function lastKey(deps: ReadDeps, request: ListRequest, phase: PagePhase): 
   return keyOf(rows[0]);
 }
 
-/** A row of a statement of keys. */
+/** The key in a row of a keys statement; null without a row. */
 function keyOf(row: TextRow | undefined): Key | null {
   return row === undefined ? null : (row as Key);
 }
 
-/** The total stands at the end of a page: a failure would break a long one, so it is retried for as long as its chunks are. */
+/** Counts all rows of the list. For a large page it is retried as long as chunks are, because a failure would break the page. */
 async function countRows(deps: ReadDeps, request: ListRequest, { after: { asOfMs } }: Start): Promise<number> {
   const requirement = request.perPage > deps.chunkRowsMax ? { asOfMs, resumeMs: deps.resumeMs } : { asOfMs };
   const phase: PagePhase = { kind: 'first', requirement };
@@ -154,7 +154,7 @@ function envelopeEnd(
   return `],"pagination":${JSON.stringify(pagination)}}`;
 }
 
-/** Link header (RFC 8288): always the first page, and the next one where there is one. */
+/** Link header (RFC 8288): the first page, and the next page if there is one. */
 function links(request: ListRequest, end: PageEnd | null): string {
   const first = `<${listUrl(request, {})}>; rel="first"`;
   return end === null ? first : `<${nextUrl(request, end)}>; rel="next", ${first}`;

@@ -5,7 +5,7 @@ import { fieldType } from '../definition/field-types.js';
 import type { OrderColumn } from '../definition/resource.js';
 import type { Key } from '../definition/row-serializer.js';
 
-/** The end of a page: the next one starts behind its key, on a server that is at least as current as this page was. */
+/** The end of a page: the next page starts after its key, on a server that is at least as current as this page was. */
 export interface PageEnd {
   /** Key of the last row; null is the beginning of the list. */
   readonly key: Key | null;

@@ -4,10 +4,10 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string>>;
   /**
    * The whole body, or its pieces as they become available; null for none (304). The bytes of a piece may be overwritten
-   * as soon as the next is asked for.
+   * as soon as the next piece is requested.
    */
   readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
-  /** Gives the memory of a whole body back; to be called when the response is closed. */
+  /** Gives the memory of the body back; to be called when the response is closed. */
   readonly release?: () => void;
   /** Time spent waiting for the database before the first byte, in milliseconds. */
   readonly databaseMs: number;

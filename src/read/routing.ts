@@ -47,7 +47,7 @@ export type PagePhase =
       readonly onPrimary: boolean;
     };
 
-/** The phase of a read that follows none. */
+/** The phase of a read without requirement. */
 export const anywhere: PagePhase = { kind: 'first', requirement: {} };
 
 /** One attempt to read, on one server. */
@@ -63,7 +63,7 @@ export interface Attempt {
 
 /**
  * Runs `work` on a replica, or for a written resource on the primary when no replica has replayed the workspace's last write.
- * A continuation repeats the requirement of the first rows: it does not wait for writes that came later.
+ * A continuation keeps the requirement of the first rows, so it does not wait for later writes.
  */
 export async function withReadTarget<T>(
   deps: ReadDeps,
@@ -91,8 +91,8 @@ export async function withReadTarget<T>(
 }
 
 /**
- * Without the primary no replica can be shown to be more current than the most current one: that one then continues every walk.
- * A cursor of another gateway, or of before a restart, may ask for more.
+ * Lowers the required moment to that of the most current replica while the primary is away, because without samples of the
+ * primary no replica can reach a later one. A cursor of another gateway, or from before a restart, can require a later moment.
  */
 function provable({ primaryReachable, replicas }: ReadDeps, requirement: ReplicaRequirement): ReplicaRequirement {
   if (requirement.asOfMs == null || primaryReachable()) return requirement;
@@ -101,8 +101,8 @@ function provable({ primaryReachable, replicas }: ReadDeps, requirement: Replica
 }
 
 /**
- * Waits until a replica is as current as the page before, so that a walk never goes back in time. Without any healthy replica
- * there is nothing to wait for. Throws replica_unavailable after `resumeMs`.
+ * Waits until a replica is as current as the page before, so that a walk never goes back in time. Returns at once when no
+ * replica is healthy, because withReplica then throws. Throws replica_unavailable after `resumeMs`.
  */
 async function untilCurrent({ replicas, resumeMs }: ReadDeps, requirement: ReplicaRequirement): Promise<void> {
   if (requirement.asOfMs == null) return;

@@ -3,7 +3,7 @@ import { type Chunk, readChunk } from './chunks.js';
 import type { ListRequest } from './parse.js';
 import type { ReadDeps } from './routing.js';
 
-/** Rows of the first chunk of a large page: few, so that the first byte is early. */
+/** Rows of the first chunk of a large page: few, so that the first byte is sent early. */
 export const firstChunkRows = 100;
 
 /** A client that takes longer than this for a piece is slow. */
