@@ -52,7 +52,7 @@ export async function makeDatabase(
   return asAdmin(url, async (client) => {
     await client.query(readFileSync(join(projectRoot, 'sql/app/schema.sql'), 'utf8'));
     const { workspaces } = await seed(client, {
-      rows: rows === 'small' || rows === 'large' ? rows : Number(rows),
+      rows,
       keys: Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')])),
       onProgress,
     } satisfies SeedOptions);

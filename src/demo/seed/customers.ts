@@ -1,106 +1,107 @@
 import type pg from 'pg';
-import { type CorruptCustomer, corruptCustomers, truncated, withBadTag } from './corrupt.js';
 import { encryptValue, type Keys } from './encrypt.js';
 import { type CustomerPlain, customerPlain } from './plain.js';
-import { random } from './random.js';
+import { random, seedId } from './random.js';
 
-const encryptedColumns = [
-  'naam',
-  'straat',
-  'huisnummer',
-  'toevoeging',
-  'postcode',
-  'plaats',
-  'kvk_nummer',
-  'email',
-  'telefoon',
-] as const;
-type EncryptedColumn = (typeof encryptedColumns)[number];
-type Row = Record<EncryptedColumn, string | null> & { n: number; land: string | null; plain_name: string };
-
+const encryptedColumns = 'naam straat huisnummer toevoeging postcode plaats kvk_nummer email telefoon'.split(' ');
+/** Columns of an address that was changed later. */
+const movedColumns = ['straat', 'huisnummer', 'postcode', 'plaats'];
 const batchSize = 1_000;
+
+/** A workspace and the number of its customers. */
+interface Workspace {
+  readonly index: number;
+  readonly id: string;
+  readonly customers: number;
+}
+
+/** A customer of the first workspace with one stored value that cannot be decoded, put there on purpose. */
+export interface CorruptCustomer {
+  /** Number of the customer, as for customerPlain. */
+  readonly n: number;
+  readonly id: string;
+  /** Column of app.klanten that holds the damaged value. */
+  readonly column: string;
+  /** The same field in the API's record, as a JSON pointer (RFC 6901). */
+  readonly pointer: string;
+  /** The damaged value, from the stored value of this customer and of the next customer. */
+  readonly damaged: (own: string, next: string) => string;
+}
+
+/** The damaged customers of every data set. */
+export const corruptCustomers: readonly CorruptCustomer[] = [
+  { n: 7, id: seedId('klant', 0, 7), column: 'straat', pointer: '/adres/straat', damaged: withBadTag },
+  { n: 11, id: seedId('klant', 0, 11), column: 'kvk_nummer', pointer: '/kvkNummer', damaged: truncated },
+  { n: 19, id: seedId('klant', 0, 19), column: 'plaats', pointer: '/adres/plaats', damaged: (_, next) => next },
+];
 
 /** Encrypts the customers of one workspace into the session's table seed_customers, one statement per thousand. */
 export async function loadCustomers(
   client: pg.Client,
   keys: Keys,
-  workspace: { index: number; id: string; customers: number },
-  onProgress: (share: number) => void,
+  workspace: Workspace,
+  onLoaded: (customers: number) => void,
 ): Promise<void> {
-  for (let first = 1; first <= workspace.customers; first += batchSize) {
-    const last = Math.min(workspace.customers, first + batchSize - 1);
-    const rows: Row[] = [];
-    for (let n = first; n <= last; n++) rows.push(storedCustomer(keys, workspace, n));
-    await client.query(
-      `insert into seed_customers (workspace, n, plain_name, land, ${encryptedColumns.join(', ')})
-       select $1, * from unnest($2::int[], $3::text[], $4::text[]${encryptedColumns.map((_, at) => `, $${at + 5}::text[]`).join('')})`,
-      [
-        workspace.index,
-        rows.map((row) => row.n),
-        rows.map((row) => row.plain_name),
-        rows.map((row) => row.land),
-        ...encryptedColumns.map((column) => rows.map((row) => row[column])),
-      ],
-    );
-    onProgress(last / workspace.customers);
+  const text = 'insert into seed_customers select * from jsonb_populate_recordset(null::seed_customers, $1)';
+  for (let done = 0; done < workspace.customers; done += batchSize) {
+    const length = Math.min(batchSize, workspace.customers - done);
+    const rows = Array.from({ length }, (_, i) => storedCustomer(keys, workspace, done + i + 1));
+    await client.query(text, [JSON.stringify(rows)]);
+    onLoaded(length);
   }
 }
 
-function storedCustomer(keys: Keys, workspace: { index: number; id: string; customers: number }, n: number): Row {
+/** A row of seed_customers. */
+function storedCustomer(keys: Keys, workspace: Workspace, n: number): Record<string, unknown> {
   const plain = customerPlain(workspace.index, n);
-  const stored = (column: EncryptedColumn, of: CustomerPlain = plain) => {
+  const corrupt = workspace.index === 0 ? corruptCustomers.find((each) => each.n === n) : undefined;
+  const seal = sealOf(workspace, n, corrupt !== undefined);
+  const stored = (column: string, of: CustomerPlain = plain): string | null => {
     const value = columnValues(of)[column];
-    if (value === null) return null;
-    const { keyId, version } = sealOf(workspace.index, n / workspace.customers, n, column);
+    if (value == null) return null;
+    const { keyId, version } = seal(column);
     return encryptValue(keys, keyId, version, [workspace.id, 'klanten', column, of.id], value);
   };
-  const row = Object.fromEntries(encryptedColumns.map((column) => [column, stored(column)])) as Record<
-    EncryptedColumn,
-    string | null
-  >;
-  for (const damage of corruptCustomers) {
-    if (damage.workspaceIndex === workspace.index && damage.n === n) {
-      row[damage.column] = damaged(damage, (of) => stored(damage.column, of));
-    }
+  const row = Object.fromEntries(encryptedColumns.map((column) => [column, stored(column)]));
+  if (corrupt !== undefined) {
+    const own = stored(corrupt.column, { ...plain, kvkNummer: plain.kvkNummer ?? '01234567' });
+    const next = stored(corrupt.column, customerPlain(0, n + 1));
+    row[corrupt.column] = corrupt.damaged(own ?? '', next ?? '');
   }
-  const land = plain.adres.land;
-  return { n, ...row, plain_name: plain.naam, land: land && Buffer.from(land, 'utf8').toString('base64') };
+  const { land } = plain.adres;
+  const landStored = land && Buffer.from(land, 'utf8').toString('base64');
+  return { workspace: workspace.index, n, plain_name: plain.naam, land: landStored, ...row };
 }
 
-function damaged(damage: CorruptCustomer, store: (of: CustomerPlain) => string | null): string | null {
-  const own = customerPlain(damage.workspaceIndex, damage.n);
-  if (damage.fault === 'value_of_another_row') return store(customerPlain(damage.workspaceIndex, damage.n + 1));
-  const stored = store({ ...own, kvkNummer: own.kvkNummer ?? '01234567' });
-  if (stored === null) return null;
-  return damage.fault === 'bad_tag' ? withBadTag(stored) : truncated(stored);
+/** Flips the last bit of the authentication tag. */
+function withBadTag(stored: string): string {
+  const prefix = stored.slice(0, stored.lastIndexOf(':') + 1);
+  const sealed = Buffer.from(stored.slice(prefix.length), 'base64');
+  sealed.writeUInt8(sealed.readUInt8(sealed.length - 1) ^ 1, sealed.length - 1);
+  return prefix + sealed.toString('base64');
+}
+
+/** Cuts the value off in the middle of a base64 group, as a column that was once too narrow does. */
+function truncated(stored: string): string {
+  return stored.slice(0, stored.lastIndexOf(':') + 1 + 21);
 }
 
 /**
- * The key and version of a stored value. The oldest 30 % of the customers have the first key, half of them version 1;
- * an address that was changed later has the newest key.
+ * The key and version of a customer's stored values, by column. The oldest 30 % of the customers have the first key, half of
+ * them version 1; an address that was changed later has the newest key.
  */
-function sealOf(
-  workspaceIndex: number,
-  age: number,
-  n: number,
-  column: EncryptedColumn,
-): { keyId: string; version: 1 | 2 } {
-  const draw = random(`zegel/${workspaceIndex}/${n}`);
-  const isDamaged = corruptCustomers.some((each) => each.workspaceIndex === workspaceIndex && each.n === n);
-  const isLegacy = draw.chance(50) && !isDamaged;
+function sealOf({ index, customers }: Workspace, n: number, isCorrupt: boolean) {
+  const draw = random(`zegel/${index}/${n}`);
+  const isLegacy = draw.chance(50) && !isCorrupt;
   const hasMoved = draw.chance(6);
-  if (hasMoved && ['straat', 'huisnummer', 'postcode', 'plaats'].includes(column)) return { keyId: 'k3', version: 2 };
-  if (age <= 0.3) return { keyId: 'k1', version: isLegacy ? 1 : 2 };
-  return { keyId: age <= 0.6 ? 'k2' : 'k3', version: 2 };
+  const age = n / customers;
+  return (column: string): { keyId: string; version: 1 | 2 } => {
+    if (hasMoved && movedColumns.includes(column)) return { keyId: 'k3', version: 2 };
+    if (age <= 0.3) return { keyId: 'k1', version: isLegacy ? 1 : 2 };
+    return { keyId: age <= 0.6 ? 'k2' : 'k3', version: 2 };
+  };
 }
 
-function columnValues(plain: CustomerPlain): Record<EncryptedColumn, string | null> {
-  const { land: _, ...address } = plain.adres;
-  return {
-    naam: plain.naam,
-    ...address,
-    kvk_nummer: plain.kvkNummer,
-    email: plain.email,
-    telefoon: plain.telefoon,
-  };
+function columnValues({ naam, adres, kvkNummer, email, telefoon }: CustomerPlain): Record<string, string | null> {
+  return { naam, ...adres, kvk_nummer: kvkNummer, email, telefoon };
 }

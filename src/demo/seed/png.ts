@@ -1,7 +1,11 @@
 import { deflateSync } from 'node:zlib';
-import type { Bitmap } from './bitmap.js';
 
-const magic = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+/** A greyscale picture: one byte per pixel, 0 is black, row after row. */
+export interface Bitmap {
+  readonly width: number;
+  readonly height: number;
+  readonly pixels: Uint8Array;
+}
 
 /** A greyscale PNG (ISO/IEC 15948). `level` is that of zlib; 0 stores the pixels as they are. */
 export function png({ width, height, pixels }: Bitmap, level: number): Buffer {
@@ -10,23 +14,18 @@ export function png({ width, height, pixels }: Bitmap, level: number): Buffer {
   header.writeUInt32BE(height, 4);
   header.writeUInt8(8, 8); // bits per pixel; the zeros that follow mean greyscale, deflate, no filter, not interlaced
   const lines = Buffer.alloc((width + 1) * height);
-  for (let row = 0; row < height; row++) {
-    pixels.copy(lines, row * (width + 1) + 1, row * width, (row + 1) * width);
-  }
-  return Buffer.concat([
-    magic,
-    chunk('IHDR', header),
-    chunk('IDAT', deflateSync(lines, { level })),
-    chunk('IEND', Buffer.alloc(0)),
-  ]);
+  for (let row = 0; row < height; row++)
+    lines.set(pixels.subarray(row * width, (row + 1) * width), row * (width + 1) + 1);
+  const magic = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
+  return Buffer.concat([magic, chunk('IHDR', header), chunk('IDAT', deflateSync(lines, { level })), chunk('IEND')]);
 }
 
-function chunk(type: string, data: Buffer): Buffer {
-  const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
-  const framed = Buffer.alloc(body.length + 8);
+function chunk(type: string, data = Buffer.alloc(0)): Buffer {
+  const framed = Buffer.alloc(data.length + 12);
   framed.writeUInt32BE(data.length, 0);
-  body.copy(framed, 4);
-  framed.writeUInt32BE(crc32(body), body.length + 4);
+  framed.write(type, 4, 'latin1');
+  framed.set(data, 8);
+  framed.writeUInt32BE(crc32(framed.subarray(4, -4)), data.length + 8);
   return framed;
 }
 

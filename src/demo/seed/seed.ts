@@ -9,8 +9,8 @@ import { loadSignatures } from './signatures.js';
 import { type Sizes, secondSizesOf, sizesOf } from './sizes.js';
 
 export interface SeedOptions {
-  /** Work orders of the first workspace: small is 3,000 (some 20,000 rows in all), large 200,000. */
-  rows: 'small' | 'large' | number;
+  /** Work orders of the first workspace: small is 3,000 (some 20,000 rows in all), large 200,000, else a number. */
+  rows: string;
   /** The moment that counts as today; the history ends the day before and began eight years earlier. */
   now?: Date;
   /** AES-256 keys of 32 bytes: k1 (oldest), k2 and k3. */
@@ -24,10 +24,10 @@ export interface Seeded {
 }
 
 interface Workspace extends Sizes {
-  index: number;
-  id: string;
-  name: string;
-  users: number;
+  readonly index: number;
+  readonly id: string;
+  readonly name: string;
+  readonly users: number;
 }
 
 /** The SQL files in order, each with its share of the time at `large`. */
@@ -87,11 +87,9 @@ async function fill(
   await loadSignatures(client);
   const total = workspaces.reduce((sum, each) => sum + each.customers, 0);
   for (const workspace of workspaces) {
-    let share = 0;
-    await loadCustomers(client, options.keys, workspace, (done) => {
-      progress(((done - share) * weightOfCustomers * workspace.customers) / total, 'encrypted customers');
-      share = done;
-    });
+    await loadCustomers(client, options.keys, workspace, (customers) =>
+      progress((customers * weightOfCustomers) / total, 'encrypted customers'),
+    );
   }
   await client.query('analyze seed_customers; analyze seed_signatures; analyze seed_workspaces');
   for (const step of steps) {
@@ -109,24 +107,21 @@ function workspacesOf(sizes: Sizes): Workspace[] {
 }
 
 async function insertWorkspaces(client: pg.Client, workspaces: Workspace[], now: Date): Promise<void> {
-  for (const each of workspaces) {
-    await client.query(
-      `insert into seed_workspaces
-       select $1, $2, $3, $4, $5, $6, $7, $8, (today - interval '8 years')::date, today
-       from (select ($9::timestamptz at time zone 'Europe/Amsterdam')::date as today) day`,
-      [
-        each.index,
-        each.id,
-        each.name,
-        each.users,
-        each.customers,
-        each.installations,
-        each.workOrders,
-        each.logEntries,
-        now.toISOString(),
-      ],
-    );
-  }
+  const rows = workspaces.map(({ index, name, workOrders, logEntries, ...same }) => ({
+    ...same,
+    workspace: index,
+    naam: name,
+    work_orders: workOrders,
+    log_entries: logEntries,
+  }));
+  await client.query(
+    `insert into seed_workspaces
+     select workspace, id, naam, users, customers, installations, work_orders, log_entries,
+       (day.today - interval '8 years')::date, day.today
+     from jsonb_populate_recordset(null::seed_workspaces, $1),
+       (select ($2::timestamptz at time zone 'Europe/Amsterdam')::date as today) day`,
+    [JSON.stringify(rows), now.toISOString()],
+  );
 }
 
 function progressOf(options: SeedOptions): (weight: number, next: string) => void {
@@ -139,5 +134,5 @@ function progressOf(options: SeedOptions): (weight: number, next: string) => voi
 }
 
 async function statements(file: string): Promise<string> {
-  return readFile(join(projectRoot, 'sql', 'app', 'seed', `${file}.sql`), 'utf8');
+  return readFile(join(projectRoot, 'sql/app/seed', `${file}.sql`), 'utf8');
 }

@@ -1,41 +1,56 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type pg from 'pg';
-import { scanned, scribble } from './bitmap.js';
-import { jpeg } from './jpeg.js';
-import { png } from './png.js';
-import { random } from './random.js';
+import { projectRoot } from '../../paths.js';
+import { type Bitmap, png } from './png.js';
+import { type Random, random } from './random.js';
 
 /**
- * plain: base64 of 20–60 KB of a PNG whose pixels are stored uncompressed, so that PostgreSQL compresses it to some 3 KB;
+ * Fills the session's table seed_signatures (kind, n from 0, image as base64):
+ * plain: 20–60 KB of a PNG whose pixels are stored uncompressed, so that PostgreSQL compresses it to some 3 KB;
  * scan: as large, but it does not compress;
- * initials and photo: PNG and JPEG of under 1 KB, for the places where signatures hide.
+ * initials and photo, from images.json: PNG and JPEG of under 1 KB, for the places where signatures hide.
  */
-export type SignatureKind = 'plain' | 'scan' | 'initials' | 'photo';
-
-const poolSizes: Record<SignatureKind, number> = { plain: 40, scan: 8, initials: 16, photo: 4 };
-
-/** Fills the session's table seed_signatures (kind, n from 0, image as base64). */
 export async function loadSignatures(client: pg.Client): Promise<void> {
-  const pool = (Object.keys(poolSizes) as SignatureKind[]).flatMap((kind) =>
-    Array.from({ length: poolSizes[kind] }, (_, n) => ({ kind, n, image: signature(kind, n).toString('base64') })),
-  );
-  await client.query(
-    'insert into seed_signatures (kind, n, image) select * from unnest($1::text[], $2::int[], $3::text[])',
-    [pool.map((each) => each.kind), pool.map((each) => each.n), pool.map((each) => each.image)],
-  );
+  const small = await readFile(join(projectRoot, 'sql/app/seed/images.json'), 'utf8');
+  const images: Record<string, string[]> = {
+    plain: Array.from({ length: 40 }, (_, n) => plain(random(`handtekening/plain/${n}`)).toString('base64')),
+    scan: Array.from({ length: 8 }, (_, n) => scan(random(`handtekening/scan/${n}`)).toString('base64')),
+    ...(JSON.parse(small) as Record<'initials' | 'photo', string[]>),
+  };
+  const rows = Object.entries(images).flatMap(([kind, all]) => all.map((image, n) => ({ kind, n, image })));
+  const text = 'insert into seed_signatures select * from jsonb_populate_recordset(null::seed_signatures, $1)';
+  await client.query(text, [JSON.stringify(rows)]);
 }
 
-function signature(kind: SignatureKind, n: number): Buffer {
-  const draw = random(`handtekening/${kind}/${n}`);
-  switch (kind) {
-    case 'plain':
-      return png(scribble(draw, 190 + draw.below(100), 110 + draw.below(40), 14), 0);
-    case 'scan': {
-      const paper = scribble(draw, 300 + draw.below(80), 130 + draw.below(40), 7);
-      return png(scanned(draw, paper), 6);
+function plain(draw: Random): Buffer {
+  return png(scribble(draw, 190 + draw.below(100), 110 + draw.below(40), 14), 0);
+}
+
+/** The paper of a scan has a grain, so that it hardly compresses. */
+function scan(draw: Random): Buffer {
+  const bitmap = scribble(draw, 300 + draw.below(80), 130 + draw.below(40), 7);
+  const grain = (value: number): number => (value === 0 ? draw.below(40) : 255 - draw.below(12));
+  return png({ ...bitmap, pixels: bitmap.pixels.map(grain) }, 6);
+}
+
+/** A signature: strokes of a black pen, two pixels wide, on white paper. */
+function scribble(draw: Random, width: number, height: number, strokes: number): Bitmap {
+  const pixels = new Uint8Array(width * height).fill(0xff);
+  const point = () => ({ x: width * (0.1 + draw.below(800) / 1000), y: height * (0.1 + draw.below(800) / 1000) });
+  const steps = 2 * Math.max(width, height);
+  let from = point();
+  for (let stroke = 0; stroke < strokes; stroke++) {
+    const [bend, to] = [point(), point()];
+    for (let step = 0; step <= steps; step++) {
+      const t = step / steps;
+      const [a, b, c] = [(1 - t) ** 2, 2 * t * (1 - t), t ** 2];
+      const column = Math.round(a * from.x + b * bend.x + c * to.x);
+      const row = Math.round(a * from.y + b * bend.y + c * to.y);
+      // The points keep a tenth of the size away from the edges, so the pen stays on the paper.
+      for (const at of [0, 1]) pixels.fill(0, (row + at) * width + column, (row + at) * width + column + 2);
     }
-    case 'initials':
-      return png(scribble(draw, 48, 24, 3), 9);
-    case 'photo':
-      return jpeg(scribble(draw, 96, 48, 4));
+    from = to;
   }
+  return { width, height, pixels };
 }

@@ -1,16 +1,17 @@
-import { jpeg } from '../../../src/demo/seed/jpeg.js';
-import { png } from '../../../src/demo/seed/png.js';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { projectRoot } from '../../../src/paths.js';
 import { canary } from './canaries.js';
 
-const bitmap = { width: 16, height: 8, pixels: Buffer.alloc(128, 200) };
+/** A PNG and a JPEG of the seed. */
+const images = JSON.parse(readFileSync(join(projectRoot, 'sql/app/seed/images.json'), 'utf8'));
 
 /** Ways in which apps put pictures into JSON; each picture ends in a canary that no token may see. */
 export function pictures(workspace: number): unknown[] {
   const ending = Buffer.from(`${canary(workspace, 'never')}${'.'.repeat(60)}`);
-  const [pngBytes, jpegBytes] = [png(bitmap, 9), jpeg(bitmap)].map((bytes) => Buffer.concat([bytes, ending])) as [
-    Buffer,
-    Buffer,
-  ];
+  const [pngBytes, jpegBytes] = [images.initials[0], images.photo[0]].map((image: string) =>
+    Buffer.concat([Buffer.from(image, 'base64'), ending]),
+  ) as [Buffer, Buffer];
   const gif = Buffer.concat([Buffer.from('GIF89a\x10\0\x08\0', 'latin1'), ending]);
   const webp = Buffer.concat([Buffer.from('RIFF\x60\0\0\0WEBPVP8 ', 'latin1'), ending]);
   const base64 = pngBytes.toString('base64');
