@@ -9,7 +9,7 @@ COPY tsconfig.json ./
 COPY config config
 COPY src src
 # The demo needs binaries of PostgreSQL, which are development packages.
-RUN npm run build && rm -rf dist/src/demo config/demo.json
+RUN npm run build && rm -rf dist/src/demo config/demo.json config/demo.txt
 
 FROM node:24-bookworm-slim AS packages
 WORKDIR /build

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { Failure } from '../cli/command.js';
 import { createToken, revokeToken, scopesOf } from '../cli/token-store.js';
 import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
@@ -10,7 +8,7 @@ import { createIndexes } from '../migrate/indexes.js';
 import { migrate } from '../migrate/migrations.js';
 import { projectRoot } from '../paths.js';
 import type { Cluster } from './cluster/cluster.js';
-import { type SeedOptions, seed } from './seed/seed.js';
+import { seed } from './seed/seed.js';
 import type { DemoState } from './state.js';
 
 /** The demo's database. */
@@ -38,7 +36,6 @@ function tokenScopes(): Readonly<Record<string, readonly string[]>> {
   };
 }
 const hourMs = 3_600_000;
-const catchUpMsMax = 600_000;
 
 /** Makes the reference app's database with its data, the gateway's schema and the tokens. */
 export async function makeDatabase(
@@ -55,7 +52,7 @@ export async function makeDatabase(
       rows,
       keys: Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')])),
       onProgress,
-    } satisfies SeedOptions);
+    });
     await bringUpToDate(cluster);
     const made: DemoWorkspace[] = [];
     for (const { id, name, ownerId } of workspaces)
@@ -72,19 +69,6 @@ export async function bringUpToDate(cluster: Cluster): Promise<void> {
   await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
 }
 
-/** Resolves when every replica has replayed the WAL that the primary has flushed by now. */
-export async function caughtUp(cluster: Cluster): Promise<void> {
-  const [position] = await cluster.primary.query<{ lsn: string }>('select pg_current_wal_flush_lsn() as lsn');
-  const deadline = Date.now() + catchUpMsMax;
-  for (const replica of cluster.replicas) {
-    while (!(await replayed(replica, position?.lsn ?? '0/0'))) {
-      if (Date.now() > deadline)
-        throw new Failure(`${replica.name} does not catch up with the primary; see ${replica.log}.`);
-      await sleep(50);
-    }
-  }
-}
-
 /** Ids to show in examples. */
 export async function exampleIds(
   url: string,
@@ -96,11 +80,6 @@ export async function exampleIds(
     client.query<{ installationId: string; customerId: string }>(text, [workspaceId]),
   );
   return ids.rows[0] ?? { installationId: '', customerId: '' };
-}
-
-async function replayed(replica: Cluster['primary'], lsn: string): Promise<boolean> {
-  const text = 'select pg_last_wal_replay_lsn() >= $1::pg_lsn as done';
-  return (await replica.query<{ done: boolean }>(text, [lsn]))[0]?.done ?? false;
 }
 
 async function makeTokens(client: pg.Client, workspaceId: string, ownerId: string): Promise<Record<string, string>> {

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { type Command, Failure, printText, say, sayText } from '../cli/command.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
-import { bringUpToDate, caughtUp, databaseName, exampleIds, makeDatabase } from './database.js';
+import { bringUpToDate, databaseName, exampleIds, makeDatabase } from './database.js';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.js';
 import { checkPorts, type DemoOptions, demoEnvironment, help, parseOptions } from './options.js';
 import { type DemoState, demoState, keepState, writeWhole } from './state.js';
@@ -42,7 +42,7 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
   const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failed);
   running.cluster = cluster;
   const state = await fill(cluster, kept, options.dir);
-  await caughtUp(cluster);
+  await cluster.caughtUp().catch(failed);
   const gateway = startGatewayProcess(options.args, environment(cluster, state));
   running.gateway = gateway;
   const ready = await gateway.ready;
@@ -80,11 +80,7 @@ async function announce(
   printText(demoText({ url, opsUrl, primaryUrl, replicaUrls, workspaces, ...examples }));
   if (readyFile === undefined) return;
   const pids = { primary: cluster.primary.pid, replicas: cluster.replicas.map(({ pid }) => pid), gateway: gatewayPid };
-  const listed = workspaces.map(({ id, name, tokens }) => ({ id, name, tokens }));
-  writeWhole(
-    readyFile,
-    `${JSON.stringify({ baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces: listed }, null, 2)}\n`,
-  );
+  writeWhole(readyFile, { baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces });
 }
 
 function environment(cluster: Cluster, { keys }: DemoState): NodeJS.ProcessEnv {

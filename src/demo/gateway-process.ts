@@ -1,5 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 /** Time to stop, beyond the time for running responses. */
@@ -38,17 +37,13 @@ export function startGatewayProcess(args: readonly string[], env: NodeJS.Process
     pid: child.pid ?? 0,
     ready,
     exited,
-    stop: (drainMs) => stop(child, exited, drainMs),
+    async stop(drainMs) {
+      // Instead of a signal: after Ctrl-C a second signal would end the gateway at once.
+      if (child.connected) child.disconnect();
+      const timer = setTimeout(() => child.kill('SIGKILL'), drainMs + stopMsMax);
+      await exited;
+      clearTimeout(timer);
+    },
     kill: () => void child.kill('SIGKILL'),
   };
-}
-
-/** Closes the IPC channel instead of sending a signal: after Ctrl-C a second signal would end the gateway at once. */
-async function stop(child: ChildProcess, exited: Promise<number>, drainMs: number): Promise<void> {
-  if (child.connected) child.disconnect();
-  const timer = new AbortController();
-  const late = sleep(drainMs + stopMsMax, 'late' as const, { signal: timer.signal }).catch(() => 'ended' as const);
-  if ((await Promise.race([exited, late])) === 'late') child.kill('SIGKILL');
-  timer.abort();
-  await exited;
 }

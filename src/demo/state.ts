@@ -28,13 +28,13 @@ export function demoState(dir: string | undefined, rows: string | undefined): De
 
 /** Keeps the state in the folder. */
 export function keepState(dir: string, state: DemoState): void {
-  writeWhole(join(dir, 'demo.json'), `${JSON.stringify(state, null, 2)}\n`);
+  writeWhole(join(dir, 'demo.json'), state);
 }
 
-/** Writes a file of mode 0600, because it holds secrets, in one step: no reader sees it incomplete. */
-export function writeWhole(path: string, content: string): void {
+/** Writes a JSON file of mode 0600, because it holds secrets, in one step: no reader sees it incomplete. */
+export function writeWhole(path: string, content: object): void {
   const unfinished = `${path}.${process.pid}.tmp`;
-  writeFileSync(unfinished, content, { mode: 0o600 });
+  writeFileSync(unfinished, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
   renameSync(unfinished, path);
 }
 

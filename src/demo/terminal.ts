@@ -1,48 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fill } from '../openapi/template.js';
+import { projectRoot } from '../paths.js';
 import type { DemoWorkspace } from './database.js';
 
 const barWidth = 30;
 
-/** Addresses, tokens and example ids of a running demo. */
-export interface DemoText {
+/** The parts of a running demo that its text shows. */
+interface Shown {
   readonly url: string;
   readonly opsUrl: string;
   readonly primaryUrl: string;
   readonly replicaUrls: readonly string[];
   readonly workspaces: readonly DemoWorkspace[];
-  /** An installation and a customer of the first workspace, for the examples. */
+  /** An installation and a customer of the first workspace. */
   readonly installationId: string;
   readonly customerId: string;
 }
 
-/** Addresses, tokens, and curl lines that work as they stand. */
-export function demoText(demo: DemoText): string {
-  const [first] = demo.workspaces;
-  return `
-API        ${demo.url}/api/v1
-Docs       ${demo.opsUrl}/docs   (beside /livez, /readyz and /metrics)
-Primary    ${demo.primaryUrl}
-${demo.replicaUrls.map((url) => `Replica    ${url}`).join('\n')}
-${demo.workspaces.map(tokensText).join('')}
-Try:
-
-  BASE=${demo.url}/api/v1
-  TOKEN=${first?.tokens.all}
-
-  curl -H "Authorization: Bearer $TOKEN" "$BASE/klanten?perPage=2"
-  curl -H "Authorization: Bearer $TOKEN" "$BASE/installaties?perPage=2&total=true"
-  curl -H "Authorization: Bearer $TOKEN" "$BASE/werkbonnen?installationId=${demo.installationId}"
-  curl -H "Authorization: Bearer $TOKEN" "$BASE/logboeken?entity=installatie&perPage=2"
-
-  # One installation with its ETag, then a change that only succeeds if no other client was faster, and that can be repeated safely
-  ETAG=$(curl -s -D - -o /dev/null -H "Authorization: Bearer $TOKEN" "$BASE/installaties/${demo.installationId}" | tr -d '\\r' | sed -n 's/^etag: //Ip')
-  curl -X PATCH -H "Authorization: Bearer $TOKEN" -H "If-Match: $ETAG" -H "Idempotency-Key: change-$(date +%s)" \\
-    -H 'Content-Type: application/json' -d '{"locatie":"Kelder"}' "$BASE/installaties/${demo.installationId}"
-
-  # A new installation
-  curl -X POST -H "Authorization: Bearer $TOKEN" -H "Idempotency-Key: new-$(date +%s)" -H 'Content-Type: application/json' \\
-    -d '{"customerId":"${demo.customerId}","naam":"Koelcel begane grond","merk":"Daikin"}' "$BASE/installaties"
-
-Ctrl-C stops everything.`;
+/** Addresses, tokens, and curl lines that work as they stand: config/demo.txt, filled. */
+export function demoText({ replicaUrls, workspaces, ...shown }: Shown): string {
+  const template = readFileSync(join(projectRoot, 'config/demo.txt'), 'utf8').trimEnd();
+  const replicas = replicaUrls.map((url) => `Replica    ${url}`).join('\n');
+  const tokens = workspaces.map(tokensText).join('');
+  return String(fill(template, { ...shown, replicas, tokens, token: workspaces[0]?.tokens.all }));
 }
 
 function tokensText({ name, tokens }: DemoWorkspace): string {

@@ -28,7 +28,7 @@ test.after.always(() => rmSync(image, { recursive: true }));
 const run = (args: string[], settings: Partial<Settings> = {}) => commandLine(args, settings, image);
 
 test('the image has neither the demo nor the reference app', (t) => {
-  for (const path of ['dist/src/demo', 'config/demo.json', 'sql/app', 'test', 'bench'])
+  for (const path of ['dist/src/demo', 'config/demo.json', 'config/demo.txt', 'sql/app', 'test', 'bench'])
     t.false(existsSync(join(image, path)), path);
 });
 

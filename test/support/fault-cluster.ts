@@ -84,14 +84,7 @@ async function fill(
   const sql: FaultCluster['sql'] = (text, values) => onDatabase(primary, text, values);
   for (const statement of pacing) await sql(statement);
 
-  const caughtUp: FaultCluster['caughtUp'] = async (nodes = replicas.filter(({ running }) => running)) => {
-    const [position] = await sql<{ lsn: string }>('select pg_current_wal_flush_lsn()::text as lsn');
-    const there = async (node: PgNode): Promise<boolean> =>
-      (await node.query<{ yes: boolean }>('select pg_last_wal_replay_lsn() >= $1::pg_lsn as yes', [position?.lsn]))[0]
-        ?.yes === true;
-    for (const node of nodes)
-      if (!(await until(() => there(node), 30_000, 10))) throw new Error(`${node.name} does not catch up`);
-  };
+  const caughtUp: FaultCluster['caughtUp'] = (nodes) => cluster.caughtUp(nodes);
   const settings: FaultCluster['settings'] = (overrides = {}, proxied = false) =>
     loadSettings(
       {},

@@ -8,14 +8,14 @@ import { initialize } from './initialize.js';
 import { PgNode, withClient } from './node.js';
 import { passwordOf, superuserPassword } from './passwords.js';
 import { type Reaper, startReaper } from './reaper-link.js';
-import { defaultSettings, type ServerSettings } from './server-settings.js';
+import type { ServerSettings } from './server-settings.js';
 import { until } from './wait.js';
 
 export interface ClusterOptions {
   /** Kept between runs: servers in it are started again, missing ones are made. Default: a temporary folder. */
   dir?: string;
   replicas: number;
-  /** On top of the defaults, for every server. */
+  /** On top of sql/app/postgresql.conf, for every server. */
   settings?: ServerSettings;
   /** On top of those, for replicas only. */
   replicaSettings?: ServerSettings;
@@ -24,6 +24,7 @@ export interface ClusterOptions {
 }
 
 const streamingMsMax = 60_000;
+const catchUpMsMax = 600_000;
 /** A kept replica that does not stream by then needs WAL that is gone, or was promoted: it is made anew. */
 const reviveMsMax = 10_000;
 
@@ -78,7 +79,7 @@ export class Cluster {
     removeHalfMade(this.dir);
     if (existsSync(this.primary.dir)) checkMajor(this.primary.dir, this.#binaries.major);
     else await initialize(this.primary.dir, this.#binaries, this.#reaper);
-    await this.primary.configure({ ...defaultSettings, ...this.#options.settings });
+    await this.primary.configure(this.#options.settings ?? {});
     await this.primary.start();
     for (const name of this.#surplus(replicas)) await rm(join(this.dir, name), { recursive: true, force: true });
     while (this.replicas.length < replicas) await this.addReplica();
@@ -96,6 +97,16 @@ export class Cluster {
   async setPasswords(roles: readonly string[]): Promise<void> {
     for (const role of roles)
       await this.primary.query(`alter role ${role} password '${passwordOf(role, this.#password)}'`);
+  }
+
+  /** Resolves when these replicas, else all that run, have replayed the WAL that the primary has flushed by now. */
+  async caughtUp(replicas: readonly PgNode[] = this.replicas.filter(({ running }) => running)): Promise<void> {
+    const [position] = await this.primary.query<{ lsn: string }>('select pg_current_wal_flush_lsn()::text as lsn');
+    const text = 'select 1 where pg_last_wal_replay_lsn() >= $1::pg_lsn';
+    for (const replica of replicas) {
+      if (await until(async () => (await replica.query(text, [position?.lsn])).length > 0, catchUpMsMax)) continue;
+      throw new Error(`${replica.name} does not catch up with the primary; see ${replica.log}.`);
+    }
   }
 
   /** Replaces the data of the replica at `index` (from 0) by a new copy of the primary, on the same port. */
@@ -152,7 +163,7 @@ export class Cluster {
     const source = `${server} user=postgres password=${this.#password}`;
     const { settings, replicaSettings } = this.#options;
     const own = { primary_conninfo: `${source} application_name=${node.name}`, wal_retrieve_retry_interval: '500ms' };
-    return node.configure({ ...defaultSettings, ...settings, ...own, ...replicaSettings });
+    return node.configure({ ...settings, ...own, ...replicaSettings });
   }
 
   #streams(node: PgNode, msMax: number): Promise<boolean> {

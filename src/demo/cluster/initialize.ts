@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Binaries, runAs, serverEnv } from './binaries.js';
@@ -29,7 +30,12 @@ export async function initialize(dir: string, binaries: Binaries, reaper: Reaper
   throw new Error(`initdb failed for ${dir}${advice}: ${output.slice(-600).trim()}`);
 }
 
-function runInitdb(dir: string, locale: string, binaries: Binaries): Promise<{ ok: boolean; output: string }> {
+interface Run {
+  readonly ok: boolean;
+  readonly output: string;
+}
+
+async function runInitdb(dir: string, locale: string, binaries: Binaries): Promise<Run> {
   const { initdb, account } = binaries;
   const login = ['-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile(dirname(dir))}`];
   const args = ['-D', dir, ...login, '-E', 'UTF8', `--locale=${locale}`, '--no-sync'];
@@ -41,18 +47,11 @@ function runInitdb(dir: string, locale: string, binaries: Binaries): Promise<{ o
       output += chunk;
     });
   }
-  return new Promise((resolve) => {
-    const limit = setTimeout(() => {
-      output += `no end in ${initMsMax / 1000} s`;
-      void endAll(dir, 0);
-    }, initMsMax);
-    child.on('error', (fault) => {
-      clearTimeout(limit);
-      resolve({ ok: false, output: `${output}${fault.message}` });
-    });
-    child.on('close', (code) => {
-      clearTimeout(limit);
-      resolve({ ok: code === 0, output });
-    });
-  });
+  const limit = setTimeout(() => {
+    output += `no end in ${initMsMax / 1000} s`;
+    void endAll(dir, 0);
+  }, initMsMax);
+  const [result] = await once(child, 'close').catch((fault: Error) => [fault.message]);
+  clearTimeout(limit);
+  return { ok: result === 0, output: typeof result === 'string' ? output + result : output };
 }

@@ -1,16 +1,19 @@
-import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { cp, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
 
 /**
  * Makes the library links that npm cannot pack (the package's install script makes them where scripts may run).
  * Several processes may do so at once: a link is made in one step and a present one is left alone. False when not allowed.
  */
 export function linkLibraries(native: string): boolean {
-  const links: { source: string; target: string }[] = JSON.parse(
-    readFileSync(join(native, 'pg-symlinks.json'), 'utf8'),
-  );
+  const links = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as {
+    source: string;
+    target: string;
+  }[];
   for (const { source, target } of links) {
     const link = join(native, '..', target);
     if (existsSync(link)) continue;
@@ -36,7 +39,8 @@ export async function privateCopy(native: string): Promise<string> {
   const made = await mkdtemp(`${folder}-`);
   await cp(native, join(made, 'native'), { recursive: true, verbatimSymlinks: true });
   linkLibraries(join(made, 'native'));
-  openToAll(made);
+  // The original may have been unpacked under a strict umask.
+  await promisify(execFile)('chmod', ['-R', 'u=rwX,go=rX', made]);
   // Present but incomplete: a cleaner of temporary files has been at it.
   if (isOurs(folder) && !sameFiles(native, copy)) await rm(folder, { recursive: true, force: true });
   await rename(made, folder).catch(() => rm(made, { recursive: true, force: true }));
@@ -48,16 +52,6 @@ export async function privateCopy(native: string): Promise<string> {
 function isOurs(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   return !!found?.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
-}
-
-/** The original may have been unpacked under a strict umask. */
-function openToAll(folder: string): void {
-  chmodSync(folder, 0o755);
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    if (entry.isSymbolicLink()) continue;
-    const path = join(entry.parentPath, entry.name);
-    chmodSync(path, statSync(path).mode & 0o100 ? 0o755 : 0o644);
-  }
 }
 
 function sameFiles(original: string, copy: string): boolean {

@@ -16,19 +16,10 @@ export interface Reaper {
 /** Starts a reaper. It is detached, or Ctrl-C in a terminal would end it together with us. */
 export function startReaper(): Reaper {
   const script = fileURLToPath(new URL('./reaper.js', import.meta.url));
-  const env = { PATH: process.env.PATH, NODE_OPTIONS: '' };
-  const child = spawn(process.execPath, [script], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-    env,
-    cwd: '/',
-  });
+  const options = { env: { PATH: process.env.PATH, NODE_OPTIONS: '' }, cwd: '/', detached: true };
+  const child = spawn(process.execPath, [script], { ...options, stdio: ['pipe', 'ignore', 'ignore'] });
   const { pid, stdin } = child;
   if (!pid) throw new Error(`Cannot start ${process.execPath} ${script}`);
-  let ended = false;
-  child.once('exit', () => {
-    ended = true;
-  });
   stdin.on('error', () => undefined); // a killed reaper: only stop() stops servers then
   child.unref(); // neither it nor its pipe keeps our process alive
   (stdin as typeof stdin & { unref(): void }).unref();
@@ -37,7 +28,8 @@ export function startReaper(): Reaper {
     tell: (message) => stdin.write(`${JSON.stringify(message)}\n`),
     async end() {
       stdin.end();
-      if (!(await until(() => ended, 15_000))) throw new Error(`The clean-up process ${pid} does not end.`);
+      const ended = (): boolean => child.exitCode !== null || child.signalCode !== null;
+      if (!(await until(ended, 15_000))) throw new Error(`The clean-up process ${pid} does not end.`);
     },
   };
 }
