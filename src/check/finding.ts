@@ -18,9 +18,14 @@ export interface Finding {
 export type Item = Omit<Finding, 'server'>;
 
 /** Ok when there are no faults; else all of them in one sentence. */
-export function verdict(subject: string, faults: readonly string[], whenOk: string): Item {
+export function verdict(subject: string, faults: readonly string[], whenOk = ''): Item {
   if (faults.length === 0) return { subject, ok: true, refuse: false, detail: whenOk };
   return { subject, ok: false, refuse: true, detail: `${faults.join('; ')}.` };
+}
+
+/** The fault if the condition holds, for a list of faults. */
+export function faultIf(condition: boolean, fault: string): string[] {
+  return condition ? [fault] : [];
 }
 
 /** Not ok, but `serve` starts all the same. */

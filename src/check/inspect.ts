@@ -19,26 +19,19 @@ const statementTimeoutMs = 5000;
 export async function inspect(settings: Settings, resources: readonly Resource[]): Promise<Finding[]> {
   const replicas = connectionUrls(settings.replicaUrls);
   if (replicas.length === 0) {
-    return [
-      { server: 'settings', ...verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from'], '') },
-    ];
+    return [{ server: 'settings', ...verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']) }];
   }
-  const findings = await Promise.all([
-    ...replicas.map((url, i) => inspectServer(`replica ${i + 1}`, url, settings, resources, checkReplica)),
-    ...(settings.primaryUrl === ''
-      ? []
-      : [inspectServer('primary', settings.primaryUrl, settings, resources, checkPrimary)]),
-  ]);
-  return findings.flat();
+  const inspections = replicas.map((url, i) =>
+    inspectServer(`replica ${i + 1}`, url, settings, resources, checkReplica),
+  );
+  if (settings.primaryUrl !== '')
+    inspections.push(inspectServer('primary', settings.primaryUrl, settings, resources, checkPrimary));
+  return (await Promise.all(inspections)).flat();
 }
 
 type Inspection = (client: pg.Client, settings: Settings, resources: readonly Resource[]) => AsyncGenerator<Item[]>;
 
-async function* checkReplica(
-  client: pg.Client,
-  settings: Settings,
-  resources: readonly Resource[],
-): AsyncGenerator<Item[]> {
+const checkReplica: Inspection = async function* (client, settings, resources) {
   yield await checkServer(client, 'replica');
   yield [await checkTimeZone(client, settings.timeZone)];
   yield await checkRole(client, readerPrivileges(resources));
@@ -50,13 +43,13 @@ async function* checkReplica(
   for (const [i, resource] of resources.entries()) {
     if (ids.length > 0 && views[i]?.ok) yield [await checkWall(client, resource, ids)];
   }
-}
+};
 
-async function* checkPrimary(client: pg.Client, _: Settings, resources: readonly Resource[]): AsyncGenerator<Item[]> {
+const checkPrimary: Inspection = async function* (client, _, resources) {
   yield await checkServer(client, 'primary');
   yield await checkRole(client, writer);
   yield await checkWriteViews(client, resources);
-}
+};
 
 async function inspectServer(
   role: string,
@@ -89,9 +82,8 @@ async function inspectServer(
 /** The server cannot be reached now, or refuses permanently: a wrong password, an unknown database. */
 function broken(error: unknown): Item {
   const { code, message } = error as { code?: string; message: string };
-  const subject = 'connection';
   const reason = message || code || 'no reason given';
   if (databaseErrorKind(error) === 'bug')
-    return verdict(subject, [`it refuses: ${reason}${code ? ` (${code})` : ''}`], '');
-  return warning(subject, `It cannot be reached now: ${reason}.`);
+    return verdict('connection', [`it refuses: ${reason}${code ? ` (${code})` : ''}`]);
+  return warning('connection', `It cannot be reached now: ${reason}.`);
 }

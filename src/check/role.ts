@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Resource } from '../definition/resource.js';
-import { checkSql, type Item, verdict } from './finding.js';
+import { checkSql, faultIf, type Item, verdict } from './finding.js';
 
 /** All privileges that a role of the gateway is meant to have, on the relations that match the expression. */
 export interface AllowedPrivileges {
@@ -36,21 +36,13 @@ interface RoleRow {
 /** Checks that the role of the connection has no attribute, membership, possession or privilege beyond its task. */
 export async function checkRole(client: pg.Client, allowance: AllowedPrivileges): Promise<Item[]> {
   const role = (await client.query<RoleRow>(checkSql('role'))).rows[0] as RoleRow;
-  const subject = `role ${role.name}`;
-  const is = roleFaults(role);
-  if (role.superuser) return [verdict(subject, is, '')];
-  const { rows } = await client.query<{ excess: string }>(checkSql('excess'), [
-    allowance.relations.source,
-    allowance.privileges,
-  ]);
-  return [
-    verdict(subject, is, 'No superuser, no BYPASSRLS, member of no other role, owner of nothing.'),
-    verdict(
-      `privileges of ${role.name}`,
-      rows.map(({ excess }) => `it ${excess}`),
-      'None beyond those the gateway grants.',
-    ),
-  ];
+  const whenOk = 'No superuser, no BYPASSRLS, member of no other role, owner of nothing.';
+  const item = verdict(`role ${role.name}`, roleFaults(role), whenOk);
+  if (role.superuser) return [item];
+  const allowed = [allowance.relations.source, allowance.privileges];
+  const { rows } = await client.query<{ excess: string }>(checkSql('excess'), allowed);
+  const faults = rows.map(({ excess }) => `it ${excess}`);
+  return [item, verdict(`privileges of ${role.name}`, faults, 'None beyond those the gateway grants.')];
 }
 
 function roleFaults(role: RoleRow): string[] {
@@ -63,12 +55,10 @@ function roleFaults(role: RoleRow): string[] {
   };
   const held = Object.entries(attributes).flatMap(([name, has]) => (has ? [name] : []));
   return [
-    ...(held.length > 0 ? [`it has ${held.join(', ')}`] : []),
-    ...(role.member_of.length > 0 ? [`it is a member of ${role.member_of.join(', ')}`] : []),
-    ...(role.owns.length > 0 ? [`it owns ${role.owns.join(', ')}`] : []),
+    ...faultIf(held.length > 0, `it has ${held.join(', ')}`),
+    ...faultIf(role.member_of.length > 0, `it is a member of ${role.member_of.join(', ')}`),
+    ...faultIf(role.owns.length > 0, `it owns ${role.owns.join(', ')}`),
     ...role.creates_in.map((schema) => `it may create in schema ${schema}`),
-    ...(role.creates_temporary
-      ? ['it may create temporary objects: revoke TEMPORARY on the database from PUBLIC']
-      : []),
+    ...faultIf(role.creates_temporary, 'it may create temporary objects: revoke TEMPORARY on the database from PUBLIC'),
   ];
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
-import { checkSql, type Item, verdict, warning } from './finding.js';
+import { checkSql, faultIf, type Item, verdict, warning } from './finding.js';
 
 /** The gateway's clock decides expiry of tokens and Data-As-Of. */
 const clockDifferenceMaxMs = 2000;
@@ -20,54 +20,49 @@ export async function checkServer(client: pg.Client, kind: 'replica' | 'primary'
   const asked = Date.now();
   const server = (await client.query<ServerRow>(checkSql('server'))).rows[0] as ServerRow;
   const differenceMs = Math.round(Number(server.clock_ms) - (asked + Date.now()) / 2);
+  const isUtc = /^(UTC|Etc\/UTC|GMT|Zulu|Etc\/Zulu)$/.test(server.time_zone);
   const session = [
-    ...(/^(UTC|Etc\/UTC|GMT|Zulu|Etc\/Zulu)$/.test(server.time_zone)
-      ? []
-      : [`TimeZone is ${server.time_zone}, not UTC`]),
-    ...(server.date_style.startsWith('ISO') ? [] : [`DateStyle is ${server.date_style}, not ISO`]),
-    ...(server.encoding === 'UTF8' ? [] : [`the database's encoding is ${server.encoding}, not UTF8`]),
+    ...faultIf(!isUtc, `TimeZone is ${server.time_zone}, not UTC`),
+    ...faultIf(!server.date_style.startsWith('ISO'), `DateStyle is ${server.date_style}, not ISO`),
+    ...faultIf(server.encoding !== 'UTF8', `the database's encoding is ${server.encoding}, not UTF8`),
   ];
+  const distance = `${differenceMs} ms from the gateway's`;
   return [
     kind === 'replica' ? replicaItem(server) : primaryItem(server),
     verdict('session', session, 'TimeZone is UTC, DateStyle ISO, the encoding UTF8.'),
     Math.abs(differenceMs) <= clockDifferenceMaxMs
-      ? verdict('clock', [], `${differenceMs} ms from the gateway's.`)
-      : warning(
-          'clock',
-          `It is ${differenceMs} ms from the gateway's; expiry of tokens is judged by the gateway's clock.`,
-        ),
+      ? verdict('clock', [], `${distance}.`)
+      : warning('clock', `It is ${distance}; expiry of tokens is judged by the gateway's clock.`),
   ];
 }
 
 /** Checks that PostgreSQL and Node know the time zone of `from` and `to`; PostgreSQL alone would take POSIX zones ("Foo1"). */
 export async function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item> {
-  const subject = 'time zone';
-  const unknown = `PostgreSQL knows no time zone ${timeZone}`;
   try {
     new Intl.DateTimeFormat('en', { timeZone });
     await client.query('select now() at time zone $1', [timeZone]);
-    return verdict(subject, [], `PostgreSQL knows ${timeZone}.`);
+    return verdict('time zone', [], `PostgreSQL knows ${timeZone}.`);
   } catch (error) {
     if (!(error instanceof RangeError) && (error as { code?: string }).code !== '22023') throw error;
-    return verdict(subject, [unknown], '');
+    return verdict('time zone', [`PostgreSQL knows no time zone ${timeZone}`]);
   }
 }
 
 /** Checks that the reader can execute its functions and that the keyring holds every key in use. */
 export async function checkFunctions(client: pg.Client, settings: Settings): Promise<Item[]> {
   const tokens = await tryQuery(client, `select * from gateway.find_token('\\x00')`);
+  const unusable = 'fault' in tokens ? [`gateway.find_token cannot be executed: ${tokens.fault}`] : [];
+  return [verdict('token look-up', unusable, 'gateway.find_token works.'), await keyringItem(client, settings)];
+}
+
+async function keyringItem(client: pg.Client, { dataKeys }: Settings): Promise<Item> {
   const keys = await tryQuery(client, 'select key_id from gateway.key_ids() order by 1');
-  const subject = 'keyring';
-  if ('fault' in keys)
-    return [tokenLookupItem(tokens), verdict(subject, [`gateway.key_ids() cannot be executed: ${keys.fault}`], '')];
-  const known = parseKeyring(settings.dataKeys || '{}').ids;
+  if ('fault' in keys) return verdict('keyring', [`gateway.key_ids() cannot be executed: ${keys.fault}`]);
+  const known = parseKeyring(dataKeys || '{}').ids;
   const used = keys.rows.map((row) => String(row.key_id));
   const missing = used.filter((id) => !known.includes(id));
-  const faults = missing.length > 0 ? [`DATA_KEYS lacks ${missing.join(', ')}, which the database uses`] : [];
-  return [
-    tokenLookupItem(tokens),
-    verdict(subject, faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`),
-  ];
+  const faults = faultIf(missing.length > 0, `DATA_KEYS lacks ${missing.join(', ')}, which the database uses`);
+  return verdict('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`);
 }
 
 type QueryOutcome = { readonly rows: Record<string, unknown>[] } | { readonly fault: string };
@@ -82,18 +77,9 @@ export async function tryQuery(client: pg.Client, text: string): Promise<QueryOu
   }
 }
 
-function tokenLookupItem(outcome: QueryOutcome): Item {
-  const faults = 'fault' in outcome ? [`gateway.find_token cannot be executed: ${outcome.fault}`] : [];
-  return verdict('token look-up', faults, 'gateway.find_token works.');
-}
-
 function replicaItem({ in_recovery, read_only }: ServerRow): Item {
-  const faults = in_recovery ? [] : ['it is not in recovery: this is no replica but a primary'];
-  return verdict(
-    'recovery',
-    read_only || faults.length > 0 ? faults : ['transactions can write'],
-    'It is a replica and read-only.',
-  );
+  if (!in_recovery) return verdict('recovery', ['it is not in recovery: this is no replica but a primary']);
+  return verdict('recovery', faultIf(!read_only, 'transactions can write'), 'It is a replica and read-only.');
 }
 
 function primaryItem({ in_recovery, read_only }: ServerRow): Item {

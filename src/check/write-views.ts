@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { leaves, type Resource } from '../definition/resource.js';
-import { checkSql, type Item, verdict } from './finding.js';
+import { checkSql, faultIf, type Item, verdict } from './finding.js';
 
 /** Checks that the grants on the write views let the writer change exactly the fields of the write scope. */
 export async function checkWriteViews(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
@@ -8,33 +8,22 @@ export async function checkWriteViews(client: pg.Client, resources: readonly Res
   for (const resource of resources) {
     if (resource.write === undefined) continue;
     const subject = `view ${resource.write.view}`;
-    const { rows } = await client.query<{ updates: string[]; inserts: string[] }>(checkSql('write_view'), [
-      resource.write.view,
-    ]);
-    const [view] = rows;
+    type Grants = Readonly<Record<'updates' | 'inserts', readonly string[]>>;
+    const [view] = (await client.query<Grants>(checkSql('write_view'), [resource.write.view])).rows;
     if (view === undefined) {
-      items.push(verdict(subject, ['it does not exist: run `migrate`, or write it'], ''));
+      items.push(verdict(subject, ['it does not exist: run `migrate`, or write it']));
       continue;
     }
-    const writable = leaves(resource)
-      .filter(({ field }) => field.write)
-      .map(({ field }) => field.column);
-    const readOnly = leaves(resource)
-      .filter(({ field }) => !field.write)
-      .map(({ field }) => field.column);
+    const columns = (written: boolean): string[] =>
+      leaves(resource).flatMap(({ field }) => (Boolean(field.write) === written ? [field.column] : []));
+    const [writable, readOnly] = [columns(true), columns(false)];
     // An INSERT gives the new row its id and workspace; no column that only the app fills.
-    const identity = ['id', 'workspace_id'];
+    const notInserted = readOnly.filter((column) => column !== 'id' && column !== 'workspace_id');
     const faults = [
-      ...writable
-        .filter((column) => !view.updates.includes(column))
-        .map((column) => `the role cannot update ${column}`),
-      ...writable
-        .filter((column) => !view.inserts.includes(column))
-        .map((column) => `the role cannot insert ${column}`),
-      ...view.updates.filter((column) => readOnly.includes(column)).map((column) => `the role may update ${column}`),
-      ...view.inserts
-        .filter((column) => readOnly.includes(column) && !identity.includes(column))
-        .map((column) => `the role may insert ${column}`),
+      ...writable.flatMap((column) => faultIf(!view.updates.includes(column), `the role cannot update ${column}`)),
+      ...writable.flatMap((column) => faultIf(!view.inserts.includes(column), `the role cannot insert ${column}`)),
+      ...view.updates.flatMap((column) => faultIf(readOnly.includes(column), `the role may update ${column}`)),
+      ...view.inserts.flatMap((column) => faultIf(notInserted.includes(column), `the role may insert ${column}`)),
     ];
     items.push(verdict(subject, faults, 'The role may write the fields of the write scope and no other.'));
   }

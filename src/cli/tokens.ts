@@ -180,13 +180,10 @@ function table(tokens: readonly ListedToken[]): void {
     (widest, row) => row.map((cell, i) => Math.max(cell.length, widest[i] ?? 0)),
     [] as number[],
   );
-  for (const row of rows)
-    print(
-      row
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    );
+  for (const row of rows) {
+    const cells = row.map((cell, i) => cell.padEnd(widths[i] ?? 0));
+    print(cells.join('  ').trimEnd());
+  }
 }
 
 function moment(date: Date | null): string | null {
