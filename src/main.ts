@@ -44,10 +44,10 @@ async function main(args: readonly string[]): Promise<number> {
     throw new UsageError(`There is no ${name.startsWith('-') ? 'option' : 'command'} "${name}".`);
   const command = await entry.load();
   if (rest.includes('--help') || rest.includes('-h')) {
-    printText(command.help);
+    printText(readFileSync(join(projectRoot, 'config/help', `${name}.txt`), 'utf8').trimEnd());
     return 0;
   }
-  return command.run(rest);
+  return command(rest);
 }
 
 function help(): number {

@@ -18,12 +18,12 @@ export async function checkWriteViews(client: pg.Client, resources: readonly Res
       leaves(resource).flatMap(({ field }) => (Boolean(field.write) === written ? [field.column] : []));
     const [writable, readOnly] = [columns(true), columns(false)];
     // An INSERT gives the new row its id and workspace; no column that only the app fills.
-    const notInserted = readOnly.filter((column) => column !== 'id' && column !== 'workspace_id');
+    const appFilled = readOnly.filter((column) => column !== 'id' && column !== 'workspace_id');
     const faults = [
       ...writable.flatMap((column) => faultIf(!view.updates.includes(column), `the role cannot update ${column}`)),
       ...writable.flatMap((column) => faultIf(!view.inserts.includes(column), `the role cannot insert ${column}`)),
       ...view.updates.flatMap((column) => faultIf(readOnly.includes(column), `the role may update ${column}`)),
-      ...view.inserts.flatMap((column) => faultIf(notInserted.includes(column), `the role may insert ${column}`)),
+      ...view.inserts.flatMap((column) => faultIf(appFilled.includes(column), `the role may insert ${column}`)),
     ];
     items.push(verdict(subject, faults, 'The role may write the fields of the write scope and no other.'));
   }

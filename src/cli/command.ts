@@ -1,13 +1,8 @@
 /** The name of the program in help and hints. */
 export const program = 'workspace-data-gateway';
 
-/** A command of the program. */
-export interface Command {
-  /** The text of `program NAME --help`. */
-  readonly help: string;
-  /** Runs with the arguments behind the command's name; resolves to the exit code, 0 for success. */
-  run(args: readonly string[]): Promise<number>;
-}
+/** A command of the program: takes the arguments behind its name; resolves to the exit code, 0 for success. */
+export type Command = (args: readonly string[]) => Promise<number>;
 
 /** A wrong command line: its message and a hint at --help are printed, exit code 2. */
 export class UsageError extends Error {

@@ -4,41 +4,25 @@ import { type Gateway, startGateway } from '../gateway.js';
 import { misspeltNames } from '../misspelt-names.js';
 import { loadSettings, printableSettings, type Settings } from '../settings.js';
 import { startWorkers, type WorkerReport } from '../workers.js';
-import { type Command, printText, program, say, wholeNumber } from './command.js';
-
-const help = `Usage: ${program} serve [--port N] [--ops-port N] [--print-config]
-
-Runs the gateway until SIGTERM or SIGINT: then it finishes running responses and exits. Refuses to start, with all
-reasons, when a database does not fit (see \`${program} check\`).
-
-Exit codes: 0 stopped by a signal, 1 refused to start, crashed, or ended by a second signal, 2 wrong usage or settings.
-
-Options:
-  --port N        Port of the API listener, instead of the setting PORT; 0 picks a free one
-  --ops-port N    Port of the ops listener, instead of OPS_PORT; 0 picks a free one
-  --print-config  Print the settings in force as JSON, without secrets, and exit
-  --help          This text`;
+import { type Command, printText, say, wholeNumber } from './command.js';
 
 /** `serve`: runs the gateway. */
-export const serve: Command = {
-  help,
-  async run(args) {
-    const { values } = parseArgs({
-      args: [...args],
-      options: {
-        port: { type: 'string' },
-        'ops-port': { type: 'string' },
-        'print-config': { type: 'boolean', default: false },
-      },
-    });
-    const settings = loadSettings(process.env, ports(values));
-    if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) say(`Warning: ${sentence}`);
-    if (values['print-config']) {
-      printText(JSON.stringify(printableSettings(settings), null, 2));
-      return 0;
-    }
-    return serveUntilStopped(settings);
-  },
+export const serve: Command = async (args) => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      port: { type: 'string' },
+      'ops-port': { type: 'string' },
+      'print-config': { type: 'boolean', default: false },
+    },
+  });
+  const settings = loadSettings(process.env, ports(values));
+  if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) say(`Warning: ${sentence}`);
+  if (values['print-config']) {
+    printText(JSON.stringify(printableSettings(settings), null, 2));
+    return 0;
+  }
+  return serveUntilStopped(settings);
 };
 
 /** The ports given on the command line, as settings. */

@@ -3,7 +3,7 @@ import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
 import { loadSettings } from '../settings.js';
 import { adminUrl } from './admin-url.js';
-import { type Command, Failure, oneLine, print, printText, program, say, UsageError } from './command.js';
+import { type Command, Failure, oneLine, print, printText, say, UsageError } from './command.js';
 import { parseExpiry, parseName, parseScopes, parseTokenId } from './token-options.js';
 import {
   type CreatedToken,
@@ -16,30 +16,6 @@ import {
   rotateToken,
   scopesOf,
 } from './token-store.js';
-
-const help = `Usage: ${program} tokens create --workspace W --owner U --name NAME --scopes LIST [--expires-in T] [--json]
-       ${program} tokens list [--workspace W] [--json]
-       ${program} tokens rotate ID [--expires-in T] [--json]
-       ${program} tokens revoke ID
-
-create  Makes a token for an owner of the workspace. The token is printed once, on stdout, and cannot be shown again:
-        the database keeps only its hash.
-list    Shows tokens with their state; no token and no hash.
-rotate  Makes a successor with the same workspace, owner, name and scopes, and revokes the token at once.
-revoke  Revokes a token; done twice, it says since when. Gateways refuse it within seconds.
-
-Options:
-  --workspace W    Id or name of the workspace
-  --owner U        Id or e-mail address of a user who is an owner of the workspace
-  --name NAME      A name by which people know the token
-  --scopes LIST    Separated by commas: read:RESOURCE and write:RESOURCE, for the definitions in RESOURCES_DIR
-  --expires-in T   Such as 90d, 12h, 30m, or never; default 90d
-  --expires-at T   Instead, a moment such as 2027-01-31T00:00:00Z
-  --json           Print JSON
-  --help           This text
-
-Exit codes: 0 done, 1 something to put right, 2 wrong usage or settings.
-ADMIN_URL (or ADMIN_URL_FILE) is the connection URL of the primary for the role that ran \`migrate\`.`;
 
 const options = {
   workspace: { type: 'string' },
@@ -70,20 +46,16 @@ const actions: Readonly<Record<string, Action>> = {
 };
 
 /** `tokens`: manages access tokens, on the primary. */
-export const tokens: Command = {
-  help,
-  async run([name, ...rest]) {
-    const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined;
-    if (action === undefined) throw new UsageError(`tokens needs one of: ${Object.keys(actions).join(', ')}.`);
-    const { values, positionals } = parseArgs({ args: rest, options, allowPositionals: action.takesId });
-    for (const option of Object.keys(values)) {
-      if (!action.takes.includes(option as OptionName))
-        throw new UsageError(`tokens ${name} does not take --${option}.`);
-    }
-    if (positionals.length > 1) throw new UsageError(`tokens ${name} takes one id.`);
-    await action.run(values, positionals[0]).catch(rephrase);
-    return 0;
-  },
+export const tokens: Command = async ([name, ...rest]) => {
+  const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined;
+  if (action === undefined) throw new UsageError(`tokens needs one of: ${Object.keys(actions).join(', ')}.`);
+  const { values, positionals } = parseArgs({ args: rest, options, allowPositionals: action.takesId });
+  for (const option of Object.keys(values)) {
+    if (!action.takes.includes(option as OptionName)) throw new UsageError(`tokens ${name} does not take --${option}.`);
+  }
+  if (positionals.length > 1) throw new UsageError(`tokens ${name} takes one id.`);
+  await action.run(values, positionals[0]).catch(rephrase);
+  return 0;
 };
 
 async function create(given: Given): Promise<void> {

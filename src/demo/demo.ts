@@ -3,28 +3,25 @@ import { type Command, Failure, printText, say, sayText } from '../cli/command.j
 import { type Cluster, startCluster } from './cluster/cluster.js';
 import { bringUpToDate, databaseName, exampleIds, makeDatabase } from './database.js';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.js';
-import { checkPorts, type DemoOptions, demoEnvironment, help, parseOptions } from './options.js';
+import { checkPorts, type DemoOptions, demoEnvironment, parseOptions } from './options.js';
 import { type DemoState, demoState, keepState, writeWhole } from './state.js';
 import { demoText, progressTo } from './terminal.js';
 
 /** `demo`: everything on one machine. */
-export const demo: Command = {
-  help,
-  async run(args) {
-    const options = parseOptions(args);
-    await checkPorts(options.settings);
+export const demo: Command = async (args) => {
+  const options = parseOptions(args);
+  await checkPorts(options.settings);
+  if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
+  const running: Running = {};
+  const interrupted = interruption(running);
+  try {
+    return await Promise.race([runDemo(options, running), interrupted]);
+  } finally {
     if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
-    const running: Running = {};
-    const interrupted = interruption(running);
-    try {
-      return await Promise.race([runDemo(options, running), interrupted]);
-    } finally {
-      if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
-      await running.gateway?.stop(options.settings.drainMs);
-      await running.cluster?.stop();
-      // The reaper stops a cluster that was still starting, as soon as this process ends.
-    }
-  },
+    await running.gateway?.stop(options.settings.drainMs);
+    await running.cluster?.stop();
+    // The reaper stops a cluster that was still starting, as soon as this process ends.
+  }
 };
 
 /** The parts started so far, which have to be stopped. */

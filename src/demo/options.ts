@@ -2,28 +2,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Failure, program, UsageError, wholeNumber } from '../cli/command.js';
+import { Failure, UsageError, wholeNumber } from '../cli/command.js';
 import { ports } from '../cli/serve.js';
 import { projectRoot } from '../paths.js';
 import { loadSettings, type Settings } from '../settings.js';
-
-/** The text of `demo --help`. */
-export const help = `Usage: ${program} demo [options]
-
-Starts a PostgreSQL primary with streaming replicas from the binaries that npm installed (or those in PG_BIN), fills
-it with two installers' workspaces, and runs the gateway in front. Ctrl-C or SIGTERM stops everything it started.
-
-Options:
-  --port N           Port of the API; 0 picks a free one; default PORT, else 8080
-  --ops-port N       Port of /livez, /readyz, /metrics and /docs; 0 picks a free one; default OPS_PORT, else 9090
-  --replicas N       Replicas, 1 to 8; default 1
-  --rows SIZE        small (default, some 20,000 rows in all), large (200,000 work orders), or a number of work orders
-  --dir DIR          Keep data, keys, passwords and tokens in DIR between runs; default a temporary folder
-  --ready-file FILE  When serving, write connection URLs, tokens and process ids to FILE as JSON
-  --help             This text
-
-Every setting works from the environment as in \`serve\`, but for the databases and keys, which are the demo's own.
-Exit codes: 0 stopped by a signal, 1 something to put right, 2 wrong usage or settings.`;
 
 /** The options of `demo`, parsed. */
 export interface DemoOptions {
