@@ -2,12 +2,12 @@ import { existsSync, readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { copyAsStandby } from './backup.js';
-import { type Binaries, findBinaries, serverAccount } from './binaries.js';
+import { findBinaries, serverAccount } from './binaries.js';
 import { checkMajor, keptFolder, lock, makeTemporaryFolder, removeHalfMade, temporaryName } from './cluster-folder.js';
 import { initialize } from './initialize.js';
-import { PgNode, withClient } from './node.js';
+import { type ClusterParts, PgNode, withClient } from './node.js';
 import { passwordOf, superuserPassword } from './passwords.js';
-import { type Reaper, startReaper } from './reaper-link.js';
+import { startReaper } from './reaper-link.js';
 import type { ServerSettings } from './server-settings.js';
 import { until } from './wait.js';
 
@@ -39,7 +39,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   try {
     if (!options.dir) makeTemporaryFolder(dir, account);
     await lock(dir, reaper.pid);
-    cluster = new Cluster(dir, superuserPassword(dir, account), options, binaries, reaper);
+    cluster = new Cluster({ dir, password: superuserPassword(dir, account), binaries, reaper }, options);
   } catch (fault) {
     await reaper.end(); // the folder is another's: nothing in it is ours to stop
     throw fault;
@@ -59,26 +59,22 @@ export class Cluster {
   readonly dir: string;
   readonly primary: PgNode;
   readonly replicas: PgNode[] = [];
-  readonly #password: string;
+  readonly #parts: ClusterParts;
   readonly #options: ClusterOptions;
-  readonly #binaries: Binaries;
-  readonly #reaper: Reaper;
   #stopped: Promise<void> | undefined;
 
-  constructor(dir: string, password: string, options: ClusterOptions, binaries: Binaries, reaper: Reaper) {
-    this.dir = dir;
-    this.#password = password;
+  constructor(parts: ClusterParts, options: ClusterOptions) {
+    this.dir = parts.dir;
+    this.#parts = parts;
     this.#options = options;
-    this.#binaries = binaries;
-    this.#reaper = reaper;
-    this.primary = this.#node('primary');
+    this.primary = new PgNode('primary', parts);
   }
 
   /** For startCluster. */
   async start(replicas: number): Promise<void> {
     removeHalfMade(this.dir);
-    if (existsSync(this.primary.dir)) checkMajor(this.primary.dir, this.#binaries.major);
-    else await initialize(this.primary.dir, this.#binaries, this.#reaper);
+    if (existsSync(this.primary.dir)) checkMajor(this.primary.dir, this.#parts.binaries.major);
+    else await initialize(this.primary.dir, this.#parts.binaries, this.#parts.reaper);
     await this.primary.configure(this.#options.settings ?? {});
     await this.primary.start();
     for (const name of this.#surplus(replicas)) await rm(join(this.dir, name), { recursive: true, force: true });
@@ -87,7 +83,7 @@ export class Cluster {
 
   /** Adds a replica: one kept from an earlier run if it still can follow, else a new copy. Resolves when it streams. */
   async addReplica(): Promise<PgNode> {
-    const node = this.#node(`replica${this.replicas.length + 1}`);
+    const node = new PgNode(`replica${this.replicas.length + 1}`, this.#parts);
     this.replicas.push(node); // from here on stop() stops it
     if (!(await this.#revive(node))) await this.#make(node);
     return node;
@@ -96,7 +92,7 @@ export class Cluster {
   /** Gives login roles the passwords that PgNode.url puts into their URLs. */
   async setPasswords(roles: readonly string[]): Promise<void> {
     for (const role of roles)
-      await this.primary.query(`alter role ${role} password '${passwordOf(role, this.#password)}'`);
+      await this.primary.query(`alter role ${role} password '${passwordOf(role, this.#parts.password)}'`);
   }
 
   /** Resolves when these replicas, else all that run, have replayed the WAL that the primary has flushed by now. */
@@ -126,7 +122,7 @@ export class Cluster {
     // Data that will be removed need no checkpoint. All at once: the primary does not wait for a replica then.
     const mode = this.#options.dir ? 'fast' : 'immediate';
     const stops = await Promise.allSettled([this.primary, ...this.replicas].map((node) => node.stop(mode)));
-    await this.#reaper.end();
+    await this.#parts.reaper.end();
     if (!this.#options.dir) await rm(this.dir, { recursive: true, force: true, maxRetries: 5 });
     else await rm(join(this.dir, 'lock'), { force: true });
     for (const stop of stops) if (stop.status === 'rejected') throw stop.reason;
@@ -145,7 +141,7 @@ export class Cluster {
 
   async #make(node: PgNode): Promise<void> {
     if (node.running) await node.kill9();
-    const { account } = this.#binaries;
+    const { account } = this.#parts.binaries;
     const making = `${node.dir}.making`;
     for (const dir of [node.dir, making]) await rm(dir, { recursive: true, force: true, maxRetries: 5 });
     await withClient(this.primary.url(), async (client) => {
@@ -160,7 +156,7 @@ export class Cluster {
 
   #follow(node: PgNode): Promise<void> {
     const server = `host=127.0.0.1 port=${this.primary.port} sslmode=disable gssencmode=disable`;
-    const source = `${server} user=postgres password=${this.#password}`;
+    const source = `${server} user=postgres password=${this.#parts.password}`;
     const { settings, replicaSettings } = this.#options;
     const own = { primary_conninfo: `${source} application_name=${node.name}`, wal_retrieve_retry_interval: '500ms' };
     return node.configure({ ...settings, ...own, ...replicaSettings });
@@ -174,9 +170,5 @@ export class Cluster {
   #surplus(replicas: number): string[] {
     const names = readdirSync(this.dir).filter((name) => /^replica\d+$/.test(name));
     return names.filter((name) => Number(name.slice('replica'.length)) > replicas);
-  }
-
-  #node(name: string): PgNode {
-    return new PgNode(name, join(this.dir, name), this.#binaries, this.#reaper, this.#password);
   }
 }

@@ -16,6 +16,16 @@ export type StopMode = 'smart' | 'fast' | 'immediate';
 const startMsMax = 120_000;
 const stopMsMax = 15_000;
 
+/** The parts that the servers of a cluster share. */
+export interface ClusterParts {
+  /** Real path of the folder with all data directories and logs. */
+  readonly dir: string;
+  /** The superuser's password. */
+  readonly password: string;
+  readonly binaries: Binaries;
+  readonly reaper: Reaper;
+}
+
 /** One PostgreSQL server on an existing data directory. */
 export class PgNode {
   /** "primary", "replica1", …; a replica's application_name as well. */
@@ -24,21 +34,16 @@ export class PgNode {
   readonly dir: string;
   /** Server log, next to the data directory. */
   readonly log: string;
-  readonly #binaries: Binaries;
-  readonly #reaper: Reaper;
-  readonly #password: string;
+  readonly #parts: ClusterParts;
   #settings: ServerSettings = {};
   #port = 0;
   #child: ChildProcess | undefined;
 
-  /** `password` is the superuser's. */
-  constructor(name: string, dir: string, binaries: Binaries, reaper: Reaper, password: string) {
+  constructor(name: string, parts: ClusterParts) {
     this.name = name;
-    this.dir = dir;
-    this.log = join(dirname(dir), `${name}.log`);
-    this.#binaries = binaries;
-    this.#reaper = reaper;
-    this.#password = password;
+    this.dir = join(parts.dir, name);
+    this.log = join(parts.dir, `${name}.log`);
+    this.#parts = parts;
   }
 
   /** TCP port on 127.0.0.1; 0 before the first start, then the same for good. */
@@ -57,7 +62,7 @@ export class PgNode {
 
   /** Connection URL, with password, of the superuser or of a role that Cluster.setPasswords was called for. */
   url(database = 'postgres', role = 'postgres'): string {
-    return `postgres://${role}:${passwordOf(role, this.#password)}@127.0.0.1:${this.#port}/${database}`;
+    return `postgres://${role}:${passwordOf(role, this.#parts.password)}@127.0.0.1:${this.#port}/${database}`;
   }
 
   /** Runs one statement as superuser on a connection of its own. */
@@ -91,7 +96,7 @@ export class PgNode {
     }
     await endAll(this.dir, 5000);
     await until(() => !this.running, 5000);
-    this.#reaper.tell({ stopped: this.dir });
+    this.#parts.reaper.tell({ stopped: this.dir });
   }
 
   async restart(mode: StopMode = 'fast'): Promise<void> {
@@ -122,7 +127,7 @@ export class PgNode {
    */
   async configure(settings: ServerSettings): Promise<void> {
     this.#settings = { ...this.#settings, ...settings };
-    writeSettings(this.dir, this.#settings, this.#binaries.account);
+    writeSettings(this.dir, this.#settings, this.#parts.binaries.account);
     if (!this.running) return;
     const loaded = async () => (await this.query<{ at: string }>('select pg_conf_load_time()::text at'))[0]?.at;
     const before = await loaded();
@@ -143,10 +148,10 @@ export class PgNode {
 
   /** Starts the server once; resolves to the fault as text when that failed. */
   async #startOn(port: number): Promise<string | undefined> {
-    const { postgres, account } = this.#binaries;
+    const { postgres, account } = this.#parts.binaries;
     const fixed = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories='];
     const args = ['-D', this.dir, ...fixed.flatMap((setting) => ['-c', setting])];
-    this.#reaper.tell({ started: this.dir });
+    this.#parts.reaper.tell({ started: this.dir });
     const log = openSync(this.log, 'a', 0o600);
     give(this.log, account);
     const options = { ...runAs(account), env: serverEnv, cwd: dirname(this.dir), detached: true };
