@@ -1,9 +1,8 @@
 #!/usr/bin/env node
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { type Command, Failure, print, printText, program, sayText, UsageError } from './cli/command.js';
 import { explain } from './cli/explain.js';
-import { projectRoot } from './paths.js';
+import { projectText } from './paths.js';
 
 interface Entry {
   /** One line for the list of commands. */
@@ -44,7 +43,7 @@ async function main(args: readonly string[]): Promise<number> {
     throw new UsageError(`There is no ${name.startsWith('-') ? 'option' : 'command'} "${name}".`);
   const command = await entry.load();
   if (rest.includes('--help') || rest.includes('-h')) {
-    printText(readFileSync(join(projectRoot, 'config/help', `${name}.txt`), 'utf8').trimEnd());
+    printText(projectText(`config/help/${name}.txt`).trimEnd());
     return 0;
   }
   return command(rest);
@@ -67,7 +66,7 @@ Settings come from the environment; config/settings.schema.json describes each.`
 }
 
 function version(): number {
-  const { version } = JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8')) as { version: string };
+  const { version } = JSON.parse(projectText('package.json')) as { version: string };
   print(version);
   return 0;
 }

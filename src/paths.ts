@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -8,4 +8,9 @@ export const projectRoot: string = findRoot(dirname(fileURLToPath(import.meta.ur
 function findRoot(folder: string): string {
   if (existsSync(join(folder, 'package.json'))) return folder;
   return findRoot(dirname(folder));
+}
+
+/** The text of a file of the project, such as config/default.json. */
+export function projectText(path: string): string {
+  return readFileSync(join(projectRoot, path), 'utf8');
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type schema from '../config/settings.schema.json';
 import { connectionUrls, isConnectionUrl } from './db/connection-url.js';
-import { projectRoot } from './paths.js';
+import { projectRoot, projectText } from './paths.js';
 import { parseKeyring } from './projection/keyring.js';
 
 type Properties = (typeof schema)['properties'];
@@ -31,7 +31,7 @@ interface SettingsSchema {
 
 /** The schema as it stands in config/; docs and `--print-config` are made from it. */
 export function settingsSchema(): SettingsSchema {
-  return JSON.parse(readFileSync(join(projectRoot, 'config/settings.schema.json'), 'utf8')) as SettingsSchema;
+  return JSON.parse(projectText('config/settings.schema.json')) as SettingsSchema;
 }
 
 /** perPageMax → PER_PAGE_MAX. */

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { projectRoot } from '../paths.js';
+import { projectText } from '../paths.js';
 
 /** The result of checking one item on one server. */
 export interface Finding {
@@ -35,5 +33,5 @@ export function warning(subject: string, detail: string): Item {
 
 /** The text of sql/check/NAME.sql. */
 export function checkSql(name: string): string {
-  return readFileSync(join(projectRoot, 'sql/check', `${name}.sql`), 'utf8');
+  return projectText(`sql/check/${name}.sql`);
 }

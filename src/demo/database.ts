@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type pg from 'pg';
 import { createToken, revokeToken, scopesOf } from '../cli/token-store.js';
 import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
 import { createIndexes } from '../migrate/indexes.js';
 import { migrate } from '../migrate/migrations.js';
-import { projectRoot } from '../paths.js';
+import { projectText } from '../paths.js';
 import type { Cluster } from './cluster/cluster.js';
 import { seed } from './seed/seed.js';
 import type { DemoState } from './state.js';
@@ -47,7 +45,7 @@ export async function makeDatabase(
   await cluster.primary.query(`create database ${databaseName}`);
   const url = cluster.primary.url(databaseName);
   return asAdmin(url, async (client) => {
-    await client.query(readFileSync(join(projectRoot, 'sql/app/schema.sql'), 'utf8'));
+    await client.query(projectText('sql/app/schema.sql'));
     const { workspaces } = await seed(client, {
       rows,
       keys: Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')])),

@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fill } from '../openapi/template.js';
-import { projectRoot } from '../paths.js';
+import { projectText } from '../paths.js';
 import type { DemoWorkspace } from './database.js';
 
 const barWidth = 30;
@@ -20,7 +18,7 @@ interface Shown {
 
 /** Addresses, tokens, and curl lines that work as they stand: config/demo.txt, filled. */
 export function demoText({ replicaUrls, workspaces, ...shown }: Shown): string {
-  const template = readFileSync(join(projectRoot, 'config/demo.txt'), 'utf8').trimEnd();
+  const template = projectText('config/demo.txt').trimEnd();
   const replicas = replicaUrls.map((url) => `Replica    ${url}`).join('\n');
   const tokens = workspaces.map(tokensText).join('');
   return String(fill(template, { ...shown, replicas, tokens, token: workspaces[0]?.tokens.all }));

@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { projectRoot } from '../paths.js';
+import { projectText } from '../paths.js';
 
 /** Text of a file in config/openapi. */
 export function readText(file: string): string {
-  return readFileSync(join(projectRoot, 'config/openapi', file), 'utf8');
+  return projectText(`config/openapi/${file}`);
 }
 
 /** Value of a JSON file in config/openapi. */

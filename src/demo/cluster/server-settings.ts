@@ -1,6 +1,6 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { projectRoot } from '../../paths.js';
+import { projectText } from '../../paths.js';
 import { type Account, give } from './binaries.js';
 
 /** PostgreSQL settings by name; null leaves a setting at the default of all servers. */
@@ -11,7 +11,7 @@ const fileName = 'embedded.conf';
 /** Writes sql/app/postgresql.conf and, overriding it, the settings to one file, which the server's own file includes last. */
 export function writeSettings(dir: string, settings: ServerSettings, account: Account | undefined): void {
   const file = join(dir, fileName);
-  const common = readFileSync(join(projectRoot, 'sql/app/postgresql.conf'), 'utf8');
+  const common = projectText('sql/app/postgresql.conf');
   const lines = Object.entries(settings).map(([name, value]) => (value === null ? '' : `${name} = ${quote(value)}\n`));
   writeFileSync(`${file}.new`, [common, ...lines].join(''), { mode: 0o600 });
   give(`${file}.new`, account);

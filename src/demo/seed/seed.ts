@@ -1,7 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type pg from 'pg';
-import { projectRoot } from '../../paths.js';
+import { projectText } from '../../paths.js';
 import { loadCustomers } from './customers.js';
 import type { Keys } from './encrypt.js';
 import { seedId } from './random.js';
@@ -82,7 +80,7 @@ async function fill(
   // Foreign keys hold by construction, so their checks are skipped. JIT takes longer here than it saves.
   await client.query(`set local session_replication_role = replica; set local timezone = 'UTC'; set local jit = off;
     set local work_mem = '128MB'; set local wal_compression = on`);
-  await client.query(await statements('01_frame'));
+  await client.query(projectText('sql/app/seed/01_frame.sql'));
   await insertWorkspaces(client, workspaces, options.now ?? new Date());
   await loadSignatures(client);
   const total = workspaces.reduce((sum, each) => sum + each.customers, 0);
@@ -94,7 +92,7 @@ async function fill(
   await client.query('analyze seed_customers; analyze seed_signatures; analyze seed_workspaces');
   for (const step of steps) {
     progress(0, step.what);
-    await client.query(await statements(step.file));
+    await client.query(projectText(`sql/app/seed/${step.file}.sql`));
     progress(step.weight, step.what);
   }
 }
@@ -131,8 +129,4 @@ function progressOf(options: SeedOptions): (weight: number, next: string) => voi
     done = Math.min(total, done + weight);
     options.onProgress?.(done / total, next);
   };
-}
-
-async function statements(file: string): Promise<string> {
-  return readFile(join(projectRoot, 'sql/app/seed', `${file}.sql`), 'utf8');
 }

@@ -1,7 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type pg from 'pg';
-import { projectRoot } from '../../paths.js';
+import { projectText } from '../../paths.js';
 import { type Bitmap, png } from './png.js';
 import { type Random, random } from './random.js';
 
@@ -12,11 +10,10 @@ import { type Random, random } from './random.js';
  * initials and photo, from images.json: PNG and JPEG of under 1 KB, for the places where signatures hide.
  */
 export async function loadSignatures(client: pg.Client): Promise<void> {
-  const small = await readFile(join(projectRoot, 'sql/app/seed/images.json'), 'utf8');
   const images: Record<string, string[]> = {
     plain: Array.from({ length: 40 }, (_, n) => plain(random(`handtekening/plain/${n}`)).toString('base64')),
     scan: Array.from({ length: 8 }, (_, n) => scan(random(`handtekening/scan/${n}`)).toString('base64')),
-    ...(JSON.parse(small) as Record<'initials' | 'photo', string[]>),
+    ...(JSON.parse(projectText('sql/app/seed/images.json')) as Record<'initials' | 'photo', string[]>),
   };
   const rows = Object.entries(images).flatMap(([kind, all]) => all.map((image, n) => ({ kind, n, image })));
   const text = 'insert into seed_signatures select * from jsonb_populate_recordset(null::seed_signatures, $1)';
