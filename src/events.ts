@@ -120,23 +120,23 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   },
   client_too_slow: {
     level: 'warn',
-    metrics: counter('slow_clients', 'Connections destroyed because the client took its response too slowly.'),
+    metrics: counter('slow_clients', 'Connections destroyed because the client read its response too slowly.'),
   },
   replica_admitted: { level: 'info' },
   replica_ejected: {
     level: 'warn',
-    metrics: counter('replica_ejections', 'Times a replica was taken out.', { replica: null }),
+    metrics: counter('replica_ejections', 'Times a replica was ejected.', { replica: null }),
   },
   replica_failed: {
     level: 'warn',
-    metrics: counter('replica_failures', 'Statements that failed on a replica and were retried or given up.', {
+    metrics: counter('replica_failures', 'Statements that failed on a replica, and were retried or answered 503.', {
       replica: null,
       code: null,
     }),
   },
   primary_failed: {
     level: 'warn',
-    metrics: counter('primary_failures', 'Transactions on the primary that failed and were retried or given up.', {
+    metrics: counter('primary_failures', 'Transactions that failed on the primary, and were retried or answered 503.', {
       code: null,
     }),
   },

@@ -12,7 +12,7 @@ export interface DemoState {
   readonly rows: string;
   /** Key id → base64 of 32 bytes, as DATA_KEYS. */
   readonly keys: Readonly<Record<string, string>>;
-  /** Absent until the database is whole: the data of an interrupted run is made anew. */
+  /** Absent until the database is complete, so that the data of an interrupted run is made again. */
   readonly workspaces?: readonly DemoWorkspace[];
 }
 

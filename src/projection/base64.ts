@@ -9,9 +9,9 @@ for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const padding = 0x3d; // "="
 
 /**
- * Writes the bytes of the canonical base64 (RFC 4648 §4: padded, no line breaks, unused bits zero) that `text` holds from
- * `start` to its end into `into` at `at`, and returns their number; -1 when it is anything else. `into` must have room for
- * three bytes for each four characters. On short values faster than Buffer.write and the comparison that strictness needs.
+ * Decodes canonical base64 (RFC 4648 §4: padded, no line breaks, unused bits zero), which `text` holds from `start` to its end,
+ * into `into` at `at`. Returns the number of bytes, or -1 for other text. `into` must have room for three bytes per four
+ * characters. On short values faster than Buffer.write plus a comparison, which a strict check would need.
  */
 export function decodeBase64(text: string, start: number, into: Uint8Array, at: number): number {
   const length = text.length;

@@ -5,7 +5,7 @@ import { DecodeError } from './decode-error.js';
 import { isText, type JsonBytes } from './json-bytes.js';
 import type { Keyring } from './keyring.js';
 
-/** A row as the codecs see it: the stored text of a cell, null for NULL. */
+/** A row for the codecs: gives the stored text of a cell, null for NULL. */
 export interface StoredRow {
   text(at: number): string | null;
 }
@@ -14,7 +14,7 @@ export interface StoredRow {
 export interface RowDecoder {
   /** Sets the present row, which must not change until its cells are written. `workspace` and `id` are ids as text. */
   readonly startRow: (row: StoredRow, workspace: string, id: string) => void;
-  /** Writes the text of a cell of that row as a JSON string, by the index of its column. Throws DecodeError before anything is written. */
+  /** Writes the text of a cell of that row as a JSON string, by the index of its column. Throws DecodeError before it writes a byte. */
   readonly writeCell: (column: number, json: JsonBytes) => void;
 }
 
@@ -33,16 +33,16 @@ export interface CodecOptions {
   /** Whether "enc:v1" values, which have no associated data, are still read. */
   readonly legacy: boolean;
   readonly decrypt: DecryptMode;
-  /** Called when the batched way refused a cell that node:crypto opened. */
+  /** Called when batched decryption refused a cell that node:crypto opened. */
   readonly reportMismatch: (cell: { readonly table: string; readonly column: string; readonly row: string }) => void;
 }
 
-/** The setting, but native in FIPS mode: only OpenSSL's own GCM is a validated one. */
+/** The mode of the setting; native in FIPS mode, because only OpenSSL's own GCM is validated. */
 export function decryptModeOf(setting: DecryptMode, fips = getFips()): DecryptMode {
   return fips === 1 ? 'native' : setting;
 }
 
-/** Makes the decoder of columns of a table. Prepares all that does not depend on the row. */
+/** Makes the decoder of columns of a table, and prepares all that is the same for every row. */
 type Codec = (options: CodecOptions, table: string, columns: readonly EncodedColumn[]) => RowDecoder;
 
 const codecs = {
@@ -51,12 +51,12 @@ const codecs = {
   'aes-256-gcm': (options, table, columns) => new SealedCells(options, table, columns),
 } satisfies Record<string, Codec>;
 
-/** The codecs a resource definition may name. */
+/** The codecs that a resource definition can name. */
 export type CodecName = keyof typeof codecs;
 
 /**
  * The decoder of those columns of `table` that have this codec, to be made once at start-up.
- * Throws an Error on a name that is no codec, so that a bad resource definition refuses to boot.
+ * Throws an Error for an unknown codec, so that a wrong definition refuses the start.
  */
 export function compileCodec(
   name: CodecName,
@@ -79,7 +79,7 @@ function cellByCell(columns: readonly EncodedColumn[], write: (stored: string, j
   };
 }
 
-/** Base64 of UTF-8. Such columns hold few different values: the last one is remembered. */
+/** Base64 of UTF-8. The last value is cached, because such columns hold few different values. */
 function base64Text(): (stored: string, json: JsonBytes) => void {
   let last = { stored: '', bytes: Buffer.alloc(0) };
   return (stored, json) => {

@@ -3,8 +3,8 @@ import { PhraseMatcher } from './phrase-matcher.js';
 
 /**
  * Whether a text holds an image: a data URI, SVG mark-up, or the base64 (also of base64), base64url, percent-encoded,
- * hexadecimal or byte-list form of a raster image, anywhere in it; 1024 base64 characters on end, whatever they are; or
- * more than 64 small integers on end.
+ * hexadecimal or byte-list form of a raster image, anywhere in it; any 1024 consecutive base64 characters; or more than 64
+ * consecutive small integers.
  *
  * The magic numbers are found also where white space interrupts them (RFC 2045 §6.8 wraps base64 at 76 characters).
  */
@@ -33,8 +33,8 @@ const pngBytes = byteList(['137', '80', '78', '71', '13', '10', '26', '10']);
 const jpegBytes = byteList(['255', '216', '255', String.raw`(?:2[23]\d|219|238)`, String.raw`\d+`, String.raw`\d+`]);
 
 /**
- * The marks of images. The hint, a part that every text with the mark has, comes first: to look for a rare
- * literal costs some 20 ns per kilobyte, the expression some 2 ns per character.
+ * The marks of images, each with a hint: a literal in every text with the mark. The hint is searched first, because a rare
+ * literal costs about 20 ns per kilobyte and the expression about 2 ns per character.
  */
 const marks: readonly (readonly [hint: string, pattern: RegExp])[] = [
   ['<', /<svg/i],
@@ -67,7 +67,7 @@ const marks: readonly (readonly [hint: string, pattern: RegExp])[] = [
   ['216', new RegExp(jpegBytes)],
 ];
 
-/** One of these, in either case, is in every text with a mark that no line break interrupts. */
+/** Every text with a mark that no line break interrupts has one of these, in either case. */
 export const imageHints: readonly string[] = [
   ...marks.map(([hint]) => hint).filter((hint) => hint !== '9j'),
   ...['/9j', '_9j', 'f9j', 'data:', 'data%3'],
@@ -79,7 +79,7 @@ const encodedMagic = new PhraseMatcher(
   ' \t\r\n',
 );
 
-/** Has no hint: none of its parts is both rare and the same in either case. */
+/** A mark without hint: no part of it is both rare and the same in either case. */
 const dataUri = /data(?::|%3a)image/i;
 
 function holdsMark(text: string): boolean {
@@ -92,13 +92,13 @@ export function byteListStarts(json: string): number[] {
   return [...json.matchAll(new RegExp(`${pngBytes}|${jpegBytes}`, 'g'))].map(({ index }) => index);
 }
 
-/** The quotes may be escaped, where JSON stands in a string of JSON. */
+/** The quotes are escaped when the JSON is inside a string of JSON. */
 function byteList(bytes: string[]): string {
   const items = bytes.map((byte, index) => String.raw`(?:\\?"${index}\\?"\s*:\s*)?${byte}`);
   return String.raw`[[{]\s*${items.join(String.raw`\s*,\s*`)}\b`;
 }
 
-/** Whether 1024 bytes on end are base64, whatever they stand for. */
+/** Whether any 1024 consecutive bytes are base64. */
 export function hasBase64Run(bytes: Uint8Array, start = 0, end = bytes.length): boolean {
   return hasRun(isRunByte, runLengthMin, bytes, start, end);
 }
@@ -117,13 +117,13 @@ function isChunkedImage(chunks: readonly string[]): boolean {
   const [first = '', second = ''] = chunks;
   const areEqual = chunks.slice(1, -1).every(({ length }) => length === first.length);
   const images = chunks.filter(holdsImage).length;
-  if (images > 1) return false; // images each by itself
+  if (images > 1) return false; // each string is an image by itself
   if (images === 1) return holdsImage(first) && areEqual && (chunks.length > 2 || second.length > 64);
   const joined = chunks.join('');
   return holdsMark(joined) || (areEqual && first.length >= 40 && joined.length >= runLengthMin);
 }
 
-/** Whether 1024 bytes on end of JSON are base64, perhaps in the strings of a list. */
+/** Whether any 1024 consecutive bytes of JSON are base64, also across the strings of a list. */
 export function hasChunkedRun(bytes: Uint8Array, start: number, end: number): boolean {
   return hasRun(isChunkByte, runLengthMin, bytes, start, end);
 }

@@ -3,15 +3,15 @@ import { isUtf8 } from 'node:buffer';
 const quote = 0x22;
 const comma = 0x2c;
 
-/** Up to here a loop copies faster than a call into Node does. */
+/** Up to this length a loop copies faster than a call into Node. */
 const loopBytesMax = 48;
 
 /** Bytes that must be escaped in a JSON string (RFC 8259 §7): quotation mark, backslash, controls. */
 const escaped = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === 0x5c ? 1 : 0));
 
 /**
- * JSON that is put together as bytes, from the bytes in which PostgreSQL sent the values. Put together as a string it was
- * several strings for each value, and a rope of all of them until the socket flattened it.
+ * Builds JSON as bytes, from the bytes in which PostgreSQL sent the values. Built as a string, each value made several
+ * strings, and V8 kept all of them until the socket joined them.
  */
 export class JsonBytes {
   #bytes: Buffer;
@@ -39,7 +39,7 @@ export class JsonBytes {
     this.#bytes[this.#length++] = comma;
   }
 
-  /** Bytes that are JSON, as they stand. */
+  /** Writes bytes that are JSON, unchanged. */
   raw(from: Buffer, start = 0, end = from.length): void {
     this.#makeRoom(end - start);
     if (end - start > loopBytesMax) {
@@ -51,7 +51,7 @@ export class JsonBytes {
     this.#length += end - start;
   }
 
-  /** Bytes as a JSON string, of which it is known that they need no escape. */
+  /** Writes bytes that need no escape as a JSON string. */
   quoted(from: Buffer, start: number, end: number): void {
     this.#makeRoom(end - start + 2);
     this.#bytes[this.#length++] = quote;
@@ -59,7 +59,7 @@ export class JsonBytes {
     this.#bytes[this.#length++] = quote;
   }
 
-  /** UTF-8 as a JSON string. */
+  /** Writes UTF-8 as a JSON string. */
   string(from: Buffer, start: number, end: number): void {
     for (let i = start; i < end; i++) {
       if (escaped[from[i] as number] === 1) {
@@ -70,7 +70,7 @@ export class JsonBytes {
     this.quoted(from, start, end);
   }
 
-  /** A text that is JSON. */
+  /** Writes a text that is JSON. */
   text(json: string): void {
     this.#makeRoom(json.length * 3); // UTF-8 takes at most three bytes for each unit of a string
     this.#length += this.#bytes.write(json, this.#length);
@@ -81,7 +81,7 @@ export class JsonBytes {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** The same in memory of its own, no more than it takes. */
+  /** Copies the bytes written so far into a buffer of exactly their length. */
   copy(): JsonBytes {
     const copy = new JsonBytes(this.#length);
     copy.raw(this.#bytes, 0, this.#length);

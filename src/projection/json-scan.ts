@@ -5,7 +5,7 @@
  * No function recurses: jsonb may nest deeper than the stack is tall.
  */
 
-/** The text is not JSON. Says nothing of the text. */
+/** The text is not JSON. The message has no part of the text. */
 export class MalformedJson extends Error {
   override readonly name = 'MalformedJson';
   constructor() {
@@ -100,7 +100,7 @@ function separated(json: string, end: number, closing: string): number {
   return skipSpace(json, next + 1);
 }
 
-/** -1, once it is sure that nothing follows the closing bracket. */
+/** Returns -1; throws MalformedJson when text follows the closing bracket. */
 function ended(json: string, closing: number): -1 {
   if (skipSpace(json, closing + 1) !== json.length) throw new MalformedJson();
   return -1;

@@ -1,6 +1,6 @@
 import { skipSpace, stringEnd } from './json-scan.js';
 
-/** A list with more integers than this is taken for the bytes of an image or the points of a pen. */
+/** A list with more integers than this counts as the bytes of an image or the points of a pen. */
 const integersMax = 64;
 
 /** The shortest text of such a list: a digit and a comma for each. */
@@ -10,7 +10,7 @@ const runBytesMin = integersMax * 2;
 interface Open {
   readonly start: number;
   readonly isObject: boolean;
-  /** Whether it has held nothing but integers, and containers of such, so far. */
+  /** Whether all items so far are integers, or containers of integers. */
   pure: boolean;
   integers: number;
 }
@@ -68,7 +68,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** Whether a text, JSON or not, holds more than 64 small integers on end: with commas, blanks or brackets in between. */
+/** Whether a text, JSON or not, holds more than 64 consecutive small integers, separated by commas, blanks or brackets. */
 export function hasIntegerRun(text: string): boolean {
   return integerRun.test(text);
 }
@@ -77,12 +77,12 @@ const integerRun = new RegExp(
   String.raw`(?<![\w.-])(?:-?\d{1,4}(?:\\?"\s*:\s*|[\s,;[\]{}"\\]+)){${integersMax}}-?\d{1,4}(?![\w.-])`,
 );
 
-/** Whether there may be such a list or run in the bytes. Looks at every 128th byte, and back from there only within a run. */
+/** Whether the bytes can hold such a list or run. Checks every 128th byte, and goes back from it only within a run. */
 export function mayHaveIntegerRun(bytes: Uint8Array, start: number, end: number): boolean {
   return hasRun(isListByte, runBytesMin, bytes, start, end);
 }
 
-/** Whether `lengthMin` bytes on end are in a set, a byte of the set being 1 in the table. Linear, and for most texts far less. */
+/** Whether `lengthMin` consecutive bytes are in a set, whose bytes are 1 in the table. At most linear time, for most texts far less. */
 export function hasRun(set: Uint8Array, lengthMin: number, bytes: Uint8Array, start: number, end: number): boolean {
   let known = start;
   let at = start + lengthMin - 1;

@@ -1,7 +1,7 @@
 import type { CodecOptions } from './codecs.js';
 import type { RedactDiff } from './redact.js';
 
-/** Dependencies of turning stored values into shown ones, made once at start-up. */
+/** Dependencies of the projection, made once at start-up. */
 export interface ProjectionOptions extends CodecOptions {
   readonly redactDiff: RedactDiff;
 }

@@ -1,7 +1,7 @@
 /**
- * Looks for many phrases at once, in either case, one table look-up per byte (Aho and Corasick, 1975): some ten times as
- * fast as looking for each of them. Phrases are ASCII. They are found although characters of `ignored` interrupt them,
- * but for those that begin with one of the characters of `exact`.
+ * Searches for many phrases at once, in either case, by one table look-up per byte (Aho and Corasick, 1975): about ten times
+ * as fast as a search for each. Phrases are ASCII. Characters of `ignored` inside a phrase are skipped, except in phrases that
+ * begin with a character of `exact`.
  */
 export class PhraseMatcher {
   readonly #next: Uint16Array;

@@ -4,15 +4,14 @@ import { isSignatureName } from './strip.js';
 import { looksStructured } from './structured-text.js';
 
 /**
- * The fields whose values a reader of the audit log may see, by the entity as the app's log names it. All other fields,
- * and all fields of an entity that is not listed, are shielded. A name that speaks of personal data or of a signature
- * is shielded although it is listed.
+ * The fields of the audit log whose values are shown, by the app's name of the entity. All other fields, and all fields of an
+ * entity that is not listed, are shielded. So is a listed name that means personal data or a signature.
  */
 export type RedactionRules = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Makes the diff of a log entry fit to be shown: from the JSON text of [{"veld","oud","nieuw"}] as stored, the JSON text
- * of the same list. A change of which a value must not be seen becomes {"veld", "afgeschermd": true}.
+ * Redacts the diff of a log entry: turns the stored JSON text of [{"veld","oud","nieuw"}] into the JSON text of the same list.
+ * A change with a value that must not be shown becomes {"veld", "afgeschermd": true}.
  *
  * Shown are numbers, true, false, null and plain strings under listed names, as they stand, so numbers keep every digit.
  * Members other than these three are dropped, a missing `oud` or `nieuw` is null, an element that is not a change is left
@@ -20,7 +19,7 @@ export type RedactionRules = Readonly<Record<string, readonly string[]>>;
  */
 export type RedactDiff = (entity: string, diff: string) => string;
 
-/** To be called once, at start-up. */
+/** Compiles the rules; called once, at start-up. */
 export function compileRedaction(rules: RedactionRules): RedactDiff {
   const listed = new Map(
     Object.entries(rules).map(([entity, fields]) => [
@@ -71,7 +70,7 @@ function spelling(field: string): string {
   return field.replace(/^\/|[_-]/g, '').toLowerCase();
 }
 
-/** Stands in place of a name that has not the form of a field name. */
+/** Replaces a name that does not have the form of a field name. */
 const hiddenName = '"(afgeschermd)"';
 
 /**

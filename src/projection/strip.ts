@@ -45,7 +45,7 @@ const signatureName = new RegExp(
   'i',
 );
 
-/** Names that may stand for a signature or for a word about it: the value decides. */
+/** Names that can mean a signature or a text about it: the value decides. */
 const signingName = /onderteken|signed|autogra(?:m|f|ph)|strokes/i;
 const signingTextMax = 64;
 
@@ -69,27 +69,27 @@ const signatureHint = new RegExp(signatureHints.join('|'), 'i');
 /** First characters of the hints that are found only whole: numbers, escapes. */
 const exact = '12\\';
 const inText = new PhraseMatcher([...imageHints, '\n', '\r'], ' \t', exact);
-/** Of the escapes of JSON only these can hide a word, or stand for a line break in one; other line breaks lie between strings. */
+/** The escapes of JSON that can hide a word, or be a line break in it; other line breaks are between strings. */
 const inJson = new PhraseMatcher([...imageHints, ...signatureHints, '\\n', '\\r', '\\u', '\\t'], ' \t\r\n",', exact);
 
-/** Whether holdsImage may find an image in a text. Most values cost no more than this, and no string is made of them. */
+/** Whether holdsImage can find an image in a text. Most values cost only this check, without making a string. */
 export function isSuspectText(bytes: Buffer, start: number, end: number): boolean {
   return inText.isIn(bytes, start, end) || hasBase64Run(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
 }
 
-/** The same for stripImages and JSON. */
+/** Whether stripImages can change a JSON text. */
 export function isSuspectJson(bytes: Buffer, start: number, end: number): boolean {
   return inJson.isIn(bytes, start, end) || hasChunkedRun(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
 }
 
-/** Findings in the text as a whole. Where it has no mark, no string in it without escapes has a mark. */
+/** Results for the whole text. When it has no mark, no string in it has a mark, except strings with escapes. */
 interface Suspects {
   readonly images: boolean;
   readonly signatures: boolean;
   readonly escapes: boolean;
 }
 
-/** The cheap test that spares most values the scan. */
+/** The cheap check after which most values need no scan. */
 function suspectsIn(json: string): Suspects {
   const images = holdsImage(json) || chunkedImageStarts(json).length > 0;
   return { images, signatures: signatureHint.test(json), escapes: json.includes('\\') };

@@ -1,7 +1,7 @@
 /**
  * Whether a text looks like structured data rather than a word, a number, a date or prose: JSON and other notations for
  * objects and lists, XML and HTML, pairs of key and value, separated values, and any of these encoded once more.
- * Redaction hides such a text, so it rather takes prose for data than data for prose.
+ * Redaction hides such a text, so in doubt the answer is true.
  */
 export function looksStructured(text: string): boolean {
   // Full-width brackets and invisible characters would hide a form from the patterns.

@@ -17,8 +17,8 @@ const blocksMax = 1 + cipherBytesMax / blockBytes;
  * With base64 and JSON about 0.75 µs a message. Figures and the other ways that were tried: docs/decoding.md.
  *
  * AES itself stays OpenSSL's, constant in time. GHASH's table look-ups are not: a program that shares the processor's
- * caches may learn the hash subkey. With it an attacker can forge a value but not read any, and to store a forged value he
- * must be able to write to the app's table. Over the network only the time of a whole page shows. Tags are compared in
+ * caches may learn the hash subkey. With it an attacker can forge a value but not read any, and must
+ * be able to write to the app's table to store it. Over the network only the time of a whole page can be measured. Tags are compared in
  * constant time, and a message whose tag is wrong is not decrypted (§7.2, step 8).
  */
 export class GcmKey {
@@ -29,7 +29,7 @@ export class GcmKey {
   #stream: Uint8Array = new Uint8Array();
   #blocks = 0;
 
-  /** `messages`: the most that are queued at a time. */
+  /** `messages` is the largest number of queued messages. */
   constructor(key: KeyObject, messages: number) {
     this.#cipher = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false);
     this.hash = new Ghash(this.#cipher.update(Buffer.alloc(blockBytes)));

@@ -31,7 +31,7 @@ export class SealKey {
 export interface SealHeader {
   readonly text: string;
   readonly key: SealKey;
-  /** Whether the value has associated data: the cell it was sealed for. */
+  /** Whether the value has associated data, which names the cell for which it was sealed. */
   readonly bound: boolean;
 }
 

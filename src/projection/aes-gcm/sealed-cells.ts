@@ -24,7 +24,7 @@ interface Cell {
 }
 
 const slotBytes = ivBytes + cipherBytesMax + tagBytes;
-/** node:crypto opens longer values: a decipher of their own costs them little in proportion. */
+/** node:crypto opens longer values, for which the cost of a decipher is small in proportion. */
 const batchedLengthMax = Math.floor(slotBytes / 3) * 4;
 /** In place of `cipherBytes`. */
 const notBatched = -1;
@@ -35,8 +35,8 @@ const notBatched = -1;
  * does not decode. "enc:v1:…" is the same without associated data. The version needs no protection of its own: a v2
  * value relabelled v1 fails its tag.
  *
- * node:crypto has the last word: a cell that the batched way refuses is opened by it once more, and a difference is
- * reported. With `decrypt: 'native'` node:crypto opens every cell.
+ * node:crypto decides: it tries each cell that the batched decryption refused, and a difference is reported. With
+ * `decrypt: 'native'` node:crypto opens every cell.
  */
 export class SealedCells implements RowDecoder {
   readonly #options: CodecOptions;

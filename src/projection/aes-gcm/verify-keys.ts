@@ -6,7 +6,7 @@ import type { Keyring } from '../keyring.js';
 import { cipherBytesMax, ivBytes } from './gcm-key.js';
 import { SealedCells } from './sealed-cells.js';
 
-/** Bytes of the test messages: around the limits of a block, of four blocks and of the batched way. */
+/** Bytes of the test messages: around the limits of a block, of four blocks and of the batched decryption. */
 const messageBytes = [0, 1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 255, 256, 257];
 for (let bytes = cipherBytesMax - 4; bytes <= cipherBytesMax + 1; bytes++) messageBytes.push(bytes);
 /** Ids of rows, which end the associated data. */
