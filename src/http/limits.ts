@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
 /** State of a limit after a request was counted. */
 export interface RateLimitResult {
@@ -23,10 +23,8 @@ export const windowSeconds = 60;
 
 /** A limiter of this process. */
 export function memoryLimiter(name: string, quota: number): Limiter {
-  return limiterOf(quota, new RateLimiterMemory({ keyPrefix: name, points: quota, duration: windowSeconds }));
-}
-
-function limiterOf(quota: number, limiter: RateLimiterAbstract): Limiter {
+  const limiter = new RateLimiterMemory({ keyPrefix: name, points: quota, duration: windowSeconds });
+  const unused = new RateLimiterRes(quota, windowSeconds * 1000, 0);
   return {
     quota,
     consume: (key) =>
@@ -40,12 +38,10 @@ function limiterOf(quota: number, limiter: RateLimiterAbstract): Limiter {
     peek: async (key) => {
       const state = await limiter.get(key);
       const isOpen = state !== null && state.msBeforeNext > 0; // a window that has ended may still be in memory
-      return isOpen ? resultOf(quota, state.remainingPoints > 0, state) : resultOf(quota, true, unused(quota));
+      return isOpen ? resultOf(quota, state.remainingPoints > 0, state) : resultOf(quota, true, unused);
     },
   };
 }
-
-const unused = (quota: number): RateLimiterRes => new RateLimiterRes(quota, windowSeconds * 1000, 0);
 
 function resultOf(quota: number, allowed: boolean, state: RateLimiterRes): RateLimitResult {
   return {

@@ -25,7 +25,7 @@ export interface ClusterOptions {
 
 const streamingMsMax = 60_000;
 const catchUpMsMax = 600_000;
-/** A kept replica that does not stream by then needs WAL that is gone, or was promoted: it is made anew. */
+/** A kept replica that does not stream by then needs WAL that is gone, or was promoted: it is made again. */
 const reviveMsMax = 10_000;
 
 /** Starts a primary and its streaming replicas; resolves when all replicas stream. Whatever fails, nothing is left. */
