@@ -1,10 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
+import { codecPresets } from '../src/definition/load.js';
 import { encryptValue } from '../src/demo/seed/encrypt.js';
 import { customerPlain } from '../src/demo/seed/plain.js';
 import { openNative } from '../src/projection/aes-gcm/gcm-key.js';
-import { type CodecOptions, compileCodec } from '../src/projection/codecs.js';
+import type { Codec, CodecOptions } from '../src/projection/codec.js';
+import { compileCodec } from '../src/projection/codecs.js';
 import { JsonBytes } from '../src/projection/json-bytes.js';
 import { parseKeyring } from '../src/projection/keyring.js';
 
@@ -57,12 +59,10 @@ function perCell(key: KeyObject): Way {
 
 /** The codec of the gateway: the cells of a row together. */
 function perRow(options: CodecOptions): Way {
-  const decoder = compileCodec(
-    'aes-256-gcm',
-    options,
-    'klanten',
-    columns.map((name, at) => ({ name, at })),
-  );
+  const decoder = compileCodec(codecPresets()['aes-256-gcm'] as Codec, options, {
+    table: 'klanten',
+    columns: columns.map((name, at) => ({ name, at })),
+  });
   const json = new JsonBytes(4096);
   return (stored) => {
     decoder.startRow({ text: (at) => stored[at] as string | null }, workspace, stored[7] as string);

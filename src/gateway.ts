@@ -39,6 +39,7 @@ import { type Peers, standalone } from './peers/peers.js';
 import { redisPeers } from './peers/redis.js';
 import { workerPeers } from './peers/workers.js';
 import { verifyKeys } from './projection/aes-gcm/verify-keys.js';
+import { loadCodecModule } from './projection/codec-module.js';
 import { decryptModeOf } from './projection/codecs.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
 import type { ProjectionOptions } from './projection/options.js';
@@ -97,6 +98,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
     decrypt: decryptModeOf(settings.decrypt),
     reportMismatch: (cell) => observe({ type: 'decrypt_mismatch', ...cell }),
     redactDiff,
+    decode: await loadCodecModule(settings.codecModule),
   };
   const compiled = resources.map((resource) => compileResource(resource, projection, observe));
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);

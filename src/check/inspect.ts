@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { connectionUrls, serverName } from '../db/connection-url.js';
-import type { Resource } from '../definition/resource.js';
+import { type Resource, usesCodecModule } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
+import { loadCodecModule } from '../projection/codec-module.js';
 import type { Settings } from '../settings.js';
 import { type Finding, type Item, verdict, warning } from './finding.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
@@ -24,9 +25,24 @@ export async function inspect(settings: Settings, resources: readonly Resource[]
   const inspections = replicas.map((url, i) =>
     inspectServer(`replica ${i + 1}`, url, settings, resources, checkReplica),
   );
+  inspections.push(checkCodecModule(settings, resources));
   if (settings.primaryUrl !== '')
     inspections.push(inspectServer('primary', settings.primaryUrl, settings, resources, checkPrimary));
   return (await Promise.all(inspections)).flat();
+}
+
+/** Checks that the module of CODEC_MODULE can be loaded, where it is set or a codec needs it. */
+async function checkCodecModule({ codecModule }: Settings, resources: readonly Resource[]): Promise<Finding[]> {
+  const users = resources.filter(usesCodecModule).map(({ name }) => name);
+  if (codecModule === '' && users.length === 0) return [];
+  const finding = (fault?: string): Finding[] => [
+    { server: 'settings', ...verdict('codec module', fault ? [fault] : [], `${codecModule} is loaded.`) },
+  ];
+  if (codecModule === '') return finding(`CODEC_MODULE is not set, and codecs of ${users.join(', ')} need it`);
+  return loadCodecModule(codecModule).then(
+    () => finding(),
+    (error: Error) => finding(`CODEC_MODULE: ${error.message}`),
+  );
 }
 
 type Inspection = (client: pg.Client, settings: Settings, resources: readonly Resource[]) => AsyncGenerator<Item[]>;

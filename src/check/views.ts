@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { type FieldType, fieldType } from '../definition/field-types.js';
-import { columnType, leaves, type Resource } from '../definition/resource.js';
+import { fieldType } from '../definition/field-types.js';
+import { columnsOf, type Field, leaves, type Resource } from '../definition/resource.js';
 import { checkSql, type Item, verdict } from './finding.js';
 
 interface ViewRow {
@@ -22,7 +22,8 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
   const items: Item[] = [];
   for (const resource of resources) {
     const view = found.get(resource.view);
-    const textColumn = leaves(resource).find(({ field }) => columnType(field) === 'text')?.field.column;
+    const textColumn = leaves(resource).find(({ field }) => columnTypes(field, resource).includes('text'))?.field
+      .column;
     const faults = view === undefined ? ['it does not exist: run `migrate`, or write it'] : viewFaults(resource, view);
     if (view && textColumn !== undefined && view.columns[textColumn]?.readable)
       faults.push(...(await wallFaults(client, resource.view, textColumn)));
@@ -33,22 +34,29 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
   return items;
 }
 
-/** The columns that a resource reads from its view, each with the field type it is used as. */
-function columnsOf(resource: Resource): Map<string, FieldType> {
-  return new Map<string, FieldType>([
-    ['workspace_id', 'uuid'],
-    ...leaves(resource).map(({ field }) => [field.column, columnType(field)] as const),
+/** The columns that a resource reads from its view, each with the types it can have; none: any type. */
+function neededColumns(resource: Resource): Map<string, readonly string[]> {
+  return new Map<string, readonly string[]>([
+    ...columnsOf(resource).map((column) => [column, []] as const),
+    ['workspace_id', fieldType('uuid').columnTypes],
+    ...leaves(resource).map(({ field }) => [field.column, columnTypes(field, resource)] as const),
   ]);
+}
+
+/** The types that the column of a field can have (PostgreSQL, format_type). */
+function columnTypes({ type, pointer, codec }: Field, { codecs }: Resource): readonly string[] {
+  if (codec !== undefined) return codecs[codec]?.encoding === 'bytea' ? ['bytea'] : fieldType('text').columnTypes;
+  return fieldType(pointer === undefined ? type : 'json').columnTypes;
 }
 
 function viewFaults(resource: Resource, view: ViewRow): string[] {
   const faults: string[] = [];
   if (!view.is_view) faults.push('it is not a view');
-  for (const [column, type] of columnsOf(resource)) {
+  for (const [column, types] of neededColumns(resource)) {
     const actual = view.columns[column];
     if (actual === undefined) faults.push(`column ${column} is missing`);
-    else if (!fieldType(type).columnTypes.includes(actual.type)) {
-      faults.push(`column ${column} is ${actual.type}, not ${fieldType(type).columnTypes.join(' or ')}`);
+    else if (types.length > 0 && !types.includes(actual.type)) {
+      faults.push(`column ${column} is ${actual.type}, not ${types.join(' or ')}`);
     } else if (!actual.readable) faults.push(`the role cannot select column ${column}`);
   }
   if (!view.filtered) faults.push('its definition does not call gateway.workspace(): the workspace filter is missing');

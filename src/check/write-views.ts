@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { leaves, type Resource } from '../definition/resource.js';
+import { columnsOf, leaves, type Resource } from '../definition/resource.js';
 import { checkSql, faultIf, type Item, verdict } from './finding.js';
 
 /** Checks that the grants on the write views let the writer change exactly the fields of the write scope. */
@@ -14,9 +14,8 @@ export async function checkWriteViews(client: pg.Client, resources: readonly Res
       items.push(verdict(subject, ['it does not exist: run `migrate`, or write it']));
       continue;
     }
-    const columns = (written: boolean): string[] =>
-      leaves(resource).flatMap(({ field }) => (Boolean(field.write) === written ? [field.column] : []));
-    const [writable, readOnly] = [columns(true), columns(false)];
+    const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
+    const readOnly = columnsOf(resource).filter((column) => !writable.includes(column));
     // An INSERT gives the new row its id and workspace; no column that only the app fills.
     const appFilled = readOnly.filter((column) => column !== 'id' && column !== 'workspace_id');
     const faults = [

@@ -1,3 +1,4 @@
+import { contradictionsOfCodecs } from './codec-contradictions.js';
 import { contradictionsOfField } from './field-contradictions.js';
 import { fieldType, idTypes } from './field-types.js';
 import { filterKind, parameterNames } from './filter-kinds.js';
@@ -36,7 +37,7 @@ export function contradictions(file: DefinitionFile, views: ReadonlyMap<string, 
   for (const each of placed) if (!columns.has(each.field.column)) columns.set(each.field.column, each);
   const examined: Examined = { file, columns, views };
   return [
-    ...[identifier, order, version, filters, writes, audit].flatMap((rule) => rule(examined)),
+    ...[identifier, order, version, filters, writes, audit, contradictionsOfCodecs].flatMap((rule) => rule(examined)),
     ...placed.flatMap((each) => contradictionsOfField(each, examined)),
   ];
 }

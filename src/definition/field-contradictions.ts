@@ -55,14 +55,18 @@ function pointing({ field, at }: PlacedField): Flaw[] {
 function decoding({ field, at }: PlacedField, { file }: Examined): Flaw[] {
   const { codec, clean, type } = field;
   const flaws: Flaw[] = [];
-  if (codec && field.pointer === undefined && type !== 'text') {
+  if (codec && !Object.hasOwn(file.codecs, codec)) {
+    const remedy = `use ${Object.keys(file.codecs).join(', ')}, or describe it in /codecs`;
+    flaws.push({ at: `${at}/codec`, wrong: `there is no codec ${codec}`, remedy });
+  }
+  if (codec && field.pointer === undefined && type !== 'text' && type !== 'json') {
     flaws.push({
       at: `${at}/codec`,
-      wrong: `decoded values are texts, not of type ${type}`,
-      remedy: 'set type to text',
+      wrong: `decoded values are texts or JSON, not of type ${type}`,
+      remedy: 'set type to text or json',
     });
   }
-  if (clean && codec && field.pointer === undefined) {
+  if (clean && clean !== 'json-images' && codec && field.pointer === undefined) {
     flaws.push({ at: `${at}/clean`, wrong: 'an encoded value cannot be cleaned', remedy: 'remove clean or codec' });
   }
   if (clean && cleanedType[clean] !== type) {

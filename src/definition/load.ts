@@ -3,6 +3,7 @@ import { join, relative } from 'node:path';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
+import type { Codec } from '../projection/codec.js';
 import { contradictions, type Flaw, sharedNames } from './contradictions.js';
 import { repeatedKeys } from './repeated-keys.js';
 import { type AuditRule, type Field, type Filter, leaves, type Resource, type ResourceWrite } from './resource.js';
@@ -11,7 +12,15 @@ import { type AuditRule, type Field, type Filter, leaves, type Resource, type Re
 export interface DefinitionFile
   extends Pick<
     Resource,
-    'name' | 'record' | 'description' | 'view' | 'fields' | 'auditEntity' | 'auditFields' | 'auditFieldsOfOthers'
+    | 'name'
+    | 'record'
+    | 'description'
+    | 'view'
+    | 'codecs'
+    | 'fields'
+    | 'auditEntity'
+    | 'auditFields'
+    | 'auditFieldsOfOthers'
   > {
   readonly table?: string;
   readonly detail: boolean;
@@ -29,7 +38,7 @@ const filesMax = 100;
  */
 export function loadResources(dir: string): readonly Resource[] {
   const folder = dir === '' ? join(projectRoot, 'config/resources') : dir;
-  const validate = definitionValidator();
+  const validate = definitionValidator(codecPresets());
   const flaws: string[] = [];
   const files = new Map<string, DefinitionFile>();
   for (const path of definitionPaths(folder)) {
@@ -77,13 +86,27 @@ function readDefinition(path: string, validate: Validate): DefinitionFile | Flaw
   return flaws.length > 0 ? flaws : (value as DefinitionFile);
 }
 
-/** Checks a definition against config/resource.schema.json and fills in defaults. */
-function definitionValidator(): Validate {
+/** The codecs of config/codecs.json by name; a definition can use and replace them. */
+export function codecPresets(): Readonly<Record<string, Codec>> {
+  return JSON.parse(readFileSync(join(projectRoot, 'config/codecs.json'), 'utf8'));
+}
+
+/** Checks a definition against config/resource.schema.json and fills in presets and defaults. */
+function definitionValidator(presets: Readonly<Record<string, Codec>>): Validate {
   const schema = JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8')) as object;
   const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictTypes: false, strictRequired: false });
   const validate = ajv.compile(schema);
-  return (value) =>
-    validate(value) ? [] : (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(flawOf);
+  return (value) => {
+    addPresets(value, presets);
+    return validate(value) ? [] : (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(flawOf);
+  };
+}
+
+function addPresets(value: unknown, presets: Readonly<Record<string, Codec>>): void {
+  if (typeof value !== 'object' || value === null) return;
+  const definition = value as { codecs?: unknown };
+  const own = definition.codecs ?? {};
+  if (typeof own === 'object' && !Array.isArray(own)) definition.codecs = { ...presets, ...own };
 }
 
 /** An error of ajv in our words. */

@@ -1,5 +1,6 @@
 import type { RedactionRules } from '../projection/redact.js';
-import { columnType, leaves, type Resource } from './resource.js';
+import { canFail } from './record-schema.js';
+import { leaves, type Resource } from './resource.js';
 
 /**
  * The fields of the audit log that a reader of it may see: of each resource that the log knows the columns that are
@@ -11,7 +12,7 @@ export function redactionRules(resources: readonly Resource[]): RedactionRules {
     Object.assign(rules, resource.auditFieldsOfOthers);
     if (resource.auditEntity === undefined) continue;
     const own = leaves(resource)
-      .filter(({ field, path }) => field.codec === undefined && columnType(field) !== 'json' && path.length === 1)
+      .filter(({ field, path }) => !canFail(field) && field.type !== 'json' && path.length === 1)
       .flatMap(({ field, path }) => [field.column, path[0] as string, field.write?.auditName ?? []].flat());
     rules[resource.auditEntity] = [...own, ...(resource.auditFields ?? [])];
   }

@@ -1,4 +1,4 @@
-import type { CodecName } from '../projection/codecs.js';
+import { type Codec, codecColumns } from '../projection/codec.js';
 import type { FieldType, IdType } from './field-types.js';
 import type { FilterKind } from './filter-kinds.js';
 
@@ -25,8 +25,8 @@ export interface Field {
   readonly type: FieldType;
   readonly nullable?: boolean;
   readonly description: string;
-  /** How the stored value is encoded; absent: plain. */
-  readonly codec?: CodecName;
+  /** Name of the codec of the stored value; absent: it is not encoded. */
+  readonly codec?: string;
   /** Removed before the value leaves: images in a text or in a jsonb value, or values that an audit diff must not show. */
   readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
   /** Shape of a `json` field. */
@@ -89,6 +89,8 @@ export interface Resource {
   readonly view: string;
   /** The app's table that encrypted values are bound to (AAD). */
   readonly table: string;
+  /** Codecs by name: those of config/codecs.json, and the definition's own. */
+  readonly codecs: Readonly<Record<string, Codec>>;
   /** Type of the column id. */
   readonly idType: IdType;
   readonly fields: Readonly<Record<string, Field | Group>>;
@@ -123,14 +125,20 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
   );
 }
 
-/** The columns of a row, in the order of SQL; fields that are members of one cell share a column. */
+/** The columns of a row, in the order of SQL: those of the fields, of which several can share one, and those that codecs read. */
 export function columnsOf(resource: Resource): string[] {
-  return [...new Set(leaves(resource).map(({ field }) => field.column))];
+  const shown = leaves(resource).map(({ field }) => field.column);
+  return [...new Set([...shown, ...codecsInUse(resource).flatMap(codecColumns)])];
 }
 
-/** The type of the column that a field is filled from. */
-export function columnType({ type, pointer, codec }: Field): FieldType {
-  return pointer === undefined ? type : codec === undefined ? 'json' : 'text';
+/** Whether CODEC_MODULE decodes values of the resource. */
+export function usesCodecModule(resource: Resource): boolean {
+  return codecsInUse(resource).some(({ cipher }) => cipher === 'module');
+}
+
+function codecsInUse(resource: Resource): Codec[] {
+  const names = new Set(leaves(resource).flatMap(({ field }) => field.codec ?? []));
+  return [...names].map((name) => resource.codecs[name] as Codec);
 }
 
 /** "/adres/straat": RFC 6901 pointer of a leaf. */

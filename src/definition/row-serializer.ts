@@ -1,6 +1,7 @@
 import type { Row } from '../db/row.js';
 import type { Observe } from '../events.js';
-import { type CodecName, compileCodec, type RowDecoder } from '../projection/codecs.js';
+import { type Codec, codecColumns, type RowDecoder } from '../projection/codec.js';
+import { compileCodec } from '../projection/codecs.js';
 import { DecodeError } from '../projection/decode-error.js';
 import { holdsImage } from '../projection/images.js';
 import { JsonBytes } from '../projection/json-bytes.js';
@@ -61,10 +62,10 @@ export function compileSerializer(
   const serializers = members.map(({ field, path }): ValueSerializer => {
     const { codec } = field;
     if (!canFail(field)) return cleaning(resource, columns, field, options);
-    const decoding = codec && decoders.get(codec);
+    const decoding = decoders.get(codec as string);
     const index = decoding?.names.indexOf(field.column) as number;
     const decoded: ValueSerializer = (_, __, json) => decoding?.decoder.writeCell(index, json);
-    if (field.pointer === undefined) return guarded(path, decoded);
+    if (field.pointer === undefined && field.type !== 'json') return guarded(path, decoded);
     return guarded(path, (row, at, json) => {
       const cell = cells.get(at) ?? (codec === undefined ? (row.text(at) as string) : decodedCell(decoded, row, at));
       cells.set(at, cell);
@@ -119,12 +120,14 @@ function compileDecoders(
   options: ProjectionOptions,
   members: readonly Leaf[],
   columns: readonly string[],
-): Map<CodecName, Decoding> {
+): Map<string, Decoding> {
   const codecs = new Set(members.flatMap(({ field }) => field.codec ?? []));
-  const decodingOf = (codec: CodecName): Decoding => {
-    const names = [...new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])))];
+  const decodingOf = (name: string): Decoding => {
+    const codec = resource.codecs[name] as Codec;
+    const names = [...new Set(members.flatMap(({ field }) => (field.codec === name ? field.column : [])))];
     const encoded = names.map((name) => ({ name, at: columns.indexOf(name) }));
-    return { decoder: compileCodec(codec, options, resource.table, encoded), names };
+    const others = new Map(codecColumns(codec).map((column) => [column, columns.indexOf(column)]));
+    return { decoder: compileCodec(codec, options, { table: resource.table, columns: encoded, others }), names };
   };
   return new Map([...codecs].map((codec) => [codec, decodingOf(codec)]));
 }

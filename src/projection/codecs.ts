@@ -1,95 +1,115 @@
 import { getFips } from 'node:crypto';
 import { SealedCells } from './aes-gcm/sealed-cells.js';
-import { decodeBase64 } from './base64.js';
-import { DecodeError } from './decode-error.js';
+import {
+  type Codec,
+  type CodecOptions,
+  type DecryptMode,
+  type EncodedColumn,
+  type EncodedRows,
+  type RowDecoder,
+  rowKeyId,
+  type StoredRow,
+} from './codec.js';
+import type { CellContext, DecodeFunction } from './codec-module.js';
+import { DecodeError, type DecodeReason } from './decode-error.js';
+import { encodingOf } from './encodings.js';
 import { isText, type JsonBytes } from './json-bytes.js';
-import type { Keyring } from './keyring.js';
-
-/** A row for the codecs: gives the stored text of a cell, null for NULL. */
-export interface StoredRow {
-  text(at: number): string | null;
-}
-
-/** Decodes the encoded cells of rows, a row at a time. */
-export interface RowDecoder {
-  /** Sets the present row, which must not change until its cells are written. `workspace` and `id` are ids as text. */
-  readonly startRow: (row: StoredRow, workspace: string, id: string) => void;
-  /** Writes the text of a cell of that row as a JSON string, by the index of its column. Throws DecodeError before it writes a byte. */
-  readonly writeCell: (column: number, json: JsonBytes) => void;
-}
-
-/** A column to decode, and its position in the rows. */
-export interface EncodedColumn {
-  readonly name: string;
-  readonly at: number;
-}
-
-/** How sealed cells are decrypted: those of a row together (docs/decoding.md), or each by node:crypto. */
-export type DecryptMode = 'batched' | 'native';
-
-/** Dependencies of the codecs. */
-export interface CodecOptions {
-  readonly keyring: Keyring;
-  /** Whether "enc:v1" values, which have no associated data, are still read. */
-  readonly legacy: boolean;
-  readonly decrypt: DecryptMode;
-  /** Called when batched decryption refused a cell that node:crypto opened. */
-  readonly reportMismatch: (cell: { readonly table: string; readonly column: string; readonly row: string }) => void;
-}
+import { headerReader, type StoredHeader } from './stored-header.js';
 
 /** The mode of the setting; native in FIPS mode, because only OpenSSL's own GCM is validated. */
 export function decryptModeOf(setting: DecryptMode, fips = getFips()): DecryptMode {
   return fips === 1 ? 'native' : setting;
 }
 
-/** Makes the decoder of columns of a table, and prepares all that is the same for every row. */
-type Codec = (options: CodecOptions, table: string, columns: readonly EncodedColumn[]) => RowDecoder;
-
-const codecs = {
-  plain: (_, __, columns) => cellByCell(columns, (stored, json) => json.text(JSON.stringify(stored))),
-  base64: (_, __, columns) => cellByCell(columns, base64Text()),
-  'aes-256-gcm': (options, table, columns) => new SealedCells(options, table, columns),
-} satisfies Record<string, Codec>;
-
-/** The codecs that a resource definition can name. */
-export type CodecName = keyof typeof codecs;
-
-/**
- * The decoder of those columns of `table` that have this codec, to be made once at start-up.
- * Throws an Error for an unknown codec, so that a wrong definition refuses the start.
- */
-export function compileCodec(
-  name: CodecName,
-  options: CodecOptions,
-  table: string,
-  columns: readonly EncodedColumn[],
-): RowDecoder {
-  if (!Object.hasOwn(codecs, name)) throw new Error(`No codec "${name}" for ${table}.${columns[0]?.name}.`);
-  return codecs[name](options, table, columns);
+/** Makes the decoder of the columns of a table that have this codec. Prepares all that is the same for every row. */
+export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
+  return ciphers[codec.cipher](codec, options, rows);
 }
 
-function cellByCell(columns: readonly EncodedColumn[], write: (stored: string, json: JsonBytes) => void): RowDecoder {
-  const positions = columns.map(({ at }) => at);
-  let present: StoredRow = { text: () => null };
-  return {
-    startRow: (row) => {
-      present = row;
-    },
-    writeCell: (column, json) => write(present.text(positions[column] as number) as string, json),
-  };
-}
+const ciphers: Readonly<Record<Codec['cipher'], typeof compileCodec>> = {
+  none: encodedText,
+  'aes-256-gcm': (codec, options, rows) => new SealedCells(codec, options, rows),
+  module: moduleText,
+};
 
-/** Base64 of UTF-8. The last value is cached, because such columns hold few different values. */
-function base64Text(): (stored: string, json: JsonBytes) => void {
-  let last = { stored: '', bytes: Buffer.alloc(0) };
-  return (stored, json) => {
-    if (stored !== last.stored) {
-      const bytes = Buffer.allocUnsafe(stored.length);
-      const length = decodeBase64(stored, 0, bytes, 0);
-      if (length < 0) throw new DecodeError('bad_format');
-      if (!isText(bytes, 0, length)) throw new DecodeError('bad_utf8');
-      last = { stored, bytes: bytes.subarray(0, length) };
+/** An encoding of UTF-8. The last value is cached, because such columns hold few different values. */
+function encodedText(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
+  const headerOf = headerReader(codec, options.legacy);
+  let last: { readonly stored: string; readonly bytes: Buffer } | null = null;
+  return cellByCell(rows, ({ stored }, json) => {
+    if (stored !== last?.stored) {
+      const bytes = bytesOf(codec, stored, known(headerOf(stored)));
+      if (!isText(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
+      last = { stored, bytes };
     }
     json.string(last.bytes, 0, last.bytes.length);
+  });
+}
+
+const moduleTextMax = 1_048_576; // characters
+
+/** The text that the codec module returns; its errors are shown to no client and in no log. */
+function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
+  const { keyring, legacy, decode } = options;
+  if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');
+  const headerOf = headerReader(codec, legacy);
+  const keyIdOf = rowKeyId(codec, rows);
+  return cellByCell(rows, ({ stored, column, row, workspace, id }, json) => {
+    const header = known(headerOf(stored));
+    const value = codec.encoding === 'text' ? stored.slice(header.text.length) : bytesOf(codec, stored, header);
+    const context = {
+      workspace,
+      table: rows.table,
+      column: column.name,
+      id,
+      keyId: header.keyId ?? keyIdOf(row),
+      keys: { get: (id: string) => keyring.get(id) },
+    };
+    json.text(JSON.stringify(returned(decode, value, context)));
+  });
+}
+
+function returned(decode: DecodeFunction, value: Buffer | string, context: CellContext): string {
+  let text: unknown;
+  try {
+    text = decode(value, context);
+  } catch {
+    throw new DecodeError('module');
+  }
+  if (typeof text !== 'string' || text.length > moduleTextMax) throw new DecodeError('module');
+  return text;
+}
+
+interface PresentCell {
+  readonly stored: string;
+  readonly column: EncodedColumn;
+  readonly row: StoredRow;
+  readonly workspace: string;
+  readonly id: string;
+}
+
+function cellByCell({ columns }: EncodedRows, write: (cell: PresentCell, json: JsonBytes) => void): RowDecoder {
+  let present: Omit<PresentCell, 'stored' | 'column'> = { row: { text: () => null }, workspace: '', id: '' };
+  return {
+    startRow: (row, workspace, id) => {
+      present = { row, workspace, id };
+    },
+    writeCell: (index, json) => {
+      const column = columns[index] as EncodedColumn;
+      write({ ...present, column, stored: present.row.text(column.at) as string }, json);
+    },
   };
+}
+
+function known(header: StoredHeader | DecodeReason): StoredHeader {
+  if (typeof header === 'string') throw new DecodeError(header);
+  return header;
+}
+
+function bytesOf({ encoding }: Codec, stored: string, { text }: StoredHeader): Buffer {
+  const { decode, bytesMax } = encodingOf(encoding);
+  const bytes = Buffer.alloc(bytesMax(stored.length));
+  const length = decode(stored, text.length, bytes, 0);
+  if (length < 0) throw new DecodeError('bad_format');
+  return bytes.subarray(0, length);
 }

@@ -1,4 +1,4 @@
-import type { CodecOptions } from './codecs.js';
+import type { CodecOptions } from './codec.js';
 import type { RedactDiff } from './redact.js';
 
 /** Dependencies of the projection, made once at start-up. */

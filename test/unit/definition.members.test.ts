@@ -7,36 +7,35 @@ import type { Event } from '../../src/events.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 import type { ProjectionOptions } from '../../src/projection/options.js';
 import { compileRedaction } from '../../src/projection/redact.js';
-import { field, load } from '../support/definitions.js';
+import { altered, field, load } from '../support/definitions.js';
 
 const member = (column: string, pointer: string, type: string, more: object = {}): object =>
   field(column, type, { pointer, nullable: true, ...more });
 const sealed = { codec: 'base64' };
-const [customers] = load({
-  'customers.json': {
-    name: 'customers',
-    record: 'customer',
-    description: 'Customers.',
-    view: 'api.customers',
-    order: ['made', 'id'],
-    fields: {
-      id: field('id', 'bigint'),
-      made: field('made', 'date'),
-      name: member('vault', '/name', 'text', sealed),
-      address: {
-        description: 'A.',
-        group: {
-          town: member('vault', '/places/1/town', 'text', sealed),
-          number: member('vault', '/no', 'number', sealed),
-        },
+const definition = {
+  name: 'customers',
+  record: 'customer',
+  description: 'Customers.',
+  view: 'api.customers',
+  order: ['made', 'id'],
+  fields: {
+    id: field('id', 'bigint'),
+    made: field('made', 'date'),
+    name: member('vault', '/name', 'text', sealed),
+    address: {
+      description: 'A.',
+      group: {
+        town: member('vault', '/places/1/town', 'text', sealed),
+        number: member('vault', '/no', 'number', sealed),
       },
-      rank: member('data', '/a~1b', 'integer'),
-      since: member('data', '/since', 'date'),
-      active: member('data', '/active', 'boolean'),
-      rest: member('data', '/rest', 'json', { clean: 'json-images' }),
     },
+    rank: member('data', '/a~1b', 'integer'),
+    since: member('data', '/since', 'date'),
+    active: member('data', '/active', 'boolean'),
+    rest: member('data', '/rest', 'json', { clean: 'json-images' }),
   },
-}) as [Resource];
+};
+const [customers] = load({ 'customers.json': definition }) as [Resource];
 
 const projectionOptions: ProjectionOptions = {
   keyring: parseKeyring('{}'),
@@ -93,6 +92,20 @@ test('members of another type, and cells that are not JSON, are null and named i
   for (const broken of ['{"name":"x"', '{"name":"a\nb"}', 'x'])
     t.deepEqual(recordOf(base64(broken), null).failures.slice(0, 1), ['/name bad_format'], broken);
   t.deepEqual(JSON.parse(json).rest, []);
+});
+
+test('a field of type json shows the whole of an encoded document, images removed', (t) => {
+  const whole = altered(definition, 'fields', {
+    id: field('id', 'bigint'),
+    made: field('made', 'date'),
+    document: field('vault', 'json', { codec: 'base64', clean: 'json-images' }),
+  });
+  const [resource] = load({ 'customers.json': whole }) as [Resource];
+  const { json } = compileSerializer(resource, projectionOptions, () => {});
+  const shown = (text: string): unknown => JSON.parse(json(Row.of(['1', '2026-01-31', base64(text)]), 'w')).document;
+  t.deepEqual(shown(' {"a": [1, "data:image/png;base64,iVBORw0KGgo="]}\n'), { a: [1, null] });
+  t.is(shown('{"a"'), null);
+  t.is(shown('null'), null);
 });
 
 test('a row does not show the cells of the row before it', (t) => {

@@ -1,13 +1,9 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import {
-  type CodecName,
-  type CodecOptions,
-  compileCodec,
-  decryptModeOf,
-  type RowDecoder,
-} from '../../src/projection/codecs.js';
+import { codecPresets } from '../../src/definition/load.js';
+import type { Codec, CodecOptions, EncodedColumn, RowDecoder } from '../../src/projection/codec.js';
+import { compileCodec, decryptModeOf } from '../../src/projection/codecs.js';
 import { DecodeError, type DecodeReason } from '../../src/projection/decode-error.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
@@ -22,6 +18,7 @@ const row = '0b0e7c7e-1c5e-4a57-9d0b-4c6f1f1f1f01';
 let mismatches = 0;
 const batched: CodecOptions = { keyring, legacy: true, decrypt: 'batched', reportMismatch: () => mismatches++ };
 const native: CodecOptions = { ...batched, decrypt: 'native' };
+const presets = codecPresets();
 const straat = cellDecoder('aes-256-gcm', batched, 'klanten', 'straat');
 
 function written(decoder: RowDecoder, column: number): string {
@@ -30,9 +27,13 @@ function written(decoder: RowDecoder, column: number): string {
   return json.toString();
 }
 
+function compiled(name: string, options: CodecOptions, table: string, columns: readonly EncodedColumn[]): RowDecoder {
+  return compileCodec(presets[name] as Codec, options, { table, columns });
+}
+
 /** Decodes one cell of one column. */
-function cellDecoder(name: CodecName, options: CodecOptions, table: string, column: string) {
-  const decoder = compileCodec(name, options, table, [{ name: column, at: 0 }]);
+function cellDecoder(name: string, options: CodecOptions, table: string, column: string) {
+  const decoder = compiled(name, options, table, [{ name: column, at: 0 }]);
   return (stored: string, inWorkspace: string, inRow: string): string => {
     decoder.startRow({ text: () => stored }, inWorkspace, inRow);
     return JSON.parse(written(decoder, 0));
@@ -84,7 +85,7 @@ test('values of every length are read, those too long to be read together among 
 test('the cells of a row are read together: keys, versions, faults and empty cells do not disturb each other', (t) => {
   const names = ['naam', 'straat', 'huisnummer', 'plaats', 'kvk_nummer'];
   const columns = names.map((name, at) => ({ name, at }));
-  const decoder = compileCodec('aes-256-gcm', batched, 'klanten', columns);
+  const decoder = compiled('aes-256-gcm', batched, 'klanten', columns);
   const kinds = fc.constantFrom('bound', 'legacy', 'moved', 'garbled', 'unknown', 'empty', 'long', 'binary');
   const cell = fc.record({ kind: kinds, text: fc.string({ maxLength: 60 }), id: fc.constantFrom(...keyring.ids) });
   const cells = fc.tuple(cell, cell, cell, cell, cell);
@@ -120,7 +121,7 @@ test('the cells of a row are read together: keys, versions, faults and empty cel
 test('the batched way and node:crypto agree on every stored value, whole or damaged', (t) => {
   const names = ['naam', 'straat', 'plaats'];
   const columns = names.map((name, at) => ({ name, at }));
-  const [together, each] = [batched, native].map((mode) => compileCodec('aes-256-gcm', mode, 'klanten', columns)) as [
+  const [together, each] = [batched, native].map((mode) => compiled('aes-256-gcm', mode, 'klanten', columns)) as [
     RowDecoder,
     RowDecoder,
   ];
@@ -262,12 +263,4 @@ test('base64 is read when it is canonical base64 of UTF-8 and refused otherwise'
 
 test('plain is the value as it stands', (t) => {
   t.is(cellDecoder('plain', batched, 'klanten', 'land')('enc:v2:k1:', workspace, row), 'enc:v2:k1:');
-});
-
-test('a codec that does not exist is refused before any row is read', (t) => {
-  for (const name of ['rot13', 'toString', '__proto__']) {
-    t.throws(() => cellDecoder(name as CodecName, batched, 'klanten', 'naam'), {
-      message: `No codec "${name}" for klanten.naam.`,
-    });
-  }
 });

@@ -1,8 +1,10 @@
 import { createCipheriv, createSecretKey, randomBytes } from 'node:crypto';
 import test from 'ava';
+import { codecPresets } from '../../src/definition/load.js';
 import { GcmKey } from '../../src/projection/aes-gcm/gcm-key.js';
 import { Ghash } from '../../src/projection/aes-gcm/ghash.js';
 import { verifyKeys } from '../../src/projection/aes-gcm/verify-keys.js';
+import type { Codec } from '../../src/projection/codec.js';
 import { compileCodec } from '../../src/projection/codecs.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
@@ -34,7 +36,8 @@ test.serial(
     const reported: unknown[] = [];
     const reportMismatch = (cell: unknown): unknown => reported.push(cell);
     const options = { keyring, legacy: true, decrypt: 'batched', reportMismatch } as const;
-    const decoder = compileCodec('aes-256-gcm', options, 'klanten', [{ name: 'naam', at: 0 }]);
+    const codec = codecPresets()['aes-256-gcm'] as Codec;
+    const decoder = compileCodec(codec, options, { table: 'klanten', columns: [{ name: 'naam', at: 0 }] });
     const iv = randomBytes(12);
     const cipher = createCipheriv('aes-256-gcm', createSecretKey(raw), iv).setAAD(Buffer.from('w|klanten|naam|7'));
     const sealed = Buffer.concat([iv, cipher.update('Jansen'), cipher.final(), cipher.getAuthTag()]).toString('base64');

@@ -19,7 +19,7 @@ function open(key: GcmKey, { iv, associated, sealed }: Message): Buffer | null {
   key.makeKeyStreams();
   key.hash.start();
   key.hash.update(associated, 0, associated.length);
-  if (key.open(bytes, 12, length, stream, associated.length)) return bytes.subarray(12, 12 + length);
+  if (key.open(bytes, 12, length, 12 + length, stream, associated.length)) return bytes.subarray(12, 12 + length);
   if (!bytes.subarray(12).equals(sealed)) throw new Error('something of a refused message was decrypted');
   return null;
 }
@@ -181,7 +181,7 @@ test('messages that are queued together are each opened with their own key strea
   gcm.makeKeyStreams();
   for (const { plain, bytes, stream } of queued) {
     gcm.hash.start();
-    t.true(gcm.open(bytes, 12, plain.length, stream, 0));
+    t.true(gcm.open(bytes, 12, plain.length, 12 + plain.length, stream, 0));
     t.true(bytes.subarray(12, 12 + plain.length).equals(plain));
   }
 });
@@ -193,11 +193,11 @@ test('more than was provided for is refused before anything is opened', (t) => {
   key.queue(bytes, 0, cipherBytesMax);
   const stream = key.queue(bytes, 0, cipherBytesMax);
   t.throws(() => key.queue(bytes, 0, 0), { instanceOf: RangeError });
-  t.throws(() => key.open(bytes, 12, 0, stream, 0), { instanceOf: RangeError }, 'its key stream is not made yet');
+  t.throws(() => key.open(bytes, 12, 0, 12, stream, 0), { instanceOf: RangeError }, 'its key stream is not made yet');
   key.makeKeyStreams();
-  t.throws(() => key.open(bytes, 12, cipherBytesMax + 16, stream, 0), { instanceOf: RangeError });
-  t.throws(() => key.open(bytes.subarray(0, 1000), 12, 980, stream, 0), { instanceOf: RangeError });
-  t.false(key.open(bytes, 12, cipherBytesMax, stream, 0));
+  t.throws(() => key.open(bytes, 12, cipherBytesMax + 16, cipherBytesMax + 28, stream, 0), { instanceOf: RangeError });
+  t.throws(() => key.open(bytes.subarray(0, 1000), 12, 980, 992, stream, 0), { instanceOf: RangeError });
+  t.false(key.open(bytes, 12, cipherBytesMax, 12 + cipherBytesMax, stream, 0));
 });
 
 test('the hash of associated data is that of the whole, whatever the lengths of prefixes and ids', (t) => {
@@ -210,7 +210,7 @@ test('the hash of associated data is that of the whole, whatever the lengths of 
       aad.setPrefixes(prefixes);
       for (const length of idLengths) {
         const id = randomBytes(length);
-        aad.setRowId(id, length);
+        aad.setSuffix(id, length);
         for (const [column, prefix] of prefixes.entries()) {
           t.is(aad.startHash(column), prefix.length + length);
           const found = Buffer.from(hash.bytes);

@@ -1,9 +1,15 @@
 import { type Cipher, createCipheriv, createDecipheriv, type KeyObject } from 'node:crypto';
 import { Ghash } from './ghash.js';
+import { type SealLayout, startOf, usualLayout } from './seal-layout.js';
 
-export const ivBytes = 12;
-export const tagBytes = 16;
+const ivBytes = 12;
+const tagBytes = 16;
 const blockBytes = 16;
+
+/** Whether messages of this layout can be opened by a GcmKey. */
+export function fitsGcmKey({ nonce, tag }: SealLayout): boolean {
+  return nonce.bytes === ivBytes && tag.bytes === tagBytes;
+}
 
 /** The longest ciphertext that a GcmKey opens; the counter of a message then fits one byte. Longer: openNative. */
 export const cipherBytesMax = 1024;
@@ -65,21 +71,28 @@ export class GcmKey {
   }
 
   /**
-   * Decrypts ciphertext ‖ tag at `start` in place, when the tag is that of the associated data in `hash` and the
+   * Decrypts the ciphertext at `start` in place, when the tag at `tag` is that of the associated data in `hash` and the
    * ciphertext. Returns whether it was; when not, `bytes` are as they were.
    */
-  open(bytes: Uint8Array, start: number, cipherBytes: number, stream: number, associatedBytes: number): boolean {
+  open(
+    bytes: Uint8Array,
+    start: number,
+    cipherBytes: number,
+    tag: number,
+    stream: number,
+    associatedBytes: number,
+  ): boolean {
     const { hash } = this;
     const keyStream = this.#stream;
     const end = start + cipherBytes;
-    if (stream + blockBytes + cipherBytes > keyStream.length || end + tagBytes > bytes.length) {
+    if (stream + blockBytes + cipherBytes > keyStream.length || Math.max(end, tag + tagBytes) > bytes.length) {
       throw new RangeError('the message is not the queued one');
     }
     hash.update(bytes, start, end);
     hash.finish(associatedBytes, cipherBytes);
     let difference = 0;
     for (let i = 0; i < tagBytes; i++) {
-      difference |= (bytes[end + i] as number) ^ (keyStream[stream + i] as number) ^ (hash.bytes[i] as number);
+      difference |= (bytes[tag + i] as number) ^ (keyStream[stream + i] as number) ^ (hash.bytes[i] as number);
     }
     if (difference !== 0) return false;
     for (let i = start, at = stream + blockBytes; i < end; i++, at++) {
@@ -89,15 +102,22 @@ export class GcmKey {
   }
 }
 
-const authTagLength = { authTagLength: tagBytes };
-
-/** Opens iv ‖ ciphertext ‖ tag of any length by Node's own GCM; null when the tag is wrong. */
-export function openNative(key: KeyObject, sealed: Uint8Array, associated: Uint8Array | undefined): Buffer | null {
-  const tagStart = sealed.length - tagBytes;
-  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, ivBytes), authTagLength);
+/** Opens a message of any length by Node's own GCM; null when the tag is wrong. */
+export function openNative(
+  key: KeyObject,
+  sealed: Uint8Array,
+  associated: Uint8Array | undefined,
+  layout: SealLayout = usualLayout,
+): Buffer | null {
+  const dataBytes = sealed.length - layout.overheadBytes;
+  const part = (start: number, bytes: number): Uint8Array => sealed.subarray(start, start + bytes);
+  const { nonce, data, tag } = layout;
+  const decipher = createDecipheriv('aes-256-gcm', key, part(startOf(nonce, dataBytes), nonce.bytes), {
+    authTagLength: tag.bytes,
+  });
   if (associated !== undefined) decipher.setAAD(associated);
-  decipher.setAuthTag(sealed.subarray(tagStart));
-  const opened = decipher.update(sealed.subarray(ivBytes, tagStart));
+  decipher.setAuthTag(part(startOf(tag, dataBytes), tag.bytes));
+  const opened = decipher.update(part(data.at, dataBytes));
   try {
     decipher.final();
     return opened;

@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
-import type { CodecOptions } from '../codecs.js';
+import type { Codec, CodecOptions } from '../codec.js';
 import type { DecodeReason } from '../decode-error.js';
+import { headerReader } from '../stored-header.js';
 import { AadHash } from './aad-hash.js';
 import { GcmKey } from './gcm-key.js';
 
@@ -27,38 +28,41 @@ export class SealKey {
   }
 }
 
-/** The beginning of a stored value, up to and including the colon behind the key id. */
+/** The beginning of a stored value, and the key that sealed it. */
 export interface SealHeader {
   readonly text: string;
   readonly key: SealKey;
-  /** Whether the value has associated data, which names the cell for which it was sealed. */
+  /** Whether the value has associated data. */
   readonly bound: boolean;
 }
-
-const versionLength = 'enc:v2:'.length;
 
 /** The keys that stored values name, for rows with so many sealed columns. */
 export class SealKeys {
   readonly #keys: ReadonlyMap<string, SealKey>;
-  readonly #legacy: boolean;
+  readonly #read: ReturnType<typeof headerReader>;
+  readonly #hasAad: boolean;
   #last: SealHeader | null = null;
+  #lastKeyId: string | null = null;
 
-  constructor({ keyring, legacy }: CodecOptions, columns: number) {
+  constructor(codec: Codec, { keyring, legacy }: CodecOptions, columns: number) {
     this.#keys = new Map(keyring.ids.map((id) => [id, new SealKey(keyring.get(id) as KeyObject, columns)]));
-    this.#legacy = legacy;
+    this.#read = headerReader(codec, legacy);
+    this.#hasAad = codec.aad !== undefined;
   }
 
-  /** The header of a stored value, or the reason why it cannot be opened. */
-  headerOf(stored: string): SealHeader | DecodeReason {
-    if (this.#last !== null && stored.startsWith(this.#last.text)) return this.#last;
-    const bound = stored.startsWith('enc:v2:');
-    if (!bound && !stored.startsWith('enc:v1:')) return 'bad_format';
-    const keyEnd = stored.indexOf(':', versionLength);
-    if (keyEnd < 0) return 'bad_format';
-    if (!bound && !this.#legacy) return 'legacy_refused';
-    const key = this.#keys.get(stored.slice(versionLength, keyEnd));
+  /**
+   * The header of a stored value, or the reason why it cannot be opened. `rowKeyId` is the id of the row's key where no prefix
+   * holds it, else null.
+   */
+  headerOf(stored: string, rowKeyId: string | null): SealHeader | DecodeReason {
+    const last = this.#last;
+    if (last !== null && rowKeyId === this.#lastKeyId && stored.startsWith(last.text)) return last;
+    const header = this.#read(stored);
+    if (typeof header === 'string') return header;
+    const key = this.#keys.get(header.keyId ?? rowKeyId ?? '');
     if (key === undefined) return 'unknown_key';
-    this.#last = { text: stored.slice(0, keyEnd + 1), key, bound };
+    this.#last = { text: header.text, key, bound: this.#hasAad && !header.isLegacy };
+    this.#lastKeyId = rowKeyId;
     return this.#last;
   }
 

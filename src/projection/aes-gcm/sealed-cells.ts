@@ -1,15 +1,25 @@
-import { decodeBase64 } from '../base64.js';
-import type { CodecOptions, EncodedColumn, RowDecoder, StoredRow } from '../codecs.js';
+import {
+  type Codec,
+  type CodecOptions,
+  type EncodedColumn,
+  type EncodedRows,
+  type RowDecoder,
+  rowKeyId,
+  type StoredRow,
+} from '../codec.js';
 import { DecodeError, type DecodeReason } from '../decode-error.js';
+import { encodingOf } from '../encodings.js';
 import { isText, type JsonBytes } from '../json-bytes.js';
-import { cipherBytesMax, ivBytes, openNative, tagBytes } from './gcm-key.js';
+import { AadTemplate } from './aad-template.js';
+import { cipherBytesMax, fitsGcmKey, openNative } from './gcm-key.js';
 import { type SealHeader, SealKeys } from './seal-keys.js';
+import { type SealLayout, sealLayout, startOf } from './seal-layout.js';
 
 /** A column, and its cell in the present row. */
 interface Cell {
   readonly column: EncodedColumn;
   readonly index: number;
-  /** Position of its iv ‖ ciphertext ‖ tag, and then of its text, in the buffer that all cells share. */
+  /** Position of its bytes, in the order of the layout, in the buffer that all cells share. */
   readonly slot: number;
   /** Null when there is nothing to open: the cell is empty, or the reason of its failure is known. */
   header: SealHeader | null;
@@ -23,40 +33,52 @@ interface Cell {
   reason: DecodeReason | null;
 }
 
-const slotBytes = ivBytes + cipherBytesMax + tagBytes;
-/** node:crypto opens longer values, for which the cost of a decipher is small in proportion. */
-const batchedLengthMax = Math.floor(slotBytes / 3) * 4;
 /** In place of `cipherBytes`. */
 const notBatched = -1;
 
 /**
- * Decrypts AES-256-GCM, the cells of a row together. Stored: "enc:v2:<key id>:<base64 of iv(12) ‖ ciphertext ‖ tag(16)>",
- * with the cell as associated data (AAD), "<workspace>|<table>|<column>|<row>", so that a value copied from another cell
- * does not decode. "enc:v1:…" is the same without associated data. The version needs no protection of its own: a v2
- * value relabelled v1 fails its tag.
+ * Decrypts AES-256-GCM, the cells of a row together. A codec says how values are stored: their prefix, encoding and layout,
+ * their key and their associated data (AAD). With the cell in it, a value copied from another cell does not decode. A legacy
+ * prefix needs no protection of its own: a value with AAD that is relabelled fails its tag.
  *
- * node:crypto decides: it tries each cell that the batched decryption refused, and a difference is reported. With
- * `decrypt: 'native'` node:crypto opens every cell.
+ * node:crypto decides: it tries each cell that the batched decryption refused, and a difference is reported. With `decrypt: 'native'`, or a nonce or tag of an unusual length, node:crypto opens every cell.
  */
 export class SealedCells implements RowDecoder {
   readonly #options: CodecOptions;
+  readonly #encoding: ReturnType<typeof encodingOf>;
+  readonly #layout: SealLayout;
+  readonly #aad: AadTemplate | null;
   readonly #keys: SealKeys;
+  readonly #keyIdOf: (row: StoredRow) => string | null;
   readonly #isBatched: boolean;
   readonly #table: string;
   readonly #cells: readonly Cell[];
   readonly #bytes: Buffer;
+  readonly #slotBytes: number;
   #aadPrefixes: readonly Buffer[] = [];
   #row: StoredRow = { text: () => null };
   #workspace: string | null = null;
   #id = '';
-  #idBytes = Buffer.alloc(128);
+  /** End of the associated data of the row's cells, where it is the same for all of them; a length of -1: a column in it is NULL. */
+  #suffix = Buffer.alloc(128);
+  #suffixBytes = 0;
   #isOpened = false;
 
-  constructor(options: CodecOptions, table: string, columns: readonly EncodedColumn[]) {
+  /** Throws an Error when the layout lacks a part. */
+  constructor(codec: Codec, options: CodecOptions, rows: EncodedRows) {
+    const { columns, table } = rows;
+    const layout = sealLayout(codec.layout ?? []);
+    if (layout === null) throw new Error(`The layout of the codec of ${table} lacks a part or repeats one.`);
     this.#options = options;
-    this.#keys = new SealKeys(options, columns.length);
-    this.#isBatched = options.decrypt === 'batched';
+    this.#layout = layout;
+    this.#encoding = encodingOf(codec.encoding);
+    this.#aad = codec.aad === undefined ? null : new AadTemplate(codec.aad, rows);
+    this.#keys = new SealKeys(codec, options, columns.length);
+    this.#keyIdOf = rowKeyId(codec, rows);
+    this.#isBatched = options.decrypt === 'batched' && fitsGcmKey(layout);
     this.#table = table;
+    const slotBytes = layout.overheadBytes + cipherBytesMax;
+    this.#slotBytes = slotBytes;
     this.#bytes = Buffer.alloc(columns.length * slotBytes);
     this.#cells = columns.map((column, index) => ({
       column,
@@ -74,7 +96,8 @@ export class SealedCells implements RowDecoder {
 
   startRow(row: StoredRow, workspace: string, id: string): void {
     if (workspace !== this.#workspace) {
-      this.#aadPrefixes = this.#cells.map(({ column }) => Buffer.from(`${workspace}|${this.#table}|${column.name}|`));
+      const prefixOf = (column: string): string => this.#aad?.prefixOf(workspace, column) ?? '';
+      this.#aadPrefixes = this.#cells.map(({ column }) => Buffer.from(prefixOf(column.name)));
       if (this.#isBatched) this.#keys.setAadPrefixes(this.#aadPrefixes);
       this.#workspace = workspace;
     }
@@ -94,11 +117,12 @@ export class SealedCells implements RowDecoder {
   #openAll(): void {
     if (this.#isBatched) this.#keys.clearQueues();
     const cells = this.#cells;
+    const keyId = this.#keyIdOf(this.#row);
     for (let i = 0; i < cells.length; i++) {
       const cell = cells[i] as Cell;
       const stored = this.#row.text(cell.column.at);
       cell.header = null;
-      if (stored !== null) cell.reason = this.#read(cell, stored);
+      if (stored !== null) cell.reason = this.#read(cell, stored, keyId);
     }
     if (this.#isBatched) this.#makeKeyStreams();
     for (let i = 0; i < cells.length; i++) {
@@ -108,41 +132,55 @@ export class SealedCells implements RowDecoder {
     this.#isOpened = true;
   }
 
-  /** Decodes a cell into its slot and queues it, unless it is to be opened by node:crypto. */
-  #read(cell: Cell, stored: string): DecodeReason | null {
-    const header = this.#keys.headerOf(stored);
+  /** Decodes a cell into its slot and queues it, unless node:crypto opens it. */
+  #read(cell: Cell, stored: string, keyId: string | null): DecodeReason | null {
+    const header = this.#keys.headerOf(stored, keyId);
     if (typeof header === 'string') return header;
     const start = header.text.length;
-    if (!this.#isBatched || stored.length - start > batchedLengthMax) {
+    // node:crypto opens longer values, for which the cost of a decipher is small in proportion.
+    if (!this.#isBatched || this.#encoding.bytesMax(stored.length - start) > this.#slotBytes) {
       cell.cipherBytes = notBatched;
     } else {
-      cell.cipherBytes = decodeBase64(stored, start, this.#bytes, cell.slot) - ivBytes - tagBytes;
+      const { nonce, overheadBytes } = this.#layout;
+      cell.cipherBytes = this.#encoding.decode(stored, start, this.#bytes, cell.slot) - overheadBytes;
       if (cell.cipherBytes < 0) return 'bad_format';
-      cell.stream = header.key.gcm.queue(this.#bytes, cell.slot, cell.cipherBytes);
+      const iv = cell.slot + startOf(nonce, cell.cipherBytes);
+      cell.stream = header.key.gcm.queue(this.#bytes, iv, cell.cipherBytes);
     }
     cell.header = header;
     return null;
   }
 
   #makeKeyStreams(): void {
-    if (this.#idBytes.length < this.#id.length * 3) this.#idBytes = Buffer.alloc(this.#id.length * 3);
-    const idLength = this.#idBytes.write(this.#id);
+    const hasSuffix = this.#aad?.isSuffixShared === true;
+    if (hasSuffix) this.#writeSuffix();
     const cells = this.#cells;
     for (let i = 0; i < cells.length; i++) {
       const { header } = cells[i] as Cell;
-      if (header?.key.gcm.makeKeyStreams()) header.key.aad.setRowId(this.#idBytes, idLength);
+      if (header?.key.gcm.makeKeyStreams() && hasSuffix)
+        header.key.aad.setSuffix(this.#suffix, Math.max(0, this.#suffixBytes));
     }
   }
 
+  #writeSuffix(): void {
+    const suffix = this.#suffixOf('');
+    if (suffix !== null && this.#suffix.length < suffix.length * 3) this.#suffix = Buffer.alloc(suffix.length * 3);
+    this.#suffixBytes = suffix === null ? -1 : this.#suffix.write(suffix);
+  }
+
+  #suffixOf(column: string): string | null {
+    return (this.#aad as AadTemplate).suffixOf(this.#workspace as string, column, this.#id, this.#row);
+  }
+
   #open(cell: Cell, header: SealHeader): DecodeReason | null {
-    const { cipherBytes } = cell;
+    const { cipherBytes, slot } = cell;
     if (cipherBytes === notBatched) return this.#openNatively(cell, header);
-    const { gcm, aad } = header.key;
-    const start = cell.slot + ivBytes;
-    let aadBytes = 0;
-    if (header.bound) aadBytes = aad.startHash(cell.index);
-    else gcm.hash.start();
-    if (gcm.open(this.#bytes, start, cipherBytes, cell.stream, aadBytes)) {
+    const aadBytes = this.#startHash(cell, header);
+    if (aadBytes < 0) return 'bad_format';
+    const { data, tag } = this.#layout;
+    const start = slot + data.at;
+    const tagStart = slot + startOf(tag, cipherBytes);
+    if (header.key.gcm.open(this.#bytes, start, cipherBytes, tagStart, cell.stream, aadBytes)) {
       return setText(cell, this.#bytes, start, start + cipherBytes);
     }
     const reason = this.#openNatively(cell, header);
@@ -152,13 +190,31 @@ export class SealedCells implements RowDecoder {
     return reason;
   }
 
+  /** Starts the hash of a cell with its associated data; returns their length in bytes, -1 when a column in them is NULL. */
+  #startHash(cell: Cell, { key, bound }: SealHeader): number {
+    if (bound && this.#aad?.isSuffixShared) return this.#suffixBytes < 0 ? -1 : key.aad.startHash(cell.index);
+    const { hash } = key.gcm;
+    hash.start();
+    if (!bound) return 0;
+    const aad = this.#aadOf(cell);
+    if (aad === null) return -1;
+    hash.update(aad, 0, aad.length);
+    return aad.length;
+  }
+
+  #aadOf({ column, index }: Cell): Buffer | null {
+    const suffix = this.#suffixOf(column.name);
+    return suffix === null ? null : Buffer.concat([this.#aadPrefixes[index] as Buffer, Buffer.from(suffix)]);
+  }
+
   #openNatively(cell: Cell, { text, key, bound }: SealHeader): DecodeReason | null {
     const stored = this.#row.text(cell.column.at) as string;
-    const sealed = Buffer.allocUnsafe(stored.length);
-    const length = decodeBase64(stored, text.length, sealed, 0);
-    if (length < ivBytes + tagBytes) return 'bad_format';
-    const aad = bound ? Buffer.concat([this.#aadPrefixes[cell.index] as Buffer, Buffer.from(this.#id)]) : undefined;
-    const opened = openNative(key.object, sealed.subarray(0, length), aad);
+    const sealed = Buffer.allocUnsafe(this.#encoding.bytesMax(stored.length));
+    const length = this.#encoding.decode(stored, text.length, sealed, 0);
+    if (length < this.#layout.overheadBytes) return 'bad_format';
+    const aad = bound ? this.#aadOf(cell) : undefined;
+    if (aad === null) return 'bad_format';
+    const opened = openNative(key.object, sealed.subarray(0, length), aad, this.#layout);
     if (opened === null) return 'bad_tag';
     return setText(cell, opened, 0, opened.length);
   }

@@ -1,9 +1,9 @@
 import { createCipheriv, type KeyObject, randomBytes } from 'node:crypto';
-import type { DecryptMode } from '../codecs.js';
+import type { Codec, DecryptMode } from '../codec.js';
 import { DecodeError } from '../decode-error.js';
 import { JsonBytes } from '../json-bytes.js';
 import type { Keyring } from '../keyring.js';
-import { cipherBytesMax, ivBytes } from './gcm-key.js';
+import { cipherBytesMax } from './gcm-key.js';
 import { SealedCells } from './sealed-cells.js';
 
 /** Bytes of the test messages: around the limits of a block, of four blocks and of the batched decryption. */
@@ -13,6 +13,14 @@ for (let bytes = cipherBytesMax - 4; bytes <= cipherBytesMax + 1; bytes++) messa
 const ids = [1, 16, 36].map((length) => 'i'.repeat(length));
 const [workspace, table] = ['workspace', 'table'];
 const columns = messageBytes.map((_, at) => ({ name: `column${'_'.repeat(at)}`, at }));
+const codec: Codec = {
+  cipher: 'aes-256-gcm',
+  encoding: 'base64',
+  prefix: 'v2:{keyId}:',
+  legacyPrefix: 'v1:{keyId}:',
+  layout: ['nonce12', 'data', 'tag16'],
+  aad: '{workspace}|{table}|{column}|{id}',
+};
 
 /**
  * Seals messages of many lengths with node:crypto under every key, with and without associated data, and opens them and
@@ -37,7 +45,7 @@ function firstWrong(keyring: Keyring, keyId: string, decrypt: DecryptMode): numb
   const key = keyring.get(keyId) as KeyObject;
   const mismatches = new Set<string>();
   const reportMismatch = ({ column }: { column: string }) => mismatches.add(column);
-  const cells = new SealedCells({ keyring, legacy: true, decrypt, reportMismatch }, table, columns);
+  const cells = new SealedCells(codec, { keyring, legacy: true, decrypt, reportMismatch }, { table, columns });
   for (const id of decrypt === 'native' ? ids.slice(0, 1) : ids) {
     for (const version of ['v2', 'v1']) {
       const texts = messageBytes.map((length) => randomBytes(length).toString('hex').slice(0, length));
@@ -45,7 +53,7 @@ function firstWrong(keyring: Keyring, keyId: string, decrypt: DecryptMode): numb
         seal(key, texts[at] as string, version === 'v2' ? `${workspace}|${table}|${name}|${id}` : null),
       );
       const open = (messages: readonly Buffer[]): (string | null)[] => {
-        const stored = messages.map((message) => `enc:${version}:${keyId}:${message.toString('base64')}`);
+        const stored = messages.map((message) => `${version}:${keyId}:${message.toString('base64')}`);
         cells.startRow({ text: (at) => stored[at] as string }, workspace, id);
         return columns.map((_, column) => textOf(cells, column));
       };
@@ -63,7 +71,7 @@ function firstWrong(keyring: Keyring, keyId: string, decrypt: DecryptMode): numb
 
 /** iv ‖ ciphertext ‖ tag. */
 function seal(key: KeyObject, text: string, aad: string | null): Buffer {
-  const iv = randomBytes(ivBytes);
+  const iv = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', key, iv);
   if (aad !== null) cipher.setAAD(Buffer.from(aad));
   return Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()]);

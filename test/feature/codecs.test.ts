@@ -1,0 +1,153 @@
+import { createCipheriv, type KeyObject, randomBytes } from 'node:crypto';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { projectRoot } from '../../src/paths.js';
+import { parseKeyring } from '../../src/projection/keyring.js';
+import { eventually, gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest();
+
+/** A resource sealed in another way than the reference app's: the whole guest in one column, the key's id in another. */
+const guests = {
+  name: 'guests',
+  record: 'guest',
+  description: 'Guests.',
+  view: 'gateway.guests',
+  order: ['region', 'id'],
+  codecs: {
+    vault: {
+      cipher: 'aes-256-gcm',
+      layout: ['tag16', 'nonce12', 'data'],
+      encoding: 'base64',
+      keyId: { column: 'vault_key' },
+      aad: 'customer:{id}',
+    },
+    raw: {
+      cipher: 'aes-256-gcm',
+      layout: ['nonce12', 'data', 'tag16'],
+      encoding: 'bytea',
+      keyId: { column: 'vault_key' },
+      aad: '{region}/{column}/{id}',
+    },
+    own: { cipher: 'module', encoding: 'text' },
+  },
+  fields: {
+    id: { column: 'id', type: 'bigint', description: 'Number.' },
+    region: { column: 'region', type: 'text', description: 'Region.' },
+    name: sealed('/name', 'text'),
+    address: { description: 'Address.', group: { town: sealed('/address/town', 'text') } },
+    age: sealed('/age', 'integer'),
+    note: { column: 'note', codec: 'raw', type: 'text', nullable: true, description: 'Note.' },
+    motto: { column: 'motto', codec: 'own', type: 'text', nullable: true, description: 'Motto.' },
+  },
+};
+
+function sealed(pointer: string, type: string): object {
+  return { column: 'sealed', codec: 'vault', pointer, type, nullable: true, description: 'Sealed.' };
+}
+
+const tables = `
+  create table app.guests (id integer primary key, workspace_id uuid not null, region text not null, sealed text,
+    vault_key text, note bytea, motto text);
+  grant select on app.guests to gateway_owner;
+  create view gateway.guests as select id, workspace_id, region, sealed, vault_key, note, motto from app.guests
+    where workspace_id = gateway.workspace()
+      and coalesce(workspace_id = any (array[(select gateway.workspace())]), false);
+  alter view gateway.guests owner to gateway_owner;
+  grant select on gateway.guests to gateway_reader, gateway_writer;`;
+
+/** Parts of a value that node:crypto seals. */
+function seal(key: KeyObject, aad: string, text: string): Record<'nonce' | 'data' | 'tag', Buffer> {
+  const nonce = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(aad));
+  const data = Buffer.concat([cipher.update(text), cipher.final()]);
+  return { nonce, data, tag: cipher.getAuthTag() };
+}
+
+const reversing = `export default (stored, { column, id }) => {
+  if (stored === 'broken') throw new Error('the motto of ' + id + ' is secret');
+  return column + ' ' + [...stored].reverse().join('');
+};`;
+
+test('values sealed in another layout, and those of a codec module, are shown; what cannot be read is told and not logged', async (t) => {
+  const { database } = t.context;
+  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
+  const definition = join(folder, 'guests.json');
+  const codecModule = join(folder, 'codec.mjs');
+  try {
+    cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
+    writeFileSync(definition, JSON.stringify(guests));
+    writeFileSync(codecModule, reversing);
+    await database.primary.query(tables);
+    const workspace = database.workspaces[0]?.id;
+    const keyring = parseKeyring(database.settings.dataKeys);
+    const insert = async (id: number, sealedAs: number, keyId: string, motto: string | null): Promise<void> => {
+      const key = keyring.get(keyring.ids[0] as string) as KeyObject;
+      const guest = { name: `Guest ${id} é"`, address: { town: 'Utrecht' }, age: 40 + id };
+      const vault = seal(key, `customer:${sealedAs}`, JSON.stringify(guest));
+      const note = seal(key, `north/note/${id}`, `note ${id}`);
+      await database.primary.query('insert into app.guests values ($1, $2, $3, $4, $5, $6, $7)', [
+        id,
+        workspace,
+        'north',
+        Buffer.concat([vault.tag, vault.nonce, vault.data]).toString('base64'),
+        keyId,
+        Buffer.concat([note.nonce, note.data, note.tag]),
+        motto,
+      ]);
+    };
+    const [keyId] = keyring.ids as [string];
+    await insert(1, 1, keyId, 'olleh');
+    await insert(2, 1, keyId, null);
+    await insert(3, 3, 'k-unknown', 'broken');
+    await database.caughtUp();
+
+    const settings = { resourcesDir: folder, codecModule };
+    const { client, gateway, log } = await database.gateway(settings);
+    const native = await database.gateway({ ...settings, decrypt: 'native' });
+    const token = await database.token({ scopes: ['read:guests', 'read:klanten'] });
+    const { data } = (await client.get('/guests', { token })).json<{ data: unknown[] }>();
+    const unreadable = { name: null, address: { town: null }, age: null };
+    const pointers = ['/name', '/address/town', '/age'];
+    t.deepEqual(data, [
+      {
+        ...{ id: '1', region: 'north', name: 'Guest 1 é"', address: { town: 'Utrecht' }, age: 41 },
+        ...{ note: 'note 1', motto: 'motto hello' },
+      },
+      { id: '2', region: 'north', ...unreadable, note: 'note 2', motto: null, decodeErrors: pointers },
+      {
+        ...{ id: '3', region: 'north', ...unreadable, note: null, motto: null },
+        decodeErrors: [...pointers, '/note', '/motto'],
+      },
+    ]);
+    t.deepEqual((await native.client.get('/guests', { token })).json<{ data: unknown[] }>().data, data);
+    t.deepEqual((await client.get('/guests/1', { token })).json(), data[0]);
+    t.is((await client.get('/klanten?perPage=1', { token })).status, 200);
+    await eventually(t, 'the log', () => log().includes('"reason":"module"'));
+    t.false(/secret|Utrecht|Guest/.test(log()));
+    const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+    for (const [pointer, reason] of [
+      ['/name', 'bad_tag'],
+      ['/note', 'unknown_key'],
+      ['/motto', 'module'],
+    ]) {
+      const counted = `gateway_decode_errors_total{resource="guests",pointer="${pointer}",reason="${reason}"} `;
+      t.regex(metrics.split('\n').find((line) => line.startsWith(counted)) ?? '', / [1-9]\d*$/, counted);
+    }
+
+    const refused = async (overrides: object): Promise<string> =>
+      (await t.throwsAsync(database.gateway({ resourcesDir: folder, ...overrides }))).message;
+    t.regex(await refused({}), /settings: codec module: CODEC_MODULE is not set, and codecs of guests need it\./);
+    t.regex(
+      await refused({ codecModule: `${codecModule}x` }),
+      /codec module: CODEC_MODULE: .*cannot be loaded: Cannot find/,
+    );
+    const { vault } = guests.codecs;
+    const changed = { ...guests.codecs, vault: { ...vault, keyId: { column: 'key' }, aad: '{id} {house}' } };
+    writeFileSync(definition, JSON.stringify({ ...guests, codecs: changed }));
+    t.regex(await refused({ codecModule }), /view gateway\.guests: column key is missing; column house is missing/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
