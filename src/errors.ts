@@ -1,4 +1,4 @@
-/** One error a client can see; `retryAfterSeconds` is the Retry-After it carries unless the code that throws it gives another. */
+/** An error that a client can get; `retryAfterSeconds` is its default Retry-After. */
 interface ProblemRow {
   readonly status: number;
   readonly title: string;

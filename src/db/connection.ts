@@ -29,7 +29,7 @@ export const applicationName = 'workspace-data-gateway';
 /** The connection broke under a statement, or could not be made. Carries no address and no credentials. */
 export class ConnectionLost extends Error {}
 
-/** The statement exceeded its time limit; it is not repeated, as that would double the load. Has the SQLSTATE of statement_timeout. */
+/** The statement exceeded its time limit. It is not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
 class StatementTimeout extends Error {
   readonly code = '57014';
   readonly severity = 'ERROR';
@@ -136,7 +136,10 @@ export class Connection {
     });
   }
 
-  /** Destroys the connection when its oldest statement, which rejects with StatementTimeout, exceeds the limit. Later ones reject as lost. */
+  /**
+   * Destroys the connection when its oldest statement exceeds its time limit, or its backend is stalled. The oldest statement
+   * rejects with StatementTimeout or as lost, all others as lost.
+   */
   destroyIfOverdue(nowMs: number, statementMsMax: number): void {
     const [oldest] = this.#started;
     if (oldest === undefined) return;
@@ -145,7 +148,7 @@ export class Connection {
     if (isStalled || oldest.overdue) this.destroy();
   }
 
-  /** Ends the connection now; statements in flight reject. PostgreSQL stops them within a second (client_connection_check_interval). */
+  /** Ends the connection now; statements in flight reject, and PostgreSQL stops them (client_connection_check_interval). */
   destroy(): void {
     this.#usable = false;
     streamOf(this.#client).destroy();

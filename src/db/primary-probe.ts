@@ -37,7 +37,8 @@ export class PrimaryProbe {
   /** Samples once. Never rejects; the outcome is `reachable`. */
   async sample(): Promise<void> {
     try {
-      const [atMs, tickMs] = [Date.now(), performance.now()]; // before the statement, so that all commits until then lie at or before the position
+      // Taken before the statement, so that all commits until then lie at or before the position.
+      const [atMs, tickMs] = [Date.now(), performance.now()];
       const [lsn, insertLsn, timeline, systemIdentifier] = (await this.#probe.ask()) as [
         string,
         string,

@@ -61,7 +61,7 @@ export class Probe {
     this.#connection?.destroy();
   }
 
-  /** Runs the statement, on a new connection when the old one failed: only a refused new connection says that the server is down. */
+  /** Runs the statement; on a new connection when the old one failed, because a server is down only when it refuses a new one. */
   async #answer(attempt: { readonly isOver: boolean }): Promise<TextRow> {
     if (this.#connection?.usable) {
       const answer = await this.#run(this.#connection).catch(() => null);

@@ -12,7 +12,7 @@ export interface WalPosition extends WalHistory {
   readonly lsn: Lsn;
 }
 
-/** The position that a replica must have replayed for a read of the workspace: that of its last write, or of the version that refused a write. */
+/** The position that a replica must have replayed for a read: of the workspace's last write, or of the version that refused one. */
 export interface WritePosition extends WalPosition {
   /** When the write was answered, epoch milliseconds. */
   readonly atMs: number;

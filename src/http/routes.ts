@@ -32,7 +32,7 @@ export interface RouteDeps extends Admission, RespondDeps {
 
 const apiPrefix = '/api/v1';
 
-/** Routes every path of the API, as the resource definitions give them. Paths are case-sensitive; a trailing slash is another path. */
+/** Routes every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path. */
 export function routes(deps: RouteDeps): Middleware {
   const router = new Router({ prefix: apiPrefix, sensitive: true, strict: true });
   for (const compiled of deps.compiled) {
@@ -127,7 +127,7 @@ function openapiRoute(deps: RouteDeps): Middleware {
   };
 }
 
-/** Answers requests that no route handled: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
+/** Answers requests without a route: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
 export const unrouted: Middleware = (ctx) => {
   const matched = (ctx.matched ?? []) as { methods: string[] }[];
   const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');

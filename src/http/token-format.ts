@@ -7,7 +7,10 @@ const shape = /^wdg_[0-9A-Za-z]{49}$/;
 /** Prefix of every token, so that a token can be recognized in logs, requests and source code. */
 export const tokenPrefix = 'wdg_';
 
-/** A new token: "wdg_", 43 random base62 characters (256 bits) and 6 of a CRC-32, so that a mistyped token is refused without a look-up. */
+/**
+ * A new token: "wdg_", 43 random base62 characters (256 bits) and 6 of a CRC-32, by which a mistyped token is refused without
+ * a look-up.
+ */
 export function newToken(): string {
   const secret = Array.from({ length: 43 }, () => alphabet[randomInt(62)]).join('');
   return `wdg_${secret}${checksum(`wdg_${secret}`)}`;
@@ -18,7 +21,7 @@ export function wellFormed(token: string): boolean {
   return shape.test(token) && token.slice(47) === checksum(token.slice(0, 47));
 }
 
-/** SHA-256 of the token's text, which is stored and looked up instead of the token. 256 random bits need no salt and no stretching. */
+/** SHA-256 of a token, stored and looked up in its place. 256 random bits need no salt and no stretching. */
 export function tokenHash(token: string): Buffer {
   return createHash('sha256').update(token, 'latin1').digest();
 }

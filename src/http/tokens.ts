@@ -42,7 +42,7 @@ const findToken: Statement = {
 };
 /** How long a token that was not found is refused without a look-up; short, because a new token reaches the replica late. */
 const refusalMs = 1000;
-/** Look-ups of unknown tokens that run at a time, and that run or wait; bounded, so that a flood leaves the pool to known tokens. */
+/** Bounds of the look-ups of unknown tokens that run, and that run or wait: a flood of them leaves the pool to known tokens. */
 const unknownRunningMax = 8;
 const unknownMax = 256;
 /** Interval between look-ups for an address with too many failures, because valid tokens can come from the same address. */
@@ -122,9 +122,7 @@ export class Tokens {
 
   #overloaded(): Problem {
     this.#deps.observe({ type: 'request_shed', bound: 'token_look_ups' });
-    return new Problem('overloaded', 'Too many unknown tokens are being looked up.', {
-      headers: { 'Retry-After': '1' },
-    });
+    return new Problem('overloaded', 'Too many unknown tokens are being looked up.');
   }
 }
 
