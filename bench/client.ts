@@ -42,7 +42,7 @@ export class Client {
 }
 
 /** The `pagination` of a list, without parsing all of its rows. */
-export function paginationOf({ body }: Answer): { nextCursor: string; total?: number } {
+export function paginationOf({ body }: Answer): { endCursor: string; total?: number } {
   const at = body.lastIndexOf(',"pagination":');
   return JSON.parse(`{${body.slice(at + 1)}`).pagination;
 }

@@ -32,7 +32,7 @@ async function walkWorkOrders(client: Client, { rounds }: Options): Promise<{ ve
   for (let page = 1; page <= lastPage; page++) {
     const answer = await client.get(`/werkbonnen?perPage=100&page=${page}`);
     walkedMs.push(answer.ms);
-    if (page === lastPage - 1) deepCursor = paginationOf(answer).nextCursor;
+    if (page === lastPage - 1) deepCursor = paginationOf(answer).endCursor;
   }
   const turns = rounds * turnsPerRound;
   const [firstMs = [], lastMs = []] = await alternate(
@@ -40,7 +40,7 @@ async function walkWorkOrders(client: Client, { rounds }: Options): Promise<{ ve
     turns,
     async (path) => (await client.get(path)).ms,
   );
-  const nearCursor = paginationOf(await client.get(first)).nextCursor;
+  const nearCursor = paginationOf(await client.get(first)).endCursor;
   const cursors = [nearCursor, deepCursor].map((cursor) => `/werkbonnen?perPage=100&cursor=${cursor}`);
   const [nearMs = [], deepMs = []] = await alternate(cursors, turns, async (path) => (await client.get(path)).ms);
   const jumpsMs: number[] = [];

@@ -141,12 +141,14 @@ function envelopeEnd(
   page: { page: number | null; count: number; hasMore: boolean; end: PageEnd; total: number | null },
 ): string {
   const { hasMore, end, total } = page;
+  const endCursor = encodeCursor(request.context, end);
   const pagination = {
     page: page.page,
     perPage: request.perPage,
     count: page.count,
     hasMore,
-    nextCursor: encodeCursor(request.context, end),
+    nextCursor: hasMore ? endCursor : null,
+    endCursor,
     next: hasMore ? nextUrl(request, end) : null,
     ...(total !== null && { total }),
     complete: true,

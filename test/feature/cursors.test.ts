@@ -12,24 +12,24 @@ for (const list of listNames) {
     const all = await records(client, `/${list}?perPage=100`);
     const { pagination } = await page(client, `/${list}?perPage=17`);
     for (const perPage of [1, 5, 100]) {
-      const { data } = await page(client, `/${list}?perPage=${perPage}&cursor=${pagination.nextCursor}`);
+      const { data } = await page(client, `/${list}?perPage=${perPage}&cursor=${pagination.endCursor}`);
       t.deepEqual(data, all.slice(17, 17 + perPage));
     }
   });
 
   test(`${list}: a damaged cursor is refused, wherever the damage is`, async (t) => {
     const { client } = t.context;
-    const { nextCursor } = (await page(client, `/${list}?perPage=3`)).pagination;
-    const at = (i: number, by: string) => nextCursor.slice(0, i) + by + nextCursor.slice(i + 1);
-    const flipped = [...nextCursor].map((was, i) => at(i, was === 'A' ? 'B' : 'A'));
+    const { endCursor } = (await page(client, `/${list}?perPage=3`)).pagination;
+    const at = (i: number, by: string) => endCursor.slice(0, i) + by + endCursor.slice(i + 1);
+    const flipped = [...endCursor].map((was, i) => at(i, was === 'A' ? 'B' : 'A'));
     const others = [
-      nextCursor.slice(1),
-      nextCursor.slice(0, -1),
-      nextCursor.slice(0, 16),
-      `${nextCursor}A`,
-      `${nextCursor}AAAA`,
-      `${nextCursor}%3D`,
-      `${nextCursor}%20`,
+      endCursor.slice(1),
+      endCursor.slice(0, -1),
+      endCursor.slice(0, 16),
+      `${endCursor}A`,
+      `${endCursor}AAAA`,
+      `${endCursor}%3D`,
+      `${endCursor}%20`,
       'x',
       '%00',
       '%F0%9F%98%80',
@@ -48,12 +48,12 @@ for (const list of listNames) {
   test(`${list}: a cursor of another list or of another workspace is refused`, async (t) => {
     const { client, database } = t.context;
     const other = await database.token({ workspace: 1 });
-    const { nextCursor } = (await page(client, `/${list}?perPage=3`)).pagination;
-    const foreign = await client.get(`/${list}?cursor=${nextCursor}`, { token: other });
+    const { endCursor } = (await page(client, `/${list}?perPage=3`)).pagination;
+    const foreign = await client.get(`/${list}?cursor=${endCursor}`, { token: other });
     t.is(foreign.status, 400);
     t.deepEqual(faultsOf(foreign), refused);
     for (const elsewhere of listNames.filter((name) => name !== list)) {
-      t.deepEqual(faultsOf(await client.get(`/${elsewhere}?cursor=${nextCursor}`)), refused);
+      t.deepEqual(faultsOf(await client.get(`/${elsewhere}?cursor=${endCursor}`)), refused);
     }
   });
 
@@ -96,7 +96,7 @@ test('a cursor of version 1.0.0, which has no moment, still continues its list',
   const { client, database } = t.context;
   for (const list of listNames) {
     const { pagination } = await page(client, `/${list}?perPage=3`);
-    const lines = Buffer.from(pagination.nextCursor, 'base64url').subarray(12).toString().split('\0');
+    const lines = Buffer.from(pagination.endCursor, 'base64url').subarray(12).toString().split('\0');
     t.is(lines.length, 3);
     const payload = lines.slice(1).join('\n');
     const context = cursorContext(database.workspaces[0]?.id as string, list, {});
@@ -104,7 +104,7 @@ test('a cursor of version 1.0.0, which has no moment, still continues its list',
     const cursor = Buffer.concat([digest, Buffer.from(payload)]).toString('base64url');
     const [old, now] = [
       await page(client, `/${list}?perPage=3&cursor=${cursor}`),
-      await page(client, `/${list}?perPage=3&cursor=${pagination.nextCursor}`),
+      await page(client, `/${list}?perPage=3&cursor=${pagination.endCursor}`),
     ];
     t.deepEqual(old.data, now.data);
   }
@@ -113,20 +113,20 @@ test('a cursor of version 1.0.0, which has no moment, still continues its list',
 test('a cursor with a moment in the future is served like a cursor of now', async (t) => {
   const { client, database } = t.context;
   const { pagination } = await page(client, '/klanten?perPage=3');
-  const lines = Buffer.from(pagination.nextCursor, 'base64url').subarray(12).toString().split('\0');
+  const lines = Buffer.from(pagination.endCursor, 'base64url').subarray(12).toString().split('\0');
   const context = cursorContext(database.workspaces[0]?.id as string, 'klanten', {});
   const cursor = encodeCursor(context, { key: lines.slice(1) as [string, string], asOfMs: Date.now() + 86_400_000 });
   const startedMs = performance.now();
   const forged = await page(client, `/klanten?perPage=3&cursor=${cursor}`);
   t.true(performance.now() - startedMs < 2500);
-  t.deepEqual(forged.data, (await page(client, `/klanten?perPage=3&cursor=${pagination.nextCursor}`)).data);
+  t.deepEqual(forged.data, (await page(client, `/klanten?perPage=3&cursor=${pagination.endCursor}`)).data);
 });
 
 test('a cursor belongs to the filters it came with', async (t) => {
   const { client } = t.context;
   const filters = 'entity=werkbon&from=2020-01-01';
-  const { nextCursor } = (await page(client, `/logboeken?${filters}&perPage=3`)).pagination;
-  t.is((await client.get(`/logboeken?from=2020-01-01&entity=werkbon&cursor=${nextCursor}`)).status, 200);
+  const { endCursor } = (await page(client, `/logboeken?${filters}&perPage=3`)).pagination;
+  t.is((await client.get(`/logboeken?from=2020-01-01&entity=werkbon&cursor=${endCursor}`)).status, 200);
   for (const other of [
     '',
     'entity=werkbon',
@@ -134,14 +134,14 @@ test('a cursor belongs to the filters it came with', async (t) => {
     'entity=werkbon&from=2020-01-02',
     `${filters}&to=2030-01-01`,
   ]) {
-    t.deepEqual(faultsOf(await client.get(`/logboeken?${other}&cursor=${nextCursor}`)), refused, other);
+    t.deepEqual(faultsOf(await client.get(`/logboeken?${other}&cursor=${endCursor}`)), refused, other);
   }
 });
 
 test('page and cursor cannot be given together', async (t) => {
   const { client } = t.context;
-  const { nextCursor } = (await page(client, '/klanten?perPage=3')).pagination;
-  const reply = await client.get(`/klanten?page=1&cursor=${nextCursor}`);
+  const { endCursor } = (await page(client, '/klanten?perPage=3')).pagination;
+  const reply = await client.get(`/klanten?page=1&cursor=${endCursor}`);
   t.is(reply.status, 400);
   t.deepEqual(faultsOf(reply), ['cursor conflicting_parameters']);
 });
@@ -149,12 +149,12 @@ test('page and cursor cannot be given together', async (t) => {
 test('the cursor of an empty page starts at the beginning once there is something', async (t) => {
   const { client, database } = t.context;
   const filter = 'entity=nieuwsoort';
-  const { nextCursor } = (await page(client, `/logboeken?${filter}`)).pagination;
+  const { endCursor } = (await page(client, `/logboeken?${filter}`)).pagination;
   await database.primary.query(
     `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
      values ($1, '2019-01-01', 'nieuwsoort', 'x', 'aangemaakt', 'systeem')`,
     [database.workspaces[0]?.id],
   );
   await database.caughtUp();
-  t.is((await page(client, `/logboeken?${filter}&cursor=${nextCursor}`)).data.length, 1);
+  t.is((await page(client, `/logboeken?${filter}&cursor=${endCursor}`)).data.length, 1);
 });

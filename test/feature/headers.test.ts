@@ -109,7 +109,7 @@ test('all that was committed before Data-As-Of is in the answer', async (t) => {
     );
     const committedMs = Date.now();
     let behind: Page & { reply: { headers: Readonly<Record<string, string>> } };
-    do behind = await page(client, `/klanten?cursor=${pagination.nextCursor}`);
+    do behind = await page(client, `/klanten?cursor=${pagination.endCursor}`);
     while (Date.parse(behind.reply.headers['data-as-of'] as string) < committedMs);
     t.deepEqual(
       behind.data.map(({ id }) => id),

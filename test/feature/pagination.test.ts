@@ -9,10 +9,12 @@ for (const list of listNames) {
     const { data, pagination, reply } = await page(t.context.client, `/${list}?perPage=7`);
     t.is(data.length, 7);
     t.deepEqual(Object.keys(reply.json()), ['data', 'pagination']);
-    t.deepEqual(Object.keys(pagination), ['page', 'perPage', 'count', 'hasMore', 'nextCursor', 'next', 'complete']);
-    const { nextCursor, next, ...rest } = pagination;
+    const members = ['page', 'perPage', 'count', 'hasMore', 'nextCursor', 'endCursor', 'next', 'complete'];
+    t.deepEqual(Object.keys(pagination), members);
+    const { nextCursor, endCursor, next, ...rest } = pagination;
     t.deepEqual(rest, { page: 1, perPage: 7, count: 7, hasMore: true, complete: true } as object);
-    t.regex(nextCursor, /^[A-Za-z0-9_-]+$/);
+    t.regex(endCursor, /^[A-Za-z0-9_-]+$/);
+    t.is(nextCursor, endCursor);
     t.is(next, `https://data.example.com/api/v1/${list}?perPage=7&cursor=${nextCursor}`);
     t.true(reply.text.endsWith('"complete":true}}'));
   });
@@ -23,20 +25,25 @@ for (const list of listNames) {
     t.is(reply.headers.link, `<${pagination.next}>; rel="next", ${first}`);
   });
 
-  test.serial(`${list}: the last page has no next, yet a cursor behind which new rows will come`, async (t) => {
-    const { client } = t.context;
-    const all = await page(client, `/${list}?perPage=10000`);
-    t.false(all.pagination.hasMore);
-    t.is(all.pagination.next, null);
-    t.false(all.reply.headers.link?.includes('rel="next"'));
-    t.true(all.reply.headers.link?.endsWith('rel="first"'));
-    const behind = await page(client, `/${list}?cursor=${all.pagination.nextCursor}`);
-    t.deepEqual(behind.data, []);
-    t.is(behind.pagination.page, null);
-    const place = (cursor: string): string =>
-      Buffer.from(cursor, 'base64url').subarray(12).toString().replace(/^\d*/, '');
-    t.is(place(behind.pagination.nextCursor), place(all.pagination.nextCursor));
-  });
+  test.serial(
+    `${list}: the last page has neither next nor nextCursor, yet an endCursor behind which new rows will come`,
+    async (t) => {
+      const { client } = t.context;
+      const all = await page(client, `/${list}?perPage=10000`);
+      t.false(all.pagination.hasMore);
+      t.is(all.pagination.next, null);
+      t.is(all.pagination.nextCursor, null);
+      t.false(all.reply.headers.link?.includes('rel="next"'));
+      t.true(all.reply.headers.link?.endsWith('rel="first"'));
+      const behind = await page(client, `/${list}?cursor=${all.pagination.endCursor}`);
+      t.deepEqual(behind.data, []);
+      t.is(behind.pagination.page, null);
+      const place = (cursor: string): string =>
+        Buffer.from(cursor, 'base64url').subarray(12).toString().replace(/^\d*/, '');
+      t.is(behind.pagination.nextCursor, null);
+      t.is(place(behind.pagination.endCursor), place(all.pagination.endCursor));
+    },
+  );
 
   test.serial(`${list}: a page that just ends with the list is the last one`, async (t) => {
     const { client } = t.context;
@@ -56,6 +63,8 @@ for (const list of listNames) {
       t.is(pagination.count, 0);
       t.false(pagination.hasMore);
       t.is(pagination.next, null);
+      t.is(pagination.nextCursor, null);
+      t.regex(pagination.endCursor, /^[A-Za-z0-9_-]+$/);
       t.false(reply.headers.link?.includes('next'));
     }
   });

@@ -27,7 +27,7 @@ async function requests(client: ApiClient): Promise<{ path: string; statement: s
     found.push({ path: `/${list}`, statement: `${list}.rows-all` });
     found.push({ path: `/${list}?perPage=500`, statement: `${list}.rows-all` });
     found.push({ path: `/${list}?page=2&perPage=20`, statement: `${list}.rows-after` });
-    found.push({ path: `/${list}?cursor=${pagination.nextCursor}`, statement: `${list}.rows-after` });
+    found.push({ path: `/${list}?cursor=${pagination.endCursor}`, statement: `${list}.rows-after` });
     if (list !== 'logboeken') found.push({ path: `/${list}/${data[0]?.id}`, statement: `${list}.detail` });
   }
   const filtered = { path: '/logboeken?entity=klant&from=2024-01-01', statement: 'logboeken.rows-all.entity.from' };

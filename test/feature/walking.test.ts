@@ -76,16 +76,16 @@ for (const list of listNames) {
     for await (const { data, pagination } of pages<{ id: string }>(client, `/${list}?perPage=10`)) {
       all.push(...data.map(({ id }) => id));
       if (all.includes(rows[0]?.id as string)) break;
-      cursorBefore = pagination.nextCursor;
+      cursorBefore = pagination.endCursor;
     }
     let cursor = cursorBefore;
     const single: string[] = [];
     while (!single.includes(rows.at(-1)?.id as string) && single.length < 60) {
       const from = cursor === undefined ? '' : `&cursor=${cursor}`;
       const reply = await client.get(`/${list}?perPage=1${from}`);
-      const { data, pagination } = reply.json<{ data: { id: string }[]; pagination: { nextCursor: string } }>();
+      const { data, pagination } = reply.json<{ data: { id: string }[]; pagination: { endCursor: string } }>();
       single.push(data[0]?.id as string);
-      cursor = pagination.nextCursor;
+      cursor = pagination.endCursor;
     }
     const tied = new Set(rows.map(({ id }) => id));
     t.deepEqual(

@@ -18,7 +18,8 @@ export interface Page<R = { readonly id: string }> {
     readonly perPage: number;
     readonly count: number;
     readonly hasMore: boolean;
-    readonly nextCursor: string;
+    readonly nextCursor: string | null;
+    readonly endCursor: string;
     readonly next: string | null;
     readonly total?: number;
   };

@@ -29,7 +29,7 @@ export interface ReadOptions {
 /** A page's body without its cursors: they tell how current the page was, so they differ from read to read. */
 export function withoutCursors(body: string): string {
   const at = body.lastIndexOf('],"pagination":');
-  return body.slice(0, at) + body.slice(at).replaceAll(/"(?:nextCursor|next)":"[^"]*",/g, '');
+  return body.slice(0, at) + body.slice(at).replaceAll(/"(?:nextCursor|endCursor|next)":"[^"]*",/g, '');
 }
 
 /** Reads a response to its end, whatever that is; never rejects. */

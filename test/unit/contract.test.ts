@@ -28,7 +28,16 @@ const everywhere = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
 };
-const pagination = { page: 1, perPage: 100, count: 1, hasMore: false, nextCursor: 'abc', next: null, complete: true };
+const pagination = {
+  page: 1,
+  perPage: 100,
+  count: 1,
+  hasMore: false,
+  nextCursor: null,
+  endCursor: 'abc',
+  next: null,
+  complete: true,
+};
 const list: Exchange = {
   method: 'GET',
   path: '/api/v1/klanten?perPage=100',

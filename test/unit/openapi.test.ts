@@ -155,7 +155,7 @@ test('every integer has a format, and no schema decides by if', (t) => {
   t.deepEqual(wrong, []);
 });
 
-test('pagination has an address of the next page exactly if records follow', (t) => {
+test('pagination has a cursor and an address of the next page exactly if records follow', (t) => {
   const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
   addFormats.default(ajv);
   const validate = ajv.compile(document.components.schemas.pagination as object);
@@ -165,13 +165,16 @@ test('pagination has an address of the next page exactly if records follow', (t)
     count: 1,
     hasMore: true,
     nextCursor: 'a',
+    endCursor: 'a',
     next: 'https://a.nl/x',
     complete: true,
   };
   t.true(validate(page));
-  t.true(validate({ ...page, hasMore: false, next: null }));
+  t.true(validate({ ...page, hasMore: false, nextCursor: null, next: null }));
+  t.false(validate({ ...page, hasMore: false, next: null }));
   t.false(validate({ ...page, hasMore: false }));
   t.false(validate({ ...page, next: null }));
+  t.false(validate({ ...page, nextCursor: null }));
 });
 
 test('page has no default: a client that sent it beside cursor would get 400', (t) => {

@@ -49,7 +49,7 @@ export class Harvest {
   learn(workspace: FuzzWorkspace, request: FuzzRequest, { status, headers }: WireResponse, text: string): void {
     const list = /^\/api\/v1\/(klanten|installaties|werkbonnen|logboeken)(?:\?|$)/.exec(request.target)?.[1];
     if (request.method === 'GET' && status === 200 && list !== undefined) {
-      const [, cursor, next] = /"nextCursor":"([\w-]+)","next":(?:"https?:\/\/[^/"]*([^"]+)"|null)/.exec(text) ?? [];
+      const [, cursor, next] = /"endCursor":"([\w-]+)","next":(?:"https?:\/\/[^/"]*([^"]+)"|null)/.exec(text) ?? [];
       if (cursor !== undefined) this.cursors.add({ workspace, list: list as ListName, cursor, next: next ?? null });
     }
     const id = /^\{"id":"([^"]+)"/.exec(text)?.[1];
