@@ -31,6 +31,7 @@ import { apiServer } from './http/server.js';
 import { Tokens } from './http/tokens.js';
 import { openapi } from './openapi/openapi.js';
 import { docsPage } from './openapi/page.js';
+import { apiIndex } from './openapi/values.js';
 import { logEvents } from './ops/log.js';
 import { metricsEvents } from './ops/metrics.js';
 import { type Readiness, readinessOf } from './ops/readiness.js';
@@ -137,7 +138,8 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
   const expiry = primary && new IdempotencyExpiry(primary, settings.expiryIntervalMs);
   closers.push(() => expiry?.close());
   closers.push(() => primaryReads?.close());
-  const document = openapi(resources, { version: apiVersion, ...settings });
+  const described = { version: apiVersion, ...settings };
+  const document = openapi(resources, described);
   let stopping = false;
   const { publicUrl, trustedProxyHops, urlBytesMax, pageTimeMaxMs, deprecation, sunset } = settings;
   const { perPageDefault, perPageMax, timeZone, queueWaitMs, chunkRowsMax, chunkBytes, resumeMs, skipRowsMax } =
@@ -176,6 +178,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
       },
       compiled,
       largePages,
+      index: new FixedBody(JSON.stringify(apiIndex(resources, described))),
       openapi: new FixedBody(JSON.stringify(document)),
       tokens: new Tokens({
         replicas,

@@ -168,9 +168,9 @@ function audit({ file, columns }: Examined): Flaw[] {
 
 /** Names that two resources cannot share. */
 const unique = ['name', 'record', 'view', 'auditEntity'] as const;
-/** Names that the gateway uses itself: path segments and schemas of OpenAPI. */
+/** Names that the gateway uses itself: path segments, links of the index, paths and schemas of OpenAPI. */
 const reserved: Readonly<Partial<Record<(typeof unique)[number], readonly string[]>>> = {
-  name: ['sync'],
+  name: ['sync', 'self', 'openapi', 'v1'],
   record: ['problem', 'pagination'],
 };
 

@@ -24,6 +24,7 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
   readonly largePages: LargePages;
+  readonly index: FixedBody;
   readonly openapi: FixedBody;
   readonly readBody: BodyReader;
   /** Null without a primary: then there are no write routes. */
@@ -44,7 +45,8 @@ export function routes(deps: RouteDeps): Middleware {
       router.patch(`/${name}/:id`, writeRoute(deps, deps.writes, compiled, compiled.write));
     }
   }
-  router.get('/openapi.json', openapiRoute(deps));
+  router.get('', publicRoute(deps, deps.index));
+  router.get('/openapi.json', publicRoute(deps, deps.openapi));
   return router.routes() as unknown as Middleware;
 }
 
@@ -117,13 +119,13 @@ const mediaTypes: Readonly<Record<string, readonly string[]>> = {
   PATCH: ['application/json', 'application/merge-patch+json'],
 };
 
-/** The whole way of the OpenAPI document, which needs no token: limit per address → Accept → parameters → respond. */
-function openapiRoute(deps: RouteDeps): Middleware {
+/** The whole way of a document that needs no token: limit per address → Accept → parameters → respond. */
+function publicRoute(deps: RouteDeps, body: FixedBody): Middleware {
   return async (ctx) => {
     await admitPublic(deps, ctx);
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
-    await respond(ctx, await deps.openapi.reply(chooseEncoding(ctx), ctx.headers['if-none-match']), false, deps);
+    await respond(ctx, await body.reply(chooseEncoding(ctx), ctx.headers['if-none-match']), false, deps);
   };
 }
 

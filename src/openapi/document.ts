@@ -32,6 +32,8 @@ export interface Operation {
   readonly summary: string;
   readonly description: string;
   readonly tags: readonly string[];
+  /** Absent for operations below the address of the document. */
+  readonly servers?: OpenApiDocument['servers'];
   /** Absent for operations without authentication. */
   readonly 'x-required-scope'?: string;
   readonly security: readonly object[];

@@ -64,7 +64,7 @@ function exampleDetails(document: OpenApiDocument, { responses }: Operation): Ht
 /** The call with curl; without a public address the host is `$GATEWAY`. */
 function curl(document: OpenApiDocument, path: string, method: string, operation: Operation): string {
   const all = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
-  const server = document.servers[0]?.url ?? '';
+  const server = (operation.servers ?? document.servers)[0]?.url ?? '';
   const base = server.startsWith('/') ? `$GATEWAY${server}` : server;
   const address = path.replace(/\{(\w+)\}/g, (_, name) => String(all.find((each) => each.name === name)?.example));
   const query = all.some(({ name }) => name === 'perPage') && method === 'get' ? '?perPage=100' : '';

@@ -28,16 +28,28 @@ export interface OpenApiOptions
   readonly version: string;
 }
 
+const apiTitle = 'Workspace data API';
+
+/** The answer to GET /api/v1. Addresses have no origin where PUBLIC_URL names none. */
+export function apiIndex(resources: readonly Resource[], { version, publicUrl }: OpenApiOptions) {
+  const self = `${publicUrl}/api/v1`;
+  const lists = resources.map(({ name }) => [name, `${self}/${name}`]);
+  const links = { self, openapi: `${self}/openapi.json`, ...Object.fromEntries(lists) };
+  return { name: apiTitle, version, links };
+}
+
 /** Values for every template. */
 export function commonValues(resources: readonly Resource[], options: OpenApiOptions): Values {
   const { version, publicUrl, apiContact, timeZone, rateLimitPerMinute, bodyBytesMax, perPageMax } = options;
   const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
   return {
     version,
+    title: apiTitle,
     timeZone,
     rateLimitPerMinute,
     perPageMax,
-    publicUrl: publicUrl.replace(/\/+$/, ''),
+    publicUrl,
+    index: apiIndex(resources, options),
     contact: apiContact === '' ? undefined : { [apiContact.includes('://') ? 'url' : 'email']: apiContact },
     perPageDefault: Math.min(options.perPageDefault, perPageMax),
     requestsLeft: rateLimitPerMinute - 1,

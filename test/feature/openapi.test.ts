@@ -14,10 +14,28 @@ test('the API describes itself without a token, as OpenAPI 3.1', async (t) => {
   t.is(reply.headers['api-version'], document.info.version);
 });
 
+test('GET /api/v1 is an index that needs no token, whose links lead to what they name', async (t) => {
+  const { client, gateway, database } = t.context;
+  const reply = await client.get('', { token: null });
+  t.is(reply.status, 200);
+  const { links, ...rest } = reply.json<{ links: Record<string, string> }>();
+  t.deepEqual(rest as object, { name: 'Workspace data API', version: reply.headers['api-version'] });
+  t.deepEqual(Object.keys(links).sort(), ['openapi', 'self', ...listNames].sort());
+  for (const link of Object.values(links)) {
+    const headers = { authorization: `Bearer ${t.context.token}` };
+    t.is((await fetch(gateway.url + link, { headers })).status, 200, link);
+  }
+  const known = await client.get('', { headers: { 'if-none-match': reply.headers.etag as string } });
+  t.is(known.status, 304);
+  const elsewhere = await database.gateway({ publicUrl: 'https://data.example.com/x' });
+  const { self } = (await elsewhere.client.get('')).json<{ links: Record<string, string> }>().links;
+  t.is(self, 'https://data.example.com/x/api/v1');
+});
+
 test('the document describes every endpoint, its scope and its parameters', async (t) => {
   const { paths, components } = (await t.context.client.get('/openapi.json')).json<OpenApiDocument>();
   const reads = listNames.flatMap((list) => (list === 'logboeken' ? [`/${list}`] : [`/${list}`, `/${list}/{id}`]));
-  t.deepEqual(Object.keys(paths).sort(), [...reads, '/openapi.json'].sort());
+  t.deepEqual(Object.keys(paths).sort(), [...reads, '/openapi.json', '/v1'].sort());
   for (const path of reads) {
     t.is(paths[path]?.get?.['x-required-scope'], `read:${path.split('/')[1]}`);
   }
@@ -113,7 +131,7 @@ test('requests for the document are limited per client address, an IPv6 /64 bein
   for (const [first, second, third, fourth] of addresses as [string, string, string, string][]) {
     t.is((await get(first)).status, 200);
     t.is((await get(second, '/openapi.json', 'HEAD')).status, 200);
-    t.is((await get(third, '/openapi.json?x=1')).status, 400);
+    t.is((await get(third, '?x=1')).status, 400);
     const limited = await get(fourth);
     t.is(limited.status, 429);
     t.is(codeOf(limited), 'rate_limited');

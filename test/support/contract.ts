@@ -110,10 +110,10 @@ const operationMethods: Readonly<Record<string, Method>> = { GET: 'get', HEAD: '
 
 /** The responses described for the exchange's path and method, or those for requests that fit none. */
 function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Responses {
-  const base = new URL(document.servers[0]?.url ?? '', 'http://localhost').pathname;
   const [target = ''] = path.split('?');
-  const segments = target.startsWith(`${base}/`) ? target.slice(base.length).split('/') : [];
-  const matches = (template: string): boolean => {
+  const matches = (template: string, servers = document.servers): boolean => {
+    const base = new URL(servers[0]?.url ?? '', 'http://localhost').pathname;
+    const segments = target.startsWith(`${base}/`) ? target.slice(base.length).split('/') : [];
     const parts = template.split('/');
     return (
       parts.length === segments.length &&
@@ -121,7 +121,7 @@ function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Re
     );
   };
   // A path without parameters goes before a path with parameters (OpenAPI 3.1.1 §4.8.8.2); here they never compete.
-  const item = Object.entries(document.paths).find(([template]) => matches(template))?.[1];
+  const item = Object.entries(document.paths).find(([template, { get }]) => matches(template, get?.servers))?.[1];
   const as = operationMethods[method];
   return (as && item?.[as]?.responses) ?? document['x-other-responses'];
 }

@@ -8,6 +8,7 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   ['name', undefined, /items\.json \/: it must have required property 'name'/],
   ['name', 'Items!', /\/name: it must match pattern/],
   ['name', 'sync', /\/name: sync is the gateway's own/],
+  ['name', 'openapi', /\/name: openapi is the gateway's own/],
   ['name', 'owners', /\/name: owners is that of .*items\.json, too/],
   ['record', 'owner', /\/record: owner is that of/],
   ['record', 'problem', /\/record: problem is the gateway's own/],

@@ -25,7 +25,7 @@ test('the document is valid OpenAPI 3.1 and every reference points to something'
   for (const reference of references(document)) t.notThrows(() => resolve(document, { $ref: reference }));
 });
 
-test('it describes the nine endpoints and itself, and leaves HEAD and OPTIONS to the introduction', (t) => {
+test('it describes the nine endpoints, the index and itself, and leaves HEAD and OPTIONS to the introduction', (t) => {
   t.deepEqual(
     operations
       .map(({ path, method, operation }) => `${method} ${path} ${operation['x-required-scope'] ?? 'none'}`)
@@ -37,6 +37,7 @@ test('it describes the nine endpoints and itself, and leaves HEAD and OPTIONS to
       'get /klanten/{id} read:klanten',
       'get /logboeken read:logboeken',
       'get /openapi.json none',
+      'get /v1 none',
       'get /werkbonnen read:werkbonnen',
       'get /werkbonnen/{id} read:werkbonnen',
       'patch /installaties/{id} write:installaties',

@@ -207,9 +207,10 @@ function repeats(workspace: FuzzWorkspace, harvest: Harvest): fc.Arbitrary<FuzzR
 }
 
 function descriptions(): fc.Arbitrary<FuzzRequest> {
-  return fc.tuple(fc.constantFrom('GET', 'HEAD', 'OPTIONS'), niceties).map(([method, nice]) => ({
+  const paths = fc.constantFrom('', '/openapi.json');
+  return fc.tuple(fc.constantFrom('GET', 'HEAD', 'OPTIONS'), paths, niceties).map(([method, path, nice]) => ({
     method,
-    target: `${apiPath}/openapi.json`,
+    target: apiPath + path,
     headers: [host, ...nice],
     body: null,
   }));
