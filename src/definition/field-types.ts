@@ -186,7 +186,10 @@ export const fieldTypes = {
     query: {
       schema: { type: 'string', format: 'date-time' },
       isValue: isInstant,
-      error: { code: 'invalid_instant', form: 'an RFC 3339 date-time with its offset, such as 2026-03-14T09:26:53Z' },
+      error: {
+        code: 'invalid_instant',
+        form: 'an RFC 3339 date-time with its offset, such as 2026-03-14T09:26:53Z (in a query string + is a space: write %2B)',
+      },
     },
   },
   json: {

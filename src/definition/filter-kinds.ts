@@ -1,42 +1,66 @@
 import type { FieldError } from '../errors.js';
-import { type FieldType, fieldType, type QueryForm } from './field-types.js';
+import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
 import type { Filter } from './resource.js';
 
 /** All that follows from the kind of a filter. */
 interface FilterKindRow {
   /** Types of the columns it fits. */
   readonly columnTypes: readonly FieldType[];
-  /** Type of the value in the query string; absent: that of the column. */
-  readonly valueType?: FieldType;
-  /** Condition in knex's form: ?? is the column; VALUE and ZONE are the parameters, in this order. */
+  /** Values in the query string; absent: those of the column's type. */
+  readonly form?: QueryForm;
+  /** Condition in knex's form: ?? is the column, VALUE the parameter, TYPED the parameter cast to the type of ids, ZONE the time zone. */
   readonly sql: string;
+  /** Whether the value is a list of values, separated by commas. */
+  readonly isList?: true;
   /** Which end of a range it gives: of two filters on one column, the lower must not be above the upper. */
   readonly end?: 'lower' | 'upper';
   /** Whether the value is a day in the gateway's time zone. */
   readonly takesDays?: true;
 }
 
+const formOf = (type: FieldType): QueryForm => fieldType(type).query as QueryForm;
+
+/** A date or an instant; PostgreSQL tells them apart by the length of a date. */
+const dateOrInstant: QueryForm = {
+  schema: { anyOf: [formOf('date').schema, formOf('timestamp').schema] },
+  isValue: (text) => formOf('date').isValue(text) || formOf('timestamp').isValue(text),
+  error: {
+    code: 'invalid_instant',
+    form: `${formOf('date').error?.form}, or ${formOf('timestamp').error?.form}`,
+  },
+};
+
+/** Values in a list. */
+export const listValuesMax = 100;
+
 /** The table of filter kinds: SQL, `check`, parsing and JSON Schema derive from it. Days are made instants by PostgreSQL. */
 export const filterKinds = {
-  equals: { columnTypes: ['uuid', 'bigint', 'text', 'integer', 'boolean', 'date', 'timestamp'], sql: '?? = VALUE' },
+  equals: { columnTypes: ['uuid', 'bigint', 'text', 'integer', 'boolean', 'date', 'timestamp'], sql: '?? = TYPED' },
+  oneOf: { columnTypes: idTypes, sql: '?? = any(TYPED[])', isList: true },
   dateFrom: { columnTypes: ['date'], sql: '?? >= VALUE::date', end: 'lower' },
   dateTo: { columnTypes: ['date'], sql: '?? <= VALUE::date', end: 'upper' },
   dayFrom: {
     columnTypes: ['timestamp'],
-    valueType: 'date',
+    form: formOf('date'),
     sql: '?? >= VALUE::date::timestamp at time zone ZONE',
     end: 'lower',
     takesDays: true,
   },
   dayTo: {
     columnTypes: ['timestamp'],
-    valueType: 'date',
+    form: formOf('date'),
     sql: '?? < (VALUE::date + 1)::timestamp at time zone ZONE',
     end: 'upper',
     takesDays: true,
   },
   instantFrom: { columnTypes: ['timestamp'], sql: '?? >= VALUE::timestamptz', end: 'lower' },
   instantTo: { columnTypes: ['timestamp'], sql: '?? <= VALUE::timestamptz', end: 'upper' },
+  since: {
+    columnTypes: ['timestamp'],
+    form: dateOrInstant,
+    sql: `?? >= case when length(VALUE::text) = 10 then VALUE::date::timestamp at time zone ZONE else VALUE::timestamptz end`,
+    takesDays: true,
+  },
 } as const satisfies Readonly<Record<string, FilterKindRow>>;
 
 /** How a query parameter restricts the rows. */
@@ -55,23 +79,45 @@ export function filterKind(kind: FilterKind): FilterKindRow {
 
 /** The condition of a filter in knex's form, and the bindings of its placeholders: the column, then names of parameters. */
 export function filterCondition(name: string, { column, kind, type }: Filter): { sql: string; bindings: string[] } {
-  const { sql } = filterKind(kind);
-  const value = kind === 'equals' ? fieldType(type).parameter : '?';
-  const bindings = [column, name, ...(sql.includes('ZONE') ? ['timeZone'] : [])];
-  return { sql: sql.replace('VALUE', value).replace('ZONE', '?'), bindings };
+  const bindings = [column];
+  const typed = fieldType(type).parameter;
+  const sql = filterKind(kind).sql.replace(/TYPED(\[\])?|VALUE|ZONE/g, (token, list = '') => {
+    bindings.push(token === 'ZONE' ? 'timeZone' : name);
+    return token.startsWith('TYPED') && typed !== '?' ? typed + list : '?';
+  });
+  return { sql, bindings };
 }
 
 /** Values that the parameter of a filter takes. */
 export function filterForm({ kind, type }: Filter): QueryForm {
-  return fieldType(filterKind(kind).valueType ?? type).query as QueryForm;
+  const { form, isList } = filterKind(kind);
+  const each = form ?? formOf(type);
+  return isList ? { ...each, schema: { type: 'array', items: each.schema, maxItems: listValuesMax } } : each;
 }
 
 /** The value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
 export function parseFilter(name: string, filter: Filter, text: string, faults: FieldError[]): string | null {
+  if (filterKind(filter.kind).isList) return parseListFilter(name, filter, text, faults);
   const { isValue, error } = filterForm(filter);
   if (isValue(text)) return text;
   if (error !== undefined) faults.push({ parameter: name, code: error.code, detail: `${name} must be ${error.form}.` });
   return null;
+}
+
+/** The values that a record can have, as an array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */
+function parseListFilter(name: string, filter: Filter, text: string, faults: FieldError[]): string {
+  const values = text.split(',');
+  if (values.includes('')) {
+    const detail = `${name} has an empty element: separate its values by single commas.`;
+    faults.push({ parameter: name, code: 'empty_value', detail });
+  }
+  if (values.length > listValuesMax) {
+    const detail = `${name} has ${values.length} values, and at most ${listValuesMax} are allowed.`;
+    faults.push({ parameter: name, code: 'out_of_range', detail });
+  }
+  const { isValue } = filterForm(filter);
+  const quoted = values.filter(isValue).map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`);
+  return `{${quoted.join(',')}}`;
 }
 
 /** Names of two filters that are the ends of a range of one column and take the same form of value. */

@@ -5,6 +5,7 @@ import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
 import type { Codec } from '../projection/codec.js';
 import { contradictions, type Flaw, sharedNames } from './contradictions.js';
+import { listValuesMax } from './filter-kinds.js';
 import { repeatedKeys } from './repeated-keys.js';
 import { type AuditRule, type Field, type Filter, leaves, type Resource, type ResourceWrite } from './resource.js';
 
@@ -129,6 +130,13 @@ function sentence(path: string, { at, wrong, remedy }: Flaw): string {
   return `${inProject.startsWith('..') ? path : inProject} ${at || '/'}: ${wrong}; ${remedy}.`;
 }
 
+/** A filter that every list has. */
+const idsFilter: Omit<Filter, 'type'> = {
+  column: 'id',
+  kind: 'oneOf',
+  description: `Only records with these identifiers, separated by commas, at most ${listValuesMax}.`,
+};
+
 /** The resource of a file without flaws: the types of order, filters and id follow from the fields. */
 function resourceOf(file: DefinitionFile): Resource {
   const fields = new Map(leaves(file).map(({ field }) => [field.column, field]));
@@ -140,7 +148,10 @@ function resourceOf(file: DefinitionFile): Resource {
     idType: typeOf('id') as Resource['idType'],
     order: order.map((column) => ({ column, type: typeOf(column) })),
     filters: Object.fromEntries(
-      Object.entries(filters).map(([name, filter]) => [name, { ...filter, type: typeOf(filter.column) }]),
+      Object.entries({ ids: idsFilter, ...filters }).map(([name, filter]) => [
+        name,
+        { ...filter, type: typeOf(filter.column) },
+      ]),
     ),
     ...(write && { write: { ...write, audit: write.audit || null } }),
   };

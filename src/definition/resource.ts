@@ -50,6 +50,9 @@ export interface Filter {
   readonly description: string;
 }
 
+/** The direction of a list's total order. */
+export type Direction = 'asc' | 'desc';
+
 /** A column of the total order; a cursor carries its text form as PostgreSQL prints it. */
 export interface OrderColumn {
   readonly column: string;
@@ -95,6 +98,7 @@ export interface Resource {
   readonly idType: IdType;
   readonly fields: Readonly<Record<string, Field | Group>>;
   readonly order: readonly OrderColumn[];
+  /** Those of the definition, and `ids` of every list. */
   readonly filters: Readonly<Record<string, Filter>>;
   /** Whether GET /name/{id} exists. */
   readonly detail: boolean;

@@ -4,14 +4,14 @@ import { LRUCache } from 'lru-cache';
 import type { Statement } from '../db/statement.js';
 import { fieldType } from './field-types.js';
 import { filterCondition } from './filter-kinds.js';
-import { columnsOf, type Filter, type Resource } from './resource.js';
+import { columnsOf, type Direction, type Filter, type Resource } from './resource.js';
 
 const { knex } = knexModule;
 
 /** Where a chunk begins and ends: nothing, behind a key, up to a key, or both. */
 export type Bounds = 'all' | 'after' | 'until' | 'between';
 
-/** The statements of one combination of filters. */
+/** The statements of one combination of filters and direction. */
 export interface ListStatements {
   /** Rows in order, `limit` of them. Parameters: workspace, filters, after0/after1, until0/until1, limit. */
   readonly rows: Readonly<Record<Bounds, Statement>>;
@@ -25,8 +25,8 @@ export interface ListStatements {
 
 /** The statements of a resource. Those of a combination of filters are built when a client first uses it, and kept. */
 export interface ResourceStatements {
-  /** The statements for the filters of these names, in any order. */
-  readonly list: (filters: readonly string[]) => ListStatements;
+  /** The statements for the filters of these names, in any order; ascending unless told otherwise. */
+  readonly list: (filters: readonly string[], direction?: Direction) => ListStatements;
   readonly detail: Statement | null;
 }
 
@@ -38,14 +38,14 @@ export function compileStatements(resource: Resource): ResourceStatements {
   const builder = knex({ client: 'pg' });
   const lists = new LRUCache<string, ListStatements>({ max: combinationsKept });
   let combinations = 0;
-  const list = (filters: readonly string[]): ListStatements => {
+  const list = (filters: readonly string[], direction: Direction = 'asc'): ListStatements => {
     const names = [...filters].sort();
-    const shape = names.join('+');
+    const shape = `${direction} ${names.join('+')}`;
     const kept = lists.get(shape);
     if (kept !== undefined) return kept;
     // Each connection keeps the statements that have names: beyond a number of combinations they have none.
     const prefix = ++combinations <= combinationsKept ? resource.name : null;
-    const made = compileList(builder, resource, names, prefix);
+    const made = compileList(builder, resource, { names, direction, prefix });
     lists.set(shape, made);
     return made;
   };
@@ -69,11 +69,13 @@ export function statementName(...parts: readonly string[]): string {
 function compileList(
   builder: Knex,
   resource: Resource,
-  filters: readonly string[],
-  prefix: string | null,
+  shape: { readonly names: readonly string[]; readonly direction: Direction; readonly prefix: string | null },
 ): ListStatements {
+  const { names: filters, direction, prefix } = shape;
   const key = resource.order.map(({ column }) => column);
-  const named = (part: string): string => (prefix === null ? '' : statementName(prefix, part, ...filters));
+  const ordered = (order: Direction) => key.map((column) => ({ column, order }));
+  const parts = direction === 'desc' ? ['desc', ...filters] : filters;
+  const named = (part: string): string => (prefix === null ? '' : statementName(prefix, part, ...parts));
   const filtered = (): Knex.QueryBuilder => {
     const query = scoped(builder, resource);
     for (const name of filters) {
@@ -84,19 +86,26 @@ function compileList(
   };
   const bounded = (query: Knex.QueryBuilder, bounds: Bounds): Knex.QueryBuilder => {
     const { after, until } = ends[bounds];
-    if (after) query.where(comparison(builder, resource, '>', 'after'));
-    if (until) query.where(comparison(builder, resource, '<=', 'until'));
+    if (after) query.where(comparison(builder, resource, direction === 'asc' ? '>' : '<', 'after'));
+    if (until) query.where(comparison(builder, resource, direction === 'asc' ? '<=' : '>=', 'until'));
     return query;
   };
   const rows = (bounds: Bounds): Statement =>
-    finish(named(`rows-${bounds}`), bounded(filtered(), bounds).select(columnsOf(resource)).orderBy(key), ['limit']);
+    finish(
+      named(`rows-${bounds}`),
+      bounded(filtered(), bounds).select(columnsOf(resource)).orderBy(ordered(direction)),
+      ['limit'],
+    );
   const keys = (bounds: 'all' | 'after'): Statement =>
-    finish(named(`keys-${bounds}`), bounded(filtered(), bounds).select(key).orderBy(key), ['limit', 'skip']);
-  const descending = key.map((column) => ({ column, order: 'desc' as const }));
+    finish(named(`keys-${bounds}`), bounded(filtered(), bounds).select(key).orderBy(ordered(direction)), [
+      'limit',
+      'skip',
+    ]);
+  const backward = ordered(direction === 'asc' ? 'desc' : 'asc');
   return {
     rows: { all: rows('all'), after: rows('after'), until: rows('until'), between: rows('between') },
     keys: { all: keys('all'), after: keys('after') },
-    last: finish(named('last'), filtered().select(key).orderBy(descending), ['limit']),
+    last: finish(named('last'), filtered().select(key).orderBy(backward), ['limit']),
     count: finish(named('count'), filtered().count('*')),
   };
 }
@@ -112,12 +121,17 @@ const ends: Readonly<Record<Bounds, { after?: true; until?: true }>> = {
  * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. The comparison of the first column
  * alone repeats what the row comparison says, because PostgreSQL prunes partitions by it and not by the row comparison.
  */
-function comparison(builder: Knex, { order }: Resource, operator: '>' | '<=', end: 'after' | 'until'): Knex.Raw {
+function comparison(
+  builder: Knex,
+  { order }: Resource,
+  operator: '>' | '<=' | '<' | '>=',
+  end: 'after' | 'until',
+): Knex.Raw {
   const columns = order.map(({ column }) => column);
   const parameters = order.map(({ type }) => fieldType(type).parameter);
   const names = order.map((_, i) => `${end}${i}`);
   const row = `(${columns.map(() => '??').join(', ')}) ${operator} (${parameters.join(', ')})`;
-  const first = `?? ${operator === '>' ? '>=' : '<='} ${parameters[0]}`;
+  const first = `?? ${operator.startsWith('>') ? '>=' : '<='} ${parameters[0]}`;
   return builder.raw(`${first} and ${row}`, [columns[0], names[0], ...columns, ...names] as string[]);
 }
 

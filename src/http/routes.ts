@@ -35,18 +35,18 @@ const apiPrefix = '/api/v1';
 
 /** Routes every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path. */
 export function routes(deps: RouteDeps): Middleware {
-  const router = new Router({ prefix: apiPrefix, sensitive: true, strict: true });
+  const router = new Router({ sensitive: true, strict: true });
   for (const compiled of deps.compiled) {
     const { name, detail } = compiled.resource;
-    router.get(`/${name}`, listRoute(deps, compiled));
-    if (detail) router.get(`/${name}/:id`, detailRoute(deps, compiled));
+    router.get(`${apiPrefix}/${name}`, listRoute(deps, compiled));
+    if (detail) router.get(`${apiPrefix}/${name}/:id`, detailRoute(deps, compiled));
     if (compiled.write !== null && deps.writes !== null) {
-      router.post(`/${name}`, writeRoute(deps, deps.writes, compiled, compiled.write));
-      router.patch(`/${name}/:id`, writeRoute(deps, deps.writes, compiled, compiled.write));
+      router.post(`${apiPrefix}/${name}`, writeRoute(deps, deps.writes, compiled, compiled.write));
+      router.patch(`${apiPrefix}/${name}/:id`, writeRoute(deps, deps.writes, compiled, compiled.write));
     }
   }
-  router.get('', publicRoute(deps, deps.index));
-  router.get('/openapi.json', publicRoute(deps, deps.openapi));
+  router.get(apiPrefix, publicRoute(deps, deps.index));
+  router.get(`${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
   return router.routes() as unknown as Middleware;
 }
 

@@ -93,7 +93,9 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
 /** Values for the template of a filter. */
 export function filterValues(filter: Filter, timeZone: string): Values {
   const note = filterKind(filter.kind).takesDays ? ` A day in time zone ${timeZone}, daylight saving included.` : '';
-  return { filterDescription: filter.description + note, filterSchema: filterForm(filter).schema };
+  const { schema } = filterForm(filter);
+  const filterExplode = schema.type === 'array' ? false : undefined;
+  return { filterDescription: filter.description + note, filterSchema: schema, filterExplode };
 }
 
 /** Without a primary the gateway has no writes. */

@@ -169,9 +169,12 @@ function nextUrl(request: ListRequest, end: PageEnd): string {
 function listUrl(request: ListRequest, extra: Record<string, string>): string {
   const parameters = {
     ...request.filters,
+    ...(request.order === 'desc' && { order: 'desc' }),
     perPage: String(request.perPage),
     ...(request.total && { total: 'true' }),
     ...extra,
   };
-  return `${request.baseUrl}/${request.compiled.resource.name}?${new URLSearchParams(parameters)}`;
+  // Commas stay as they are (RFC 3986 §2.2), so that a list of ids does not make the URL longer than the gateway takes.
+  const query = new URLSearchParams(parameters).toString().replaceAll('%2C', ',');
+  return `${request.baseUrl}/${request.compiled.resource.name}?${query}`;
 }

@@ -16,13 +16,13 @@ export interface PageEnd {
 /** The list that a page belongs to. */
 export interface PageSeries {
   readonly caller: Caller;
-  /** Workspace, resource and filters: see `cursorContext`. */
+  /** Workspace, resource, filters and order: see `cursorContext`. */
   readonly context: string;
   readonly perPage: number;
 }
 
 /**
- * Workspace, resource and filters of a list, as one string. A cursor carries a digest of it, so that a damaged cursor, or
+ * Workspace, resource, and filters with the order unless it is ascending, as one string. A cursor carries a digest of it, so that a damaged cursor, or
  * one of another list, is noticed. The digest is no signature and needs no secret: a forged cursor seeks to another place in
  * the forger's own workspace, which `page` does too, and its moment makes the forger's own request wait a little.
  */

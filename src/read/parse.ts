@@ -1,5 +1,6 @@
 import type { CompiledResource } from '../definition/compiled.js';
 import { parseFilter } from '../definition/filter-kinds.js';
+import type { Direction } from '../definition/resource.js';
 import type { ListStatements } from '../definition/statements.js';
 import { type FieldError, invalid } from '../errors.js';
 import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
@@ -13,6 +14,7 @@ export interface ListRequest extends PageSeries {
   readonly filters: Readonly<Record<string, string>>;
   /** The filters as bound; null where the value cannot exist, which matches nothing. */
   readonly values: Readonly<Record<string, string | null>>;
+  readonly order: Direction;
   readonly start: { readonly page: number } | { readonly after: PageEnd };
   readonly total: boolean;
   /** Origin and path prefix of links, such as https://example.com/api/v1. */
@@ -32,7 +34,7 @@ export interface ListLimits {
   readonly timeZone: string;
 }
 
-const paging = ['page', 'perPage', 'cursor', 'total'];
+const paging = ['page', 'perPage', 'cursor', 'total', 'order'];
 
 /** Query string → ListRequest; throws invalid() with every fault. */
 export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits): ListRequest {
@@ -56,7 +58,8 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   const perPageDefault = Math.min(limits.perPageDefault, limits.perPageMax);
   const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
   const total = boolean('total', given.get('total'), faults);
-  const context = cursorContext(caller.workspace, resource.name, filters);
+  const order = direction(given.get('order'), faults);
+  const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
   const cursor = given.get('cursor');
   if (cursor !== undefined && given.has('page')) {
     faults.push({
@@ -68,17 +71,18 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   const after = cursor === undefined ? undefined : decodeCursor(context, cursor, resource.order);
   if (cursor !== undefined && after === undefined) {
     const detail =
-      'The cursor is damaged, or belongs to another list: use it with the filters of the page it came from.';
+      'The cursor is damaged, or belongs to another list: use it with the filters and the order of the page it came from.';
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
   if (faults.length > 0) throw invalid(faults);
-  const statements = compiled.statements.list(Object.keys(filters));
+  const statements = compiled.statements.list(Object.keys(filters), order);
   return {
     ...raw,
     statements,
     filters,
     values,
     context,
+    order,
     start: after === undefined ? { page } : { after },
     perPage,
     total,
@@ -105,6 +109,12 @@ function integer(
   const code = /^\d+$/.test(value) ? 'out_of_range' : 'invalid_integer';
   faults.push({ parameter, code, detail: `${parameter} must be a whole number from 1 to ${max}.` });
   return byDefault;
+}
+
+function direction(value: string | undefined, faults: FieldError[]): Direction {
+  if (value === undefined || value === 'asc' || value === 'desc') return value ?? 'asc';
+  faults.push({ parameter: 'order', code: 'invalid', detail: 'order must be asc or desc.' });
+  return 'asc';
 }
 
 function boolean(parameter: string, value: string | undefined, faults: FieldError[]): boolean {

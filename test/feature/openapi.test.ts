@@ -46,10 +46,13 @@ test('the document describes every endpoint, its scope and its parameters', asyn
     'page',
     'cursor',
     'total',
+    'order',
+    'ids',
     'entity',
     'entityId',
     'from',
     'to',
+    'actie',
     'X-Request-Id',
   ]);
   t.deepEqual(named('/werkbonnen'), [
@@ -57,9 +60,14 @@ test('the document describes every endpoint, its scope and its parameters', asyn
     'page',
     'cursor',
     'total',
+    'order',
+    'ids',
     'installationId',
     'from',
     'to',
+    'updatedSince',
+    'status',
+    'nummer',
     'X-Request-Id',
   ]);
 });

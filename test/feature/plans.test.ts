@@ -2,6 +2,7 @@ import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import type { Statement } from '../../src/db/statement.js';
 import { loadResources } from '../../src/definition/load.js';
+import type { Resource } from '../../src/definition/resource.js';
 import { compileStatements } from '../../src/definition/statements.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
@@ -43,94 +44,116 @@ test.before('many rows, proposed indexes, fresh statistics', async (t) => {
        (g % 1000)::text, 'gewijzigd', 'systeem' from generate_series(1, 100000) g`,
     [workspace],
   );
+  await database.primary.query(
+    `insert into app.installaties (id, workspace_id, klant_id, naam, serienummer, created_at, updated_at)
+     select gen_random_uuid(), $1, (select id from app.klanten where workspace_id = $1 order by id limit 1), 'Koelcel', 'S' || g,
+       timestamptz '2019-01-01' + g * interval '1 hour', timestamptz '2019-01-01' + g * interval '1 hour'
+     from generate_series(1, 20000) g`,
+    [workspace],
+  );
   await createIndexes(database.settings.adminUrl);
-  await database.primary.query('vacuum (analyze) app.werkbonnen');
-  await database.primary.query('vacuum (analyze) app.logboeken');
+  for (const table of ['klanten', 'installaties', 'werkbonnen', 'logboeken'])
+    await database.primary.query(`vacuum (analyze) app.${table}`);
   await database.caughtUp();
 });
 
 for (const resource of resources) {
   const { list } = compileStatements(resource);
-  for (const filters of subsets(Object.keys(resource.filters))) {
-    const statements = list(filters);
-    test(`${resource.name}${filters.map((name) => ` by ${name}`).join('')} reads in proportion to the page, at the beginning and deep inside`, async (t) => {
-      const values = await someValues(t, resource.view, resource.order.map(({ column }) => column) as [string, string]);
-      for (const statement of [statements.rows.all, statements.rows.after, statements.last]) {
-        const buffers = await buffersOf(t, statement, { ...values, limit: rows });
-        t.true(buffers <= rows * buffersPerRow + buffersOnce, `${statement.name} reads ${buffers} buffers`);
-      }
-      const skipped = await buffersOf(t, statements.keys.all, { ...values, limit: 1, skip: 2000 });
-      t.true(
-        skipped <= 2000 / 4 + buffersOnce,
-        `${statements.keys.all.name} reads ${skipped} buffers to skip 2,000 rows`,
-      );
-    });
+  const combinations = upToTwoOrAll(Object.keys(resource.filters));
+  for (const filters of combinations) {
+    for (const direction of ['asc', 'desc'] as const) {
+      const statements = list(filters, direction);
+      test(`${resource.name}${filters.map((name) => ` by ${name}`).join('')}, ${direction}, reads in proportion to the page, at the beginning and deep inside`, async (t) => {
+        const client = await asReader(t);
+        const values = await someValues(t, client, resource);
+        for (const statement of [statements.rows.all, statements.rows.after, statements.last]) {
+          const buffers = await buffersOf(t, client, statement, { ...values, limit: rows });
+          t.true(buffers <= rows * buffersPerRow + buffersOnce, `${statement.name} reads ${buffers} buffers`);
+        }
+        const skipped = await buffersOf(t, client, statements.keys.all, { ...values, limit: 1, skip: 2000 });
+        t.true(
+          skipped <= 2000 / 4 + buffersOnce,
+          `${statements.keys.all.name} reads ${skipped} buffers to skip 2,000 rows`,
+        );
+      });
+    }
   }
 }
 
-/** Every combination of the names, the empty one included. */
-function subsets([name, ...others]: readonly string[]): string[][] {
-  if (name === undefined) return [[]];
-  const without = subsets(others);
-  return [...without, ...without.map((set) => [name, ...set])];
+test('records that did not change since a moment cost an index entry and no row', async (t) => {
+  const installations = resources.find(({ name }) => name === 'installaties') as Resource;
+  const client = await asReader(t);
+  const { rows: found } = await client.query<{ count: number }>('select count(*)::int from gateway.installaties');
+  const count = found[0]?.count as number;
+  const statement = compileStatements(installations).list(['updatedSince']).rows.all;
+  const values = { ...(await someValues(t, client, installations)), updatedSince: '2030-01-01', limit: rows };
+  const buffers = await buffersOf(t, client, statement, values);
+  t.true(count > 20_000);
+  t.true(buffers <= count / 50 + buffersOnce, `${buffers} buffers for ${count} installations`);
+});
+
+/** No name, each one, each pair, and all of them. */
+function upToTwoOrAll(names: readonly string[]): (readonly string[])[] {
+  const pairs = names.flatMap((first, i) => names.slice(i + 1).map((second) => [first, second]));
+  return [[], ...names.map((name) => [name]), ...pairs, ...(names.length > 2 ? [names] : [])];
 }
 
 /** Values for every parameter: the most common ids, a long range of dates, a key in the middle of the list. */
 async function someValues(
   t: ExecutionContext<TestContext>,
-  view: string,
-  [first, second]: [string, string],
+  client: pg.Client,
+  { view, order }: Resource,
 ): Promise<Record<string, string | number>> {
-  const client = await asReader(t);
-  try {
-    const one = async (sql: string): Promise<string[]> =>
-      (await client.query<string[]>({ text: sql, rowMode: 'array' })).rows[0] as string[];
-    const [after0, after1] = await one(
-      `select ${first}::text, ${second}::text from ${view} order by ${first}, ${second} offset (select count(*) / 2 from ${view}) limit 1`,
-    );
-    const [customerId] = await one(
-      'select customer_id from gateway.installaties group by 1 order by count(*) desc limit 1',
-    );
-    const [installationId] = await one(
-      'select installation_id from gateway.werkbonnen group by 1 order by count(*) desc limit 1',
-    );
-    return {
-      workspace: t.context.database.workspaces[0]?.id as string,
-      after0: after0 as string,
-      after1: after1 as string,
-      customerId: customerId as string,
-      installationId: installationId as string,
-      entity: 'werkbon',
-      entityId: '500',
-      from: '2019-06-01',
-      to: '2026-06-30',
-      timeZone: 'Europe/Amsterdam',
-    };
-  } finally {
-    await client.end();
-  }
+  const [first, second] = order.map(({ column }) => column);
+  const one = async (sql: string): Promise<string[]> =>
+    (await client.query<string[]>({ text: sql, rowMode: 'array' })).rows[0] as string[];
+  const [after0, after1] = await one(
+    `select ${first}::text, ${second}::text from ${view} order by ${first}, ${second} offset (select count(*) / 2 from ${view}) limit 1`,
+  );
+  const [ids] = await one(`select array_agg(id)::text from (select id from ${view} order by id limit 5) some`);
+  const [customerId] = await one(
+    'select customer_id from gateway.installaties group by 1 order by count(*) desc limit 1',
+  );
+  const [installationId] = await one(
+    'select installation_id from gateway.werkbonnen group by 1 order by count(*) desc limit 1',
+  );
+  return {
+    workspace: t.context.database.workspaces[0]?.id as string,
+    after0: after0 as string,
+    after1: after1 as string,
+    ids: ids as string,
+    customerId: customerId as string,
+    installationId: installationId as string,
+    serienummer: 'S500',
+    status: 'gepland',
+    nummer: 'WB-500',
+    entity: 'werkbon',
+    entityId: '500',
+    actie: 'gewijzigd',
+    from: '2019-06-01',
+    to: '2026-06-30',
+    updatedSince: '2019-01-01T00:00:00Z',
+    timeZone: 'Europe/Amsterdam',
+  };
 }
 
 /** Buffers the statement reads on the replica, as the reader, with the plan the gateway gets. */
 async function buffersOf(
   t: ExecutionContext<TestContext>,
+  client: pg.Client,
   statement: Statement,
   values: Readonly<Record<string, string | number>>,
 ): Promise<number> {
-  const client = await asReader(t);
-  try {
-    await client.query(`prepare guarded as ${statement.text}`);
-    const literals = statement.parameters.map((name) => pg.escapeLiteral(String(values[name])));
-    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
-      `explain (analyze, buffers, format json) execute guarded${literals.length > 0 ? `(${literals.join(', ')})` : ''}`,
-    );
-    const plan = rows[0]?.['QUERY PLAN'][0].Plan as Plan;
-    for (const scan of scansOf(plan).filter((each) => each['Index Cond']?.includes('workspace_id = ')))
-      t.regex(scan.Filter ?? '', /^\(?COALESCE\(\(workspace_id = ANY/, 'the tenant wall is the first condition');
-    return plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
-  } finally {
-    await client.end();
-  }
+  await client.query(`prepare guarded as ${statement.text}`);
+  const literals = statement.parameters.map((name) => pg.escapeLiteral(String(values[name])));
+  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+    `explain (analyze, buffers, format json) execute guarded${literals.length > 0 ? `(${literals.join(', ')})` : ''}`,
+  );
+  await client.query('deallocate guarded');
+  const plan = rows[0]?.['QUERY PLAN'][0].Plan as Plan;
+  for (const scan of scansOf(plan).filter((each) => each['Index Cond']?.includes('workspace_id = ')))
+    t.regex(scan.Filter ?? '', /^\(?COALESCE\(\(workspace_id = ANY/, 'the tenant wall is the first condition');
+  return plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
 }
 
 /** Scans of the app's tables; those of a work order's parts go by the work order. */
@@ -139,9 +162,11 @@ function scansOf(plan: Plan): Plan[] {
   return [...own, ...(plan.Plans ?? []).flatMap(scansOf)];
 }
 
+/** A connection to the replica that ends with the test. */
 async function asReader(t: ExecutionContext<TestContext>): Promise<pg.Client> {
   const client = new pg.Client(t.context.database.settings.replicaUrls);
   await client.connect();
+  t.teardown(() => client.end());
   await client.query("select set_config('gateway.workspace_id', $1, false)", [t.context.database.workspaces[0]?.id]);
   return client;
 }

@@ -2,10 +2,10 @@ import type { ApiClient, ApiReply, RequestOptions } from './client.js';
 
 /** The four lists, each with the filters it takes. */
 export const lists = {
-  klanten: [],
-  installaties: ['customerId'],
-  werkbonnen: ['installationId', 'from', 'to'],
-  logboeken: ['entity', 'entityId', 'from', 'to'],
+  klanten: ['ids', 'updatedSince'],
+  installaties: ['ids', 'customerId', 'updatedSince', 'serienummer'],
+  werkbonnen: ['ids', 'installationId', 'from', 'to', 'updatedSince', 'status', 'nummer'],
+  logboeken: ['ids', 'entity', 'entityId', 'from', 'to', 'actie'],
 } as const;
 export type ListName = keyof typeof lists;
 export const listNames = Object.keys(lists) as ListName[];

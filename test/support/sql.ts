@@ -13,7 +13,9 @@ export async function column<T>(
 /** Ids in the order of the list, of the rows of the first workspace that meet the condition: "installaties klant_id = $2". */
 export async function ids(database: TestDatabase, where: string, ...values: unknown[]): Promise<string[]> {
   const [table = ''] = where.split(' ');
-  const order = { installaties: 'created_at', werkbonnen: 'datum', logboeken: 'tijdstip' }[table];
+  const order = { klanten: 'created_at', installaties: 'created_at', werkbonnen: 'datum', logboeken: 'tijdstip' }[
+    table
+  ];
   const condition = where.slice(table.length + 1);
   return column(
     database,

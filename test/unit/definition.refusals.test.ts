@@ -77,7 +77,7 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   [
     'filters/state/kind',
     'near',
-    /\/filters\/state\/kind: it must be equal to one of the allowed values: equals, dateFrom/,
+    /\/filters\/state\/kind: it must be equal to one of the allowed values: equals, oneOf, dateFrom/,
   ],
   ['filters/state/column', 'town', /\/filters\/state\/column: column town is encoded or JSON/],
   ...['page', 'perPage', 'cursor', 'total', 'workspace', 'limit', 'skip', 'timeZone', 'after0', 'until1'].map(

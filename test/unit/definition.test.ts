@@ -17,7 +17,8 @@ test('definitions that fit together are loaded, in the order of their files, wit
   ];
   t.deepEqual([first.name, second.name], ['owners', 'items']);
   t.deepEqual([first.idType, second.idType], ['bigint', 'uuid']);
-  t.deepEqual([first.detail, first.table, first.write, first.filters], [true, 'owners', undefined, {}]);
+  t.deepEqual([first.detail, first.table, first.write], [true, 'owners', undefined]);
+  t.like(first.filters, { ids: { column: 'id', kind: 'oneOf', type: 'bigint' } });
   t.deepEqual(second.order, [
     { column: 'made_at', type: 'timestamp' },
     { column: 'id', type: 'uuid' },
@@ -95,6 +96,13 @@ for (const [type, taken, nothing, refused] of values) {
     for (const text of refused) t.deepEqual(parse(text), [null, 1], text);
   });
 }
+
+test('a list of texts is bound as an array, whatever characters its values have', (t) => {
+  const faults: FieldError[] = [];
+  const filter = { column: 'c', kind: 'oneOf', type: 'text', description: '' } as const;
+  t.is(parseFilter('f', filter, 'a,"b",\\,{},NULL,c d,a\0', faults), '{"a","\\"b\\"","\\\\","{}","NULL","c d"}');
+  t.deepEqual(faults, []);
+});
 
 test('statements of a combination of filters are built once, whatever the order of the names', (t) => {
   const { list } = compileStatements(withFilters(3));

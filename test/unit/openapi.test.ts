@@ -88,7 +88,15 @@ test('every query parameter of a list is described, and operations use every com
     const names = document.paths[`/${resource.name}`]?.get?.parameters.map(
       (each) => resolve<{ name: string }>(document, each as never).name,
     );
-    t.deepEqual(names, ['perPage', 'page', 'cursor', 'total', ...Object.keys(resource.filters), 'X-Request-Id']);
+    t.deepEqual(names, [
+      'perPage',
+      'page',
+      'cursor',
+      'total',
+      'order',
+      ...Object.keys(resource.filters),
+      'X-Request-Id',
+    ]);
   }
   const { 'x-other-responses': other, ...rest } = document; // tools do not follow references from an extension
   const used = new Set(references(rest));

@@ -109,6 +109,12 @@ export function oddParameters(world: World, harvest: Harvest): fc.Arbitrary<stri
     'entityId',
     'from',
     'to',
+    'ids',
+    'order',
+    'updatedSince',
+    'status',
+    'serienummer',
+    'actie',
   ];
   const numbers = [
     '0',
@@ -165,7 +171,7 @@ export function oddParameters(world: World, harvest: Harvest): fc.Arbitrary<stri
   const name = fc.constantFrom(...names);
   return fc.oneof(
     fc.tuple(fc.constantFrom('page', 'perPage'), fc.constantFrom(...numbers)).map((pair) => pair.join('=')),
-    fc.tuple(fc.constantFrom('from', 'to'), fc.constantFrom(...days)).map((pair) => pair.join('=')),
+    fc.tuple(fc.constantFrom('from', 'to', 'updatedSince'), fc.constantFrom(...days)).map((pair) => pair.join('=')),
     fc.tuple(name, fc.constantFrom(...texts)).map((pair) => pair.join('=')),
     fc.tuple(name, fc.constantFrom(...numbers, ...days, ...texts)).map((pair) => pair.join('=')),
     fc.tuple(fc.constantFrom('customerId', 'installationId', 'entityId'), id).map((pair) => pair.join('=')),

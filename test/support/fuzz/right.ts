@@ -65,12 +65,27 @@ const dates = fc
   .map((date) => date.toISOString().slice(0, 10));
 const range = { from: dates.map((date) => `2018${date.slice(4)}`), to: dates.map((date) => `2027${date.slice(4)}`) };
 
+const some = (ids: readonly string[]): fc.Arbitrary<string> =>
+  fc.array(fc.constantFrom(...ids), { minLength: 1, maxLength: 20 }).map((list) => list.join(','));
+
 function pages(workspace: FuzzWorkspace, list: ListName): fc.Arbitrary<FuzzRequest> {
   const filters: Readonly<Record<ListName, Record<string, fc.Arbitrary<string>>>> = {
-    klanten: {},
-    installaties: { customerId: fc.constantFrom(...workspace.customers) },
-    werkbonnen: { installationId: fc.constantFrom(...workspace.installations), ...range },
+    klanten: { ids: some(workspace.customers), updatedSince: range.from },
+    installaties: {
+      ids: some(workspace.installations),
+      customerId: fc.constantFrom(...workspace.customers),
+      updatedSince: range.from,
+    },
+    werkbonnen: {
+      ids: some(workspace.workOrders),
+      installationId: fc.constantFrom(...workspace.installations),
+      status: fc.constantFrom('gepland', 'afgerond'),
+      updatedSince: range.from.map((day) => `${day}T00:00:00+01:00`),
+      ...range,
+    },
     logboeken: {
+      ids: some(['1', '2', '3', '500']),
+      actie: fc.constantFrom('aangemaakt', 'gewijzigd', 'verwijderd'),
       entity: fc.constantFrom('klant', 'installatie', 'werkbon', 'gebruiker', 'onbekend', 'niets'),
       entityId: fc.constantFrom(...workspace.installations, ...workspace.customers),
       ...range,
@@ -83,7 +98,13 @@ function pages(workspace: FuzzWorkspace, list: ListName): fc.Arbitrary<FuzzReque
   // perPage is always given: the default of 100 would make most answers of the same size.
   const query = fc
     .record(
-      { perPage, page: fc.integer({ min: 1, max: 6 }), total: fc.constantFrom('true', 'false'), ...filters[list] },
+      {
+        perPage,
+        page: fc.integer({ min: 1, max: 6 }),
+        total: fc.constantFrom('true', 'false'),
+        order: fc.constantFrom('asc', 'desc'),
+        ...filters[list],
+      },
       { requiredKeys: ['perPage'] },
     )
     .map((values) =>
