@@ -178,6 +178,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
       },
       compiled,
       largePages,
+      basicAuth: settings.basicAuth,
       index: new FixedBody(JSON.stringify(apiIndex(resources, described))),
       openapi: new FixedBody(JSON.stringify(document)),
       tokens: new Tokens({

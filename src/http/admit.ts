@@ -17,6 +17,8 @@ export interface Admission {
   /** Requests that need no token, per client address. */
   readonly publicLimiter: Limiter;
   readonly observe: Observe;
+  /** Whether Authorization: Basic is accepted, too, with the token as password. */
+  readonly basicAuth: boolean;
 }
 
 /** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per client address. */
@@ -62,8 +64,8 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
 async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   const address = addressKey(ctx.ip);
   try {
-    const access = await deps.tokens.find(bearerToken(ctx.headers.authorization), address);
-    if (access === null) throw tokenInvalid();
+    const access = await deps.tokens.find(tokenOf(ctx.headers.authorization, deps.basicAuth), address);
+    if (access === null) throw tokenInvalid(deps.basicAuth);
     return access;
   } catch (error) {
     const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');
@@ -88,26 +90,38 @@ async function refuse(
 /** Throws insufficient_scope. Called before any record is looked up, so that the answer reveals no record. */
 export function requireScope(access: Access, scope: string): void {
   if (access.scopes.has(scope)) return;
-  const headers = { 'WWW-Authenticate': `${realm}, error="insufficient_scope", scope="${scope}"` };
+  const headers = challenges(false, `, error="insufficient_scope", scope="${scope}"`);
   throw new Problem('insufficient_scope', `The token lacks the scope ${scope}.`, { headers });
 }
 
-/** The token of an Authorization header (RFC 6750 §2.1). Throws token_missing, or token_invalid for another scheme. */
-function bearerToken(authorization: string | undefined): string {
-  if (authorization === undefined || authorization.trim() === '') throw tokenMissing();
-  const match = /^bearer +([^ ]+) *$/i.exec(authorization);
-  if (match === null) throw /^bearer\b/i.test(authorization) ? tokenInvalid() : tokenMissing();
-  return match[1] as string;
+/**
+ * The token of an Authorization header: a bearer token (RFC 6750 §2.1) or, with `basicAuth`, the password of Basic (RFC 7617 §2)
+ * with any user name. Throws token_missing, or token_invalid for a malformed value; another scheme counts as missing.
+ */
+function tokenOf(authorization: string | undefined, basicAuth: boolean): string {
+  const [, scheme = ''] = /^(bearer|basic)\b/i.exec(authorization ?? '') ?? [];
+  const isBasic = scheme.toLowerCase() === 'basic';
+  if (scheme === '' || (isBasic && !basicAuth)) throw tokenMissing(basicAuth);
+  const [, credentials] = /^\w+ +([^ ]+) *$/.exec(authorization as string) ?? [];
+  if (credentials === undefined) throw tokenInvalid(basicAuth);
+  if (!isBasic) return credentials;
+  const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(credentials, 'base64').toString()) ?? [];
+  if (password === undefined) throw tokenInvalid(basicAuth);
+  return password;
 }
 
-const realm = 'Bearer realm="workspace-data-api"';
+const realm = 'realm="workspace-data-api"';
 
-function tokenMissing(): Problem {
-  const headers = { 'WWW-Authenticate': realm };
-  return new Problem('token_missing', 'Send a token as Authorization: Bearer …', { headers });
+/** WWW-Authenticate with every scheme that is accepted (RFC 9110 §11.6.1). */
+function challenges(basicAuth: boolean, error = ''): Record<string, string> {
+  return { 'WWW-Authenticate': `Bearer ${realm}${error}${basicAuth ? `, Basic ${realm}, charset="UTF-8"` : ''}` };
 }
 
-function tokenInvalid(): Problem {
-  const headers = { 'WWW-Authenticate': `${realm}, error="invalid_token"` };
+function tokenMissing(basicAuth: boolean): Problem {
+  return new Problem('token_missing', 'Send a token as Authorization: Bearer …', { headers: challenges(basicAuth) });
+}
+
+function tokenInvalid(basicAuth: boolean): Problem {
+  const headers = challenges(basicAuth, ', error="invalid_token"');
   return new Problem('token_invalid', 'The token is unknown, expired or revoked.', { headers });
 }

@@ -17,6 +17,7 @@ export interface OpenApiOptions
     | 'publicUrl'
     | 'primaryUrl'
     | 'apiContact'
+    | 'basicAuth'
     | 'timeZone'
     | 'perPageDefault'
     | 'perPageMax'
@@ -45,6 +46,7 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
   return {
     version,
     title: apiTitle,
+    basicAuth: options.basicAuth,
     timeZone,
     rateLimitPerMinute,
     perPageMax,

@@ -51,6 +51,29 @@ test('the scheme is read in any case', async (t) => {
   }
 });
 
+test('with BASIC_AUTH a token is accepted as the password of Basic, with any user name', async (t) => {
+  const { database, token } = t.context;
+  const { client } = await database.gateway({ basicAuth: true, authFailuresPerMinute: 6 });
+  const get = (authorization: string) => client.get('/klanten?perPage=1', { headers: { authorization } });
+  const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
+  for (const user of ['', 'x', 'gebruiker é'])
+    for (const scheme of ['Basic', 'basic  '])
+      t.is((await get(basic(`${user}:${token}`).replace('Basic', scheme))).status, 200, user);
+  t.is((await get(`Bearer ${token}`)).status, 200);
+  const both = 'Bearer realm="workspace-data-api", Basic realm="workspace-data-api", charset="UTF-8"';
+  const missing = await get('');
+  t.is(codeOf(missing), 'token_missing');
+  t.is(missing.headers['www-authenticate'], both);
+  for (const wrong of [basic(token), basic(`x:${token}x`), basic(`${token}:x`), 'Basic', `Basic ${token}`]) {
+    const reply = await get(wrong);
+    t.is(reply.status, 401, wrong);
+    t.is(codeOf(reply), 'token_invalid');
+    t.is(reply.headers['www-authenticate'], both.replace(',', ', error="invalid_token",'));
+  }
+  t.is((await get(basic('x:y'))).status, 429, 'failures count as those of bearer tokens do');
+  t.is((await get(basic(`x:${token}`))).status, 200);
+});
+
 test('two Authorization headers are refused, even when both are the same and valid', async (t) => {
   const { client, token } = t.context;
   for (const second of [`Bearer ${token}`, 'Bearer x']) {
