@@ -27,9 +27,9 @@ test('GET /api/v1 is an index that needs no token, whose links lead to what they
   }
   const known = await client.get('', { headers: { 'if-none-match': reply.headers.etag as string } });
   t.is(known.status, 304);
-  const elsewhere = await database.gateway({ publicUrl: 'https://data.example.com/x' });
+  const elsewhere = await database.gateway({ publicUrl: 'https://data.example.com' });
   const { self } = (await elsewhere.client.get('')).json<{ links: Record<string, string> }>().links;
-  t.is(self, 'https://data.example.com/x/api/v1');
+  t.is(self, 'https://data.example.com/api/v1');
 });
 
 test('the document describes every endpoint, its scope and its parameters', async (t) => {
