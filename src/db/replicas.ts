@@ -24,15 +24,15 @@ export interface Candidate {
 }
 
 /** Returns the healthy replica that meets the requirement with the fewest statements in flight; null when there is none. Pure. */
-export function chooseReplica<R extends Candidate>(replicas: readonly R[], need: ReplicaRequirement): R | null {
+export function chooseReplica<R extends Candidate>(replicas: readonly R[], requirement: ReplicaRequirement): R | null {
   let best: R | null = null;
   let bestAvoided = false;
   for (const replica of replicas) {
     const { healthy, replayed, asOfMs } = replica.state;
     if (!healthy) continue;
-    if (need.replayed !== undefined && replayed < need.replayed) continue;
-    if (need.asOfMs != null && (asOfMs ?? 0) < need.asOfMs) continue;
-    const avoided = need.avoid?.has(replica) ?? false;
+    if (requirement.replayed !== undefined && replayed < requirement.replayed) continue;
+    if (requirement.asOfMs != null && (asOfMs ?? 0) < requirement.asOfMs) continue;
+    const avoided = requirement.avoid?.has(replica) ?? false;
     if (best === null || (bestAvoided && !avoided) || (bestAvoided === avoided && replica.inFlight < best.inFlight)) {
       best = replica;
       bestAvoided = avoided;
@@ -48,17 +48,17 @@ export function chooseReplica<R extends Candidate>(replicas: readonly R[], need:
  */
 export async function withReplica<T>(
   replicas: readonly Replica[],
-  need: ReplicaRequirement,
+  requirement: ReplicaRequirement,
   observe: Observe,
   work: (replica: Replica, failures: number) => Promise<T>,
 ): Promise<T> {
-  const avoid = new Set<Candidate>(need.avoid);
+  const avoid = new Set<Candidate>(requirement.avoid);
   let renewals = 0;
   let giveUpMs = Number.POSITIVE_INFINITY;
   for (let failures = 0; ; ) {
-    const replica = await nextReplica(replicas, { ...need, avoid });
+    const replica = await nextReplica(replicas, { ...requirement, avoid });
     if (replica === null) {
-      giveUpMs = Math.min(giveUpMs, performance.now() + (need.resumeMs ?? 0));
+      giveUpMs = Math.min(giveUpMs, performance.now() + (requirement.resumeMs ?? 0));
       if (performance.now() >= giveUpMs) throw replicaUnavailable();
       await fresherState(replicas);
       continue;
@@ -80,8 +80,8 @@ export async function withReplica<T>(
       failures++;
       avoid.add(replica);
       void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
-      giveUpMs = Math.min(giveUpMs, performance.now() + (need.resumeMs ?? 0));
-      const isLast = need.resumeMs === undefined ? failures >= attemptsMax : performance.now() >= giveUpMs;
+      giveUpMs = Math.min(giveUpMs, performance.now() + (requirement.resumeMs ?? 0));
+      const isLast = requirement.resumeMs === undefined ? failures >= attemptsMax : performance.now() >= giveUpMs;
       if (isLast) throw replicaUnavailable();
     }
   }
@@ -97,11 +97,11 @@ const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000']);
 const pauseMs = 25;
 
 /** Chooses a replica. One that failed this read is probed before it is used again: its backend may be dead, its server alive. */
-async function nextReplica(replicas: readonly Replica[], need: ReplicaRequirement): Promise<Replica | null> {
-  const replica = chooseReplica(replicas, need);
-  if (replica === null || !need.avoid?.has(replica)) return replica;
-  await Promise.all([replica.probe(), need.resumeMs === undefined ? undefined : sleep(pauseMs)]);
-  return chooseReplica(replicas, need);
+async function nextReplica(replicas: readonly Replica[], requirement: ReplicaRequirement): Promise<Replica | null> {
+  const replica = chooseReplica(replicas, requirement);
+  if (replica === null || !requirement.avoid?.has(replica)) return replica;
+  await Promise.all([replica.probe(), requirement.resumeMs === undefined ? undefined : sleep(pauseMs)]);
+  return chooseReplica(replicas, requirement);
 }
 
 /** Probes the healthy replicas, at most every 25 ms, and pauses as long. */

@@ -7,10 +7,10 @@ import type { WritePositions } from '../db/write-positions.js';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 
-/** Where a read goes: to a replica that meets the need, or, when none has replayed the workspace's last write, to the primary. */
-export type Route = { readonly need: ReplicaRequirement } | { readonly primary: ReadTarget };
+/** The server of a read: a replica that meets the requirement, or the primary when no replica has replayed the workspace's last write. */
+export type Route = { readonly requirement: ReplicaRequirement } | { readonly primary: ReadTarget };
 
-/** What read-your-writes works with. */
+/** Dependencies and bounds of read-your-writes. */
 export interface Freshness {
   readonly replicas: readonly Replica[];
   readonly positions: WritePositions;
@@ -23,8 +23,8 @@ export interface Freshness {
 }
 
 /**
- * Chooses where a read of a workspace's written resources goes: to a replica that meets the requirement, too, or to the
- * primary. Throws replica_unavailable, but not before the requirement's `resumeMs` have passed.
+ * Routes a read of a resource that clients write: to a replica that meets the given requirement and shows the workspace's
+ * last write, or to the primary. Throws replica_unavailable, at the earliest when the requirement's `resumeMs` have passed.
  */
 export type FreshnessRouter = (workspace: string, requirement?: ReplicaRequirement) => Promise<Route>;
 
@@ -40,11 +40,12 @@ export function freshnessRouter(freshness: Freshness): FreshnessRouter {
   const mayAskPrimary = perSecond(freshness.primaryReadsPerSecond);
   return async (workspace, requirement = {}) => {
     const position = await positions.of(workspace);
-    if (position === undefined) return { need: requirement };
+    if (position === undefined) return { requirement };
     for (const startedMs = performance.now(); ; await pause(pollMs)) {
-      const need = { ...requirement, ...needOf(position, heartbeat, requirement) };
-      // Without any replica it is not freshness that lacks: that read has its own answer.
-      if (chooseReplica(replicas, need) !== null || chooseReplica(replicas, {}) === null) return { need };
+      const whole = { ...requirement, ...requirementOf(position, heartbeat, requirement) };
+      // Without any healthy replica the read fails for that reason, with its own answer.
+      if (chooseReplica(replicas, whole) !== null || chooseReplica(replicas, {}) === null)
+        return { requirement: whole };
       const waitedMs = performance.now() - startedMs;
       if (waitedMs < waitMs) {
         await Promise.race([someProbe(replicas), pause(waitMs - waitedMs)]);
@@ -61,10 +62,14 @@ export function freshnessRouter(freshness: Freshness): FreshnessRouter {
 }
 
 /**
- * What a replica must have replayed. A position of another history than the primary's proves nothing of its replicas
- * (after a failover the write may not even be in it): then one will do that shows the primary as it was after the write.
+ * The position that a replica must have replayed. A position of another history than the primary's cannot be compared with
+ * those of its replicas (a failover can even lose the write): then the replica must show the primary of a moment after the write.
  */
-function needOf(position: WritePosition, { newest }: Heartbeat, { asOfMs }: ReplicaRequirement): ReplicaRequirement {
+function requirementOf(
+  position: WritePosition,
+  { newest }: Heartbeat,
+  { asOfMs }: ReplicaRequirement,
+): ReplicaRequirement {
   const comparable = newest === undefined || sameHistory(position, newest);
   return comparable ? { replayed: position.lsn } : { asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
 }
@@ -75,7 +80,7 @@ function someProbe(replicas: readonly Replica[]): Promise<void> {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** At most `quota` in any second, wherever it begins. */
+/** Returns true for at most `quota` calls in any second, whenever the second begins. */
 export function perSecond(quota: number, now: () => number = () => performance.now()): () => boolean {
   const usedAt = new Array<number>(quota).fill(Number.NEGATIVE_INFINITY); // a ring of the last `quota` uses
   let oldest = 0;

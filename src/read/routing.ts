@@ -78,11 +78,11 @@ export async function withReadTarget<T>(
   };
   const requirement = phase.kind === 'first' ? provable(deps, phase.requirement) : phase.requirement;
   const isSettled = compiled.write === null || (phase.kind === 'continuation' && !phase.onPrimary);
-  const route = isSettled ? { need: requirement } : await deps.routeWritten(caller.workspace, requirement);
-  if ('need' in route) {
-    if (phase.kind === 'first') await untilCurrent(deps, route.need);
-    return withReplica(deps.replicas, route.need, deps.observe, (replica, failures) =>
-      work(attempt(replica, route.need, false, failures)),
+  const route = isSettled ? { requirement } : await deps.routeWritten(caller.workspace, requirement);
+  if ('requirement' in route) {
+    if (phase.kind === 'first') await untilCurrent(deps, route.requirement);
+    return withReplica(deps.replicas, route.requirement, deps.observe, (replica, failures) =>
+      work(attempt(replica, route.requirement, false, failures)),
     );
   }
   return work(attempt(route.primary, requirement, true)).catch((error) => {

@@ -34,13 +34,13 @@ function routerOf(
 
 test('without a write any replica will do', async (t) => {
   const { router } = routerOf({ replayed: 0n, asOfMs: null }, {});
-  t.deepEqual(await router('w'), { need: {} });
+  t.deepEqual(await router('w'), { requirement: {} });
 });
 
 test('after a write a replica that has replayed it is asked for, else the primary, within its cap', async (t) => {
   const { router, positions } = routerOf({ replayed: 500n, asOfMs: null }, {});
   await positions.record('w', { ...here, lsn: 500n });
-  t.deepEqual(await router('w'), { need: { replayed: 500n } });
+  t.deepEqual(await router('w'), { requirement: { replayed: 500n } });
   await positions.record('w', { ...here, lsn: 501n });
   t.true('primary' in (await router('w')));
   const refused = await t.throwsAsync(router('w'), { instanceOf: Problem });
@@ -62,13 +62,13 @@ test('a position of another timeline proves nothing: the replica must show the p
   const after = routerOf({ replayed: 1n, asOfMs: atMs() + 5000 }, { timeline: '00000002' });
   await after.positions.record('w', { ...here, lsn: 500n });
   const route = await after.router('w');
-  t.true('need' in route && route.need.asOfMs !== undefined && route.need.replayed === undefined);
+  t.true('requirement' in route && route.requirement.asOfMs !== undefined && route.requirement.replayed === undefined);
 });
 
 test('without any healthy replica the read gets its own answer at once, and the primary is left alone', async (t) => {
   const { router, positions } = routerOf({ replayed: 0n, asOfMs: null, healthy: false }, {});
   await positions.record('w', { ...here, lsn: 500n });
-  t.deepEqual(await router('w'), { need: { replayed: 500n } });
+  t.deepEqual(await router('w'), { requirement: { replayed: 500n } });
 });
 
 test('while the primary does not answer, a read that no replica can serve is refused', async (t) => {
