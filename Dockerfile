@@ -23,7 +23,8 @@ COPY --from=packages /build/node_modules node_modules
 COPY --from=build /build/dist/src dist/src
 COPY --from=build /build/config config
 COPY package.json LICENSE ./
-COPY sql/gateway sql/gateway
+COPY sql/core sql/core
+COPY sql/views sql/views
 COPY sql/check sql/check
 USER node
 # The ops listener stays on the container's loopback unless OPS_HOST says otherwise; the health check asks it there.

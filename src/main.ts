@@ -22,6 +22,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "Bring the gateway's schema in the database up to date",
     load: async () => (await import('./cli/migrate.js')).migrateCommand,
   },
+  views: {
+    summary: "Drop and create the views around changes of the app's tables",
+    load: async () => (await import('./cli/views.js')).viewsCommand,
+  },
   tokens: {
     summary: 'Create, list, rotate and revoke access tokens',
     load: async () => (await import('./cli/tokens.js')).tokens,

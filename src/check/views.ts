@@ -25,8 +25,9 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
     const textColumn = leaves(resource).find(({ field }) => columnTypes(field, resource).includes('text'))?.field
       .column;
     const faults = view === undefined ? ['it does not exist: run `migrate`, or write it'] : viewFaults(resource, view);
-    if (view && textColumn !== undefined && view.columns[textColumn]?.readable)
-      faults.push(...(await wallFaults(client, resource.view, textColumn)));
+    const absent = absentWorkspaces[view?.columns.workspace_id?.type ?? ''];
+    if (view && absent !== undefined && textColumn !== undefined && view.columns[textColumn]?.readable)
+      faults.push(...(await wallFaults(client, resource.view, textColumn, absent)));
     items.push(
       verdict(`view ${resource.view}`, faults, 'Every column is there; without its workspace it shows no row.'),
     );
@@ -34,11 +35,21 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
   return items;
 }
 
+/** The types that workspace_id may have, each with a workspace that does not exist. */
+const absentWorkspaces: Readonly<Record<string, string>> = {
+  uuid: '00000000-0000-0000-0000-000000000000',
+  bigint: '-1',
+  integer: '-1',
+  smallint: '-1',
+  text: '-',
+  'character varying': '-',
+};
+
 /** The columns that a resource reads from its view, each with the types it can have; none: any type. */
 function neededColumns(resource: Resource): Map<string, readonly string[]> {
   return new Map<string, readonly string[]>([
     ...columnsOf(resource).map((column) => [column, []] as const),
-    ['workspace_id', fieldType('uuid').columnTypes],
+    ['workspace_id', Object.keys(absentWorkspaces)],
     ...leaves(resource).map(({ field }) => [field.column, columnTypes(field, resource)] as const),
   ]);
 }
@@ -68,10 +79,6 @@ function viewFaults(resource: Resource, view: ViewRow): string[] {
   return faults;
 }
 
-const foreignWorkspaces = {
-  'without a workspace': 'reset gateway.workspace_id',
-  'in a workspace that does not exist': "set local gateway.workspace_id = '00000000-0000-0000-0000-000000000000'",
-};
 /** Without an index every condition may see every row. The timeout bounds the scan of a large table. */
 const scanAll = `set local enable_indexscan = off; set local enable_indexonlyscan = off; set local enable_bitmapscan = off;
   set local statement_timeout = '250ms'`;
@@ -81,8 +88,12 @@ export const queryCanceled = '57014';
  * Tries the tenant wall: no rows, and no row seen by another condition. set_config() fails with an empty name, and no
  * built-in function costs less.
  */
-async function wallFaults(client: pg.Client, view: string, textColumn: string): Promise<string[]> {
+async function wallFaults(client: pg.Client, view: string, textColumn: string, absent: string): Promise<string[]> {
   const faults: string[] = [];
+  const foreignWorkspaces = {
+    'without a workspace': 'reset gateway.workspace_id',
+    'in a workspace that does not exist': `set local gateway.workspace_id = '${absent}'`,
+  };
   for (const [where, setWorkspace] of Object.entries(foreignWorkspaces)) {
     const open = await attempt(client, `${setWorkspace}; select from ${view} limit 1`);
     if (open.error) return [`it cannot be read: ${open.error.message}`];

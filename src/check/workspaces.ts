@@ -78,7 +78,7 @@ function within(workspace: string): string {
 /** The first and the last rows of the list, without the condition on workspace_id that the gateway's statements add. */
 function bothEnds({ view, order }: Resource): string {
   const end = (direction: string): string =>
-    `(select workspace_id, id::text from ${view} order by ${order.map(({ column }) => `${pg.escapeIdentifier(column)} ${direction}`)} limit ${rowsPerEnd})`;
+    `(select workspace_id::text, id::text from ${view} order by ${order.map(({ column }) => `${pg.escapeIdentifier(column)} ${direction}`)} limit ${rowsPerEnd})`;
   return `${end('asc')} union all ${end('desc')}`;
 }
 

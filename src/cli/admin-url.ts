@@ -1,6 +1,6 @@
 import { loadSettings, SettingsError } from '../settings.js';
 
-/** The setting ADMIN_URL, which only `migrate` and `tokens` use. Throws SettingsError when it is not set. */
+/** The setting ADMIN_URL, which only `migrate`, `views` and `tokens` use. Throws SettingsError when it is not set. */
 export function adminUrl(): string {
   const { adminUrl } = loadSettings(process.env);
   if (adminUrl === '') {

@@ -1,41 +1,33 @@
 import { parseArgs } from 'node:util';
 import { createIndexes } from '../migrate/indexes.js';
-import { gatewaySql, listMigrations, migrate } from '../migrate/migrations.js';
+import { listFiles, migrate, plannedChanges } from '../migrate/migrations.js';
+import { defaultViewsDir } from '../migrate/sql-files.js';
 import { adminUrl } from './admin-url.js';
 import { type Command, print, UsageError } from './command.js';
 
-/** `migrate`: applies migrations and index proposals. */
+/** `migrate`: applies sql/core, the views and index proposals. */
 export const migrateCommand: Command = async (args) => {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      sql: { type: 'string', default: gatewaySql },
+      views: { type: 'string', default: defaultViewsDir },
       list: { type: 'boolean', default: false },
       'dry-run': { type: 'boolean', default: false },
       indexes: { type: 'boolean', default: false },
     },
   });
-  const { sql: sqlDir, list, 'dry-run': dryRun, indexes } = values;
+  const { views: viewsDir, list, 'dry-run': dryRun, indexes } = values;
   if ([list, dryRun, indexes].filter(Boolean).length > 1)
     throw new UsageError('Give one of --list, --dry-run and --indexes.');
-  if (list) await show(sqlDir);
-  else if (dryRun) await preview(sqlDir);
-  else if (indexes) done(await createIndexes(adminUrl(), { sqlDir, onCreated: (name) => print(`created ${name}`) }));
-  else done(await migrate(adminUrl(), { sqlDir, onApplied: (name) => print(`applied ${name}`) }));
+  const changes: string[] = [];
+  const note = (change: string): void => {
+    changes.push(change);
+    print(change);
+  };
+  if (list) for (const file of await listFiles(adminUrl(), viewsDir)) note(file);
+  else if (dryRun) for (const change of await plannedChanges(adminUrl(), viewsDir)) note(change);
+  else if (indexes) await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`) });
+  else await migrate(adminUrl(), { viewsDir, onChange: note });
+  if (changes.length === 0) print('nothing to do');
   return 0;
 };
-
-async function show(sqlDir: string): Promise<void> {
-  for (const { name, applied } of await listMigrations(adminUrl(), sqlDir))
-    print(`${applied ? 'applied' : 'pending'} ${name}`);
-}
-
-async function preview(sqlDir: string): Promise<void> {
-  const pending = (await listMigrations(adminUrl(), sqlDir)).filter(({ applied }) => !applied);
-  for (const { name } of pending) print(`would apply ${name}`);
-  done(pending);
-}
-
-function done(changes: readonly unknown[]): void {
-  if (changes.length === 0) print('nothing to do');
-}

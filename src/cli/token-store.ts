@@ -14,7 +14,7 @@ export function scopesOf(resources: readonly Resource[]): string[] {
 /** The properties of a new token. */
 export interface TokenOrder {
   readonly workspaceId: string;
-  /** A user with the role owner in that workspace; other users are refused with SQLSTATE WG003. */
+  /** One of gateway.token_owners for that workspace; other users are refused with SQLSTATE WG003. */
   readonly ownerId: string;
   readonly name: string;
   readonly scopes: readonly string[];
@@ -32,8 +32,8 @@ export interface CreatedToken {
 export interface ListedToken {
   readonly id: string;
   readonly workspace_id: string;
-  readonly workspace_naam: string;
-  readonly naam: string;
+  readonly workspace_name: string;
+  readonly name: string;
   readonly scopes: string[];
   readonly created_at: Date;
   readonly expires_at: Date | null;
@@ -72,7 +72,7 @@ export async function rotateToken(
     tokenHash(token),
     expiresAt,
   ]);
-  return { id: successor, token, workspaceId: rows[0].workspace_id, name: rows[0].naam, scopes: rows[0].scopes };
+  return { id: successor, token, workspaceId: rows[0].workspace_id, name: rows[0].name, scopes: rows[0].scopes };
 }
 
 /** Revokes a token; `now` is false when it was revoked before. SQLSTATE WG004: unknown. */

@@ -119,9 +119,9 @@ function show({ id, token }: CreatedToken, { name, workspaceId, scopes, expiresA
 function listed(token: ListedToken): Record<string, unknown> {
   return {
     id: token.id,
-    name: token.naam,
+    name: token.name,
     workspaceId: token.workspace_id,
-    workspaceName: token.workspace_naam,
+    workspaceName: token.workspace_name,
     scopes: token.scopes,
     createdAt: moment(token.created_at),
     expiresAt: moment(token.expires_at),
@@ -143,8 +143,8 @@ function table(tokens: readonly ListedToken[]): void {
       token.state,
       moment(token.created_at) ?? '',
       moment(token.expires_at) ?? 'never',
-      token.workspace_naam,
-      token.naam,
+      token.workspace_name,
+      token.name,
       token.scopes.join(' '),
     ]),
   ];
@@ -168,11 +168,11 @@ function required(given: Given, name: 'workspace' | 'owner' | 'name' | 'scopes')
   return value;
 }
 
-/** SQLSTATE class WG: sentences written for the operator in sql/gateway/008_token_functions.sql. */
+/** SQLSTATE class WG: sentences written for the operator in sql/core/003_tokens.sql. */
 function rephrase(error: unknown): never {
   const { code, message } = error as { code?: string; message: string };
   if (code?.startsWith('WG')) throw new Failure(oneLine(message));
-  if (code === '3F000' || code === '42883')
-    throw new Failure('The database lacks the functions for tokens: run `migrate` first.');
+  if (code === '3F000' || code === '42883' || code === '42P01')
+    throw new Failure('The database lacks the functions or views for tokens: run `migrate` first.');
   throw error;
 }

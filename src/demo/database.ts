@@ -45,7 +45,7 @@ export async function makeDatabase(
   await cluster.primary.query(`create database ${databaseName}`);
   const url = cluster.primary.url(databaseName);
   return asAdmin(url, async (client) => {
-    await client.query(projectText('sql/app/schema.sql'));
+    await client.query(projectText('sql/apps/first/schema.sql'));
     const { workspaces } = await seed(client, {
       rows,
       keys: Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')])),

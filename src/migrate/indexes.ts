@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { asAdmin } from '../db/admin.js';
-import { gatewaySql, lock, MigrationFailed } from './migrations.js';
+import { defaultViewsDir, lock, MigrationFailed, sqlNames } from './sql-files.js';
 
 const name = pg.escapeIdentifier;
 
@@ -21,9 +21,9 @@ interface Proposal {
  */
 export async function createIndexes(
   adminUrl: string,
-  options: { sqlDir?: string; onCreated?: (index: string) => void } = {},
+  options: { viewsDir?: string; onCreated?: (index: string) => void } = {},
 ) {
-  const proposals = readProposals(join(options.sqlDir ?? gatewaySql, 'indexes'));
+  const proposals = readProposals(join(options.viewsDir ?? defaultViewsDir, 'indexes'));
   return asAdmin(adminUrl, async (client) => {
     await lock(client);
     await client.query('set statement_timeout = 0');
@@ -98,15 +98,7 @@ async function validity(client: pg.Client, schema: string, index: string): Promi
 const shape = /^create index concurrently if not exists (\w+)\s+on (\w+)\.(\w+)\s+(\(.+\))\s*;$/is;
 
 function readProposals(folder: string): Proposal[] {
-  let files: string[];
-  try {
-    files = readdirSync(folder)
-      .filter((file) => file.endsWith('.sql'))
-      .sort();
-  } catch (error) {
-    throw new MigrationFailed(`The folder ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
-  }
-  return files.map((file) => {
+  return sqlNames(folder).map((file) => {
     const sql = readFileSync(join(folder, file), 'utf8')
       .replace(/^--.*$/gm, '')
       .trim();

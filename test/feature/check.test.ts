@@ -54,14 +54,14 @@ test.serial('check reports a view whose other conditions see rows of other works
     'workspace_id, id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at';
   const view = (wall: string) =>
     primary.query(
-      `create or replace view gateway.klanten as select ${columns} from app.klanten where workspace_id = gateway.workspace()${wall}`,
+      `create or replace view gateway.klanten as select ${columns} from app.klanten where workspace_id = gateway.workspace()::uuid${wall}`,
     );
   await view('');
   t.deepEqual(await wrong(t), [
     'replica: view gateway.klanten: other conditions see rows without a workspace: its filter must be the cheapest condition; ' +
       'other conditions see rows in a workspace that does not exist: its filter must be the cheapest condition.',
   ]);
-  await view(' and coalesce(workspace_id = any (array[(select gateway.workspace())]), false)');
+  await view(' and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)');
   t.deepEqual(await wrong(t), []);
 });
 
@@ -74,9 +74,9 @@ test.serial(
     );
     const columns =
       'id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at';
-    const set = `exists (select from app.workspaces w where w.id = (select gateway.workspace()))`;
+    const set = `exists (select from app.workspaces w where w.id = (select gateway.workspace()::uuid))`;
     const leaks = {
-      'two workspaces see the same rows': `select gateway.workspace() as workspace_id, ${columns} from app.klanten where ${set}`,
+      'two workspaces see the same rows': `select gateway.workspace()::uuid as workspace_id, ${columns} from app.klanten where ${set}`,
       'in a workspace it shows rows of another one; two workspaces see the same rows': `select workspace_id, ${columns} from app.klanten where ${set}`,
     };
     await primary.query('grant select (id) on app.workspaces to gateway_owner');
@@ -108,7 +108,7 @@ test.serial('migrate takes TEMPORARY from PUBLIC and leaves it to the roles that
   const client = new pg.Client(adminUrl);
   await client.connect();
   try {
-    await client.query(await readFile(join(projectRoot, 'sql/app/schema.sql'), 'utf8'));
+    await client.query(await readFile(join(projectRoot, 'sql/apps/first/schema.sql'), 'utf8'));
     const { stdout, code } = await commandLine(['migrate'], { adminUrl });
     t.is(code, 0, stdout);
     const { rows } = await client.query<{ role: string; temporary: boolean }>(

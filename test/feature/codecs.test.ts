@@ -52,8 +52,8 @@ const tables = `
     vault_key text, note bytea, motto text);
   grant select on app.guests to gateway_owner;
   create view gateway.guests as select id, workspace_id, region, sealed, vault_key, note, motto from app.guests
-    where workspace_id = gateway.workspace()
-      and coalesce(workspace_id = any (array[(select gateway.workspace())]), false);
+    where workspace_id = gateway.workspace()::uuid
+      and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false);
   alter view gateway.guests owner to gateway_owner;
   grant select on gateway.guests to gateway_reader, gateway_writer;`;
 

@@ -70,8 +70,8 @@ function bounded(column: string, type: string): object {
 
 const columns = 'id, workspace_id, label, rank, weight, lent, bought, part_of, details, seen_at';
 const written = 'label, rank, weight, lent, bought, part_of';
-const wall = `workspace_id = gateway.workspace()
-  and coalesce(workspace_id = any (array[(select gateway.workspace())]), false)`;
+const wall = `workspace_id = gateway.workspace()::uuid
+  and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)`;
 const view = (name: string, rest: string): string =>
   `create view gateway.${name} as select ${columns}, xmin::text::bigint as version from app.tools
      where ${wall} ${rest};

@@ -28,14 +28,14 @@ test.after.always(() => rmSync(image, { recursive: true }));
 const run = (args: string[], settings: Partial<Settings> = {}) => commandLine(args, settings, image);
 
 test('the image has neither the demo nor the reference app', (t) => {
-  for (const path of ['dist/src/demo', 'config/demo.json', 'config/demo.txt', 'sql/app', 'test', 'bench'])
+  for (const path of ['dist/src/demo', 'config/demo.json', 'config/demo.txt', 'sql/apps', 'test', 'bench'])
     t.false(existsSync(join(image, path)), path);
 });
 
 test('help, settings and the hint at the demo work in the image', async (t) => {
   const help = await run(['--help']);
   t.is(help.code, 0, help.stdout);
-  for (const command of ['serve', 'demo', 'check', 'migrate', 'tokens'])
+  for (const command of ['serve', 'demo', 'check', 'migrate', 'views', 'tokens'])
     t.regex(help.stdout, new RegExp(`^  ${command} `, 'm'));
   const config = await run(['serve', '--print-config'], { port: 1234 });
   t.is(JSON.parse(config.stdout).port, 1234);
@@ -52,6 +52,6 @@ test('check and migrate work in the image', async (t) => {
   t.regex(checked.stdout, /All is well\.\n$/);
   t.is(checked.code, 0);
   const listed = await run(['migrate', '--list'], settings);
-  t.regex(listed.stdout, /^applied 001_roles$/m);
+  t.regex(listed.stdout, /^applied core\/001_roles\.sql$/m);
   t.false(listed.stdout.includes('pending'));
 });

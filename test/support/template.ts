@@ -23,7 +23,7 @@ export async function makeTemplate(cluster: Cluster, keys: Readonly<Record<strin
   const client = new pg.Client(url);
   await client.connect();
   try {
-    await client.query(await readFile(join(projectRoot, 'sql/app/schema.sql'), 'utf8'));
+    await client.query(await readFile(join(projectRoot, 'sql/apps/first/schema.sql'), 'utf8'));
     const bytes = Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')]));
     const { workspaces } = await seed(client, { rows: 'small', keys: bytes, now: new Date('2026-11-21T12:00:00Z') });
     await migrate(url);

@@ -15,7 +15,7 @@ export interface ClusterOptions {
   /** Kept between runs: servers in it are started again, missing ones are made. Default: a temporary folder. */
   dir?: string;
   replicas: number;
-  /** On top of sql/app/postgresql.conf, for every server. */
+  /** On top of sql/apps/first/postgresql.conf, for every server. */
   settings?: ServerSettings;
   /** On top of those, for replicas only. */
   replicaSettings?: ServerSettings;

@@ -8,10 +8,10 @@ export type ServerSettings = Record<string, string | null>;
 
 const fileName = 'embedded.conf';
 
-/** Writes sql/app/postgresql.conf and, overriding it, the settings to one file, which the server's own file includes last. */
+/** Writes sql/apps/first/postgresql.conf and, overriding it, the settings to one file, which the server's own file includes last. */
 export function writeSettings(dir: string, settings: ServerSettings, account: Account | undefined): void {
   const file = join(dir, fileName);
-  const common = projectText('sql/app/postgresql.conf');
+  const common = projectText('sql/apps/first/postgresql.conf');
   const lines = Object.entries(settings).map(([name, value]) => (value === null ? '' : `${name} = ${quote(value)}\n`));
   writeFileSync(`${file}.new`, [common, ...lines].join(''), { mode: 0o600 });
   give(`${file}.new`, account);

@@ -27,7 +27,7 @@ interface Town {
 /** The working area of the second workspace. */
 const north = ['Groningen', 'Friesland', 'Drenthe'];
 /** Read from disk by the first call only: Node keeps the file's content. */
-const words = (): Words => createRequire(import.meta.url)(join(projectRoot, 'sql/app/seed/words.json'));
+const words = (): Words => createRequire(import.meta.url)(join(projectRoot, 'sql/apps/first/seed/words.json'));
 
 /** A customer row once decoded. The API shows `id`, `naam`, `adres` and `kvkNummer`. */
 export interface CustomerPlain {

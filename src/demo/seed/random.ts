@@ -27,7 +27,7 @@ export function random(name: string): Random {
   return { below, pick, chance: (percent) => below(100) < percent };
 }
 
-/** The id of thing number n, shaped as a version 4 UUID. sql/app/seed/01_frame.sql has the same function. */
+/** The id of thing number n, shaped as a version 4 UUID. sql/apps/first/seed/01_frame.sql has the same function. */
 export function seedId(kind: string, workspaceIndex: number, n: number): string {
   const hex = createHash('md5').update(`${kind}/${workspaceIndex}/${n}`).digest('hex');
   const shaped = `${hex.slice(0, 12)}4${hex.slice(13, 16)}${'89ab'.charAt(n % 4)}${hex.slice(17)}`;

@@ -45,7 +45,7 @@ const weightOfCustomers = 4;
 const weightOfVacuum = 15;
 
 /**
- * Fills the reference app (sql/app/schema.sql has run, as the same superuser, on the primary) in one transaction, then
+ * Fills the reference app (sql/apps/first/schema.sql has run, as the same superuser, on the primary) in one transaction, then
  * vacuums and analyzes it. The same options give the same rows, but for the bytes of encrypted values.
  */
 export async function seed(client: pg.Client, options: SeedOptions): Promise<Seeded> {
@@ -80,7 +80,7 @@ async function fill(
   // Foreign keys hold by construction, so their checks are skipped. JIT takes longer here than it saves.
   await client.query(`set local session_replication_role = replica; set local timezone = 'UTC'; set local jit = off;
     set local work_mem = '128MB'; set local wal_compression = on`);
-  await client.query(projectText('sql/app/seed/01_frame.sql'));
+  await client.query(projectText('sql/apps/first/seed/01_frame.sql'));
   await insertWorkspaces(client, workspaces, options.now ?? new Date());
   await loadSignatures(client);
   const total = workspaces.reduce((sum, each) => sum + each.customers, 0);
@@ -92,7 +92,7 @@ async function fill(
   await client.query('analyze seed_customers; analyze seed_signatures; analyze seed_workspaces');
   for (const step of steps) {
     progress(0, step.what);
-    await client.query(projectText(`sql/app/seed/${step.file}.sql`));
+    await client.query(projectText(`sql/apps/first/seed/${step.file}.sql`));
     progress(step.weight, step.what);
   }
 }

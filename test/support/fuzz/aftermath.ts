@@ -57,7 +57,7 @@ const checks: readonly (readonly [what: string, text: string])[] = [
     'stored outcomes without a status, or of another workspace than their token or record',
     `select k.key from gateway.idempotency k
      join app.api_tokens t on t.id = k.token_id left join app.installaties i on i.id::text = k.record_id
-     where k.status is null or t.workspace_id <> k.workspace_id or i.workspace_id is distinct from k.workspace_id`,
+     where k.status is null or t.workspace_id::text <> k.workspace_id or i.workspace_id::text is distinct from k.workspace_id`,
   ],
   [
     'writes that were stored without an audit entry, or the other way round',

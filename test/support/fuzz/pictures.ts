@@ -4,7 +4,7 @@ import { projectRoot } from '../../../src/paths.js';
 import { canary } from './canaries.js';
 
 /** A PNG and a JPEG of the seed. */
-const images = JSON.parse(readFileSync(join(projectRoot, 'sql/app/seed/images.json'), 'utf8'));
+const images = JSON.parse(readFileSync(join(projectRoot, 'sql/apps/first/seed/images.json'), 'utf8'));
 
 /** Ways in which apps put pictures into JSON; each picture ends in a canary that no token may see. */
 export function pictures(workspace: number): unknown[] {

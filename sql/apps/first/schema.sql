@@ -1,5 +1,5 @@
 -- The reference workspace app: stands in for the operator's own app in the demo and in the tests.
--- The gateway never creates or alters anything here; it owns only the schema `gateway` (sql/gateway).
+-- The gateway never creates or alters anything here; it owns only the schema `gateway` (sql/core and sql/views).
 --
 -- Personal data columns of klanten hold text "enc:v2:<key id>:<base64 of iv(12) ‖ ciphertext ‖ tag(16)>"
 -- (AES-256-GCM, AAD "<workspace>|klanten|<column>|<row id>"), older rows "enc:v1:…" without AAD.

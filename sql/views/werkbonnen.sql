@@ -22,7 +22,7 @@ create view gateway.werkbonnen as
             order by u.datum, u.van, u.id) u) as uren,
     w.ondertekend_op, w.created_at, w.updated_at
   from app.werkbonnen w
-  where w.workspace_id = gateway.workspace()
-    and coalesce(w.workspace_id = any (array[(select gateway.workspace())]), false); -- the tenant wall, see 002
+  where w.workspace_id = gateway.workspace()::uuid
+    and coalesce(w.workspace_id = any (array[(select gateway.workspace()::uuid)]), false); -- the tenant wall, see sql/core/002_workspace.sql
 alter view gateway.werkbonnen owner to gateway_owner;
 grant select on gateway.werkbonnen to gateway_reader;

@@ -9,7 +9,9 @@ create view gateway.installaties as
     inbedrijfstelling, koudemiddel, koudemiddel_gwp, vulling_kg, interne_notities, lmra_verplicht, version, created_at,
     updated_at
   from app.installaties
-  where workspace_id = gateway.workspace()
-    and coalesce(workspace_id = any (array[(select gateway.workspace())]), false); -- the tenant wall, see 002
+  where workspace_id = gateway.workspace()::uuid
+    and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false); -- the tenant wall, see sql/core/002_workspace.sql
 alter view gateway.installaties owner to gateway_owner;
 grant select on gateway.installaties to gateway_reader;
+-- Reading one's own write while every replica is behind (capped).
+grant select on gateway.installaties to gateway_writer;

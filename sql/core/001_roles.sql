@@ -1,6 +1,6 @@
 -- Three roles. They belong to the cluster, so a second database finds them already there.
 -- Logins get no password here: set one (ALTER ROLE … PASSWORD) or use certificates.
---   gateway_owner   owns the views and functions; no login, no superuser, owner of no table of the app
+--   gateway_owner   owns the views that clients read and write; no login, no superuser, owner of no table of the app
 --   gateway_reader  the gateway's login on replicas: SELECT on the views, EXECUTE on four functions
 --   gateway_writer  the gateway's login on the primary: the write views and the idempotency table
 -- The migrating admin keeps the schema: to own it a role needs CREATE on the database, which only its owner can grant.
@@ -56,8 +56,8 @@ alter role gateway_writer set statement_timeout = '10s';
 alter role gateway_writer set lock_timeout = '2s';
 alter role gateway_writer set idle_in_transaction_session_timeout = '5s';
 alter role gateway_writer set synchronous_commit = on;
+alter role gateway_writer set client_connection_check_interval = '1s';
 
 revoke all on schema gateway from public;
 grant usage, create on schema gateway to gateway_owner;
 grant usage on schema gateway to gateway_reader, gateway_writer;
-grant usage on schema app to gateway_owner;

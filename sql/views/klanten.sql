@@ -5,7 +5,9 @@ grant select (workspace_id, id, naam, straat, huisnummer, toevoeging, postcode, 
 create view gateway.klanten as
   select workspace_id, id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at
   from app.klanten
-  where workspace_id = gateway.workspace()
-    and coalesce(workspace_id = any (array[(select gateway.workspace())]), false); -- the tenant wall, see 002
+  where workspace_id = gateway.workspace()::uuid
+    and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false); -- the tenant wall, see sql/core/002_workspace.sql
 alter view gateway.klanten owner to gateway_owner;
 grant select on gateway.klanten to gateway_reader;
+-- A new owner of an installation must be a customer of the same workspace; for that the writer sees ids and nothing else.
+grant select (workspace_id, id) on gateway.klanten to gateway_writer;

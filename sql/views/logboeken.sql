@@ -7,7 +7,7 @@ grant select (workspace_id, id, tijdstip, entiteit, entiteit_id, actie, actor_ty
 create view gateway.logboeken as
   select workspace_id, id, entiteit as entity, entiteit_id as entity_id, actie, actor_type, actor_id, tijdstip, wijzigingen
   from app.logboeken
-  where workspace_id = gateway.workspace()
-    and coalesce(workspace_id = any (array[(select gateway.workspace())]), false); -- the tenant wall, see 002
+  where workspace_id = gateway.workspace()::uuid
+    and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false); -- the tenant wall, see sql/core/002_workspace.sql
 alter view gateway.logboeken owner to gateway_owner;
 grant select on gateway.logboeken to gateway_reader;

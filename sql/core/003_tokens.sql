@@ -1,0 +1,154 @@
+-- Access tokens. The functions below use three views of the operator, which sql/views/tokens.sql defines over the reference app:
+--   gateway.api_tokens     the table of tokens: gateway.tokens, or the app's own table with these columns
+--   gateway.workspaces     id, name
+--   gateway.token_owners   workspace_id, id, email: the users who may have tokens made
+-- Their ids have the app's types; here ids are text, to which every type can be cast.
+-- The views are created after this file and replaced while it stays, so the bodies are checked when they run.
+set local check_function_bodies = off;
+
+-- Only the SHA-256 of a token is stored; the token has 256 bits of entropy, so no salt or stretching is needed.
+create table gateway.tokens (
+  id uuid primary key,
+  workspace_id text not null,
+  created_by text not null,
+  name text not null,
+  token_hash bytea not null unique check (length(token_hash) = 32),
+  scopes text[] not null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz,
+  revoked_at timestamptz,
+  rotated_from uuid references gateway.tokens
+);
+
+-- One token by the SHA-256 of its text, for any workspace: the only question the reader can ask without a workspace.
+-- Relies on the unique index on token_hash: one index probe.
+-- Returns expiry and revocation without judging them: the gateway goes by its own clock, also while the answer is cached.
+create function gateway.find_token(hash bytea)
+  returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz)
+  language sql stable security definer set search_path = ''
+  as $$
+    select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at, t.revoked_at
+    from gateway.api_tokens t
+    where t.token_hash = hash
+  $$;
+alter function gateway.find_token(bytea) owner to gateway_owner;
+revoke all on function gateway.find_token(bytea) from public;
+grant execute on function gateway.find_token(bytea) to gateway_reader;
+
+-- Up to ten workspaces, those with a token first: `check` and `serve` try the tenant wall between them. SECURITY DEFINER
+-- because the wall shows nothing without a workspace; all that comes out are ids, which open nothing by themselves.
+create function gateway.sample_workspaces() returns setof text
+  language sql stable security definer set search_path = ''
+  as $$
+    select w.id::text from gateway.workspaces w
+    order by w.id::text in (select t.workspace_id::text from gateway.api_tokens t) desc, w.id
+    limit 10
+  $$;
+alter function gateway.sample_workspaces() owner to gateway_owner;
+revoke all on function gateway.sample_workspaces() from public;
+grant execute on function gateway.sample_workspaces() to gateway_reader;
+
+-- The functions behind the command `tokens`, for the admin alone: they run with the caller's rights and neither login role
+-- may execute them. Errors an operator can make have a SQLSTATE of their own (class WG); their message is shown as it stands.
+
+-- The workspace meant by an id or by a name.
+create function gateway.find_workspace(id_or_name text) returns text
+  language plpgsql stable
+  as $$
+  declare
+    found_ids text[] := array(
+      select w.id::text from gateway.workspaces w where w.id::text in (id_or_name, lower(id_or_name)) or w.name = id_or_name limit 2);
+  begin
+    if cardinality(found_ids) = 1 then return found_ids[1]; end if;
+    if cardinality(found_ids) = 0 then raise sqlstate 'WG001' using message = format('There is no workspace %L.', id_or_name); end if;
+    raise sqlstate 'WG001' using message = format('Several workspaces are called %L; give the id.', id_or_name);
+  end $$;
+
+-- The user meant by an id or by an e-mail address, of those who may have tokens of the workspace made.
+create function gateway.find_user(workspace text, id_or_email text) returns text
+  language plpgsql stable
+  as $$
+  declare
+    found_ids text[] := array(
+      select o.id::text from gateway.token_owners o
+      where o.workspace_id::text = workspace
+        and (o.id::text in (id_or_email, lower(id_or_email)) or lower(o.email) = lower(id_or_email)) limit 2);
+  begin
+    if cardinality(found_ids) = 1 then return found_ids[1]; end if;
+    if cardinality(found_ids) = 0 then
+      raise sqlstate 'WG002' using message = format('The workspace has no user %L who may have tokens.', id_or_email);
+    end if;
+    raise sqlstate 'WG002' using message = format('Several users of the workspace have the address %L; give the id.', id_or_email);
+  end $$;
+
+-- Stores a token's hash, for a user who may have tokens of the workspace.
+-- The row is a variable of the view's type, because PL/pgSQL then converts the ids to the types of the app.
+create function gateway.create_token(id uuid, workspace text, owner text, name text, hash bytea, scopes text[],
+    expires timestamptz, rotated_from uuid) returns void
+  language plpgsql
+  as $$
+  declare
+    token gateway.api_tokens;
+  begin
+    if not exists (select from gateway.token_owners o where o.id::text = owner and o.workspace_id::text = workspace) then
+      raise sqlstate 'WG003' using message = format('User %s is no token owner of workspace %s.', owner, workspace);
+    end if;
+    token.id := create_token.id;
+    token.workspace_id := workspace;
+    token.created_by := owner;
+    token.name := create_token.name;
+    token.token_hash := hash;
+    token.scopes := create_token.scopes;
+    token.created_at := now();
+    token.expires_at := expires;
+    token.rotated_from := create_token.rotated_from;
+    insert into gateway.api_tokens values (token.*);
+  end $$;
+
+-- The tokens of a workspace, or of all for NULL; never their hashes.
+create function gateway.list_tokens(workspace text)
+  returns table (id uuid, workspace_id text, workspace_name text, created_by text, name text, scopes text[], created_at timestamptz,
+    expires_at timestamptz, revoked_at timestamptz, rotated_from uuid, state text)
+  language sql stable
+  as $$
+    select t.id, t.workspace_id::text, coalesce(w.name, t.workspace_id::text), t.created_by::text, t.name, t.scopes, t.created_at, t.expires_at, t.revoked_at,
+      t.rotated_from, case when t.revoked_at is not null then 'revoked' when t.expires_at <= now() then 'expired' else 'active' end
+    from gateway.api_tokens t left join gateway.workspaces w on w.id::text = t.workspace_id::text
+    where workspace is null or t.workspace_id::text = workspace
+    order by w.name, t.created_at, t.id
+  $$;
+
+-- Revokes, and says since when: an earlier moment than now if it was revoked before.
+create function gateway.revoke_token(id uuid) returns table (revoked_at timestamptz, revoked_now boolean)
+  language plpgsql
+  as $$
+  declare
+    before timestamptz;
+  begin
+    select t.revoked_at into before from gateway.api_tokens t where t.id = revoke_token.id for update;
+    if not found then raise sqlstate 'WG004' using message = format('There is no token %s.', revoke_token.id); end if;
+    update gateway.api_tokens t set revoked_at = clock_timestamp() where t.id = revoke_token.id and t.revoked_at is null;
+    return query select t.revoked_at, before is null from gateway.api_tokens t where t.id = revoke_token.id;
+  end $$;
+
+-- Makes the successor of a token, with the same name, scopes, workspace and owner, and revokes the token: both or neither.
+create function gateway.rotate_token(id uuid, successor uuid, hash bytea, expires timestamptz)
+  returns table (workspace_id text, name text, scopes text[])
+  language plpgsql
+  as $$
+  declare
+    old gateway.api_tokens;
+  begin
+    select * into old from gateway.api_tokens t where t.id = rotate_token.id for update;
+    if not found then raise sqlstate 'WG004' using message = format('There is no token %s.', rotate_token.id); end if;
+    if old.revoked_at is not null then
+      raise sqlstate 'WG005' using message = format('Token %s is revoked; create a new one instead.', rotate_token.id);
+    end if;
+    perform gateway.create_token(successor, old.workspace_id::text, old.created_by::text, old.name, hash, old.scopes, expires, old.id);
+    update gateway.api_tokens t set revoked_at = clock_timestamp() where t.id = old.id;
+    return query select old.workspace_id::text, old.name::text, old.scopes;
+  end $$;
+
+revoke all on function gateway.find_workspace(text), gateway.find_user(text, text),
+  gateway.create_token(uuid, text, text, text, bytea, text[], timestamptz, uuid), gateway.list_tokens(text),
+  gateway.revoke_token(uuid), gateway.rotate_token(uuid, uuid, bytea, timestamptz) from public;

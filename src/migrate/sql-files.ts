@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { projectRoot } from '../paths.js';
+
+/** The gateway's own SQL, applied by number and never changed. */
+export const coreDir: string = join(projectRoot, 'sql/core');
+/** Views and functions over the reference app, which an operator replaces by a folder of views over another app. */
+export const defaultViewsDir: string = join(projectRoot, 'sql/views');
+
+/** A migration that PostgreSQL refused, or a folder that does not fit the database; the message names the file and the reason. */
+export class MigrationFailed extends Error {
+  override readonly name = 'MigrationFailed';
+}
+
+/** The two roots of SQL files: `core` is applied by number and only once, `views` as often as a file of it changes. */
+export type Root = 'core' | 'views';
+
+/** A file of one of the roots. */
+export interface SqlFile {
+  readonly root: Root;
+  /** Such as 001_roles.sql. */
+  readonly name: string;
+  readonly sql: string;
+  /** SHA-256 of the text, hexadecimal. */
+  readonly hash: string;
+}
+
+const shapes: Readonly<Record<Root, { readonly name: RegExp; readonly example: string }>> = {
+  core: { name: /^\d{3}_\w+\.sql$/, example: '001_roles.sql' },
+  views: { name: /^[\w-]+\.sql$/, example: 'klanten.sql' },
+};
+
+/** The SQL files of the folder in the order in which they are applied. Throws MigrationFailed when there are none. */
+export function readSqlFiles(root: Root, folder: string): SqlFile[] {
+  const names = sqlNames(folder).filter((name) => shapes[root].name.test(name));
+  if (names.length === 0)
+    throw new MigrationFailed(`The folder ${folder} holds no files such as ${shapes[root].example}.`);
+  return names.map((name) => {
+    const sql = readFileSync(join(folder, name), 'utf8');
+    return { root, name, sql, hash: createHash('sha256').update(sql).digest('hex') };
+  });
+}
+
+/** The names of the folder's .sql files, sorted. Throws MigrationFailed when the folder cannot be read. */
+export function sqlNames(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => name.endsWith('.sql'))
+      .sort();
+  } catch (error) {
+    throw new MigrationFailed(`The folder ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+  }
+}
+
+/** State of a file in a database; `removed`: the database has it and the folder does not. */
+export interface FileState {
+  readonly name: string;
+  readonly state: 'applied' | 'pending' | 'changed' | 'removed';
+}
+
+/** The hashes of the applied files, and for files of `views` the objects that they created, as DROP names them. */
+const appliedFiles = `create table if not exists gateway.applied_files (
+  root text, name text, hash text not null, objects text[] not null default '{}', primary key (root, name))`;
+
+/** Creates the schema and the table of applied files where they are missing. */
+export async function prepare(client: pg.Client): Promise<void> {
+  await client.query(`create schema if not exists gateway; ${appliedFiles}`);
+}
+
+/** Compares the files of a root with those that the database has. Changes nothing. */
+export async function fileStates(client: pg.Client, root: Root, files: readonly SqlFile[]): Promise<FileState[]> {
+  const table = await client.query(`select to_regclass('gateway.applied_files') is not null as present`);
+  const text = 'select name, hash from gateway.applied_files where root = $1 order by name';
+  const rows: { name: string; hash: string }[] = table.rows[0].present ? (await client.query(text, [root])).rows : [];
+  const applied = new Map(rows.map(({ name, hash }) => [name, hash]));
+  const removed = [...applied.keys()].filter((name) => !files.some((file) => file.name === name));
+  return [
+    ...files.map(({ name, hash }): FileState => {
+      const before = applied.get(name);
+      return { name, state: before === undefined ? 'pending' : before === hash ? 'applied' : 'changed' };
+    }),
+    ...removed.map((name): FileState => ({ name, state: 'removed' })),
+  ];
+}
+
+/** Notes that the file was applied; to be called in the transaction that applies it. */
+export async function noteApplied(
+  client: pg.ClientBase,
+  { root, name, hash }: SqlFile,
+  objects: readonly string[] = [],
+): Promise<void> {
+  await client.query('insert into gateway.applied_files (root, name, hash, objects) values ($1, $2, $3, $4)', [
+    root,
+    name,
+    hash,
+    objects,
+  ]);
+}
+
+/** The error of PostgreSQL with file and line. */
+export function refused({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
+  const { message, hint, ...places } = error as {
+    message: string;
+    hint?: string;
+    position?: string;
+    internalPosition?: string;
+  };
+  const position = places.internalPosition ?? places.position;
+  const line = position === undefined ? '' : `:${sql.slice(0, Number(position)).split('\n').length}`;
+  return new MigrationFailed(`${root}/${name}${line}: ${message}${hint ? ` (${hint})` : ''}`, { cause: error });
+}
+
+/**
+ * Lets one migration at a time run per database. Polls for the lock: a waiting statement would hold a snapshot, and CREATE
+ * INDEX CONCURRENTLY in the session that has the lock would wait for that snapshot for ever.
+ */
+export async function lock(client: pg.Client): Promise<void> {
+  const text = `select pg_try_advisory_lock(hashtext('gateway.migrations')) as locked`;
+  while (!(await client.query(text)).rows[0].locked) await new Promise((resolve) => setTimeout(resolve, 200));
+}

@@ -1,0 +1,219 @@
+import { appendFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import pg from 'pg';
+import { defaultViewsDir } from '../../src/migrate/sql-files.js';
+import { type CommandResult, commandLine, connections } from '../support/command-line.js';
+import { gatewayTest, type TestContext } from '../support/workspace.js';
+import { newKey } from '../support/writes.js';
+
+// `migrate` and `views` as processes, on a database with requests under way.
+
+const test = gatewayTest();
+const folder = mkdtempSync(join(tmpdir(), 'views-'));
+test.before(() => cpSync(defaultViewsDir, folder, { recursive: true }));
+test.after.always(() => rmSync(folder, { recursive: true }));
+
+const file = (name: string): string => join(folder, name);
+const run = (t: ExecutionContext<TestContext>, ...args: string[]): Promise<CommandResult> =>
+  commandLine(args, connections(t.context.database));
+const migrate = (t: ExecutionContext<TestContext>): Promise<CommandResult> => run(t, 'migrate', '--views', folder);
+
+/** Identities of the views: each creation gives others. */
+async function oids({ context }: ExecutionContext<TestContext>): Promise<string> {
+  const { rows } = await context.database.primary.query<{ oids: string }>(
+    `select string_agg(oid::text, ' ' order by oid) as oids from pg_class where relnamespace = 'gateway'::regnamespace and relkind = 'v'`,
+  );
+  return rows[0]?.oids ?? '';
+}
+
+/** Privileges and owners of all in the schema. */
+async function rights({ context }: ExecutionContext<TestContext>): Promise<string[]> {
+  const { rows } = await context.database.primary.query<{ right: string }>(
+    `select format('%s %s %s', relname, relowner::regrole, relacl) as right from pg_class where relnamespace = 'gateway'::regnamespace and relkind <> 'i'
+     union all select format('%s %s %s %s', relname, attname, attacl, atttypid::regtype) from pg_attribute a join pg_class c on c.oid = attrelid
+       where relnamespace = 'gateway'::regnamespace and relkind = 'v' and attnum > 0
+     union all select format('%s %s %s', proname, proowner::regrole, proacl) from pg_proc where pronamespace = 'gateway'::regnamespace order by 1`,
+  );
+  return rows.map(({ right }) => right);
+}
+
+test.serial('while the views are replaced again and again no read and no write fails', async (t) => {
+  const { client, database, gateway, token } = t.context;
+  const [workspace] = database.workspaces;
+  const { rows } = await database.primary.query<{ id: string }>(
+    'select id from app.installaties where workspace_id = $1 limit 1',
+    [workspace?.id],
+  );
+  const [id] = rows.map((row) => row.id);
+  const before = await rights(t);
+  const statuses = new Map<string, number>();
+  let replacing = true;
+  const count = (status: number, text: string): void => {
+    const outcome = status < 300 ? 'ok' : `${status} ${text}`;
+    statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
+  };
+  const paths = [
+    '/klanten?perPage=20',
+    `/installaties/${id}`,
+    '/werkbonnen?perPage=300',
+    '/logboeken?perPage=50&total=true',
+  ];
+  const read = (path: string): Promise<Response> =>
+    fetch(`${gateway.url}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` } });
+  const readAgain = async (path: string): Promise<void> => {
+    while (replacing) {
+      const reply = await read(path);
+      count(reply.status, await reply.text());
+    }
+  };
+  const writeAgain = async (): Promise<void> => {
+    for (let n = 0; replacing; n++) {
+      const etag = (await read(`/installaties/${id}`)).headers.get('etag') as string;
+      const { status, text } = await client.request('PATCH', `/installaties/${id}`, {
+        body: { locatie: `place ${n}` },
+        headers: { 'idempotency-key': newKey(), 'if-match': etag },
+      });
+      count(status, text);
+    }
+  };
+  const load = Promise.all([...paths, ...paths].map(readAgain).concat(writeAgain()));
+  let last = await oids(t);
+  for (let turn = 1; turn <= 8; turn++) {
+    appendFileSync(file('klanten.sql'), `-- change ${turn}\n`);
+    const { stdout, stderr, code } = await migrate(t);
+    t.is(code, 0, stderr);
+    t.is(stdout, 'replaced the views: klanten.sql changed\n');
+    const now = await oids(t);
+    t.not(now, last);
+    last = now;
+  }
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  replacing = false;
+  await load;
+  t.log(Object.fromEntries(statuses));
+  t.deepEqual([...statuses.keys()], ['ok']);
+  t.true((statuses.get('ok') ?? 0) > 500);
+  t.deepEqual(await rights(t), before);
+  t.is((await run(t, 'check')).code, 0);
+});
+
+test.serial('migrate shows what it would do, and does nothing twice', async (t) => {
+  t.is((await migrate(t)).stdout, 'nothing to do\n');
+  appendFileSync(file('werkbonnen.sql'), '-- changed\n');
+  writeFileSync(file('zero.sql'), `create function gateway.zero() returns integer language sql as 'select 0';`);
+  rmSync(file('access.sql'));
+  const planned = 'replaced the views: werkbonnen.sql changed, zero.sql pending, access.sql removed\n';
+  const listed = (await run(t, 'migrate', '--list', '--views', folder)).stdout;
+  for (const line of ['applied core/001_roles.sql', 'applied views/klanten.sql', 'changed views/werkbonnen.sql'])
+    t.true(listed.includes(`${line}\n`), listed);
+  t.is((await run(t, 'migrate', '--dry-run', '--views', folder)).stdout, planned.replace('replaced', 'would replace'));
+  t.is((await migrate(t)).stdout, planned);
+  t.is((await migrate(t)).stdout, 'nothing to do\n');
+  cpSync(join(defaultViewsDir, 'access.sql'), file('access.sql'));
+  rmSync(file('zero.sql'));
+  t.is((await migrate(t)).code, 0);
+  t.is((await t.context.database.primary.query(`select to_regproc('gateway.zero') as it`)).rows[0].it, null);
+});
+
+test.serial('a file of sql/core that changed after it was applied is refused by its name', async (t) => {
+  const { primary } = t.context.database;
+  const hash = (value: string): Promise<unknown> =>
+    primary.query(`update gateway.applied_files set hash = ${value} where name = '002_workspace.sql'`);
+  await hash(`'0' || hash`);
+  for (const args of [['migrate'], ['migrate', '--dry-run'], ['views', '--create']]) {
+    const { stdout, stderr, code } = await run(t, ...args);
+    t.is(code, 1);
+    t.is(stdout, '');
+    t.regex(stderr, /^Changed after the database applied it: core\/002_workspace\.sql\. /);
+  }
+  t.regex((await run(t, 'migrate', '--list')).stdout, /^changed core\/002_workspace\.sql$/m);
+  await hash('substr(hash, 2)');
+  t.is((await migrate(t)).code, 0);
+});
+
+const wrongFiles = {
+  'an error of SQL': [
+    'create view gateway.x as\n  select nothing from app.klanten;',
+    /^views\/wrong\.sql:2: column "nothing" does not exist/,
+  ],
+  'a COMMIT': [
+    'create view gateway.x as select 1; commit;',
+    /^views\/wrong\.sql.*: EXECUTE of transaction commands is not implemented/,
+  ],
+  'a table': [
+    'create table gateway.x (y integer);',
+    /^views\/wrong\.sql: it creates the table gateway\.x, whose rows would be lost/,
+  ],
+} as const;
+
+test.serial('a file that cannot be applied is named, and every view stays as it was', async (t) => {
+  const before = await oids(t);
+  for (const [name, [sql, message]] of Object.entries(wrongFiles)) {
+    writeFileSync(file('wrong.sql'), sql);
+    const { stderr, code } = await migrate(t);
+    t.is(code, 1, name);
+    t.regex(stderr, message, name);
+    t.is(await oids(t), before, name);
+  }
+  rmSync(file('wrong.sql'));
+});
+
+test.serial('a view of the app over one of these is not dropped with it, but named', async (t) => {
+  const { primary } = t.context.database;
+  await primary.query('create view app.report as select id from gateway.klanten');
+  const before = await oids(t);
+  const { stderr, code } = await run(t, 'views', '--drop');
+  t.is(code, 1);
+  t.regex(stderr, /cannot drop view gateway\.klanten .*view app\.report depends on view gateway\.klanten/);
+  t.is(await oids(t), before);
+  await primary.query('drop view app.report');
+});
+
+test.serial(
+  'a statement that runs for long delays the replacement, which holds up others for a moment only',
+  async (t) => {
+    const { primary, settings } = t.context.database;
+    const busy = new pg.Client(settings.adminUrl);
+    busy.on('error', () => undefined);
+    await busy.connect();
+    await busy.query('begin; select 1 from gateway.klanten limit 1');
+    appendFileSync(file('klanten.sql'), '-- changed once more\n');
+    let done = false;
+    const replaced = migrate(t).finally(() => {
+      done = true;
+    });
+    let waitedMs = 0;
+    for (let n = 0; n < 60; n++) {
+      const startedMs = performance.now();
+      await primary.query('select 1 from gateway.klanten limit 1');
+      waitedMs = Math.max(waitedMs, performance.now() - startedMs);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    t.false(done, 'it waits for the statement');
+    t.true(waitedMs < 900, `a statement waited ${Math.round(waitedMs)} ms`);
+    await busy.query('commit');
+    await busy.end();
+    t.is((await replaced).stdout, 'replaced the views: klanten.sql changed\n');
+  },
+);
+
+test.serial('views --drop and --create make room for a change of a column that views read', async (t) => {
+  const { primary } = t.context.database;
+  const change = 'alter table app.installaties alter column merk type varchar(200)';
+  await t.throwsAsync(primary.query(change), { message: /cannot alter type of a column used by a view/ });
+  const before = await rights(t);
+  t.is((await run(t, 'views', '--drop')).stdout, 'dropped the views\n');
+  t.is(await oids(t), '');
+  t.is((await run(t, 'views', '--drop')).code, 0, 'there is nothing left to drop');
+  await primary.query(change);
+  t.is((await run(t, 'views', '--create')).stdout, 'created the views\n');
+  t.deepEqual(
+    (await rights(t)).map((right) => right.replace(/^(installaties\w* merk .*)character varying$/, '$1text')),
+    before,
+  );
+  t.is((await run(t, 'check')).code, 0);
+  t.is((await run(t, 'views')).code, 2);
+  t.is((await run(t, 'views', '--drop', '--create')).code, 2);
+});
