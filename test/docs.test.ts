@@ -6,6 +6,7 @@ import { loadResources } from '../src/definition/load.js';
 import { leaves } from '../src/definition/resource.js';
 import { fieldErrors, problems } from '../src/errors.js';
 import { type Event, type EventMetric, events } from '../src/events.js';
+import { nodeFlags } from '../src/node-flags.js';
 import { gauges } from '../src/ops/gauges.js';
 import { projectRoot } from '../src/paths.js';
 import { environmentName, settingsSchema } from '../src/settings.js';
@@ -42,6 +43,19 @@ test('docs/settings.md is what the schema of the settings says: run `npm run doc
   t.is(read('docs/settings.md'), settingsPage());
 });
 
+test("the image, `npm start` and the operator's guide start `serve` with Node's flags for it", (t) => {
+  const flags = nodeFlags.join(' ');
+  t.true(read('package.json').includes(`"start": "node ${flags} dist`));
+  t.true(
+    read('Dockerfile').includes(
+      `CMD ${JSON.stringify(['node', ...nodeFlags])
+        .replaceAll(',', ', ')
+        .slice(0, -1)}, `,
+    ),
+  );
+  t.true(guide.includes(`ExecStart=/usr/bin/node ${flags} /`));
+});
+
 test('docs/reliability.md lists every mutant', (t) => {
   const mutants = JSON.parse(read('test/mutants.json')) as { name: string; file: string; test: string }[];
   const page = read('docs/reliability.md');
@@ -56,7 +70,7 @@ test('docs/reliability.md lists every mutant', (t) => {
 
 test('settings that the documentation speaks of exist', (t) => {
   const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
-  const others = new Set(['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'POSTGREST_BIN', 'NAME_FILE']);
+  const others = new Set(['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'NODE_OPTIONS', 'POSTGREST_BIN', 'NAME_FILE']);
   for (const page of pages) {
     const named = [...read(page).matchAll(/`([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=[^`]*)?`/g)].map(
       ([, name]) => name as string,

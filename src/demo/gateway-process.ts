@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { nodeFlags } from '../node-flags.js';
 
 /** Time to stop, beyond the time for running responses. */
 const stopMsMax = 5000;
@@ -19,7 +20,7 @@ export interface GatewayProcess {
 /** Starts `serve`, which inherits stdout and stderr. */
 export function startGatewayProcess(args: readonly string[], env: NodeJS.ProcessEnv): GatewayProcess {
   const main = fileURLToPath(new URL('../main.js', import.meta.url));
-  const child = spawn(process.execPath, ['--max-semi-space-size=8', main, 'serve', ...args], {
+  const child = spawn(process.execPath, [...nodeFlags, main, 'serve', ...args], {
     env,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });

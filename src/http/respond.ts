@@ -1,11 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import type { Writable } from 'node:stream';
+import type { Duplex, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
 import { reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
+import type { ChunkMemory } from '../read/chunk-memory.js';
 import type { Reply } from '../read/reply.js';
 import { ClientGone, exchangeOf } from './exchange.js';
 
@@ -20,16 +21,21 @@ const brotliStreamOptions = {
   params: { [constants.BROTLI_PARAM_QUALITY]: 3, [constants.BROTLI_PARAM_LGWIN]: 16 },
 };
 
-/** The encodings a list can have, best first; detail responses are always identity, as their ETag is strong. */
+/**
+ * The encodings a list can have, best first; detail responses are always identity, as their ETag is strong. `streamBytes` is the
+ * memory of a compressor of a page in pieces: the growth by 175 of them, divided.
+ */
 const encodings = {
   br: {
     whole: promisify(brotliCompress) as (body: string | Buffer, options: object) => Promise<Buffer>,
     stream: () => createBrotliCompress(brotliStreamOptions),
+    streamBytes: 655_360,
     options: brotliOptions,
   },
   gzip: {
     whole: promisify(gzip) as (body: string | Buffer, options: object) => Promise<Buffer>,
     stream: () => createGzip(gzipStreamOptions),
+    streamBytes: 262_144,
     options: gzipOptions,
   },
 } as const;
@@ -43,6 +49,8 @@ export interface RespondDeps {
   readonly observe: Observe;
   /** A page that takes longer is broken off. */
   readonly pageTimeMaxMs: number;
+  /** Has the budget of compressors: beyond it large pages are sent as they are. */
+  readonly reads: { readonly chunkMemory: ChunkMemory };
 }
 
 /** Sends a reply. A body in pieces is sent as it comes, with backpressure; if it cannot be finished the connection is destroyed. */
@@ -65,20 +73,29 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
     }
     return;
   }
-  if (encoding !== null) ctx.res.setHeader('Content-Encoding', encoding);
   if (ctx.method === 'HEAD') {
+    if (encoding !== null) ctx.res.setHeader('Content-Encoding', encoding);
     await reply.body.return(undefined);
     ctx.respond = false;
     ctx.res.end();
     return;
   }
-  await sendPieces(ctx, reply.body, encoding, deps);
+  const { chunkMemory } = deps.reads;
+  const bytes = encoding === null ? 0 : encodings[encoding].streamBytes;
+  if (encoding === null || !chunkMemory.beginCompressor(bytes)) return sendPieces(ctx, reply.body, null, deps);
+  ctx.res.setHeader('Content-Encoding', encoding);
+  try {
+    await sendPieces(ctx, reply.body, encodings[encoding].stream(), deps);
+  } finally {
+    chunkMemory.endCompressor(bytes);
+  }
 }
 
+/** Sends the pieces, through a compressor if there is one. A failure breaks the connection. */
 async function sendPieces(
   ctx: Context,
   pieces: AsyncGenerator<Buffer>,
-  encoding: Encoding | null,
+  compressor: Duplex | null,
   { observe, pageTimeMaxMs }: RespondDeps,
 ): Promise<void> {
   ctx.respond = false; // from here on the response is ours: Koa would end it cleanly
@@ -86,7 +103,6 @@ async function sendPieces(
   res.setMaxListeners(20); // a compressor in front of it brings several of its own
   const overtime = setTimeout(() => res.destroy(new Error('page time exceeded')), pageTimeMaxMs);
   try {
-    const compressor = encoding === null ? null : encodings[encoding].stream();
     const compressed = compressor === null ? null : pipeline(compressor, res);
     compressed?.catch(() => {}); // writing to the compressor rejects as well
     const body: Writable = compressor ?? res;

@@ -2,16 +2,21 @@ import { JsonBytes } from '../projection/json-bytes.js';
 
 const bufferBytesAtFirst = 65_536;
 const spareBytesMax = 4_194_304;
-const largePageBytes = 16_777_216;
+/** The budget of all large pages under way: their chunks, and their compressors up to two thirds of it. */
+const largePageBytes = 12_582_912;
+/** A chunk may aim at this part of what is left, so that many pages get small chunks and the last still gets some. */
+const chunkShare = 1 / 6;
+const compressorShare = 2 / 3;
 
 /**
- * Memory of the chunks of a gateway: buffers that are used again, and a budget that its large pages share. A chunk lives
- * long enough to reach the old generation; with new buffers each time, a page of 100,000 rows made V8 collect its whole heap twenty times.
+ * Memory of the large pages of a gateway: buffers of chunks that are used again, and a budget for chunks and compressors. A chunk
+ * lives long enough to reach the old generation; with new buffers each time, a page of 100,000 rows made V8 collect its whole heap twenty times.
  */
 export class ChunkMemory {
   readonly #spare: JsonBytes[] = [];
   #spareBytes = 0;
-  #largePages = 0;
+  #chunkBytes = 0;
+  #compressorBytes = 0;
 
   /** An empty buffer. One whose chunk failed is never given back, as rows may still be written to it. */
   borrow(): JsonBytes {
@@ -26,23 +31,31 @@ export class ChunkMemory {
    * a large buffer.
    */
   lend(json: JsonBytes): { readonly json: JsonBytes; readonly release: () => void } {
-    if (json.length * 4 > json.capacity) return { json, release: () => this.#giveBack(json) };
+    if (json.length * 2 > json.capacity) return { json, release: () => this.#giveBack(json) };
     const copy = json.copy();
     this.#giveBack(json);
     return { json: copy, release: () => {} };
   }
 
-  beginLargePage(): void {
-    this.#largePages++;
+  /** The bytes that the next chunk of a large page may aim at. */
+  get chunkBytesMax(): number {
+    return (largePageBytes - this.#chunkBytes - this.#compressorBytes) * chunkShare;
   }
 
-  endLargePage(): void {
-    this.#largePages--;
+  /** Takes the bytes of chunks from the budget; a negative number gives them back. */
+  useForChunks(bytes: number): void {
+    this.#chunkBytes += bytes;
   }
 
-  /** The bytes that a chunk of each large page may aim at: with many pages at a time each gets smaller chunks. */
-  get bytesPerLargePage(): number {
-    return largePageBytes / this.#largePages;
+  /** Takes the bytes of a compressor from the budget until `endCompressor`; false when they are not left. */
+  beginCompressor(bytes: number): boolean {
+    if (this.#compressorBytes + bytes > largePageBytes * compressorShare) return false;
+    this.#compressorBytes += bytes;
+    return true;
+  }
+
+  endCompressor(bytes: number): void {
+    this.#compressorBytes -= bytes;
   }
 
   #giveBack(json: JsonBytes): void {

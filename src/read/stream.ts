@@ -31,9 +31,15 @@ export async function* streamPage(
   let { count, last } = chunk;
   let bytesWanted = Math.min(bytesAtFirst, deps.chunkBytes);
   let isSlow = false;
-  deps.chunkMemory.beginLargePage();
+  const { chunkMemory } = deps;
+  let [bytesBefore, bytesHeld] = [0, 0];
   try {
     while (chunk.more) {
+      chunkMemory.useForChunks(-bytesHeld);
+      bytesWanted = Math.max(bytesIfSlow, Math.min(bytesWanted, chunkMemory.chunkBytesMax));
+      bytesHeld = bytesBefore + bytesWanted; // the chunk at hand and the next
+      bytesBefore = bytesWanted;
+      chunkMemory.useForChunks(bytesHeld);
       rows = nextRows(deps, rows, chunk, bytesWanted);
       const range = { after: chunk.last, until };
       const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', continuation);
@@ -45,8 +51,7 @@ export async function* streamPage(
       yield chunk.json.view();
       chunk.release();
       isSlow = performance.now() - handedMs > slowMs;
-      const bytesMax = Math.min(deps.chunkBytes, deps.chunkMemory.bytesPerLargePage);
-      bytesWanted = isSlow ? bytesIfSlow : Math.min(bytesWanted * growth, bytesMax);
+      bytesWanted = isSlow ? bytesIfSlow : Math.min(bytesWanted * growth, deps.chunkBytes);
       const { target } = chunk;
       chunk = await (ahead ?? read());
       if (chunk.failures > 0 || !target.state.healthy)
@@ -59,7 +64,7 @@ export async function* streamPage(
     yield chunk.json.view();
     chunk.release();
   } finally {
-    deps.chunkMemory.endLargePage();
+    chunkMemory.useForChunks(-bytesHeld);
   }
 }
 

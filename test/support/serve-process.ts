@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { nodeFlags } from '../../src/node-flags.js';
 import { environmentName, type Settings } from '../../src/settings.js';
 
 /** The real thing: `serve` as a process of its own. */
@@ -14,16 +15,17 @@ export interface ServeProcess {
   log(): string;
 }
 
-/** Starts `serve` with these settings; resolves when it serves. */
-export async function serveProcess(
-  settings: Partial<Settings>,
-  execArgv: string[] = ['--max-semi-space-size=8'],
-): Promise<ServeProcess> {
+/** Starts `serve` with these settings and Node's flags for it, and more flags of a test; resolves when it serves. */
+export async function serveProcess(settings: Partial<Settings>, moreFlags: string[] = []): Promise<ServeProcess> {
   const main = join(fileURLToPath(import.meta.url), '../../../src/main.js');
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );
-  const child = fork(main, ['serve'], { env: { PATH: process.env.PATH, ...env }, execArgv, silent: true });
+  const child = fork(main, ['serve'], {
+    env: { PATH: process.env.PATH, ...env },
+    execArgv: [...nodeFlags, ...moreFlags],
+    silent: true,
+  });
   const output: string[] = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (bytes) => output.push(String(bytes)));
   const exited = new Promise<number | string>((resolve) => {

@@ -4,6 +4,8 @@ import { connect, type Socket } from 'node:net';
 export interface SlowClients {
   /** How many of them are reading a page. */
   reading(): number;
+  /** The content codings of the pages under way, with their number. */
+  encodings(): Readonly<Record<string, number>>;
   /** Bytes all of them have read. */
   read(): number;
   stop(): void;
@@ -13,17 +15,27 @@ const stepMs = 100;
 /** After a 503: the start of so many large pages at once is over the gateway's bounds. */
 const againMs = 300;
 
+/** Clients and their requests. */
+export interface SlowClientOptions {
+  readonly token: string;
+  readonly count: number;
+  readonly bytesPerSecond: number;
+  /** Of Accept-Encoding. */
+  readonly encoding: string;
+}
+
 /** Starts them. They read in small steps and leave the rest in the socket, so that the sender feels it. */
-export function slowClients(url: string, token: string, count: number, bytesPerSecond: number): SlowClients {
+export function slowClients(url: string, options: SlowClientOptions): SlowClients {
+  const { token, count, bytesPerSecond, encoding } = options;
   const { hostname, port, pathname, search } = new URL(url);
-  const sockets = new Set<Socket>();
+  const sockets = new Map<Socket, string>();
   const timers = new Set<NodeJS.Timeout>();
   let total = 0;
   const start = (): void => {
     const socket = connect({ port: Number(port), host: hostname });
     socket.on('error', () => undefined);
     socket.write(
-      `GET ${pathname}${search} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+      `GET ${pathname}${search} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\nAccept-Encoding: ${encoding}\r\n\r\n`,
     );
     let owed = 0;
     let begun = false;
@@ -34,7 +46,9 @@ export function slowClients(url: string, token: string, count: number, bytesPerS
         if (bytes === null) break;
         owed -= bytes.length;
         total += bytes.length;
-        if (!begun && bytes.toString('latin1').startsWith('HTTP/1.1 200')) sockets.add(socket);
+        const head = begun ? '' : bytes.toString('latin1');
+        if (head.startsWith('HTTP/1.1 200'))
+          sockets.set(socket, /^content-encoding: (\w+)/im.exec(head)?.[1] ?? 'identity');
         else if (!begun) timers.add(setTimeout(start, againMs));
         begun = true;
       }
@@ -50,6 +64,11 @@ export function slowClients(url: string, token: string, count: number, bytesPerS
   for (let n = 0; n < count; n++) start();
   return {
     reading: () => sockets.size,
+    encodings: () => {
+      const counts: Record<string, number> = {};
+      for (const used of sockets.values()) counts[used] = (counts[used] ?? 0) + 1;
+      return counts;
+    },
     read: () => total,
     stop: () => {
       for (const timer of timers) clearTimeout(timer);
