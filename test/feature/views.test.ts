@@ -184,6 +184,7 @@ test.serial(
     const replaced = migrate(t).finally(() => {
       done = true;
     });
+    await primary.query(`set lock_timeout = '5s'`);
     let waitedMs = 0;
     for (let n = 0; n < 60; n++) {
       const startedMs = performance.now();
