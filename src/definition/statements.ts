@@ -3,7 +3,7 @@ import knexModule, { type Knex } from 'knex';
 import { LRUCache } from 'lru-cache';
 import type { Statement } from '../db/statement.js';
 import { fieldType } from './field-types.js';
-import { filterCondition } from './filter-kinds.js';
+import { filterCondition, filterKind } from './filter-kinds.js';
 import { columnsOf, type Direction, type Filter, type Resource } from './resource.js';
 
 const { knex } = knexModule;
@@ -76,9 +76,14 @@ function compileList(
   const ordered = (order: Direction) => key.map((column) => ({ column, order }));
   const parts = direction === 'desc' ? ['desc', ...filters] : filters;
   const named = (part: string): string => (prefix === null ? '' : statementName(prefix, part, ...parts));
+  const isListed = (name: string): boolean => {
+    const { kind, column } = resource.filters[name] as Filter;
+    return column === 'id' && filterKind(kind).isList === true;
+  };
   const filtered = (): Knex.QueryBuilder => {
-    const query = scoped(builder, resource);
-    for (const name of filters) {
+    const [few, many] = [filters.filter(isListed), filters.filter((name) => !isListed(name))];
+    const query = few.length === 0 ? scoped(builder, resource) : builder.from(fewRows(builder, resource, few));
+    for (const name of many) {
       const { sql, bindings } = filterCondition(name, resource.filters[name] as Filter);
       query.where(builder.raw(sql, bindings));
     }
@@ -137,6 +142,17 @@ function comparison(
 
 function scoped(builder: Knex, resource: Resource): Knex.QueryBuilder {
   return builder(resource.view).where(builder.raw('workspace_id = ?', ['workspace']));
+}
+
+/**
+ * The rows that a list of ids names, at most 100. OFFSET 0 keeps the planner from merging the query
+ * into the outer one: it finds these rows by their index first, where a generic plan walked the index of the list instead.
+ */
+function fewRows(builder: Knex, { view, filters }: Resource, names: readonly string[]): Knex.Raw {
+  const conditions = names.map((name) => filterCondition(name, filters[name] as Filter));
+  const sql = ['workspace_id = ?', ...conditions.map((condition) => condition.sql)].join(' and ');
+  const bindings = [view, 'workspace', ...conditions.flatMap((condition) => condition.bindings)];
+  return builder.raw(`(select * from ?? where ${sql} offset 0) as few`, bindings);
 }
 
 /**
