@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
+import { freePort } from '../../src/demo/cluster/ports.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { type ServeProcess, serveProcess } from '../support/process.js';
@@ -41,7 +42,9 @@ async function serve(t: ExecutionContext, overrides: object = {}): Promise<Serve
     lagMaxMs: 600_000,
   });
   const proxied = primaryUrl.replace(/:\d+\//, `:${primaryProxy.port}/`);
-  const served = await serveProcess({ ...settings, primaryUrl: proxied, logLevel: 'warn', ...overrides });
+  // Workers that are all killed leave no listener behind from which their successors could inherit a random port.
+  const port = await freePort();
+  const served = await serveProcess({ ...settings, primaryUrl: proxied, port, logLevel: 'warn', ...overrides });
   t.teardown(() => served.stop('SIGKILL'));
   return served;
 }
