@@ -74,7 +74,7 @@ test.serial('a page survives ALTER TABLE, and prepared statements the change of 
     Array.from({ length: 20 }, () => readPage(gateway.url('/werkbonnen?perPage=3'), { token })),
   );
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
-  t.deepEqual([...new Set(answers.map(({ body }) => body))], [before.body]);
+  t.deepEqual([...new Set(answers.map(({ body }) => withoutCursors(body)))], [withoutCursors(before.body)]);
   t.true((await gateway.metric('gateway_replica_failures_total', { code: '0A000' })) > 0, 'a plan was stale');
   await gateway.backToNormal(t);
 });
