@@ -91,7 +91,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern: new RegExp(`@ts-(?:${['ignore', 'nocheck', 'expect-error'].join('|')})`),
   },
   { what: 'console', pattern: /\bconsole\.\w+\(/, allowed: /^(test|bench)\// },
-  // What is printed elsewhere could hold control characters.
+  // Output that bypasses these functions could hold control characters.
   { what: 'output', pattern: /\bprocess\.std(?:out|err)\.write\b/, allowed: /^(test|bench)\/|^src\/cli\/command\.ts$/ },
   // Settings come from the command that was called; the embedded servers take PG_BIN and PATH, which are no settings.
   {
@@ -140,7 +140,7 @@ const vagueWords = [
   /\b(?:in vain|out of the blue|anew|may not|may neither)\b/i,
   /^ *(?:\/\*\*|\*|\/\/|--) (?:What|Who|Whose|Whoever) /m,
 ];
-/** Exceptions: the Unix user `nobody`, and a file that is yet to be cleaned. Add none. */
+/** The exception names the Unix user `nobody`. Add none. */
 const withVagueWords: ReadonlySet<string> = new Set(['src/demo/cluster/binaries.ts']);
 
 test('comments, messages and docs name the actor and avoid vague words', (t) => {

@@ -192,7 +192,7 @@ test.serial(
 test.serial(
   'after a 412 the next read shows its version even if the app committed it without waiting for the disk',
   async (t) => {
-    const slow = { wal_writer_delay: '10s' }; // what is not flushed reaches no replica
+    const slow = { wal_writer_delay: '10s' }; // records that are not flushed reach no replica
     await setUp.cluster.primary.configure(slow);
     const fault = await setUp.gateway({ freshnessWaitMs: 20 });
     const client = await clientOf(fault);
