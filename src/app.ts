@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import Koa from 'koa';
-import { databaseErrorKind, Problem } from './errors.js';
+import { correctionOf, databaseErrorKind, Problem, sqlStateOf } from './errors.js';
+import type { Event } from './events.js';
 import { ClientGone, exchangeOf, newExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
@@ -72,8 +73,7 @@ function renderErrors({ observe }: AppDeps): Koa.Middleware {
       if (error instanceof ClientGone || ctx.res.destroyed) return;
       const exchange = exchangeOf(ctx);
       const problem = asProblem(error);
-      if (problem.code === 'internal')
-        observe({ type: 'request_failed', requestId: exchange.requestId, error: error as Error });
+      if (problem.code === 'internal') observe(failureOf(error as Error, exchange.requestId));
       exchange.code = problem.code;
       const { status, headers, body } = renderProblem(problem, exchange.requestId);
       for (const name of ['Content-Encoding', 'ETag', 'Link', 'Server-Timing', 'Data-As-Of'])
@@ -87,8 +87,20 @@ function renderErrors({ observe }: AppDeps): Koa.Middleware {
 
 function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
+  if (correctionOf(error) !== undefined)
+    return new Problem(
+      'internal',
+      'The database of the API must be corrected first; repeating the request does not help.',
+    );
   if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {
     return new Problem('replica_unavailable', 'The database cannot answer now; try again.');
   }
   return new Problem('internal', 'Something went wrong on our side. Quote the request id when you report it.');
+}
+
+/** The event of an internal error: a fault of the database with its correction, or a bug. */
+function failureOf(error: Error, requestId: string): Event {
+  const correction = correctionOf(error);
+  if (correction === undefined) return { type: 'request_failed', requestId, error };
+  return { type: 'database_unfit', requestId, code: sqlStateOf(error) as string, correction, error };
 }

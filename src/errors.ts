@@ -124,35 +124,87 @@ export function notFound(): Problem {
 /** The gateway does not start; the message lists every reason. */
 export class StartRefused extends Error {}
 
-/** Meaning of an error from PostgreSQL or its connection for the statement that failed. */
-export type DatabaseErrorKind = 'retry' | 'timeout' | 'bug';
+/**
+ * Meaning of an error from PostgreSQL or its connection for the statement that failed. 'retry': it can succeed elsewhere or
+ * later; 'permanent': it fails the same way until the gateway or the database is corrected.
+ */
+export type DatabaseErrorKind = 'retry' | 'timeout' | 'permanent';
+
+/** Meaning of an SQLSTATE. */
+interface SqlStateRow {
+  readonly kind: DatabaseErrorKind;
+  /** Its meaning in a write, where that is another. */
+  readonly inWrite?: DatabaseErrorKind;
+  /** The fault of the database and its correction by the operator; absent: a bug of the gateway, or a passing fault. */
+  readonly correction?: string;
+}
+
+const retry: SqlStateRow = { kind: 'retry' };
+const unfit = (correction: string): SqlStateRow => ({ kind: 'permanent', correction });
+const missing = unfit('A view, table, column or function is missing: run `migrate` or `views --create`, then `check`.');
 
 /**
  * SQLSTATE (PostgreSQL Appendix A), by code or by class, → meaning. Errors without a SQLSTATE come from the connection
  * and mean 'retry'. A read is repeated elsewhere on 'retry'; every SQLSTATE not listed is a bug of the gateway.
  */
-const sqlStates: Readonly<Record<string, DatabaseErrorKind>> = {
-  '08': 'retry', // connection exceptions
-  '40': 'retry', // serialization failure: on a standby, a conflict with recovery
-  '53': 'retry', // insufficient resources: too many connections, disk full
-  '57014': 'timeout', // query_canceled: statement_timeout
-  '57': 'retry', // operator intervention: shutdown, terminated, starting up
-  '58': 'retry', // system errors: I/O
-  XX: 'retry', // internal errors, such as a cache lookup that met DDL
-  '25006': 'retry', // read-only: the primary has become a standby
-  '25P03': 'retry', // idle_in_transaction_session_timeout: the gateway was too busy to go on
-  '26000': 'retry', // a prepared statement that is not there: PgBouncer chose another server connection
-  '0A000': 'retry', // "cached plan must not change result type": DDL under a prepared statement
-  '55006': 'retry',
-  '55P03': 'retry', // lock_timeout
-  '23503': 'retry', // foreign key: the row that an earlier statement saw is gone; the next run reports it as a field error
+const sqlStates: Readonly<Record<string, SqlStateRow>> = {
+  '08': retry, // connection exceptions
+  '40': retry, // serialization failure: on a standby, a conflict with recovery
+  '53': retry, // insufficient resources: too many connections, disk full
+  '57014': { kind: 'timeout' }, // query_canceled: statement_timeout
+  '57': retry, // operator intervention: shutdown, terminated, starting up
+  '58': retry, // system errors: I/O
+  XX: retry, // internal errors, such as a cache lookup that met DDL
+  '25006': retry, // read-only: the primary has become a standby
+  '25P03': retry, // idle_in_transaction_session_timeout: the gateway was too busy to go on
+  '26000': retry, // a prepared statement that is not there: PgBouncer chose another server connection
+  '55006': retry,
+  '55P03': retry, // lock_timeout
+  '23503': retry, // foreign key: the row that an earlier statement saw is gone; the next run reports it as a field error
+  '0A000': {
+    kind: 'retry', // "cached plan must not change result type": DDL under a prepared statement; writes have none
+    inWrite: 'permanent',
+    correction:
+      'The write view computes a column that clients write: show the plain column, or make the field read-only.',
+  },
+  '428C9': unfit('A column that the gateway writes is GENERATED ALWAYS: make it BY DEFAULT, or set "ids": "database".'),
+  '55000': unfit(
+    'The write view is not updatable: its FROM must be a single table, without DISTINCT, GROUP BY or LIMIT.',
+  ),
+  '44000': unfit('The WITH CHECK OPTION of the write view refuses a row of the workspace: correct its WHERE.'),
+  '42501': unfit('A role lacks a privilege, or row-level security refuses it: run `migrate`, then `check`.'),
+  '42P01': missing,
+  '42703': missing,
+  '42883': missing,
+  '3F000': missing,
+  '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
+  '23502': unfit('A column that the gateway leaves NULL is NOT NULL: give it a default, or make its field required.'),
+  '23': unfit(
+    'A constraint refuses a value that the definition of the resource allows: state its bound there as well.',
+  ),
+  P0: unfit("A trigger or function of the app refuses it: PostgreSQL's log has its message."),
 };
 
-/** Meaning of an error thrown by pg. */
-export function databaseErrorKind(error: unknown): DatabaseErrorKind {
-  const state = sqlStateOf(error);
-  if (state === undefined) return error instanceof TypeError ? 'bug' : 'retry';
-  return sqlStates[state] ?? sqlStates[state.slice(0, 2)] ?? 'bug';
+/** The SQLSTATEs that show a database that does not fit the gateway. */
+export const unfitSqlStates: readonly string[] = Object.keys(sqlStates).filter(
+  (state) => state.length === 5 && sqlStates[state]?.correction !== undefined,
+);
+
+/** Meaning of an error thrown by pg, for a read or for a write. */
+export function databaseErrorKind(error: unknown, use: 'read' | 'write' = 'read'): DatabaseErrorKind {
+  if (sqlStateOf(error) === undefined) return error instanceof TypeError ? 'permanent' : 'retry';
+  const row = rowOf(error);
+  return (use === 'write' ? row?.inWrite : undefined) ?? row?.kind ?? 'permanent';
+}
+
+/** The fault of the database that an error of PostgreSQL shows, and its correction; undefined for a bug of the gateway. */
+export function correctionOf(error: unknown): string | undefined {
+  return rowOf(error)?.correction;
+}
+
+function rowOf(error: unknown): SqlStateRow | undefined {
+  const state = sqlStateOf(error) ?? '';
+  return sqlStates[state] ?? sqlStates[state.slice(0, 2)];
 }
 
 /**

@@ -1,4 +1,4 @@
-import { problems } from './errors.js';
+import { problems, unfitSqlStates } from './errors.js';
 
 /** Every event of a gateway, without personal data and tokens. The log (ops/log) and the metrics (ops/metrics) consume them by the table below. */
 export type Event =
@@ -15,6 +15,13 @@ export type Event =
       readonly workspace: string | null;
     }
   | { readonly type: 'request_failed'; readonly requestId: string; readonly error: Error }
+  | {
+      readonly type: 'database_unfit';
+      readonly requestId: string;
+      readonly code: string;
+      readonly correction: string;
+      readonly error: Error;
+    }
   | { readonly type: 'page_broken'; readonly requestId: string; readonly reason: string }
   | { readonly type: 'page_resumed'; readonly resource: string; readonly replica: string }
   | {
@@ -87,6 +94,16 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
     ],
   },
   request_failed: { level: 'error' },
+  database_unfit: {
+    level: 'error',
+    metrics: counter(
+      'database_unfit',
+      'Requests answered 500 because the database does not fit the gateway, by SQLSTATE.',
+      {
+        code: unfitSqlStates,
+      },
+    ),
+  },
   crashed: { level: 'error' },
   page_resumed: {
     level: 'warn',

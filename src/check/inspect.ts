@@ -99,7 +99,7 @@ async function inspectServer(
 function broken(error: unknown): Item {
   const { code, message } = error as { code?: string; message: string };
   const reason = message || code || 'no reason given';
-  if (databaseErrorKind(error) === 'bug')
+  if (databaseErrorKind(error) === 'permanent')
     return verdict('connection', [`it refuses: ${reason}${code ? ` (${code})` : ''}`]);
   return warning('connection', `It cannot be reached now: ${reason}.`);
 }

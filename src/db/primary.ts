@@ -118,9 +118,9 @@ export class Primary {
     }
   }
 
-  /** Reports a failure of the primary and returns its code. Throws an error that is a bug of the gateway. */
+  /** Reports a failure of the primary and returns its code. Throws an error that a repetition would meet again. */
   #reportFailure(error: unknown): string {
-    if (databaseErrorKind(error) === 'bug') throw error;
+    if (databaseErrorKind(error, 'write') === 'permanent') throw error;
     const code = errorCode(error);
     this.#observe({ type: 'primary_failed', code });
     return code;

@@ -68,8 +68,8 @@ export async function withReplica<T>(
     } catch (error) {
       if (error instanceof Problem && error.code === 'overloaded')
         observe({ type: 'request_shed', bound: 'connections' });
-      const kind = error instanceof Problem ? 'bug' : databaseErrorKind(error);
-      if (kind === 'bug') throw error;
+      const kind = error instanceof Problem ? 'permanent' : databaseErrorKind(error);
+      if (kind === 'permanent') throw error;
       const code = errorCode(error);
       observe({ type: 'replica_failed', replica: replica.name, code });
       if (kind === 'timeout') throw replicaUnavailable();

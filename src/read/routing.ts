@@ -86,7 +86,7 @@ export async function withReadTarget<T>(
     );
   }
   return work(attempt(route.primary, requirement, true)).catch((error) => {
-    throw error instanceof Problem || databaseErrorKind(error) === 'bug' ? error : replicaUnavailable();
+    throw error instanceof Problem || databaseErrorKind(error) === 'permanent' ? error : replicaUnavailable();
   });
 }
 

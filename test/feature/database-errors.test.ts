@@ -1,5 +1,5 @@
 import { gatewayTest } from '../support/workspace.js';
-import { post } from '../support/writes.js';
+import { newKey, post } from '../support/writes.js';
 
 const test = gatewayTest();
 
@@ -19,8 +19,73 @@ test.serial(
     t.false(reply.text.includes('Pietersen'));
     t.true(log().includes('"constraint":"short"'));
     t.false(log().includes('Pietersen'));
+    await database.primary.query('alter table app.installaties drop constraint short');
   },
 );
+
+const view = 'create or replace view gateway.installaties_write as';
+
+/** Faults of a database that does not fit: SQLSTATE, how it is made of the view's definition, how it is corrected, and the advice. */
+const misfits: readonly (readonly [
+  code: string,
+  harm: (definition: string) => string,
+  advice: RegExp,
+  heal?: string,
+])[] = [
+  [
+    '42501',
+    () => 'revoke insert (naam) on gateway.installaties_write from gateway_writer',
+    /lacks a privilege.*`migrate`/,
+    'grant insert (naam) on gateway.installaties_write to gateway_writer',
+  ],
+  ['0A000', (definition) => `${view} ${definition.replace('merk,', 'lower(merk) as merk,')}`, /computes a column/],
+  [
+    '428C9',
+    (definition) => `alter table app.installaties add column brand text generated always as (lower(naam)) stored;
+      grant select (brand), insert (brand), update (brand) on app.installaties to gateway_owner;
+      ${view} ${definition.replace('merk,', 'brand as merk,')}`,
+    /GENERATED ALWAYS/,
+  ],
+  ['55000', (definition) => `${view} ${definition} limit 9`, /not updatable/],
+  [
+    '42P01',
+    () => 'alter view gateway.logboeken_write rename to away',
+    /is missing/,
+    'alter view gateway.away rename to logboeken_write',
+  ],
+];
+
+for (const [code, harm, advice, heal] of misfits) {
+  test.serial(
+    `a write that the database refuses with ${code} is a 500 whose event says how to correct the database`,
+    async (t) => {
+      const { database, client, log, gateway } = t.context;
+      const { rows } = await database.primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
+        database.workspaces[0]?.id,
+      ]);
+      const found = await database.primary.query("select pg_get_viewdef('gateway.installaties_write') as text");
+      const definition = found.rows[0].text.replace(/;$/, '');
+      const write = { customerId: rows[0].id, naam: 'Koelcel', merk: 'Daikin' };
+      const key = newKey();
+      await database.primary.query(harm(definition));
+      const refused = await post(client, write, { key });
+      t.is(refused.status, 500);
+      t.is(refused.json<{ code: string }>().code, 'internal');
+      t.regex(refused.text, /must be corrected first; repeating the request does not help/);
+      t.is(refused.headers['retry-after'], undefined);
+      const line = log()
+        .split('\n')
+        .findLast((each) => each.includes('database_unfit'));
+      const event = JSON.parse(line ?? '{}');
+      t.like(event, { level: 50, code, requestId: refused.headers['x-request-id'] });
+      t.regex(event.correction, advice);
+      const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+      t.true(metrics.includes(`gateway_database_unfit_total{code="${code}"} 1\n`));
+      await database.primary.query(heal ?? `${view} ${definition} with check option`);
+      t.is((await post(client, write, { key })).status, 201, 'the same request succeeds after the correction');
+    },
+  );
+}
 
 test.serial('a database error that quotes a stored value leaves no trace of the value in log and answer', async (t) => {
   const { database, client, log } = t.context;

@@ -2,7 +2,15 @@ import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
 import test from 'ava';
 import pg from 'pg';
-import { databaseErrorKind, Problem, type ProblemCode, problems, reasonOf, sqlStateOf } from '../../src/errors.js';
+import {
+  correctionOf,
+  databaseErrorKind,
+  Problem,
+  type ProblemCode,
+  problems,
+  reasonOf,
+  sqlStateOf,
+} from '../../src/errors.js';
 
 function fromPostgres(code: string): Error {
   return Object.assign(new pg.DatabaseError('as PostgreSQL says it', 1, 'error'), { code, severity: 'ERROR' });
@@ -18,21 +26,31 @@ test('an error of the operating system or of Node is never taken for an SQLSTATE
   }
 });
 
-test('an SQLSTATE is read by its code, then by its class; all others are bugs', (t) => {
+test('an SQLSTATE is read by its code, then by its class; all others are permanent', (t) => {
   const kinds = {
     '57014': 'timeout',
     '57P01': 'retry',
     '40001': 'retry',
     XX000: 'retry',
-    '42601': 'bug',
-    EPIPE: 'bug',
+    '42601': 'permanent',
+    EPIPE: 'permanent',
   };
   for (const [code, kind] of Object.entries(kinds)) t.is(databaseErrorKind(fromPostgres(code)), kind as never, code);
 });
 
-test('a lost connection has no code and is worth a retry; a TypeError is a bug', (t) => {
+test('a database that does not fit has a correction, and DDL under a prepared statement is one only in a write', (t) => {
+  for (const code of ['42501', '428C9', '42P01', '42804', '23514'])
+    t.regex(correctionOf(fromPostgres(code)) ?? '', /^[A-Z].*: .*[.]$/, code);
+  for (const code of ['40001', '57014', '23503', '22P02', 'XX000'])
+    t.is(correctionOf(fromPostgres(code)), undefined, code);
+  t.is(databaseErrorKind(fromPostgres('0A000')), 'retry');
+  t.is(databaseErrorKind(fromPostgres('0A000'), 'write'), 'permanent');
+  t.is(databaseErrorKind(fromPostgres('40001'), 'write'), 'retry');
+});
+
+test('a lost connection has no code and is worth a retry; a TypeError is permanent', (t) => {
   t.is(databaseErrorKind(new Error('Connection terminated unexpectedly')), 'retry');
-  t.is(databaseErrorKind(new TypeError('x is not a function')), 'bug');
+  t.is(databaseErrorKind(new TypeError('x is not a function')), 'permanent');
 });
 
 test('the reason of a failure has the message of the gateway or of the connection, but of PostgreSQL only the SQLSTATE', (t) => {

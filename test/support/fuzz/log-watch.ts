@@ -15,7 +15,7 @@ export class LogWatch {
 
   write(line: string): void {
     this.lines++;
-    const marks = [tokenMark, pictureMarks, /\benc:v\d/, /"request_failed"/].flatMap(
+    const marks = [tokenMark, pictureMarks, /\benc:v\d/, /"(?:request_failed|database_unfit)"/].flatMap(
       (mark) => mark.exec(line)?.[0] ?? [],
     );
     const canaries = canariesIn(line).map(({ kind }) => `a canary ${kind}`);
