@@ -14,8 +14,11 @@ export interface PositionSample extends WalPosition {
 export interface Currency {
   /** The moment up to which the replica is known to be current, epoch milliseconds; null when it is not known. */
   readonly asOfMs: number | null;
-  /** Time since the primary flushed what the replica has replayed; Infinity when that is longer than samples are kept. */
-  readonly lagMs: number;
+  /**
+   * Time since the primary flushed what the replica has replayed; Infinity when that is longer than samples are kept, null while
+   * no position of the primary is known.
+   */
+  readonly lagMs: number | null;
 }
 
 /**
@@ -54,7 +57,7 @@ export class Heartbeat {
 
   currency(replayed: Lsn): Currency {
     const { newest } = this;
-    if (newest === undefined) return { asOfMs: null, lagMs: 0 };
+    if (newest === undefined) return { asOfMs: null, lagMs: null };
     const flushed = this.#samples.findLast(({ lsn }) => lsn <= replayed);
     const visible = this.#samples.findLast(({ insertLsn }) => insertLsn <= replayed);
     const lagMs = flushed === undefined ? Number.POSITIVE_INFINITY : newest.atMs - flushed.atMs;

@@ -24,7 +24,8 @@ export interface ReplicaState {
   readonly reason: string | null;
   readonly replayed: Lsn;
   readonly asOfMs: number | null;
-  readonly lagMs: number;
+  /** Null while it is not known: without a position of the primary, or without an answer of the replica. */
+  readonly lagMs: number | null;
 }
 
 /** Bounds of a replica. */
@@ -41,7 +42,7 @@ export class Replica {
   readonly name: string;
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;
-  state: ReplicaState = { healthy: false, reason: 'not probed yet', replayed: 0n, asOfMs: null, lagMs: 0 };
+  state: ReplicaState = { healthy: false, reason: 'not probed yet', replayed: 0n, asOfMs: null, lagMs: null };
   readonly #heartbeat: Heartbeat;
   readonly #lagMaxMs: number;
   readonly #observe: Observe;
@@ -115,7 +116,8 @@ export class Replica {
     const replayed = parseLsn(replayedText as string);
     if (this.#hasDiverged(replayed)) return this.#eject('it is ahead of the primary: it follows another timeline');
     const known = this.#currency(replayed, replayedAtMs == null ? null : Number(replayedAtMs));
-    if (known.lagMs > this.#lagMaxMs) return this.#eject('it lags behind the primary', { ...known, replayed });
+    if (known.lagMs !== null && known.lagMs > this.#lagMaxMs)
+      return this.#eject('it lags behind the primary', { ...known, replayed });
     this.#goodProbes++;
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
     if (healthy && !this.state.healthy) this.#observe({ type: 'replica_admitted', replica: this.name });
@@ -130,7 +132,7 @@ export class Replica {
     const replayLagMs = (): number => Math.max(0, (this.#heartbeat.newest?.atMs ?? 0) - replayedAtMs);
     return {
       asOfMs: known.asOfMs ?? replayedAtMs,
-      lagMs: Number.isFinite(known.lagMs) ? known.lagMs : replayLagMs(),
+      lagMs: known.lagMs === Number.POSITIVE_INFINITY ? replayLagMs() : known.lagMs,
     };
   }
 
@@ -151,7 +153,7 @@ export class Replica {
     this.#goodProbes = 0;
     if (this.state.healthy || this.state.reason !== reason)
       this.#observe({ type: 'replica_ejected', replica: this.name, reason });
-    this.state = { ...this.state, ...lagging, healthy: false, reason };
+    this.state = { ...this.state, lagMs: null, ...lagging, healthy: false, reason };
     if (lagging !== undefined) return;
     this.short.reset();
     this.long.reset();

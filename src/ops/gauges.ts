@@ -15,10 +15,15 @@ interface GaugeRow {
   readonly samples: (sources: GaugeSources) => readonly Sample[] | Promise<readonly Sample[]>;
 }
 
-const replicaGauge = (help: string, read: (replica: Replica) => number): GaugeRow => ({
+/** A replica has no series while its value is null or infinite: 0 would say that all is well. */
+const replicaGauge = (help: string, read: (replica: Replica) => number | null): GaugeRow => ({
   help,
   labels: ['replica'],
-  samples: ({ replicas }) => replicas.map((replica) => [{ replica: replica.name }, read(replica)]),
+  samples: ({ replicas }) =>
+    replicas.flatMap((replica): Sample[] => {
+      const value = read(replica);
+      return value !== null && Number.isFinite(value) ? [[{ replica: replica.name }, value]] : [];
+    }),
 });
 
 const poolGauge = (help: string, read: (pool: Replica['short']) => number): GaugeRow => ({
@@ -34,8 +39,12 @@ const poolGauge = (help: string, read: (pool: Replica['short']) => number): Gaug
 export const gauges: Readonly<Record<string, GaugeRow>> = {
   replica_healthy: replicaGauge('1 while the replica may be used.', ({ state }) => (state.healthy ? 1 : 0)),
   replica_lag_seconds: replicaGauge(
-    'How far the replica is behind the newest known position of the primary.',
-    ({ state }) => state.lagMs / 1000,
+    'How far the replica is behind the newest known position of the primary. Absent while it is not known.',
+    ({ state }) => (state.lagMs === null ? null : state.lagMs / 1000),
+  ),
+  data_age_seconds: replicaGauge(
+    'Time since the moment up to which the replica is known to be current. Absent while it is not known.',
+    ({ state }) => (state.asOfMs === null ? null : Math.max(0, Date.now() - state.asOfMs) / 1000),
   ),
   pool_connections: poolGauge('Open connections to a replica.', ({ open }) => open),
   pool_in_flight: poolGauge('Statements in flight.', ({ inFlight }) => inFlight),

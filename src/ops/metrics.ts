@@ -33,6 +33,7 @@ export function metricsEvents(sources: GaugeSources, resources: readonly Resourc
       labelNames: [...labels],
       registers: [registry],
       async collect() {
+        this.reset(); // a value that is no longer known must not stay
         for (const [of, value] of await samples(sources)) this.set(of, value);
       },
     });

@@ -20,7 +20,7 @@ export function readinessOf(replicas: readonly Replica[], stopping: boolean): Re
     name,
     healthy: state.healthy,
     reason: state.reason,
-    lagMs: Number.isFinite(state.lagMs) ? state.lagMs : null,
+    lagMs: Number.isFinite(state.lagMs) ? state.lagMs : null, // JSON has no Infinity
   }));
   return { status: reasons.length === 0 ? 'ready' : 'not ready', reasons, replicas: states };
 }

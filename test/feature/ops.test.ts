@@ -35,6 +35,17 @@ test('without a replica /readyz says no and why, /livez still yes, and reads are
   t.is((await client.get('/openapi.json')).status, 200);
 });
 
+test('lag that is not known is null in /readyz and absent from /metrics; the age of the data is there', async (t) => {
+  const { gateway } = await t.context.database.gateway({ primaryUrl: '' });
+  const { replicas } = (await (await fetch(`${gateway.opsUrl}/readyz`)).json()) as { replicas: object[] };
+  t.like(replicas[0], { name: 'replica1', healthy: true, lagMs: null });
+  const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+  t.notRegex(metrics, /^gateway_replica_lag_seconds\{/m);
+  t.regex(metrics, /^gateway_data_age_seconds\{replica="replica1"\} \d/m);
+  const seen = await (await fetch(`${t.context.gateway.opsUrl}/metrics`)).text();
+  t.regex(seen, /^gateway_replica_lag_seconds\{replica="replica1"\} \d/m);
+});
+
 test('/metrics counts requests by route and status, problems by code, and shows the replicas', async (t) => {
   const { gateway, client } = await t.context.database.gateway();
   await client.get('/klanten?perPage=1');

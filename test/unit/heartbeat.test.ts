@@ -15,6 +15,10 @@ test('a replica is current up to the newest sample whose visible commits it has 
   t.deepEqual(heartbeat.currency(20n), { asOfMs: 1500, lagMs: 0 });
 });
 
+test('without a position of the primary, lag is not known', (t) => {
+  t.deepEqual(heartbeatOf().currency(10n), { asOfMs: null, lagMs: null });
+});
+
 test('records that the primary has not flushed make no replica lag', (t) => {
   const heartbeat = heartbeatOf(
     ...Array.from({ length: 40 }, (_, i) => ({ atMs: i * 500, lsn: 10n, insertLsn: i === 0 ? 10n : 20n })),
