@@ -26,11 +26,12 @@ function errorResponse({ codes }: ErrorResponse, headers: ApiResponse['headers']
     type: { type: 'string', enum: rows.map(({ type }) => type) },
     title: { type: 'string', enum: rows.map(({ title }) => title) },
     status: { type: 'integer', enum: [...new Set(rows.map(({ status }) => status))] },
+    detail: { type: 'string' },
     code: { type: 'string', enum: codes },
   };
   const [{ type, title, status, code }] = rows as [(typeof rows)[number]];
   const example = { type, title, status, detail: `${title}.`, code, requestId: '0b1d6f0e-7f5c-4b7e-9d5f-1f0c8f1f5d0a' };
-  const schema = { type: 'object', allOf: [component('schemas', 'problem')], properties };
+  const schema = { type: 'object', allOf: [component('schemas', 'Problem')], properties };
   return {
     description: rows.map((row) => `\`${row.code}\`: ${row.title}.`).join(' '),
     headers,

@@ -52,7 +52,7 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
     perPageMax,
     publicUrl,
     index: apiIndex(resources, options),
-    contact: apiContact === '' ? undefined : { [apiContact.includes('://') ? 'url' : 'email']: apiContact },
+    contact: apiContact === '' ? undefined : contactOf(apiContact),
     perPageDefault: Math.min(options.perPageDefault, perPageMax),
     requestsLeft: rateLimitPerMinute - 1,
     bodyLimit: bodyBytesMax % 1024 === 0 ? `${bodyBytesMax / 1024} KiB` : `${bodyBytesMax} bytes`,
@@ -111,6 +111,13 @@ function orderProse(resource: Resource): string {
   return resource.order.map(({ column }) => `\`${paths.get(column) ?? column}\``).join(', ');
 }
 
+/** "Help desk, help@example.com": the contact of OpenAPI, whose parts are told apart by their form. */
+function contactOf(text: string): Readonly<Record<string, string>> {
+  const memberOf = (part: string): string => (part.includes('://') ? 'url' : part.includes('@') ? 'email' : 'name');
+  return Object.fromEntries(text.split(/, */).map((part) => [memberOf(part), part]));
+}
+
+/** "serviceVisits" and "service-visits" as "ServiceVisits". */
 function capital(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1);
+  return name.replace(/(?:^|-)(.)/g, (_, letter: string) => letter.toUpperCase());
 }

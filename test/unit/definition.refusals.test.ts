@@ -12,6 +12,7 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   ['name', 'owners', /\/name: owners is that of .*items\.json, too/],
   ['record', 'owner', /\/record: owner is that of/],
   ['record', 'problem', /\/record: problem is the gateway's own/],
+  ['record', 'ownerPage', /\/record: it must match pattern/],
   ['view', 'api.owners', /\/view: api\.owners is that of/],
   ['view', 'items', /\/view: it must match pattern/],
   ['view', 'api.items; drop table', /\/view: it must match pattern/],

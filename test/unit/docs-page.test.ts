@@ -14,7 +14,7 @@ const page = docsPage(document);
 test('the page names every path, schema, error code and header', (t) => {
   for (const path of Object.keys(document.paths)) t.true(page.includes(path), path);
   for (const name of Object.keys(document.components.schemas)) t.true(page.includes(`id="schema-${name}"`), name);
-  for (const code of JSON.stringify(document.components.schemas.problem).match(/(?<=problem:)\w+/g) ?? []) {
+  for (const code of JSON.stringify(document.components.schemas.Problem).match(/(?<=problem:)\w+/g) ?? []) {
     t.true(page.includes(`<code>${code}</code>`), code);
   }
   for (const { headers } of Object.values(document.components.responses)) {

@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { projectRoot } from '../../src/paths.js';
+
+/** The tools and clients of other makers have their own package.json, so that `npm ci` of the project stays fast. */
+export const toolsFolder = join(projectRoot, 'test/tools');
+export const toolsInstalled = existsSync(join(toolsFolder, 'node_modules'));
+/** End of the title of a test that needs them. */
+export const toolsMissing = toolsInstalled ? '' : ' (skipped: run npm ci --prefix test/tools)';
+
+export interface ProgramOptions {
+  /** Beside PATH and HOME; nothing else reaches the program. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** Runs a program to its end and resolves with its output; rejects with its messages when it fails or takes two minutes. */
+export async function output(program: string, args: readonly string[], options: ProgramOptions = {}): Promise<string> {
+  const { PATH, HOME } = process.env;
+  const { stdout } = await promisify(execFile)(program, args, {
+    cwd: options.cwd ?? toolsFolder,
+    env: { PATH, HOME, ...options.env },
+    timeout: 120_000,
+    maxBuffer: 64 * 1024 * 1024,
+  }).catch((error: Error & { stdout: string; stderr: string }) => {
+    throw new Error(`${error.message}\n${error.stdout}${error.stderr}`);
+  });
+  return stdout;
+}
+
+/** A program that `npm ci --prefix test/tools` installed. */
+export function tool(name: string): string {
+  return join(toolsFolder, 'node_modules/.bin', name);
+}
+
+/** A new folder with these files, in which programs find the packages of test/tools. */
+export function workFolder(files: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-clients-'));
+  symlinkSync(join(toolsFolder, 'node_modules'), join(folder, 'node_modules'));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return folder;
+}
