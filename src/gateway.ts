@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 import { AggregatorRegistry, type Registry } from 'prom-client';
 import { app } from './app.js';
+import { titleOf } from './check/finding.js';
 import { inspect } from './check/inspect.js';
 import { ActiveWorkspaces } from './db/active-workspaces.js';
 import { type Connect, Connection } from './db/connection.js';
@@ -259,9 +260,9 @@ function keyringOf({ dataKeys, decrypt }: Settings): Keyring {
 
 /** Inspects the databases as `check` does. An unreachable server does not refuse the start, because it may come back. */
 async function refuseIfUnfit(settings: Settings, resources: readonly Resource[]): Promise<void> {
-  const wrong = (await inspect(settings, resources)).filter(({ refuse }) => refuse);
+  const wrong = (await inspect(settings, resources)).filter(({ level }) => level === 'refused');
   if (wrong.length === 0) return;
-  const reasons = wrong.map(({ server, subject, detail }) => `${server}: ${subject}: ${detail}`);
+  const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
   throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
 }
 

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test from 'ava';
+import { findings } from '../src/check/findings.js';
 import { loadResources } from '../src/definition/load.js';
 import { leaves } from '../src/definition/resource.js';
 import { fieldErrors, problems } from '../src/errors.js';
@@ -138,6 +139,16 @@ test('docs/operators-guide.md names every object of the schema gateway', (t) => 
   t.deepEqual(
     made.filter((name) => !guide.includes(name)),
     [],
+  );
+});
+
+test('docs/operators-guide.md has every finding of check with its advice', (t) => {
+  const rows = section(guide, '## check')
+    .split('\n')
+    .filter((line) => line.startsWith('| `') && line.split('|').length === 5);
+  t.deepEqual(
+    rows,
+    Object.entries(findings).map(([code, { meaning, advice }]) => `| \`${code}\` | ${meaning} | ${advice} |`),
   );
 });
 

@@ -1,34 +1,54 @@
 import { projectText } from '../paths.js';
+import { type FindingCode, findings } from './findings.js';
 
-/** The result of checking one item on one server. */
+/** `serve` does not start with a refused item. `check` exits with 1 when an item failed or is refused. */
+export type Level = 'ok' | 'warning' | 'failed' | 'refused';
+
+/** The result of checking one item on one server. `check --json` prints it as it is. */
 export interface Finding {
+  readonly level: Level;
+  readonly code: FindingCode;
   /** Such as "replica 1 (10.0.0.5:5432/workspace)", or "settings". */
-  readonly server: string;
-  readonly subject: string;
-  readonly ok: boolean;
-  /** Not ok, and `serve` must not start with it. False for a passing fault, such as a server that cannot be reached. */
-  readonly refuse: boolean;
+  readonly where: string;
+  /** The view, role or resource that the item is about; empty when there is but one. */
+  readonly object: string;
   /** A sentence without secrets and without values of customers. */
   readonly detail: string;
+  /** The advice of the table; empty when it is ok. */
+  readonly advice: string;
 }
 
 /** A finding without its server. */
-export type Item = Omit<Finding, 'server'>;
+export type Item = Omit<Finding, 'where' | 'advice'>;
 
-/** Ok when there are no faults; else all of them in one sentence. */
-export function verdict(subject: string, faults: readonly string[], whenOk = ''): Item {
-  if (faults.length === 0) return { subject, ok: true, refuse: false, detail: whenOk };
-  return { subject, ok: false, refuse: true, detail: `${faults.join('; ')}.` };
+export function found(where: string, item: Item): Finding {
+  return { ...item, where, advice: item.level === 'ok' ? '' : findings[item.code].advice };
+}
+
+/** Such as "view gateway.klanten". */
+export function titleOf({ code, object }: Item): string {
+  return `${code.replaceAll('_', ' ')} ${object}`.trim();
+}
+
+/** Ok when there are no faults; else refused, with all of them in one sentence. */
+export function verdict(code: FindingCode, faults: readonly string[], whenOk = '', object = ''): Item {
+  if (faults.length === 0) return { level: 'ok', code, object, detail: whenOk };
+  return { level: 'refused', code, object, detail: `${faults.join('; ')}.` };
+}
+
+/** Not ok, but `serve` starts all the same: a passing fault, such as a server that cannot be reached. */
+export function failure(code: FindingCode, detail: string, object = ''): Item {
+  return { level: 'failed', code, object, detail };
+}
+
+/** Works, but the operator should know. */
+export function warning(code: FindingCode, detail: string, object = ''): Item {
+  return { level: 'warning', code, object, detail };
 }
 
 /** The fault if the condition holds, for a list of faults. */
 export function faultIf(condition: boolean, fault: string): string[] {
   return condition ? [fault] : [];
-}
-
-/** Not ok, but `serve` starts all the same. */
-export function warning(subject: string, detail: string): Item {
-  return { subject, ok: false, refuse: false, detail };
 }
 
 /** The text of sql/check/NAME.sql. */

@@ -37,12 +37,12 @@ interface RoleRow {
 export async function checkRole(client: pg.Client, allowance: AllowedPrivileges): Promise<Item[]> {
   const role = (await client.query<RoleRow>(checkSql('role'))).rows[0] as RoleRow;
   const whenOk = 'No superuser, no BYPASSRLS, member of no other role, owner of nothing.';
-  const item = verdict(`role ${role.name}`, roleFaults(role), whenOk);
+  const item = verdict('role', roleFaults(role), whenOk, role.name);
   if (role.superuser) return [item];
   const allowed = [allowance.relations.source, allowance.privileges];
   const { rows } = await client.query<{ excess: string }>(checkSql('excess'), allowed);
   const faults = rows.map(({ excess }) => `it ${excess}`);
-  return [item, verdict(`privileges of ${role.name}`, faults, 'None beyond those the gateway grants.')];
+  return [item, verdict('privileges', faults, 'None beyond those the gateway grants.', role.name)];
 }
 
 function roleFaults(role: RoleRow): string[] {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
-import { checkSql, faultIf, type Item, verdict, warning } from './finding.js';
+import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
 
 /** The gateway's clock decides expiry of tokens and Data-As-Of. */
 const clockDifferenceMaxMs = 2000;
@@ -12,6 +12,8 @@ interface ServerRow {
   readonly time_zone: string;
   readonly date_style: string;
   readonly encoding: string;
+  readonly bytea_output: string;
+  readonly extra_float_digits: number;
   readonly clock_ms: string;
 }
 
@@ -24,6 +26,11 @@ export async function checkServer(client: pg.Client, kind: 'replica' | 'primary'
   const session = [
     ...faultIf(!isUtc, `TimeZone is ${server.time_zone}, not UTC`),
     ...faultIf(!server.date_style.startsWith('ISO'), `DateStyle is ${server.date_style}, not ISO`),
+    ...faultIf(server.bytea_output !== 'hex', `bytea_output is ${server.bytea_output}, not hex`),
+    ...faultIf(
+      server.extra_float_digits < 1,
+      `extra_float_digits is ${server.extra_float_digits}: numbers lose digits`,
+    ),
     ...faultIf(server.encoding !== 'UTF8', `the database's encoding is ${server.encoding}, not UTF8`),
   ];
   const distance = `${differenceMs} ms from the gateway's`;
@@ -32,7 +39,7 @@ export async function checkServer(client: pg.Client, kind: 'replica' | 'primary'
     verdict('session', session, 'TimeZone is UTC, DateStyle ISO, the encoding UTF8.'),
     Math.abs(differenceMs) <= clockDifferenceMaxMs
       ? verdict('clock', [], `${distance}.`)
-      : warning('clock', `It is ${distance}; expiry of tokens is judged by the gateway's clock.`),
+      : failure('clock', `It is ${distance}; expiry of tokens is judged by the gateway's clock.`),
   ];
 }
 
@@ -41,10 +48,10 @@ export async function checkTimeZone(client: pg.Client, timeZone: string): Promis
   try {
     new Intl.DateTimeFormat('en', { timeZone });
     await client.query('select now() at time zone $1', [timeZone]);
-    return verdict('time zone', [], `PostgreSQL knows ${timeZone}.`);
+    return verdict('time_zone', [], `PostgreSQL knows ${timeZone}.`);
   } catch (error) {
     if (!(error instanceof RangeError) && (error as { code?: string }).code !== '22023') throw error;
-    return verdict('time zone', [`PostgreSQL knows no time zone ${timeZone}`]);
+    return verdict('time_zone', [`PostgreSQL knows no time zone ${timeZone}`]);
   }
 }
 
@@ -52,7 +59,7 @@ export async function checkTimeZone(client: pg.Client, timeZone: string): Promis
 export async function checkFunctions(client: pg.Client, settings: Settings): Promise<Item[]> {
   const tokens = await tryQuery(client, `select * from gateway.find_token('\\x00')`);
   const unusable = 'fault' in tokens ? [`gateway.find_token cannot be executed: ${tokens.fault}`] : [];
-  return [verdict('token look-up', unusable, 'gateway.find_token works.'), await keyringItem(client, settings)];
+  return [verdict('token_look_up', unusable, 'gateway.find_token works.'), await keyringItem(client, settings)];
 }
 
 async function keyringItem(client: pg.Client, { dataKeys }: Settings): Promise<Item> {
@@ -83,7 +90,7 @@ function replicaItem({ in_recovery, read_only }: ServerRow): Item {
 }
 
 function primaryItem({ in_recovery, read_only }: ServerRow): Item {
-  if (in_recovery) return warning('recovery', 'It is in recovery: no primary now, so writes will be answered 503.');
-  if (read_only) return warning('recovery', 'Transactions are read-only, so writes will be answered 503.');
+  if (in_recovery) return failure('recovery', 'It is in recovery: no primary now, so writes will be answered 503.');
+  if (read_only) return failure('recovery', 'Transactions are read-only, so writes will be answered 503.');
   return verdict('recovery', [], 'It is a primary.');
 }

@@ -28,9 +28,7 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
     const absent = absentWorkspaces[view?.columns.workspace_id?.type ?? ''];
     if (view && absent !== undefined && textColumn !== undefined && view.columns[textColumn]?.readable)
       faults.push(...(await wallFaults(client, resource.view, textColumn, absent)));
-    items.push(
-      verdict(`view ${resource.view}`, faults, 'Every column is there; without its workspace it shows no row.'),
-    );
+    items.push(verdict('view', faults, 'Every column is there; without its workspace it shows no row.', resource.view));
   }
   return items;
 }

@@ -1,6 +1,7 @@
 import pg from 'pg';
+import type { WorkspaceId } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
-import { type Item, verdict, warning } from './finding.js';
+import { failure, type Item, verdict } from './finding.js';
 import { tryQuery } from './server.js';
 import { attempt, queryCanceled } from './views.js';
 
@@ -9,15 +10,14 @@ const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '100ms'`;
 
 /** Ids of up to ten workspaces, those with a token first; the finding says when the function cannot be executed. */
-export async function sampleWorkspaces(client: pg.Client): Promise<{ ids: string[]; item: Item }> {
+export async function sampleWorkspaces(client: pg.Client): Promise<{ ids: WorkspaceId[]; item: Item }> {
   const found = await tryQuery(client, 'select id from gateway.sample_workspaces() id');
-  const subject = 'workspaces';
   if ('fault' in found) {
     const fault = `gateway.sample_workspaces() cannot be executed, so the tenant wall is not tried: ${found.fault}`;
-    return { ids: [], item: verdict(subject, [fault], '') };
+    return { ids: [], item: verdict('workspaces', [fault]) };
   }
-  const ids = found.rows.map(({ id }) => String(id));
-  return { ids, item: verdict(subject, [], `${ids.length} are taken as a sample.`) };
+  const ids = found.rows.map(({ id }) => String(id) as WorkspaceId);
+  return { ids, item: verdict('workspaces', [], `${ids.length} are taken as a sample.`) };
 }
 
 interface SampleRow {
@@ -36,11 +36,12 @@ interface Sample {
  * a row of the other. A view that filters by nothing but "some workspace is set" passes every other check.
  */
 export async function checkWall(client: pg.Client, resource: Resource, workspaces: readonly string[]): Promise<Item> {
-  const subject = `tenant wall of ${resource.view}`;
+  const untried = (error: { code?: string; message: string }): Item =>
+    failure('tenant_wall', `It could not be tried: ${reasonOf(error)}.`, resource.view);
   const samples: Sample[] = [];
   for (const workspace of workspaces) {
     const { rows, error } = await attempt<SampleRow>(client, `${within(workspace)}; ${bothEnds(resource)}`);
-    if (error) return warning(subject, `It could not be tried: ${reasonOf(error)}.`);
+    if (error) return untried(error);
     if (rows.length > 0) samples.push({ workspace, rows });
     if (samples.length === 2) break;
   }
@@ -49,9 +50,10 @@ export async function checkWall(client: pg.Client, resource: Resource, workspace
   const [one, other] = samples;
   if (one === undefined || other === undefined)
     return verdict(
-      subject,
+      'tenant_wall',
       faults,
       `${samples.length} of ${workspaces.length} workspaces have rows: nothing to compare.`,
+      resource.view,
     );
   for (const [sample, { workspace }] of [
     [one, other],
@@ -62,13 +64,13 @@ export async function checkWall(client: pg.Client, resource: Resource, workspace
       client,
       `${within(workspace)}; select from ${resource.view} where id in (${ids}) limit 1`,
     );
-    if (shared.error) return warning(subject, `It could not be tried: ${reasonOf(shared.error)}.`);
+    if (shared.error) return untried(shared.error);
     if (shared.rows.length === 0) continue;
     faults.push('two workspaces see the same rows');
     break;
   }
   const counts = samples.map(({ rows }) => rows.length).join(' and ');
-  return verdict(subject, faults, `Two workspaces see ${counts} rows, each its own alone.`);
+  return verdict('tenant_wall', faults, `Two workspaces see ${counts} rows, each its own alone.`, resource.view);
 }
 
 function within(workspace: string): string {

@@ -7,11 +7,11 @@ export async function checkWriteViews(client: pg.Client, resources: readonly Res
   const items: Item[] = [];
   for (const resource of resources) {
     if (resource.write === undefined) continue;
-    const subject = `view ${resource.write.view}`;
+    const { view: name } = resource.write;
     type Grants = Readonly<Record<'updates' | 'inserts', readonly string[]>>;
-    const [view] = (await client.query<Grants>(checkSql('write_view'), [resource.write.view])).rows;
+    const [view] = (await client.query<Grants>(checkSql('write_view'), [name])).rows;
     if (view === undefined) {
-      items.push(verdict(subject, ['it does not exist: run `migrate`, or write it']));
+      items.push(verdict('write_view', ['it does not exist: run `migrate`, or write it'], '', name));
       continue;
     }
     const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
@@ -24,7 +24,7 @@ export async function checkWriteViews(client: pg.Client, resources: readonly Res
       ...view.updates.flatMap((column) => faultIf(readOnly.includes(column), `the role may update ${column}`)),
       ...view.inserts.flatMap((column) => faultIf(appFilled.includes(column), `the role may insert ${column}`)),
     ];
-    items.push(verdict(subject, faults, 'The role may write the fields of the write scope and no other.'));
+    items.push(verdict('write_view', faults, 'The role may write the fields of the write scope and no other.', name));
   }
   return items;
 }

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { warning } from '../check/finding.js';
+import { type Finding, found, type Level, titleOf, warning } from '../check/finding.js';
 import { inspect } from '../check/inspect.js';
 import { loadResources } from '../definition/load.js';
 import { misspeltNames } from '../misspelt-names.js';
@@ -11,20 +11,36 @@ export const check: Command = async (args) => {
   const { values } = parseArgs({ args: [...args], options: { json: { type: 'boolean', default: false } } });
   const settings = loadSettings(process.env);
   const findings = [
-    ...misspeltNames(process.env).map((sentence) => ({ server: 'settings', ...warning('environment', sentence) })),
-    ...(await inspect(settings, loadResources(settings.resourcesDir))),
+    ...misspeltNames(process.env).map((sentence) => found('settings', warning('environment', sentence))),
+    ...(await inspect(settings, loadResources(settings.resourcesDir), { thorough: true })),
   ];
-  const failures = findings.filter(({ ok }) => !ok);
-  if (values.json) printText(JSON.stringify(findings, null, 2));
-  else {
-    let server = '';
-    for (const finding of findings) {
-      if (finding.server !== server) print(finding.server);
-      server = finding.server;
-      const mark = finding.ok ? 'ok     ' : finding.refuse ? 'REFUSED' : 'FAIL   ';
-      print(`  ${mark}  ${finding.subject}: ${finding.detail}`);
-    }
-    print(failures.length === 0 ? 'All is well.' : `${failures.length} of ${findings.length} are not ok.`);
-  }
-  return failures.length === 0 ? 0 : 1;
+  const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
+  if (values.json) printText(JSON.stringify({ ok: isOk, findings }, null, 2));
+  else for (const line of report(findings)) print(line);
+  return isOk ? 0 : 1;
 };
+
+const marks: Readonly<Record<Level, string>> = {
+  ok: 'ok     ',
+  warning: 'WARNING',
+  failed: 'FAILED ',
+  refused: 'REFUSED',
+};
+
+/** A line per finding under the name of its server, and a line of advice below each that is not ok. */
+function report(findings: readonly Finding[]): string[] {
+  const lines = findings.flatMap((finding, i) => [
+    ...(finding.where === findings[i - 1]?.where ? [] : [finding.where]),
+    `  ${marks[finding.level]}  ${titleOf(finding)}: ${finding.detail}`,
+    ...(finding.advice === '' ? [] : [`           ${finding.advice}`]),
+  ]);
+  return [...lines, summary(findings)];
+}
+
+function summary(findings: readonly Finding[]): string {
+  const wrong = findings.filter(({ level }) => level !== 'ok');
+  if (wrong.length === 0) return 'All is well.';
+  const warnings = wrong.filter(({ level }) => level === 'warning').length;
+  if (warnings === wrong.length) return `No item failed; warnings: ${warnings}.`;
+  return `${wrong.length} of ${findings.length} are not ok.`;
+}

@@ -127,6 +127,11 @@ export class Primary {
   }
 }
 
+/** Runs statements in the transaction that is open on the client, each for the workspace. */
+export function transactionOn(client: pg.ClientBase, workspace: WorkspaceId): Transaction {
+  return { query: (statement, values) => run(client, statement, workspace, values) };
+}
+
 async function runOnce<T>(
   client: pg.PoolClient,
   workspace: WorkspaceId,
@@ -135,7 +140,7 @@ async function runOnce<T>(
   await run(client, begin, null, {});
   let outcome: T | Problem;
   try {
-    outcome = await work({ query: (statement, values) => run(client, statement, workspace, values) });
+    outcome = await work(transactionOn(client, workspace));
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     outcome = error;
@@ -173,7 +178,7 @@ function primaryUnavailable(): Problem {
 }
 
 function run(
-  client: pg.PoolClient,
+  client: pg.ClientBase,
   statement: Statement,
   workspace: WorkspaceId | null,
   values: Values,

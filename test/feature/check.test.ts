@@ -1,100 +1,41 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ExecutionContext } from 'ava';
 import pg from 'pg';
+import type { Finding } from '../../src/check/finding.js';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { projectRoot } from '../../src/paths.js';
 import { commandLine, connections } from '../support/command-line.js';
-import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
+import { gatewayTest, shared } from '../support/workspace.js';
 
 // `check` and `migrate` as processes, as an operator runs them.
 
 const test = gatewayTest();
 
-interface Finding {
-  readonly server: string;
-  readonly subject: string;
-  readonly ok: boolean;
-  readonly detail: string;
-}
-
-/** The faults that `check --json` finds in the test's database. */
-async function wrong(t: ExecutionContext<TestContext>): Promise<string[]> {
-  await t.context.database.caughtUp();
-  const { stdout, code } = await commandLine(['check', '--json'], connections(t.context.database));
-  const faults = (JSON.parse(stdout) as Finding[]).filter(({ ok }) => !ok);
-  t.is(code, faults.length === 0 ? 0 : 1);
-  return faults.map(({ server, subject, detail }) => `${server.split(' ')[0]}: ${subject}: ${detail}`);
-}
-
-test.serial('check finds nothing wrong with a migrated database', async (t) => {
-  t.deepEqual(await wrong(t), []);
-});
-
-test.serial('check reports a role that can create temporary objects', async (t) => {
-  const { primary, name } = t.context.database;
-  await primary.query(`grant temporary on database ${name} to public`);
-  const advice = 'it may create temporary objects: revoke TEMPORARY on the database from PUBLIC.';
-  t.deepEqual(await wrong(t), [`replica: role gateway_reader: ${advice}`, `primary: role gateway_writer: ${advice}`]);
-  await primary.query(`revoke temporary on database ${name} from public`);
-});
-
-test.serial('check reports a function that costs less than a comparison', async (t) => {
-  const { primary } = t.context.database;
-  await primary.query(`create function public.cheap(text) returns boolean language sql cost 0.1 as 'select true'`);
-  const faults = await wrong(t);
-  t.is(faults.length, 2);
-  for (const fault of faults) t.regex(fault, /may execute the function cheap\(text\), whose cost of 0.1 is below 1/);
-  await primary.query('drop function public.cheap');
-});
-
-test.serial('check reports a view whose other conditions see rows of other workspaces', async (t) => {
-  const { primary } = t.context.database;
-  const columns =
-    'workspace_id, id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at';
-  const view = (wall: string) =>
-    primary.query(
-      `create or replace view gateway.klanten as select ${columns} from app.klanten where workspace_id = gateway.workspace()::uuid${wall}`,
-    );
-  await view('');
-  t.deepEqual(await wrong(t), [
-    'replica: view gateway.klanten: other conditions see rows without a workspace: its filter must be the cheapest condition; ' +
-      'other conditions see rows in a workspace that does not exist: its filter must be the cheapest condition.',
-  ]);
-  await view(' and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)');
-  t.deepEqual(await wrong(t), []);
-});
-
 test.serial(
-  'check reports a view that shows every workspace the rows of all, and serve refuses to start with it',
+  'check --json prints one document with level, code, place and advice, and exits with 1 when an item failed',
   async (t) => {
-    const { primary } = t.context.database;
-    const { rows } = await primary.query<{ definition: string }>(
-      `select pg_get_viewdef('gateway.klanten') as definition`,
+    const { database } = t.context;
+    const fits = await commandLine(['check', '--json'], connections(database));
+    const report = JSON.parse(fits.stdout) as { ok: boolean; findings: Finding[] };
+    t.deepEqual(
+      [fits.code, report.ok],
+      [0, true],
+      'a warning, such as of damaged values of the data set, is no failure',
     );
-    const columns =
-      'id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at';
-    const set = `exists (select from app.workspaces w where w.id = (select gateway.workspace()::uuid))`;
-    const leaks = {
-      'two workspaces see the same rows': `select gateway.workspace()::uuid as workspace_id, ${columns} from app.klanten where ${set}`,
-      'in a workspace it shows rows of another one; two workspaces see the same rows': `select workspace_id, ${columns} from app.klanten where ${set}`,
-    };
-    await primary.query('grant select (id) on app.workspaces to gateway_owner');
-    for (const [fault, select] of Object.entries(leaks)) {
-      await primary.query(`create or replace view gateway.klanten as ${select}`);
-      t.deepEqual(
-        (await wrong(t)).filter((line) => line.includes('tenant wall')),
-        [`replica: tenant wall of gateway.klanten: ${fault}.`],
-      );
-      const { code, stderr } = await commandLine(
-        ['serve', '--port', '0', '--ops-port', '0'],
-        connections(t.context.database),
-      );
-      t.is(code, 1);
-      t.true(stderr.includes(`tenant wall of gateway.klanten: ${fault}.`), stderr);
-    }
-    await primary.query(`create or replace view gateway.klanten as ${rows[0]?.definition}`);
-    t.deepEqual(await wrong(t), []);
+    t.deepEqual(
+      report.findings.filter(({ level }) => level !== 'ok').map(({ level, code, object }) => [level, code, object]),
+      [['warning', 'values', 'klanten']],
+    );
+    await database.primary.query('revoke insert on gateway.idempotency from gateway_writer');
+    const failed = await commandLine(['check'], connections(database));
+    await database.primary.query(
+      'grant insert (workspace_id, token_id, key, fingerprint) on gateway.idempotency to gateway_writer',
+    );
+    t.is(failed.code, 1);
+    t.regex(
+      failed.stdout,
+      /^primary \(127\.0\.0\.1:\d+\/\w+\)$[\s\S]*^ {2}FAILED {3}writes installaties: the statement idempotency.claim: permission denied .*\n {11}Run migrate/m,
+    );
   },
 );
 

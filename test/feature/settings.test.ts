@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { Finding } from '../../src/check/finding.js';
 import { misspeltNames } from '../../src/misspelt-names.js';
 import { commandLine } from '../support/command-line.js';
 
@@ -43,9 +44,9 @@ test('serve warns of misspelt environment names, and check reports them', async 
   t.is(stderr, sentences.map((sentence) => `Warning: ${sentence}\n`).join(''));
   const checked = await commandLine(['check', '--json'], settings);
   t.is(checked.code, 1);
-  const findings = JSON.parse(checked.stdout) as { subject: string; detail: string; refuse: boolean }[];
+  const { findings } = JSON.parse(checked.stdout) as { findings: Finding[] };
   t.deepEqual(
-    findings.filter(({ subject, refuse }) => subject === 'environment' && !refuse).map(({ detail }) => detail),
+    findings.filter(({ code, level }) => code === 'environment' && level === 'warning').map(({ detail }) => detail),
     sentences,
   );
 });

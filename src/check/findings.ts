@@ -1,0 +1,102 @@
+/** Row of the table: the item as the operator's guide states it, and what to do when it is not ok. */
+interface FindingRow {
+  readonly meaning: string;
+  readonly advice: string;
+}
+
+/** The table of findings. docs/operators-guide.md is compared with it. */
+export const findings = {
+  environment: {
+    meaning:
+      'No environment name looks like a misspelt setting. The gateway ignores such a name and uses the default; `serve` warns of it on stderr',
+    advice: 'Correct the name, or remove it from the environment.',
+  },
+  replicas: {
+    meaning: '`REPLICA_URLS` is set',
+    advice: 'Set REPLICA_URLS to the connection URL of at least one replica.',
+  },
+  codec_module: {
+    meaning: '`CODEC_MODULE` can be loaded, where it is set or a codec needs it',
+    advice: 'Correct CODEC_MODULE, a path relative to the working directory, or the module.',
+  },
+  connection: {
+    meaning: 'The server is reachable and accepts the login',
+    advice:
+      'Look at host, port, password, pg_hba.conf and firewall; REPLICA_URLS and PRIMARY_URL hold the address and the login.',
+  },
+  recovery: {
+    meaning: 'A replica is in recovery and read-only, a primary is neither',
+    advice: 'Let REPLICA_URLS name replicas and PRIMARY_URL the primary of the same cluster.',
+  },
+  session: {
+    meaning: '`TimeZone` UTC, `DateStyle` ISO, `bytea_output` hex, `extra_float_digits` above 0, encoding UTF8',
+    advice: "Set it for the role: alter role … set timezone = 'UTC', as sql/core/001_roles.sql does.",
+  },
+  clock: {
+    meaning: "Within two seconds of the gateway's",
+    advice: 'Let NTP keep the clocks of the gateway and of the database.',
+  },
+  time_zone: {
+    meaning: 'PostgreSQL and Node know `TIME_ZONE`',
+    advice: 'Set TIME_ZONE to a name of the time zone database, such as Europe/Amsterdam.',
+  },
+  role: {
+    meaning: 'No superuser, no attribute, membership or possession beyond the task of the role',
+    advice: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URL, and take from them the rest.',
+  },
+  privileges: {
+    meaning: 'No privilege beyond those that the role needs, granted by any role, to it or to PUBLIC',
+    advice: 'Revoke it, from the role or from PUBLIC.',
+  },
+  token_look_up: {
+    meaning: '`gateway.find_token` works',
+    advice: 'Run migrate, or grant EXECUTE on the function to gateway_reader.',
+  },
+  keyring: {
+    meaning: '`DATA_KEYS` has every key in use',
+    advice: 'Add the missing key to DATA_KEYS, or grant EXECUTE on gateway.key_ids() to gateway_reader.',
+  },
+  view: {
+    meaning:
+      'There, every column with a fitting type, filtered, owned as it must be, and without a workspace it shows no row, whatever other condition a statement has: `check` tries this on the view',
+    advice: 'Correct the view in the folder of views and run migrate --views DIR.',
+  },
+  workspaces: {
+    meaning: '`gateway.sample_workspaces()` works; the items below use its workspaces',
+    advice: 'Run migrate, or grant EXECUTE on the function to gateway_reader.',
+  },
+  tenant_wall: {
+    meaning:
+      'Between two real workspaces that have rows: 250 rows of each end of every list carry the workspace that is set, and the other workspace sees none of them. Only this finds a view that filters by "any workspace is set"',
+    advice:
+      'Let the view compare workspace_id with gateway.workspace(), as the shipped views do; see migrate --indexes if a page is slow.',
+  },
+  values: {
+    meaning:
+      'The first 500 rows of two workspaces are decoded as a list does it. Values that are stored but shown as null: a warning with the number, the reason and the first row; failed when they are more than 5 % of twenty or more values of a field; refused when they are all of ten or more',
+    advice:
+      'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; the row named is an example.',
+  },
+  schema: {
+    meaning: 'The same rows fit the JSON Schema of the OpenAPI document',
+    advice:
+      'Let the view give the types of the contract (operators-guide.md, "The contract"), or change the definition.',
+  },
+  plans: {
+    meaning:
+      'Generic plans of every list (without filters, by each, by all) and of the detail, with sequential scans and sorts switched off: those that remain outside the parts of a record have no index',
+    advice: 'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list.',
+  },
+  write_view: {
+    meaning: 'The writer may write the fields of the write scope, and no other',
+    advice: 'Correct the grants on the write view, or the fields of the definition that have "write".',
+  },
+  writes: {
+    meaning:
+      'A change, its repetition and a new record with the statements of the gateway, on the primary and rolled back; the version moves with the change. Values that a constraint of the app refuses are no fault',
+    advice: 'Run migrate for missing grants; let a trigger raise the version; make the write view updatable.',
+  },
+} as const satisfies Readonly<Record<string, FindingRow>>;
+
+/** The code of an item: a key of the table. */
+export type FindingCode = keyof typeof findings;

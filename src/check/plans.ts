@@ -1,0 +1,84 @@
+import type pg from 'pg';
+import type { Statement } from '../db/statement.js';
+import type { Resource } from '../definition/resource.js';
+import { compileStatements } from '../definition/statements.js';
+import { sqlStateOf } from '../errors.js';
+import { failure, type Item, verdict } from './finding.js';
+
+/** The planner scans a small table although an index fits; without these ways, what remains has no index. */
+const begin = `begin read only; set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
+  set local enable_seqscan = off; set local enable_sort = off`;
+const faultsShown = 5;
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Parent Relationship'?: string;
+  readonly 'Relation Name'?: string;
+  readonly Alias?: string;
+  readonly Plans?: readonly Plan[];
+}
+
+/**
+ * Explains the generic plan of the detail and of every list: without filters, by each filter, and by all of them. A sort or a
+ * sequential scan means that a page costs as much as its table.
+ */
+export async function checkPlans(client: pg.Client, resource: Resource): Promise<Item> {
+  const faults: string[] = [];
+  await client.query(begin);
+  try {
+    const shapes = shapesOf(resource);
+    for (const [shape, statements] of shapes) {
+      const found = new Set<string>();
+      for (const statement of statements) for (const flaw of flaws(await explain(client, statement))) found.add(flaw);
+      if (found.size > 0) faults.push(`${shape} ${[...found].join(' and ')}`);
+    }
+    if (faults.length === 0)
+      return verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name);
+    const more = faults.length > faultsShown ? `; and ${faults.length - faultsShown} more` : '';
+    return failure('plans', `No index fits: ${faults.slice(0, faultsShown).join('; ')}${more}.`, resource.name);
+  } catch (error) {
+    if (sqlStateOf(error) === undefined) throw error;
+    return failure('plans', `They could not be made: ${(error as Error).message}.`, resource.name);
+  } finally {
+    await client.query('rollback');
+  }
+}
+
+function shapesOf(resource: Resource): [string, Statement[]][] {
+  const { list, detail } = compileStatements(resource);
+  const names = Object.keys(resource.filters);
+  const combinations = [[], ...names.map((name) => [name]), ...(names.length > 1 ? [names] : [])];
+  const lists = combinations.map((filters): [string, Statement[]] => {
+    const { rows, keys, last, count } = list(filters);
+    const shape = filters.length === 0 ? 'the list' : `the list by ${filters.join(', ')}`;
+    return [shape, [...Object.values(rows), ...Object.values(keys), last, count]];
+  });
+  return detail === null ? lists : [...lists, ['the detail', [detail]]];
+}
+
+async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {
+  const values = parameters.map(() => 'null').join(', ');
+  const results: unknown = await client.query(
+    `prepare checked as ${text}; explain (format json) execute checked (${values}); deallocate checked`,
+  );
+  const [, explained] = results as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>[];
+  return (explained as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>).rows[0]?.['QUERY PLAN'][0].Plan as Plan;
+}
+
+/** The parts of a row are subplans, which run for the rows of a page alone. Rows that a list of ids names are sorted: they are few. */
+function flaws(plan: Plan): string[] {
+  if (/^(SubPlan|InitPlan)$/.test(plan['Parent Relationship'] ?? '')) return [];
+  const type = plan['Node Type'];
+  const own =
+    /Sort$/.test(type) && !readsFewRows(plan)
+      ? ['sorts']
+      : type === 'Seq Scan'
+        ? [`scans ${plan['Relation Name']}`]
+        : [];
+  return [...own, ...(plan.Plans ?? []).flatMap(flaws)];
+}
+
+/** Whether the rows come from the query of the rows that a list of ids names (`fewRows` of the statements). */
+function readsFewRows({ Alias, Plans = [] }: Plan): boolean {
+  return Alias === 'few' || Plans.some(readsFewRows);
+}

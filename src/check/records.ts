@@ -1,0 +1,141 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type pg from 'pg';
+import { transactionOn } from '../db/primary.js';
+import { Row, type TextRow } from '../db/row.js';
+import type { WorkspaceId } from '../db/statement.js';
+import { recordSchema } from '../definition/record-schema.js';
+import { columnsOf, type Leaf, leaves, pointer, type Resource } from '../definition/resource.js';
+import { compileSerializer } from '../definition/row-serializer.js';
+import { compileStatements } from '../definition/statements.js';
+import { sqlStateOf } from '../errors.js';
+import type { ProjectionOptions } from '../projection/options.js';
+import { failure, type Item, type Level, verdict } from './finding.js';
+
+/** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
+const rowsPerEnd = 250;
+const begin = `begin read only; set local statement_timeout = '1s'`;
+/** With fewer stored values, all of them may be damaged and the keys right nevertheless. */
+const lostMin = 10;
+/** A few damaged values are a warning; a larger share of at least `shareMin` values is a failure. */
+const shareMax = 0.05;
+const shareMin = 20;
+
+/** The stored values of a member, and those of them that are shown as null. */
+interface Tally {
+  stored: number;
+  empty: number;
+  /** Id of the first row with such a value. */
+  example: string;
+  readonly reasons: Set<string>;
+}
+
+/**
+ * Serializes rows of two workspaces as a list does: members that are null although a value is stored are counted, and, with `schema`,
+ * the records are compared with their JSON Schema. No value is in the findings.
+ */
+export async function checkRecords(
+  client: pg.Client,
+  resource: Resource,
+  projection: ProjectionOptions,
+  workspaces: readonly WorkspaceId[],
+  { schema }: { readonly schema: boolean },
+): Promise<Item[]> {
+  const reasons = new Map<string, string>();
+  const serializer = compileSerializer(resource, projection, (event) => {
+    if (event.type === 'decode_failed') reasons.set(event.pointer, event.reason);
+  });
+  const misfitsOf = schema ? misfitsIn(resource) : () => [];
+  const positions = columnsOf(resource);
+  const cells = leaves(resource).map((leaf) => ({ leaf, at: positions.indexOf(leaf.field.column) }));
+  const tallies = new Map<string, Tally>();
+  const misfits = new Set<string>();
+  let count = 0;
+  let sampled = 0;
+  await client.query(begin);
+  try {
+    for (const workspace of workspaces) {
+      const rows = await bothEnds(client, resource, workspace);
+      for (const texts of rows) {
+        reasons.clear();
+        const record = JSON.parse(serializer.json(Row.of(texts), workspace)) as object;
+        const id = texts[positions.indexOf('id')] as string;
+        for (const { leaf, at } of cells) if (texts[at] !== null) tally(tallies, leaf, { id, record, reasons });
+        for (const misfit of misfitsOf(record)) misfits.add(misfit);
+      }
+      count += rows.length;
+      if (rows.length > 0 && ++sampled === 2) break;
+    }
+  } catch (error) {
+    if (sqlStateOf(error) === undefined) throw error;
+    return [failure('values', `They could not be read: ${(error as Error).message}.`, resource.name)];
+  } finally {
+    await client.query('rollback');
+  }
+  const items = [valuesItem(resource, count, tallies)];
+  if (misfits.size > 0)
+    items.push(failure('schema', `Records do not fit it: ${[...misfits].join(', ')}.`, resource.name));
+  else if (schema) items.push(verdict('schema', [], `${count} records fit it.`, resource.name));
+  return items;
+}
+
+async function bothEnds(client: pg.Client, resource: Resource, workspace: WorkspaceId): Promise<TextRow[]> {
+  const { list } = compileStatements(resource);
+  const idAt = columnsOf(resource).indexOf('id');
+  const rows = new Map<string, TextRow>();
+  for (const direction of ['asc', 'desc'] as const) {
+    const limit = { limit: rowsPerEnd };
+    for (const row of await transactionOn(client, workspace).query(list([], direction).rows.all, limit))
+      rows.set(row[idAt] as string, row);
+    if (rows.size < rowsPerEnd) break;
+  }
+  return [...rows.values()];
+}
+
+/** Counts a stored value, and whether its member is null. JSON may hold null itself, and cleaning removes values on purpose. */
+function tally(
+  tallies: Map<string, Tally>,
+  { field, path }: Leaf,
+  { id, record, reasons }: { id: string; record: object; reasons: ReadonlyMap<string, string> },
+): void {
+  const at = pointer(path);
+  const undecodable = reasons.get(at);
+  const value = path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], record);
+  const isRemoved = field.clean !== undefined || field.pointer !== undefined || field.type === 'json';
+  const entry = tallies.get(at) ?? { stored: 0, empty: 0, example: id, reasons: new Set<string>() };
+  tallies.set(at, entry);
+  entry.stored++;
+  if (undecodable === undefined && (value !== null || isRemoved)) return;
+  if (entry.empty++ === 0) entry.example = id;
+  entry.reasons.add(undecodable ?? 'JSON has no such value');
+}
+
+function valuesItem({ name }: Resource, count: number, tallies: ReadonlyMap<string, Tally>): Item {
+  const shown = [...tallies].filter(([, { empty }]) => empty > 0);
+  if (shown.length === 0) return verdict('values', [], `${count} records show every value that is stored.`, name);
+  const levels = shown.map(([, one]) => levelOf(one));
+  const level = (['refused', 'failed', 'warning'] as const).find((one) => levels.includes(one)) as Level;
+  const sentences = shown.map(
+    ([member, { stored, empty, example, reasons }]) =>
+      `${member}: ${empty} of ${stored} values are stored but shown as null (${[...reasons].join(', ')}), such as in row ${example}`,
+  );
+  return { level, code: 'values', object: name, detail: `${sentences.join('; ')}.` };
+}
+
+function levelOf({ stored, empty }: Tally): Level {
+  if (stored >= lostMin && empty === stored) return 'refused';
+  return stored >= shareMin && empty > stored * shareMax ? 'failed' : 'warning';
+}
+
+/** A function that names the members of a record that do not fit, each with the keyword of the schema; below a member the data may give names. */
+function misfitsIn(resource: Resource): (record: object) => string[] {
+  const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false });
+  const validate = ajv.compile(recordSchema(resource));
+  const members = leaves(resource).map(({ path }) => pointer(path));
+  return (record) => {
+    if (validate(record)) return [];
+    return (validate.errors ?? []).map(({ instancePath, keyword }) => {
+      const member = members.find((at) => `${instancePath}/`.startsWith(`${at}/`));
+      return `${member ?? 'the record'} (${keyword})`;
+    });
+  };
+}

@@ -1,0 +1,133 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { type Transaction, transactionOn } from '../db/primary.js';
+import type { TextRow } from '../db/row.js';
+import type { Statement, WorkspaceId } from '../db/statement.js';
+import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
+import { fieldType } from '../definition/field-types.js';
+import { leaves } from '../definition/resource.js';
+import { Problem, sqlStateOf } from '../errors.js';
+import { etagOf, parseEntityTags } from '../read/etag.js';
+import type { Target, WriteRequest } from '../write/request.js';
+import { writeOnce } from '../write/transaction.js';
+import { failure, type Item, verdict } from './finding.js';
+
+const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
+
+type Writable = CompiledResource & { readonly write: CompiledWrite };
+
+/**
+ * Tries a PATCH, its repetition and a POST with the gateway's own statements, and rolls all of it back; only sequences go on. A
+ * constraint of the app that refuses the trial's values is no fault: PostgreSQL checks privileges before it.
+ */
+export async function checkWrites(
+  client: pg.Client,
+  compiled: Writable,
+  workspaces: readonly WorkspaceId[],
+): Promise<Item> {
+  const { resource, write } = compiled;
+  const result = (faults: readonly string[], whenOk = ''): Item =>
+    faults.length > 0
+      ? failure('writes', `${faults.join('; ')}.`, resource.name)
+      : verdict('writes', [], whenOk, resource.name);
+  const trial = { statement: '' };
+  await client.query(begin);
+  try {
+    for (const workspace of workspaces) {
+      const transaction = observed(transactionOn(client, workspace), trial);
+      const [sample] = await transaction.query(anyId(compiled), {});
+      if (sample === undefined) continue;
+      const [row] = await transaction.query(write.statements.lock, { id: sample[0] as string });
+      if (row === undefined) return result(['the statement that locks a record does not find it']);
+      for (const [member, statement] of write.statements.references) {
+        const [, at] = write.writableAt.find(([name]) => name === member) as [string, number];
+        await transaction.query(statement, { id: row[at] as string | null });
+      }
+      const faults = await tryChange(client, transaction, compiled, workspace, row);
+      await client.query('savepoint trial');
+      const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
+      const members = membersOf(write, row, ([name]) => required.includes(name));
+      const created = await writeOnce(transaction, write, request(workspace, members, null)).catch(unlessRefused);
+      if (created?.id === null) faults.push('a new record has no id');
+      return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
+    }
+    return result([], 'No workspace of the sample has a record to try them with.');
+  } catch (error) {
+    if (sqlStateOf(error) === undefined && !(error instanceof Problem) && !(error instanceof TypeError)) throw error;
+    return result([`the statement ${trial.statement}: ${(error as Error).message}`]);
+  } finally {
+    await client.query('rollback');
+  }
+}
+
+/** Changes one member after another until the app's constraints take it; the version must move with it. */
+async function tryChange(
+  client: pg.Client,
+  transaction: Transaction,
+  { resource, write }: Writable,
+  workspace: WorkspaceId,
+  row: TextRow,
+): Promise<string[]> {
+  const id = row[write.idAt] as string;
+  const version = row[write.versionAt] as string;
+  const target = { id, ifMatch: parseEntityTags(etagOf(version)) as Target['ifMatch'] };
+  const free = leaves(resource).filter(({ field: { write } }) => write !== undefined && write.references === undefined);
+  for (const { field, path } of free) {
+    const name = path[0] as string;
+    const [, at] = write.writableAt.find(([member]) => member === name) as [string, number];
+    const { example, toText = String, auditValue = (text: string) => text } = fieldType(field.type);
+    const current = row[at] ?? null;
+    const value = current !== null && field.nullable ? null : toText(field.example ?? example);
+    if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0
+    const change = request(workspace, { [name]: value }, target);
+    await client.query('savepoint trial');
+    const outcome = await writeOnce(transaction, write, change).catch(unlessRefused);
+    if (outcome === undefined) {
+      await client.query('rollback to savepoint trial');
+      continue;
+    }
+    const repeated = await writeOnce(transaction, write, change);
+    return [
+      ...(outcome.version === version
+        ? [
+            `an UPDATE leaves ${resource.version} as it is, so two changes with one If-Match would both succeed: let a trigger raise it`,
+          ]
+        : []),
+      ...(repeated.replayed ? [] : ['the outcome of a write is not found again under its key']),
+    ];
+  }
+  return [];
+}
+
+/** Undefined when values were refused: class 22 data, 23 constraints, P0 exceptions of the app. */
+function unlessRefused(error: unknown): undefined {
+  if (!/^(22|23|P0)/.test(sqlStateOf(error) ?? '')) throw error;
+}
+
+function request(workspace: WorkspaceId, members: WriteRequest['members'], target: Target | null): WriteRequest {
+  const fingerprint = createHash('sha256').update('check').digest();
+  return { caller: { tokenId: randomUUID(), workspace }, key: 'check', fingerprint, members, target, mayRead: true };
+}
+
+function membersOf(
+  { writableAt }: CompiledWrite,
+  row: TextRow,
+  isTaken: (member: readonly [string, number]) => boolean,
+): WriteRequest['members'] {
+  return Object.fromEntries(writableAt.filter(isTaken).map(([name, at]) => [name, row[at] as string | null]));
+}
+
+function anyId({ resource }: Writable): Statement {
+  const text = `select id from ${resource.write?.view} where workspace_id = $1 limit 1`;
+  return { name: 'sample', text, parameters: ['workspace'] };
+}
+
+/** Remembers the name of the statement that runs, for the message when it fails. */
+function observed(transaction: Transaction, trial: { statement: string }): Transaction {
+  return {
+    query: (statement, values) => {
+      trial.statement = statement.name;
+      return transaction.query(statement, values);
+    },
+  };
+}

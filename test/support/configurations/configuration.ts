@@ -1,0 +1,26 @@
+import type { Level } from '../../../src/check/finding.js';
+import type { FindingCode } from '../../../src/check/findings.js';
+import { urlAs } from '../../../src/demo/cluster/passwords.js';
+import type { Settings } from '../../../src/settings.js';
+import { shared, type TestDatabase } from '../workspace.js';
+
+/** A configuration that does not fit, and the finding that check must make of it. */
+export interface Configuration {
+  /** SQL for the test's database, as a superuser, and its undoing. */
+  readonly change?: (database: TestDatabase) => string;
+  readonly undo?: (database: TestDatabase) => string;
+  readonly settings?: (database: TestDatabase) => Partial<Settings>;
+  readonly level: Exclude<Level, 'ok'>;
+  readonly code: FindingCode;
+  readonly detail: RegExp;
+  /** Codes that follow from the same configuration. */
+  readonly also?: readonly FindingCode[];
+  /** The finding comes from a trial that only `check` makes. */
+  readonly thorough?: true;
+}
+
+export type Configurations = Readonly<Record<string, Configuration>>;
+
+export const replicaAs = (role: string, { name }: TestDatabase): string =>
+  urlAs(shared.replicas[0] as string, role, name);
+export const primaryAs = (role: string, { name }: TestDatabase): string => urlAs(shared.primary, role, name);

@@ -1,0 +1,119 @@
+import type { Configurations } from './configuration.js';
+
+const klantenColumns =
+  'id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at';
+const wall = ' and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)';
+const klanten = (where: string, workspace = 'workspace_id'): string =>
+  `create or replace view gateway.klanten as select ${workspace}, ${klantenColumns} from app.klanten where ${where}`;
+const klantenAsShipped = (): string => klanten(`workspace_id = gateway.workspace()::uuid${wall}`);
+const anyWorkspace = 'exists (select from app.workspaces w where w.id = (select gateway.workspace()::uuid))';
+const seesWorkspaces = 'grant select (id) on app.workspaces to gateway_owner; ';
+
+/** Values of klanten that no key opens, and the values before. */
+const damage = (where: string) => (): string =>
+  `create table public.kept as select id, naam from app.klanten; update app.klanten set naam = 'enc:v2:k1:AAAA' where ${where}`;
+const repair = (): string =>
+  'update app.klanten k set naam = kept.naam from public.kept where kept.id = k.id; drop table public.kept';
+
+/** Wrong views and values, and lists without an index. */
+export const wrongViews: Configurations = {
+  'a view is missing': {
+    change: () => 'alter view gateway.klanten rename to customers',
+    undo: () => 'alter view gateway.customers rename to klanten',
+    level: 'refused',
+    code: 'view',
+    detail: /it does not exist: run `migrate`/,
+    also: ['privileges'],
+  },
+  'a column has a type that does not fit': {
+    change: () => 'alter view gateway.klanten rename column naam to name',
+    undo: () => 'alter view gateway.klanten rename column name to naam',
+    level: 'refused',
+    code: 'view',
+    detail: /column naam is missing/,
+  },
+  'a view is not filtered by workspace': {
+    change: () => klanten('true'),
+    undo: klantenAsShipped,
+    level: 'refused',
+    code: 'view',
+    detail: /does not call gateway.workspace\(\).*it shows rows without a workspace/,
+    also: ['tenant_wall'],
+  },
+  'other conditions see rows before the filter of a view': {
+    change: () => klanten('workspace_id = gateway.workspace()::uuid'),
+    undo: klantenAsShipped,
+    level: 'refused',
+    code: 'view',
+    detail: /other conditions see rows without a workspace: its filter must be the cheapest condition/,
+  },
+  'a superuser owns a view': {
+    change: () => 'alter view gateway.klanten owner to postgres',
+    undo: () => 'alter view gateway.klanten owner to gateway_owner',
+    level: 'refused',
+    code: 'view',
+    detail: /its owner postgres is a superuser/,
+  },
+  'a view shows every workspace the rows of all as its own': {
+    change: () => seesWorkspaces + klanten(anyWorkspace, 'gateway.workspace()::uuid as workspace_id'),
+    undo: klantenAsShipped,
+    level: 'refused',
+    code: 'tenant_wall',
+    detail: /^two workspaces see the same rows\.$/,
+    also: ['values'],
+  },
+  'a view shows every workspace the rows of all': {
+    change: () => seesWorkspaces + klanten(anyWorkspace),
+    undo: klantenAsShipped,
+    level: 'refused',
+    code: 'tenant_wall',
+    detail: /^in a workspace it shows rows of another one; two workspaces see the same rows\.$/,
+  },
+  'no workspaces can be taken as a sample': {
+    change: () => 'revoke execute on function gateway.sample_workspaces() from gateway_reader',
+    undo: () => 'grant execute on function gateway.sample_workspaces() to gateway_reader',
+    level: 'refused',
+    code: 'workspaces',
+    detail: /cannot be executed, so the tenant wall is not tried/,
+  },
+  'a value is damaged': {
+    change: damage('id = (select id from app.klanten where naam is not null order by created_at, id limit 1)'),
+    undo: repair,
+    level: 'warning',
+    code: 'values',
+    detail: /[/]naam: 1 of \d+ values are stored but shown as null \(bad_format\), such as in row [-0-9a-f]{36}/,
+  },
+  'one of ten values is damaged': {
+    change: damage(`right(id::text, 1) in ('a', 'b')`),
+    undo: repair,
+    level: 'failed',
+    code: 'values',
+    detail: /[/]naam: \d+ of \d+ values are stored but shown as null \(bad_format\)/,
+  },
+  'all values of a field are damaged': {
+    change: damage('naam is not null'),
+    undo: repair,
+    level: 'refused',
+    code: 'values',
+    detail: /[/]naam: (\d+) of \1 values are stored but shown as null \(bad_format\)/,
+  },
+  'records do not fit their schema': {
+    change: () => `create table public.definition as select pg_get_viewdef('gateway.werkbonnen') as text;
+      do $$ begin execute 'create or replace view gateway.werkbonnen as ' ||
+        regexp_replace((select text from public.definition), '\\(\\s*SELECT COALESCE\\(json_agg\\(h[.*]*\\)[^;]*?AS handelingen', '''{}''::json AS handelingen'); end $$`,
+    undo: () => `do $$ begin execute 'create or replace view gateway.werkbonnen as ' || (select text from public.definition); end $$;
+      drop table public.definition`,
+    level: 'failed',
+    code: 'schema',
+    detail: /^Records do not fit it: [/]handelingen \(type\)\.$/,
+    thorough: true,
+  },
+  'a list has no index': {
+    change: () => 'drop index app.klanten_lijst',
+    undo: () => 'create index klanten_lijst on app.klanten (workspace_id, created_at, id)',
+    level: 'failed',
+    code: 'plans',
+    detail: /^No index fits: the list sorts/,
+    thorough: true,
+  },
+};

@@ -1,0 +1,59 @@
+import { type Configurations, primaryAs } from './configuration.js';
+
+/** Wrong privileges of the writer, write views and triggers. */
+export const wrongWrites: Configurations = {
+  'the login of the replicas is used for the primary': {
+    settings: (database) => ({ primaryUrl: primaryAs('gateway_reader', database) }),
+    level: 'refused',
+    code: 'write_view',
+    detail: /the role cannot update naam/,
+    also: ['recovery', 'privileges'],
+  },
+  'the writer may change a column of the app': {
+    change: () => 'grant update (koudemiddel) on gateway.installaties_write to gateway_writer',
+    undo: () => 'revoke update (koudemiddel) on gateway.installaties_write from gateway_writer',
+    level: 'refused',
+    code: 'write_view',
+    detail: /the role may update koudemiddel/,
+  },
+  'an UPDATE leaves the version as it is': {
+    change: () => 'alter table app.installaties disable trigger user',
+    undo: () => 'alter table app.installaties enable trigger user',
+    level: 'failed',
+    code: 'writes',
+    detail: /an UPDATE leaves version as it is, so two changes with one If-Match would both succeed/,
+    thorough: true,
+  },
+  'the writer cannot claim keys': {
+    change: () => 'revoke insert on gateway.idempotency from gateway_writer',
+    undo: () => 'grant insert (workspace_id, token_id, key, fingerprint) on gateway.idempotency to gateway_writer',
+    level: 'failed',
+    code: 'writes',
+    detail: /the statement idempotency.claim: permission denied for table idempotency/,
+    thorough: true,
+  },
+  'the writer cannot add entries to the audit log': {
+    change: () => 'revoke insert on gateway.logboeken_write from gateway_writer',
+    undo: () => 'grant insert on gateway.logboeken_write to gateway_writer',
+    level: 'failed',
+    code: 'writes',
+    detail: /the statement audit: permission denied for view logboeken_write/,
+    thorough: true,
+  },
+  'the writer cannot number entries of the audit log': {
+    change: () => 'revoke usage on sequence app.logboeken_id_seq from gateway_writer',
+    undo: () => 'grant usage on sequence app.logboeken_id_seq to gateway_writer',
+    level: 'failed',
+    code: 'writes',
+    detail: /the statement audit: permission denied for sequence logboeken_id_seq/,
+    thorough: true,
+  },
+  'a write view cannot be updated': {
+    change: () => 'create rule fixed as on update to gateway.installaties_write do instead nothing',
+    undo: () => 'drop rule fixed on gateway.installaties_write',
+    level: 'failed',
+    code: 'writes',
+    detail: /the statement installaties.update: cannot perform UPDATE RETURNING/,
+    thorough: true,
+  },
+};
