@@ -58,6 +58,8 @@ export type Observe = (event: Event) => void;
 interface EventRow<E> {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   readonly metrics?: readonly EventMetric<E>[];
+  /** Members that make a kind of event, of which the log has one line a minute. Absent: each event has its line. */
+  readonly repeats?: readonly (keyof E)[];
 }
 
 /** A counter of events, or a histogram where `seconds` is given. An event whose label is null is not counted. */
@@ -107,14 +109,17 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   crashed: { level: 'error' },
   page_resumed: {
     level: 'warn',
+    repeats: ['resource', 'replica'],
     metrics: counter('pages_resumed', 'Times a page was continued after its replica failed it.', { resource: null }),
   },
   page_broken: {
     level: 'warn',
+    repeats: ['reason'],
     metrics: counter('pages_broken', 'Pages that could not be finished; the connection was destroyed.'),
   },
   decode_failed: {
     level: 'warn',
+    repeats: ['resource', 'pointer', 'reason'],
     metrics: counter('decode_errors', 'Stored values that could not be decoded.', {
       resource: null,
       pointer: null,
@@ -123,20 +128,24 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   },
   decrypt_mismatch: {
     level: 'error',
+    repeats: ['table', 'column'],
     metrics: counter('decrypt_mismatches', 'Cells that only node:crypto could decrypt; its value was used.'),
   },
   limit_hit: {
     level: 'info',
+    repeats: ['limit'],
     metrics: counter('limit_hits', 'Requests answered 429.', { limit: ['token', 'write', 'address', 'public'] }),
   },
   request_shed: {
     level: 'warn',
+    repeats: ['bound'],
     metrics: counter('requests_shed', 'Requests answered 503 overloaded, by the bound they met.', {
       bound: shedBounds,
     }),
   },
   client_too_slow: {
     level: 'warn',
+    repeats: [],
     metrics: counter('slow_clients', 'Connections destroyed because the client read its response too slowly.'),
   },
   replica_admitted: { level: 'info' },
@@ -146,6 +155,7 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   },
   replica_failed: {
     level: 'warn',
+    repeats: ['replica', 'code'],
     metrics: counter('replica_failures', 'Statements that failed on a replica, and were retried or answered 503.', {
       replica: null,
       code: null,
@@ -153,6 +163,7 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   },
   primary_failed: {
     level: 'warn',
+    repeats: ['code'],
     metrics: counter('primary_failures', 'Transactions that failed on the primary, and were retried or answered 503.', {
       code: null,
     }),
@@ -169,6 +180,7 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   },
   redis_failed: {
     level: 'warn',
+    repeats: [],
     metrics: counter('redis_failures', 'Times Redis did not answer and the local share of the limits took over.'),
   },
 };

@@ -85,7 +85,9 @@ async function closeAll(closers: Closer[]): Promise<void> {
 }
 
 async function start(settings: Settings, log: DestinationStream | undefined, closers: Closer[]): Promise<Gateway> {
-  const sinks: Observe[] = [logEvents(settings.logLevel, log)];
+  const lines = logEvents(settings.logLevel, log);
+  closers.push(() => lines.close());
+  const sinks: Observe[] = [lines.add];
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
   };

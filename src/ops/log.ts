@@ -1,14 +1,15 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { sqlStateOf } from '../errors.js';
-import { events, type Observe } from '../events.js';
+import { events } from '../events.js';
+import { type RepeatedLines, repeatedLines } from './repeated-lines.js';
 
-/** Writes each event as one JSON line; `msg` is its type. */
-export function logEvents(level: string, destination?: DestinationStream): Observe {
+/** Writes events as JSON lines; `msg` is the type of the event. */
+export function logEvents(level: string, destination?: DestinationStream): RepeatedLines {
   const logger: Logger = destination ? pino({ level }, destination) : pino({ level });
-  return (event) => {
-    const { type, ...fields } = event;
-    logger[events[type].level]('error' in fields ? { ...fields, ...errorFields(fields.error) } : fields, type);
-  };
+  return repeatedLines(({ type, ...event }, repetition) => {
+    const fields = { ...event, ...('error' in event && errorFields(event.error)), ...repetition };
+    logger[events[type].level](fields, type);
+  });
 }
 
 /** Parts of a database error that hold no stored value; message, detail, hint, context and statement can hold one. */

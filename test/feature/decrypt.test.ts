@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { GcmKey } from '../../src/projection/aes-gcm/gcm-key.js';
 import { Ghash } from '../../src/projection/aes-gcm/ghash.js';
 import { pages } from '../support/lists.js';
@@ -54,4 +55,24 @@ test.serial('a gateway whose batched decryption is wrong does not start, unless 
   } finally {
     Ghash.prototype.finish = finish;
   }
+});
+
+test.serial('a page under a wrong key is a few log lines, which tell the number of values', async (t) => {
+  const { dataKeys } = t.context.database.settings;
+  const wrong = Object.fromEntries(
+    Object.keys(JSON.parse(dataKeys) as object).map((id) => [id, randomBytes(32).toString('base64')]),
+  );
+  const { client, gateway, log } = await t.context.database.gateway({ dataKeys: JSON.stringify(wrong) });
+  await client.get('/klanten?perPage=1000');
+  const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+  const counted = [...metrics.matchAll(/^gateway_decode_errors_total\{.*\} (\d+)$/gm)].map(([, n]) => Number(n));
+  await gateway.stop();
+  const lines = log()
+    .split('\n')
+    .filter((line) => line.includes('decode_failed'))
+    .map((line) => JSON.parse(line) as { repeated?: number });
+  const sum = (numbers: number[]): number => numbers.reduce((a, b) => a + b, 0);
+  t.true(sum(counted) > 200, `${sum(counted)} values`);
+  t.is(sum(lines.map(({ repeated = 1 }) => repeated)), sum(counted));
+  t.true(lines.length <= 2 * counted.filter((n) => n > 0).length, `${lines.length} lines`);
 });

@@ -11,7 +11,7 @@ import { metricsEvents } from '../../src/ops/metrics.js';
 function logged(...events: Event[]): string {
   const stream = new PassThrough();
   const log = logEvents('trace', stream);
-  for (const event of events) log(event);
+  for (const event of events) log.add(event);
   return String(stream.read());
 }
 
