@@ -44,7 +44,7 @@ test('docs/settings.md is what the schema of the settings says: run `npm run doc
   t.is(read('docs/settings.md'), settingsPage());
 });
 
-test("the image, `npm start` and the operator's guide start `serve` with Node's flags for it", (t) => {
+test("the image, `npm start` and the systemd unit start `serve` with Node's flags for it", (t) => {
   const flags = nodeFlags.join(' ');
   t.true(read('package.json').includes(`"start": "node ${flags} dist`));
   t.true(
@@ -54,7 +54,7 @@ test("the image, `npm start` and the operator's guide start `serve` with Node's 
         .slice(0, -1)}, `,
     ),
   );
-  t.true(guide.includes(`ExecStart=/usr/bin/node ${flags} /`));
+  t.true(read('deploy/systemd/workspace-data-gateway.service').includes(`ExecStart=/usr/bin/node ${flags} /`));
 });
 
 test('docs/reliability.md lists every mutant', (t) => {
@@ -186,7 +186,7 @@ test('docs/architecture.md maps every folder', (t) => {
 
 test('files that the documentation names exist', (t) => {
   for (const page of pages.filter((path) => path !== 'CHANGELOG.md')) {
-    const named = [...read(page).matchAll(/`((?:src|test|sql|config|docs|bench|\.ci)\/[\w./-]*\w)`/g)].map(
+    const named = [...read(page).matchAll(/`((?:src|test|sql|config|deploy|docs|bench|\.ci)\/[\w./-]*\w)`/g)].map(
       ([, path]) => path as string,
     );
     t.deepEqual(

@@ -12,13 +12,15 @@ export const migrateCommand: Command = async (args) => {
     options: {
       views: { type: 'string', default: defaultViewsDir },
       list: { type: 'boolean', default: false },
+      pending: { type: 'boolean', default: false },
       'dry-run': { type: 'boolean', default: false },
       indexes: { type: 'boolean', default: false },
     },
   });
-  const { views: viewsDir, list, 'dry-run': dryRun, indexes } = values;
-  if ([list, dryRun, indexes].filter(Boolean).length > 1)
-    throw new UsageError('Give one of --list, --dry-run and --indexes.');
+  const { views: viewsDir, list, pending, 'dry-run': dryRun, indexes } = values;
+  if ([list, pending, dryRun, indexes].filter(Boolean).length > 1)
+    throw new UsageError('Give one of --list, --pending, --dry-run and --indexes.');
+  if (pending) return listPending(viewsDir);
   const changes: string[] = [];
   const note = (change: string): void => {
     changes.push(change);
@@ -31,3 +33,11 @@ export const migrateCommand: Command = async (args) => {
   if (changes.length === 0) print('nothing to do');
   return 0;
 };
+
+/** Prints the files that the database lacks or has in another form; exit code 1 if there are any. */
+async function listPending(viewsDir: string): Promise<number> {
+  const files = (await listFiles(adminUrl(), viewsDir)).filter((file) => !file.startsWith('applied '));
+  for (const file of files) print(file);
+  if (files.length === 0) print('nothing to do');
+  return files.length === 0 ? 0 : 1;
+}

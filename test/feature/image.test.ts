@@ -1,8 +1,10 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
-import type { Settings } from '../../src/settings.js';
+import { environmentName, type Settings } from '../../src/settings.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -10,9 +12,9 @@ import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
 const image = mkdtempSync(join(tmpdir(), 'image-'));
+const text = readFileSync(join(projectRoot, 'Dockerfile'), 'utf8');
 
 test.before(() => {
-  const text = readFileSync(join(projectRoot, 'Dockerfile'), 'utf8');
   const lastStage = text.slice(text.lastIndexOf('\nFROM '));
   const copies = [...lastStage.matchAll(/^COPY (?:--from=build \/build\/)?([^-].*) (\S+)$/gm)];
   for (const [, sources = '', target = ''] of copies) {
@@ -54,4 +56,43 @@ test('check and migrate work in the image', async (t) => {
   const listed = await run(['migrate', '--list'], settings);
   t.regex(listed.stdout, /^applied core\/001_roles\.sql$/m);
   t.false(listed.stdout.includes('pending'));
+});
+
+/** The arguments behind "node" of the health check and of the start command, in this order. */
+const commands = [...text.matchAll(/^ *CMD (\["node", .*\])$/gm)].map(([, list = '']) =>
+  (JSON.parse(list) as string[]).slice(1),
+);
+
+test("the image's start command serves, its health check asks /livez, and its stop signal ends it with 0", async (t) => {
+  const { replicaUrls, primaryUrl, dataKeys } = connections(t.context.database);
+  const settings = { replicaUrls, primaryUrl, dataKeys, host: '127.0.0.1', port: 0, opsPort: 0 };
+  const env = Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
+  );
+  const [health = [], start = []] = commands;
+  const child = spawn(process.execPath, start, { cwd: image, env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const exited = once(child, 'exit');
+  const [{ opsUrl }] = (await once(child, 'message')) as [{ opsUrl: string }];
+  const healthCheck = () => spawnSync(process.execPath, health, { env: { OPS_PORT: new URL(opsUrl).port } }).status;
+  t.is(healthCheck(), 0);
+  child.kill(/^STOPSIGNAL (\w+)$/m.exec(text)?.[1] as NodeJS.Signals);
+  t.deepEqual(await exited, [0, null]);
+  t.is(healthCheck(), 1);
+});
+
+test.serial('an init container that asks for pending migrations ends with 1 until they are applied', async (t) => {
+  const { name, primary, settings } = t.context.database;
+  const role = `lister_${name}`;
+  await primary.query(`create role ${role} login password 'lister'; grant usage on schema gateway to ${role};
+    grant select on gateway.applied_files to ${role}`);
+  const adminUrl = Object.assign(new URL(settings.adminUrl), { username: role, password: 'lister' }).href;
+  try {
+    t.deepEqual(await run(['migrate', '--pending'], { adminUrl }), { stdout: 'nothing to do\n', stderr: '', code: 0 });
+    await primary.query(`update gateway.applied_files set root = 'none' where name = '004_idempotency.sql'`);
+    const { stdout, code } = await run(['migrate', '--pending'], { adminUrl });
+    t.deepEqual({ stdout, code }, { stdout: 'pending core/004_idempotency.sql\n', code: 1 });
+  } finally {
+    await primary.query(`update gateway.applied_files set root = 'core' where root = 'none'`);
+    await primary.query(`drop owned by ${role}; drop role ${role}`);
+  }
 });

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Makes the files in ./secrets that compose.yaml hands to the containers: random passwords, a data key, and URLs with them.
+# Files that are there stay. `docker compose up` comes after it.
+set -eu
+cd "$(dirname "$0")"
+umask 022
+mkdir -p -m 700 secrets # the containers read single files of it as other users
+cd secrets
+
+make() { [ -s "$1" ] || printf '%s\n' "$2" >"$1"; }
+for name in postgres replicator gateway_reader gateway_writer; do make "password_$name" "$(openssl rand -hex 24)"; done
+make data_keys "{\"k1\":\"$(openssl rand -base64 32)\"}"
+make replica_urls "postgres://gateway_reader:$(cat password_gateway_reader)@standby/workspace"
+make primary_url "postgres://gateway_writer:$(cat password_gateway_writer)@primary/workspace"
+make admin_url "postgres://postgres:$(cat password_postgres)@primary/workspace"

