@@ -185,6 +185,19 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   P0: unfit("A trigger or function of the app refuses it: PostgreSQL's log has its message."),
 };
 
+/** SQLSTATEs by which PostgreSQL refuses a value that the definition allows → the field error, and types of the fields it can be. */
+export const refusedValues: Readonly<
+  Record<string, { readonly code: FieldErrorCode; readonly detail: string; readonly types: readonly string[] }>
+> = {
+  '22001': { code: 'too_long', detail: 'the text is longer than its column.', types: ['text'] },
+  '22003': {
+    code: 'out_of_range',
+    detail: 'the number is too large for its column.',
+    types: ['integer', 'number', 'bigint'],
+  },
+  '22008': { code: 'out_of_range', detail: 'PostgreSQL has no such date.', types: ['date'] },
+};
+
 /** The SQLSTATEs that show a database that does not fit the gateway. */
 export const unfitSqlStates: readonly string[] = Object.keys(sqlStates).filter(
   (state) => state.length === 5 && sqlStates[state]?.correction !== undefined,

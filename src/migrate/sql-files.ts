@@ -60,9 +60,10 @@ export interface FileState {
   readonly state: 'applied' | 'pending' | 'changed' | 'removed';
 }
 
-/** The hashes of the applied files, and for files of `views` the objects that they created, as DROP names them. */
+/** The hashes of the applied files, and for files of `views` what they created, as DROP names it, and granted, as REVOKE statements. */
 const appliedFiles = `create table if not exists gateway.applied_files (
-  root text, name text, hash text not null, objects text[] not null default '{}', primary key (root, name))`;
+  root text, name text, hash text not null, objects text[] not null default '{}', primary key (root, name));
+  alter table gateway.applied_files add column if not exists revokes text[] not null default '{}'`;
 
 /** Creates the schema and the table of applied files where they are missing. */
 export async function prepare(client: pg.Client): Promise<void> {
@@ -89,14 +90,10 @@ export async function fileStates(client: pg.Client, root: Root, files: readonly 
 export async function noteApplied(
   client: pg.ClientBase,
   { root, name, hash }: SqlFile,
-  objects: readonly string[] = [],
+  { objects, revokes }: { objects: readonly string[]; revokes: readonly string[] } = { objects: [], revokes: [] },
 ): Promise<void> {
-  await client.query('insert into gateway.applied_files (root, name, hash, objects) values ($1, $2, $3, $4)', [
-    root,
-    name,
-    hash,
-    objects,
-  ]);
+  const text = 'insert into gateway.applied_files (root, name, hash, objects, revokes) values ($1, $2, $3, $4, $5)';
+  await client.query(text, [root, name, hash, objects, revokes]);
 }
 
 /** The error of PostgreSQL with file and line. */

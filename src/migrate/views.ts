@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { appPrivileges } from './grants.js';
 import { MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
 
 /**
@@ -48,11 +49,13 @@ async function inTransaction(client: pg.Client, work: () => Promise<void>): Prom
   }
 }
 
-/** In the reverse order of creation, so that an object goes before those that it is made of. */
+/** In the reverse order of creation, so that an object goes before those that it is made of. Takes back what the files granted. */
 async function drop(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ name: string; objects: string[] }>(
-    `delete from gateway.applied_files where root = 'views' returning name, objects`,
+  const { rows } = await client.query<{ name: string; objects: string[]; revokes: string[] }>(
+    `delete from gateway.applied_files where root = 'views' returning name, objects, revokes`,
   );
+  const present = new Set(await appPrivileges(client));
+  for (const revoke of rows.flatMap(({ revokes }) => revokes)) if (present.has(revoke)) await client.query(revoke);
   const objects = rows.sort((a, b) => (a.name < b.name ? -1 : 1)).flatMap((row) => row.objects);
   for (const object of objects.reverse()) await client.query(`drop ${object}`).catch(refuse);
 }
@@ -66,6 +69,7 @@ function refuse(error: unknown): never {
 /** EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
 async function create(client: pg.Client, file: SqlFile): Promise<void> {
   const before = new Set((await objectsInSchema(client)).map(({ id }) => id));
+  const granted = new Set(await appPrivileges(client));
   await client.query(`do ${pg.escapeLiteral(`begin execute ${pg.escapeLiteral(file.sql)}; end`)}`).catch((error) => {
     throw refused(file, error);
   });
@@ -75,11 +79,8 @@ async function create(client: pg.Client, file: SqlFile): Promise<void> {
     throw new MigrationFailed(
       `views/${file.name}: it creates the ${stored.object}, whose rows would be lost with the next change of a view.`,
     );
-  await noteApplied(
-    client,
-    file,
-    created.map(({ object }) => object),
-  );
+  const revokes = (await appPrivileges(client)).filter((revoke) => !granted.has(revoke));
+  await noteApplied(client, file, { objects: created.map(({ object }) => object), revokes });
 }
 
 interface SchemaObject {

@@ -6,6 +6,7 @@ import type { CompiledWrite } from '../definition/compiled.js';
 import { type FieldType, fieldType } from '../definition/field-types.js';
 import { type FieldError, invalid, notFound, Problem } from '../errors.js';
 import { etagOf, matchesStrongly } from '../read/etag.js';
+import { asRefusedValue } from './refused-values.js';
 import type { Target, WriteRequest } from './request.js';
 
 /** The answer to a write, from its transaction or replayed. */
@@ -119,7 +120,8 @@ async function create(transaction: Transaction, write: CompiledWrite, { members 
   const nothing = Object.fromEntries(write.writableAt.map(([name]) => [name, null]));
   const after = { ...nothing, ...members };
   const id = write.makesIds ? { id: randomUUID() } : {};
-  const [row] = (await transaction.query(write.statements.insert, { ...after, ...id })) as [TextRow];
+  const refused = asRefusedValue(write.validators.writable, members);
+  const [row] = (await transaction.query(write.statements.insert, { ...after, ...id }).catch(refused)) as [TextRow];
   return { id: row[write.idAt] as string, row, action: 'created', entries: diff(write, nothing, after) };
 }
 
@@ -142,7 +144,8 @@ async function update(
   const after = { ...before, ...members };
   const entries = diff(write, before, after);
   if (entries.length === 0) return { id, row, action: 'changed', entries };
-  const [updated] = await transaction.query(write.statements.update, { ...after, id });
+  const refused = asRefusedValue(write.validators.writable, members);
+  const [updated] = await transaction.query(write.statements.update, { ...after, id }).catch(refused);
   return { id, row: updated as TextRow, action: 'changed', entries };
 }
 

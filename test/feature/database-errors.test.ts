@@ -1,5 +1,6 @@
+import { faultsOf } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
-import { newKey, post } from '../support/writes.js';
+import { created, etagOf, newKey, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
 
@@ -108,3 +109,36 @@ test.serial('a database error that quotes a stored value leaves no trace of the 
   t.regex(failed.stack, /^ {4}at /);
   t.false(log().includes('Jansen'));
 });
+
+test.serial(
+  'a value that its column cannot hold is a fault of the body, with its name where no other fits',
+  async (t) => {
+    const { database, client } = t.context;
+    const { primary } = database;
+    const { rows } = await primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
+      database.workspaces[0]?.id,
+    ]);
+    const given = { customerId: rows[0].id, naam: 'Koelcel' };
+    const record = await created(client, given);
+    await primary.query(`create function app.narrow() returns trigger language plpgsql as $$
+    declare short varchar(5) := new.merk; small smallint := new.bouwjaar * 20;
+    begin return new; end $$`);
+    await primary.query(
+      'create trigger narrow before insert or update on app.installaties for each row execute function app.narrow()',
+    );
+    const refused: [object, string][] = [
+      [{ merk: 'Mitsubishi' }, ' too_long'], // the name is a text, too
+      [{ bouwjaar: 2001 }, '/bouwjaar out_of_range'],
+    ];
+    for (const [members, fault] of refused) {
+      const reply = await post(client, { ...given, ...members });
+      t.is(reply.status, 400);
+      t.deepEqual(faultsOf(reply), [fault]);
+      t.false(reply.text.includes('Mitsubishi'));
+    }
+    const merk = { merk: 'Mitsubishi' };
+    t.deepEqual(faultsOf(await patch(client, record.id, etagOf(record), merk)), ['/merk too_long']);
+    await primary.query('drop trigger narrow on app.installaties');
+    t.is((await patch(client, record.id, etagOf(record), merk)).status, 200);
+  },
+);
