@@ -15,13 +15,16 @@ export async function checkWriteViews(client: pg.Client, resources: readonly Res
       continue;
     }
     const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
+    const updated = [...writable, ...Object.keys(resource.write.onChange)];
     const readOnly = columnsOf(resource).filter((column) => !writable.includes(column));
     // An INSERT gives the new row its id and workspace; no column that only the app fills.
     const appFilled = readOnly.filter((column) => column !== 'id' && column !== 'workspace_id');
     const faults = [
-      ...writable.flatMap((column) => faultIf(!view.updates.includes(column), `the role cannot update ${column}`)),
+      ...updated.flatMap((column) => faultIf(!view.updates.includes(column), `the role cannot update ${column}`)),
       ...writable.flatMap((column) => faultIf(!view.inserts.includes(column), `the role cannot insert ${column}`)),
-      ...view.updates.flatMap((column) => faultIf(readOnly.includes(column), `the role may update ${column}`)),
+      ...view.updates.flatMap((column) =>
+        faultIf(readOnly.includes(column) && !updated.includes(column), `the role may update ${column}`),
+      ),
       ...view.inserts.flatMap((column) => faultIf(appFilled.includes(column), `the role may insert ${column}`)),
     ];
     items.push(verdict('write_view', faults, 'The role may write the fields of the write scope and no other.', name));

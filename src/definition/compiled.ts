@@ -2,7 +2,7 @@ import type { Observe } from '../events.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
 import { visibleToWriteScope } from './record-schema.js';
-import { type AuditRule, columnsOf, type Field, leaves, type Resource, type ResourceWrite } from './resource.js';
+import { columnsOf, type Field, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
 import { compileWriteStatements, type WriteStatements } from './write-statements.js';
@@ -26,7 +26,7 @@ export interface CompiledWrite {
   readonly validators: WriteValidators;
   readonly statements: WriteStatements;
   /** How writes appear in the app's audit log; null: the app logs them itself. */
-  readonly audit: (AuditRule & { readonly entity: string }) | null;
+  readonly audit: (LoggedAs & { readonly entity: string }) | null;
   /** Whether the gateway makes the id of a new record, a random UUID; else the database does. */
   readonly makesIds: boolean;
   /** Positions of the columns id and version in a row. */

@@ -4,7 +4,7 @@ import { fieldType, idTypes } from './field-types.js';
 import { filterKind, parameterNames } from './filter-kinds.js';
 import type { DefinitionFile } from './load.js';
 import { canFail } from './record-schema.js';
-import { type Field, leaves, pointer } from './resource.js';
+import { type Field, leaves, type Move, pointer } from './resource.js';
 
 /** A flaw of a definition. */
 export interface Flaw {
@@ -37,7 +37,9 @@ export function contradictions(file: DefinitionFile, views: ReadonlyMap<string, 
   for (const each of placed) if (!columns.has(each.field.column)) columns.set(each.field.column, each);
   const examined: Examined = { file, columns, views };
   return [
-    ...[identifier, order, version, filters, writes, audit, contradictionsOfCodecs].flatMap((rule) => rule(examined)),
+    ...[identifier, order, version, filters, writes, moves, audit, contradictionsOfCodecs].flatMap((rule) =>
+      rule(examined),
+    ),
     ...placed.flatMap((each) => contradictionsOfField(each, examined)),
   ];
 }
@@ -144,6 +146,25 @@ function writes({ file, columns }: Examined): Flaw[] {
       ? [{ at: `${at}/ids`, wrong: notUuid, remedy: 'set it to database' }]
       : []),
   ];
+}
+
+/** Types of the columns that each move fits. */
+const movedTypes: Readonly<Record<Move, readonly string[]>> = { increment: ['integer', 'bigint'], now: ['timestamp'] };
+
+function moves({ file, columns }: Examined): Flaw[] {
+  return Object.entries(file.write?.onChange ?? {}).flatMap(([column, move]): Flaw[] => {
+    const at = `/write/onChange/${column}`;
+    const shown = columns.get(column);
+    if (shown === undefined) return [notShown(at, column)];
+    const types = movedTypes[move];
+    const misfit = `${move} does not fit column ${column} of type ${shown.field.type}`;
+    return [
+      ...(types.includes(shown.field.type) ? [] : [{ at, wrong: misfit, remedy: `it fits ${types.join(', ')}` }]),
+      ...(shown.field.write ? [{ at, wrong: `the client sets column ${column}`, remedy: 'remove it here' }] : []),
+      ...(column === 'id' ? [{ at, wrong: 'the id cannot move', remedy: 'remove it' }] : []),
+      ...plainAndPresent(shown, `column ${column}, which a PATCH moves,`),
+    ];
+  });
 }
 
 function audit({ file, columns }: Examined): Flaw[] {

@@ -23,6 +23,7 @@ export function contradictionsOfField(placed: PlacedField, examined: Examined): 
       : []),
     ...pointing(placed),
     ...decoding(placed, examined),
+    ...diffShape(placed),
     ...shapes(field, at),
     ...(field.write === undefined ? [] : writing(placed, field.write, examined)),
   ];
@@ -81,6 +82,25 @@ function decoding({ field, at }: PlacedField, { file }: Examined): Flaw[] {
     flaws.push({ at: `${at}/clean`, wrong, remedy: 'add a field named entity' });
   }
   return flaws;
+}
+
+/** The parts of a change stand at different places of one array or of one object. */
+function diffShape({ field: { diff, clean }, at: place }: PlacedField): Flaw[] {
+  if (diff === undefined) return [];
+  const at = `${place}/diff`;
+  const places = Object.values(diff);
+  const kinds = new Set(places.map((each) => typeof each));
+  return [
+    ...(clean === 'audit-diff'
+      ? []
+      : [{ at, wrong: 'only audit-diff reads a shape', remedy: 'set clean, or remove it' }]),
+    ...(new Set(places).size < places.length
+      ? [{ at, wrong: 'two parts of a change have the same place', remedy: 'give each its own' }]
+      : []),
+    ...(kinds.size > 1
+      ? [{ at, wrong: 'a change is an array or an object, not both', remedy: 'use numbers only, or names only' }]
+      : []),
+  ];
 }
 
 /** JSON Schemas that cannot be compiled, and an example that does not fit its own. */

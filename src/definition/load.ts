@@ -3,6 +3,7 @@ import { join, relative } from 'node:path';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
+import { apiDiff, type DiffShape } from '../projection/audit-diff.js';
 import type { Codec } from '../projection/codec.js';
 import { contradictions, type Flaw, sharedNames } from './contradictions.js';
 import { listValuesMax } from './filter-kinds.js';
@@ -51,7 +52,8 @@ export function loadResources(dir: string): readonly Resource[] {
   for (const [path, file] of files) flaws.push(...contradictions(file, views).map((flaw) => sentence(path, flaw)));
   for (const [path, flaw] of sharedNames(files)) flaws.push(sentence(path, flaw));
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
-  return [...files.values()].map(resourceOf);
+  const log = [...files.values()].flatMap(leaves).find(({ field }) => field.clean === 'audit-diff');
+  return [...files.values()].map((file) => resourceOf(file, log?.field.diff ?? apiDiff));
 }
 
 function definitionPaths(folder: string): string[] {
@@ -137,8 +139,8 @@ const idsFilter: Omit<Filter, 'type'> = {
   description: `Only records with these identifiers, separated by commas, at most ${listValuesMax}.`,
 };
 
-/** The resource of a file without flaws: the types of order, filters and id follow from the fields. */
-function resourceOf(file: DefinitionFile): Resource {
+/** The resource of a file without flaws: the types of order, filters and id follow from the fields, the shape of diffs from the log. */
+function resourceOf(file: DefinitionFile, diff: DiffShape): Resource {
   const fields = new Map(leaves(file).map(({ field }) => [field.column, field]));
   const typeOf = (column: string) => (fields.get(column) as Field).type;
   const { write, order, filters, ...rest } = file;
@@ -153,6 +155,6 @@ function resourceOf(file: DefinitionFile): Resource {
         { ...filter, type: typeOf(filter.column) },
       ]),
     ),
-    ...(write && { write: { ...write, audit: write.audit || null } }),
+    ...(write && { write: { ...write, audit: write.audit ? { ...write.audit, diff } : null } }),
   };
 }

@@ -1,3 +1,4 @@
+import type { DiffShape } from '../projection/audit-diff.js';
 import { type Codec, codecColumns } from '../projection/codec.js';
 import type { FieldType, IdType } from './field-types.js';
 import type { FilterKind } from './filter-kinds.js';
@@ -29,6 +30,8 @@ export interface Field {
   readonly codec?: string;
   /** Removed before the value leaves: images in a text or in a jsonb value, or values that an audit diff must not show. */
   readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
+  /** Shape of the stored diff, for audit-diff; absent: that of the API. */
+  readonly diff?: DiffShape;
   /** Shape of a `json` field. */
   readonly schema?: JsonSchema;
   readonly example?: unknown;
@@ -68,14 +71,24 @@ export interface AuditRule {
   readonly actorType: string;
 }
 
+/** An audit rule with the shape of the diff, which the definition of the audit log has. */
+export interface LoggedAs extends AuditRule {
+  readonly diff: DiffShape;
+}
+
+/** How a PATCH moves a column that no trigger of the app moves. */
+export type Move = 'increment' | 'now';
+
 /** How POST and PATCH change a resource. */
 export interface ResourceWrite {
   /** The view they go through, on the primary. */
   readonly view: string;
   /** Where the id of a new record comes from: a random UUID of the gateway, or a default of the column. */
   readonly ids: 'gateway' | 'database';
+  /** Columns that a PATCH moves beside those of its fields. */
+  readonly onChange: Readonly<Record<string, Move>>;
   /** null: the app writes its audit log itself. */
-  readonly audit: AuditRule | null;
+  readonly audit: LoggedAs | null;
 }
 
 /**

@@ -147,7 +147,7 @@ function cleaning(
       return unless(isSuspectJson, fieldType('json').serializer(), stripImages);
     case 'audit-diff': {
       const entityAt = columns.indexOf((resource.fields.entity as Field).column);
-      return (row, at, json) => json.text(redactDiff(row.text(entityAt) as string, row.text(at) as string));
+      return (row, at, json) => json.text(redactDiff(row.text(entityAt) as string, row.text(at) as string, field.diff));
     }
     default:
       return fieldType(field.type).serializer();

@@ -1,7 +1,7 @@
-import knexModule from 'knex';
+import knexModule, { type Knex } from 'knex';
 import type { Statement } from '../db/statement.js';
 import { type FieldType, fieldType } from './field-types.js';
-import { columnsOf, leaves, type Resource, type ResourceWrite } from './resource.js';
+import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
 import { statementName } from './statements.js';
 
 const { knex } = knexModule;
@@ -16,6 +16,12 @@ export interface WriteStatements {
   /** By member: whether the record it refers to exists in the workspace. */
   readonly references: ReadonlyMap<string, Statement>;
 }
+
+/** The new value of a column that a PATCH moves. */
+const moves: Readonly<Record<Move, (builder: Knex, column: string) => Knex.Raw>> = {
+  increment: (builder, column) => builder.raw('?? + 1', [column]),
+  now: (builder) => builder.raw('clock_timestamp()'),
+};
 
 /** Writes go through the resource's write view; all return the columns of a read, in the same order. */
 export function compileWriteStatements(resource: Resource & { readonly write: ResourceWrite }): WriteStatements {
@@ -37,6 +43,9 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
     const { sql, bindings } = query.toSQL().toNative();
     return { name: statementName(resource.name, part), text: sql, parameters: bindings as string[] };
   };
+  const moved = Object.fromEntries(
+    Object.entries(resource.write.onChange).map(([column, move]) => [column, moves[move](builder, column)]),
+  );
   const id = resource.write.ids === 'gateway' ? { id: builder.raw('?', ['id']) } : {};
   const keys = { workspace_id: builder.raw('?', ['workspace']), ...id };
   const references = writable.flatMap(({ field, path }): [string, Statement][] => {
@@ -54,6 +63,11 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
         .returning(columns),
     ),
     lock: finish('lock', own().select(columns).forUpdate()),
-    update: finish('update', own().update(values).returning(columns)),
+    update: finish(
+      'update',
+      own()
+        .update({ ...values, ...moved })
+        .returning(columns),
+    ),
   };
 }

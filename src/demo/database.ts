@@ -6,6 +6,7 @@ import { createIndexes } from '../migrate/indexes.js';
 import { migrate } from '../migrate/migrations.js';
 import { projectText } from '../paths.js';
 import type { Cluster } from './cluster/cluster.js';
+import type { SeededApp } from './seed/apps.js';
 import { seed } from './seed/seed.js';
 import type { DemoState } from './state.js';
 
@@ -20,8 +21,8 @@ export interface DemoWorkspace {
 }
 
 /** The scopes of each token of a workspace. */
-function tokenScopes(): Readonly<Record<string, readonly string[]>> {
-  const scopes = scopesOf(loadResources(''));
+function tokenScopes({ resourcesDir }: SeededApp): Readonly<Record<string, readonly string[]>> {
+  const scopes = scopesOf(loadResources(resourcesDir));
   return {
     all: scopes,
     readOnly: scopes.filter((scope) => scope.startsWith('read:')),
@@ -35,9 +36,10 @@ function tokenScopes(): Readonly<Record<string, readonly string[]>> {
 }
 const hourMs = 3_600_000;
 
-/** Makes the reference app's database with its data, the gateway's schema and the tokens. */
+/** Makes the database of a reference app with its data, the gateway's schema and the tokens. */
 export async function makeDatabase(
   cluster: Cluster,
+  app: SeededApp,
   { rows, keys }: DemoState,
   onProgress: (done: number, what: string) => void,
 ): Promise<DemoWorkspace[]> {
@@ -45,25 +47,25 @@ export async function makeDatabase(
   await cluster.primary.query(`create database ${databaseName}`);
   const url = cluster.primary.url(databaseName);
   return asAdmin(url, async (client) => {
-    await client.query(projectText('sql/apps/first/schema.sql'));
-    const { workspaces } = await seed(client, {
+    await client.query(projectText(`sql/apps/${app.name}/schema.sql`));
+    const { workspaces } = await seed(client, app, {
       rows,
       keys: Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')])),
       onProgress,
     });
-    await bringUpToDate(cluster);
+    await bringUpToDate(cluster, app);
     const made: DemoWorkspace[] = [];
     for (const { id, name, ownerId } of workspaces)
-      made.push({ id, name, tokens: await makeTokens(client, id, ownerId) });
+      made.push({ id, name, tokens: await makeTokens(client, app, id, ownerId) });
     return made;
   });
 }
 
 /** Applies missing migrations and indexes, which a newer gateway on kept data may have, and sets the roles' passwords. */
-export async function bringUpToDate(cluster: Cluster): Promise<void> {
+export async function bringUpToDate(cluster: Cluster, { viewsDir }: SeededApp): Promise<void> {
   const url = cluster.primary.url(databaseName);
-  await migrate(url);
-  await createIndexes(url);
+  await migrate(url, { viewsDir });
+  await createIndexes(url, { viewsDir });
   await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
 }
 
@@ -73,16 +75,22 @@ export async function exampleIds(
   workspaceId: string,
 ): Promise<{ installationId: string; customerId: string }> {
   const text =
-    'select id as "installationId", klant_id as "customerId" from app.installaties where workspace_id = $1 order by created_at, id limit 1';
-  const ids = await asAdmin(url, (client) =>
-    client.query<{ installationId: string; customerId: string }>(text, [workspaceId]),
-  );
+    'select id as "installationId", customer_id as "customerId" from gateway.installaties order by created_at, id limit 1';
+  const ids = await asAdmin(url, async (client) => {
+    await client.query("select set_config('gateway.workspace_id', $1, false)", [workspaceId]);
+    return client.query<{ installationId: string; customerId: string }>(text);
+  });
   return ids.rows[0] ?? { installationId: '', customerId: '' };
 }
 
-async function makeTokens(client: pg.Client, workspaceId: string, ownerId: string): Promise<Record<string, string>> {
+async function makeTokens(
+  client: pg.Client,
+  app: SeededApp,
+  workspaceId: string,
+  ownerId: string,
+): Promise<Record<string, string>> {
   const tokens: Record<string, string> = {};
-  for (const [name, scopes] of Object.entries(tokenScopes())) {
+  for (const [name, scopes] of Object.entries(tokenScopes(app))) {
     const expiresAt = name === 'expired' ? new Date(Date.now() - hourMs) : null;
     const { id, token } = await createToken(client, { workspaceId, ownerId, name: `demo ${name}`, scopes, expiresAt });
     if (name === 'revoked') await revokeToken(client, id);

@@ -1,9 +1,11 @@
 import { rmSync } from 'node:fs';
 import { type Command, Failure, printText, say, sayText } from '../cli/command.js';
+import { loadResources } from '../definition/load.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
 import { bringUpToDate, databaseName, exampleIds, makeDatabase } from './database.js';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.js';
 import { checkPorts, type DemoOptions, demoEnvironment, parseOptions } from './options.js';
+import { type AppName, apps } from './seed/apps.js';
 import { type DemoState, demoState, keepState, writeWhole } from './state.js';
 import { demoText, progressTo } from './terminal.js';
 
@@ -34,7 +36,7 @@ interface Running {
 /** Starts cluster and gateway; resolves to the exit code when the gateway ends by itself. */
 async function runDemo(options: DemoOptions, running: Running): Promise<number> {
   const { dir, replicas } = options;
-  const kept = demoState(dir, options.rows);
+  const kept = demoState(options);
   say(`Starting a primary and ${replicas === 1 ? 'a streaming replica' : `${replicas} streaming replicas`} …`);
   const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failed);
   running.cluster = cluster;
@@ -53,19 +55,20 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
 }
 
 async function fill(cluster: Cluster, state: DemoState, dir: string | undefined): Promise<DemoState> {
+  const app = apps[state.app];
   if (state.workspaces !== undefined) {
-    await bringUpToDate(cluster);
+    await bringUpToDate(cluster, app);
     return state;
   }
   if (dir !== undefined) keepState(dir, state);
-  const whole = { ...state, workspaces: await makeDatabase(cluster, state, progressTo(process.stderr)) };
+  const whole = { ...state, workspaces: await makeDatabase(cluster, app, state, progressTo(process.stderr)) };
   if (dir !== undefined) keepState(dir, whole);
   return whole;
 }
 
 async function announce(
   cluster: Cluster,
-  { workspaces = [] }: DemoState,
+  { app, workspaces = [] }: DemoState,
   { url, opsUrl }: { url: string; opsUrl: string },
   readyFile: string | undefined,
   gatewayPid: number,
@@ -74,18 +77,25 @@ async function announce(
   const replicaUrls = cluster.replicas.map((replica) => replica.url(databaseName));
   if (!(await fetch(`${url}/api/v1/openapi.json`)).ok) throw new Failure(`${url} does not answer.`);
   const examples = await exampleIds(primaryUrl, workspaces[0]?.id ?? '');
-  printText(demoText({ url, opsUrl, primaryUrl, replicaUrls, workspaces, ...examples }));
+  printText(demoText({ url, opsUrl, primaryUrl, replicaUrls, workspaces, entity: entityOf(app), ...examples }));
   if (readyFile === undefined) return;
   const pids = { primary: cluster.primary.pid, replicas: cluster.replicas.map(({ pid }) => pid), gateway: gatewayPid };
   writeWhole(readyFile, { baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces });
 }
 
-function environment(cluster: Cluster, { keys }: DemoState): NodeJS.ProcessEnv {
+/** The name of installations in the log of the app. */
+function entityOf(app: AppName): string {
+  const resources = loadResources(apps[app].resourcesDir);
+  return resources.find(({ name }) => name === 'installaties')?.auditEntity ?? '';
+}
+
+function environment(cluster: Cluster, { app, keys }: DemoState): NodeJS.ProcessEnv {
   return {
     ...demoEnvironment(),
     REPLICA_URLS: cluster.replicas.map((replica) => replica.url(databaseName, 'gateway_reader')).join(' '),
     PRIMARY_URL: cluster.primary.url(databaseName, 'gateway_writer'),
     DATA_KEYS: JSON.stringify(keys),
+    RESOURCES_DIR: apps[app].resourcesDir,
   };
 }
 

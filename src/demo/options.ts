@@ -6,9 +6,12 @@ import { Failure, UsageError, wholeNumber } from '../cli/command.js';
 import { ports } from '../cli/serve.js';
 import { projectRoot } from '../paths.js';
 import { loadSettings, type Settings } from '../settings.js';
+import { type AppName, apps, isAppName } from './seed/apps.js';
 
 /** The options of `demo`, parsed. */
 export interface DemoOptions {
+  /** Name of the reference app. */
+  readonly app: AppName;
   readonly dir: string | undefined;
   readonly rows: string | undefined;
   readonly replicas: number;
@@ -26,6 +29,7 @@ export function parseOptions(args: readonly string[]): DemoOptions {
       port: { type: 'string' },
       'ops-port': { type: 'string' },
       replicas: { type: 'string', default: '1' },
+      app: { type: 'string', default: 'first' },
       rows: { type: 'string' },
       dir: { type: 'string' },
       'ready-file': { type: 'string' },
@@ -35,9 +39,12 @@ export function parseOptions(args: readonly string[]): DemoOptions {
   if (rows !== undefined && rows !== 'small' && rows !== 'large' && !/^[1-9]\d{0,6}$/.test(rows)) {
     throw new UsageError(`--rows must be small, large or a number from 1 to 9999999, not "${rows}".`);
   }
+  const { app } = values;
+  if (!isAppName(app)) throw new UsageError(`--app must be ${Object.keys(apps).join(' or ')}, not "${app}".`);
   const given = ports(values);
   const chosen = Object.entries({ '--port': given.port, '--ops-port': given.opsPort });
   return {
+    app,
     dir: dir === undefined ? undefined : resolve(dir),
     rows,
     replicas: wholeNumber('--replicas', values.replicas, 1, 8),
@@ -53,7 +60,7 @@ export function demoEnvironment(): NodeJS.ProcessEnv {
     ...process.env,
     CONFIG_FILE: process.env.CONFIG_FILE ?? join(projectRoot, 'config/demo.json'),
   };
-  for (const name of ['REPLICA_URLS', 'PRIMARY_URL', 'ADMIN_URL', 'DATA_KEYS']) {
+  for (const name of ['REPLICA_URLS', 'PRIMARY_URL', 'ADMIN_URL', 'DATA_KEYS', 'RESOURCES_DIR']) {
     delete env[name];
     delete env[`${name}_FILE`];
   }

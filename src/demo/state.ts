@@ -3,12 +3,16 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Failure } from '../cli/command.js';
 import type { DemoWorkspace } from './database.js';
+import type { DemoOptions } from './options.js';
+import type { AppName } from './seed/apps.js';
 
 /**
  * The state that a demo with --dir keeps beside the data. It holds keys and plain tokens, so only the file's owner
  * can read it.
  */
 export interface DemoState {
+  /** Name of the reference app. */
+  readonly app: AppName;
   readonly rows: string;
   /** Key id → base64 of 32 bytes, as DATA_KEYS. */
   readonly keys: Readonly<Record<string, string>>;
@@ -16,10 +20,13 @@ export interface DemoState {
   readonly workspaces?: readonly DemoWorkspace[];
 }
 
-/** The state kept in the folder, or a new one. Throws Failure when the kept data is of another size than asked for. */
-export function demoState(dir: string | undefined, rows: string | undefined): DemoState {
-  const kept = dir === undefined ? undefined : read(join(dir, 'demo.json'));
-  if (kept?.workspaces === undefined) return { rows: rows ?? 'small', keys: kept?.keys ?? newKeys() };
+/** The state kept in the folder, or a new one. Throws Failure when the kept data is of another app or size than asked for. */
+export function demoState({ dir, app, rows }: Pick<DemoOptions, 'dir' | 'app' | 'rows'>): DemoState {
+  const found = dir === undefined ? undefined : read(join(dir, 'demo.json'));
+  const kept = found && { ...found, app: found.app ?? 'first' };
+  if (kept?.workspaces === undefined) return { app, rows: rows ?? 'small', keys: kept?.keys ?? newKeys() };
+  if (app !== kept.app)
+    throw new Failure(`${dir} holds a demo with --app ${kept.app}; name another folder for --app ${app}.`);
   if (rows !== undefined && rows !== kept.rows) {
     throw new Failure(`${dir} holds a demo with --rows ${kept.rows}; name another folder for --rows ${rows}.`);
   }
@@ -38,7 +45,7 @@ export function writeWhole(path: string, content: object): void {
   renameSync(unfinished, path);
 }
 
-function read(path: string): DemoState | undefined {
+function read(path: string): (Omit<DemoState, 'app'> & Partial<Pick<DemoState, 'app'>>) | undefined {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as DemoState;
   } catch (error) {

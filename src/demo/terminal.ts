@@ -14,6 +14,8 @@ interface Shown {
   /** An installation and a customer of the first workspace. */
   readonly installationId: string;
   readonly customerId: string;
+  /** The name of installations in the app's audit log. */
+  readonly entity: string;
 }
 
 /** Addresses, tokens, and curl lines that work as they stand: config/demo.txt, filled. */

@@ -1,5 +1,6 @@
+import { apiDiff, changesOf, type DiffShape, type StoredChange } from './audit-diff.js';
 import { holdsImage } from './images.js';
-import { elementsOf, MalformedJson, membersOf, stringAt } from './json-scan.js';
+import { MalformedJson, stringAt } from './json-scan.js';
 import { isSignatureName } from './strip.js';
 import { looksStructured } from './structured-text.js';
 
@@ -10,14 +11,14 @@ import { looksStructured } from './structured-text.js';
 export type RedactionRules = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Redacts the diff of a log entry: turns the stored JSON text of [{"veld","oud","nieuw"}] into the JSON text of the same list.
- * A change with a value that must not be shown becomes {"veld", "afgeschermd": true}.
+ * Redacts the diff of a log entry: turns the stored JSON text of a diff, by default [{"veld","oud","nieuw"}], into the JSON text
+ * of such a list. A change with a value that must not be shown becomes {"veld", "afgeschermd": true}.
  *
  * Shown are numbers, true, false, null and plain strings under listed names, as they stand, so numbers keep every digit.
- * Members other than these three are dropped, a missing `oud` or `nieuw` is null, an element that is not a change is left
- * out, and text that is not an array is []. Never throws.
+ * Members other than these three are dropped, a missing value is null, an element that is not a change is left
+ * out, and text that does not have the shape is []. Never throws.
  */
-export type RedactDiff = (entity: string, diff: string) => string;
+export type RedactDiff = (entity: string, diff: string, shape?: DiffShape) => string;
 
 /** Compiles the rules; called once, at start-up. */
 export function compileRedaction(rules: RedactionRules): RedactDiff {
@@ -28,14 +29,13 @@ export function compileRedaction(rules: RedactionRules): RedactDiff {
     ]),
   );
   const none: ReadonlySet<string> = new Set();
-  return (entity, diff) => redact(diff, listed.get(entity) ?? none);
+  return (entity, diff, shape = apiDiff) => redact(diff, shape, listed.get(entity) ?? none);
 }
 
-function redact(diff: string, listed: ReadonlySet<string>): string {
-  if (diff === '[]') return diff;
+function redact(diff: string, shape: DiffShape, listed: ReadonlySet<string>): string {
   try {
-    return `[${elementsOf(diff)
-      .flatMap((element) => redactChange(element, listed) ?? [])
+    return `[${changesOf(diff, shape)
+      .map((change) => redactChange(change, listed))
       .join(',')}]`;
   } catch (error) {
     if (error instanceof MalformedJson) return '[]';
@@ -43,16 +43,10 @@ function redact(diff: string, listed: ReadonlySet<string>): string {
   }
 }
 
-/** The change as the API shows it, or undefined when the element is not a change. Throws MalformedJson. */
-function redactChange(element: string, listed: ReadonlySet<string>): string | undefined {
-  if (!element.startsWith('{')) return undefined;
-  const change = new Map(membersOf(element));
-  const field = change.get('veld');
-  if (field === undefined || !field.startsWith('"')) return undefined;
-  const before = change.get('oud') ?? 'null';
-  const after = change.get('nieuw') ?? 'null';
-  const name = stringAt(field, 0, field.length);
+/** The change as the API shows it. Throws MalformedJson. */
+function redactChange({ name, before, after }: StoredChange, listed: ReadonlySet<string>): string {
   const isListed = listed.has(spelling(name));
+  const field = JSON.stringify(name);
   if (isListed && isPlain(before) && isPlain(after)) return `{"veld":${field},"oud":${before},"nieuw":${after}}`;
   return `{"veld":${isListed || isFieldName(name) ? field : hiddenName},"afgeschermd":true}`;
 }

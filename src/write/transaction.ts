@@ -5,6 +5,7 @@ import type { Statement } from '../db/statement.js';
 import type { CompiledWrite } from '../definition/compiled.js';
 import { type FieldType, fieldType } from '../definition/field-types.js';
 import { type FieldError, invalid, notFound, Problem } from '../errors.js';
+import { diffOf, type NewChange } from '../projection/audit-diff.js';
 import { etagOf, matchesStrongly } from '../read/etag.js';
 import { asRefusedValue } from './refused-values.js';
 import type { Target, WriteRequest } from './request.js';
@@ -63,8 +64,8 @@ export async function writeOnce(
       : await update(transaction, write, request, request.target);
   if (write.audit !== null && (change.entries.length > 0 || change.action === 'created')) {
     const { id, action, entries } = change;
-    const { entity, actorType, [action]: actionName } = write.audit;
-    const changes = JSON.stringify(entries);
+    const { entity, actorType, diff: shape, [action]: actionName } = write.audit;
+    const changes = diffOf(entries, shape);
     await transaction.query(audit, { entity, id, action: actionName, actorType, token: tokenId, changes });
   }
   const serializer = request.mayRead ? write.fullRecord : write.writeScopeRecord;
@@ -110,7 +111,7 @@ interface Change {
   readonly id: string;
   readonly row: TextRow;
   readonly action: 'created' | 'changed';
-  readonly entries: readonly { veld: string; oud: unknown; nieuw: unknown }[];
+  readonly entries: readonly NewChange[];
 }
 
 /** The writable members of a record, in PostgreSQL's text form. */
@@ -149,15 +150,15 @@ async function update(
   return { id, row: updated as TextRow, action: 'changed', entries };
 }
 
-/** The members that differ, as entries of the audit log. */
+/** The members that differ, by their names in the audit log. */
 function diff({ validators }: CompiledWrite, before: Members, after: Members): Change['entries'] {
   return validators.writable
     .map(({ name, type, auditName }) => ({
-      veld: auditName,
-      oud: auditValue(type, before[name] ?? null),
-      nieuw: auditValue(type, after[name] ?? null),
+      name: auditName,
+      before: auditValue(type, before[name] ?? null),
+      after: auditValue(type, after[name] ?? null),
     }))
-    .filter(({ oud, nieuw }) => oud !== nieuw);
+    .filter((change) => change.before !== change.after);
 }
 
 /** Throws invalid() with every reference that names no record of the same workspace. */

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Cluster } from '../../src/demo/cluster/cluster.js';
+import { apps, type SeededApp } from '../../src/demo/seed/apps.js';
 import { seed } from '../../src/demo/seed/seed.js';
 import { migrate } from '../../src/migrate/migrations.js';
 import { projectRoot } from '../../src/paths.js';
@@ -11,22 +12,31 @@ export interface SharedTemplate {
   readonly workspaces: { id: string; name: string; ownerId: string }[];
 }
 
-/** The database every test file clones: reference app, small data set, gateway schema and its proposed indexes. */
+/** The database every test file clones: a reference app, small data set, gateway schema. */
 export const templateName = 'template_workspace';
 
-export async function makeTemplate(cluster: Cluster, keys: Readonly<Record<string, string>>): Promise<SharedTemplate> {
+export async function makeTemplate(
+  cluster: Cluster,
+  keys: Readonly<Record<string, string>>,
+  app: SeededApp = apps.first,
+  name = templateName,
+): Promise<SharedTemplate> {
   const admin = new pg.Client(cluster.primary.url());
   await admin.connect();
-  await admin.query(`create database ${templateName}`);
+  await admin.query(`create database ${name}`);
   await admin.end();
-  const url = cluster.primary.url(templateName);
+  const url = cluster.primary.url(name);
   const client = new pg.Client(url);
   await client.connect();
   try {
-    await client.query(await readFile(join(projectRoot, 'sql/apps/first/schema.sql'), 'utf8'));
+    await client.query(await readFile(join(projectRoot, `sql/apps/${app.name}/schema.sql`), 'utf8'));
     const bytes = Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')]));
-    const { workspaces } = await seed(client, { rows: 'small', keys: bytes, now: new Date('2026-11-21T12:00:00Z') });
-    await migrate(url);
+    const { workspaces } = await seed(client, app, {
+      rows: 'small',
+      keys: bytes,
+      now: new Date('2026-11-21T12:00:00Z'),
+    });
+    await migrate(url, { viewsDir: app.viewsDir });
     await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
     return { workspaces };
   } finally {

@@ -104,6 +104,38 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   ['write/audit/created', undefined, /\/write\/audit: it must have required property 'created'/],
   ['auditEntity', undefined, /\/write\/audit: the log has no name for the resource; set \/auditEntity/],
   ['auditFields', ['town'], /\/auditFields\/0: column town is encoded/],
+  ['write/onChange', { revision: 'increment' }, /\/write\/onChange\/revision: no field shows column revision/],
+  [
+    'write/onChange',
+    { made_at: 'increment' },
+    /\/write\/onChange\/made_at: increment does not fit column made_at of type timestamp; it fits integer, bigint/,
+  ],
+  ['write/onChange', { version: 'now' }, /\/write\/onChange\/version: now does not fit column version of type integer/],
+  [
+    'write/onChange',
+    { version: 'double' },
+    /\/write\/onChange\/version: it must be equal to one of the allowed values/,
+  ],
+  [
+    'write/onChange',
+    { owner_id: 'increment' },
+    /\/write\/onChange\/owner_id: the client sets column owner_id; remove it here/,
+  ],
+  ['write/onChange', { id: 'increment' }, /\/write\/onChange\/id: the id cannot move/],
+  ['write/onChange', { state: 'now' }, /\/fields\/state\/nullable: column state, which a PATCH moves, cannot be NULL/],
+  [
+    'fields/data/diff',
+    { old: 0, new: 1 },
+    /\/fields\/data\/diff: only audit-diff reads a shape; set clean, or remove it/,
+  ],
+  ['fields/data/diff', { old: 0 }, /\/fields\/data\/diff: it must have required property 'new'/],
+  ['fields/data/diff', { old: 'a', new: 'a' }, /\/fields\/data\/diff: two parts of a change have the same place/],
+  [
+    'fields/data/diff',
+    { field: 'f', old: 0, new: 1 },
+    /\/fields\/data\/diff: a change is an array or an object, not both/,
+  ],
+  ['fields/data/diff', { old: -1, new: 1 }, /\/fields\/data\/diff\/old: it must be >= 0/],
   ['write/ids', 'client', /\/write\/ids: it must be equal to one of the allowed values: gateway, database/],
   ['fields/place/group/town/write', {}, /\/fields\/place\/group\/town\/write: a member of a group cannot be written/],
   [

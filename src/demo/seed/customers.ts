@@ -8,8 +8,8 @@ const encryptedColumns = 'naam straat huisnummer toevoeging postcode plaats kvk_
 const movedColumns = ['straat', 'huisnummer', 'postcode', 'plaats'];
 const batchSize = 1_000;
 
-/** A workspace and the number of its customers. */
-interface Workspace {
+/** A workspace that is being seeded. */
+export interface SeededWorkspace {
   readonly index: number;
   readonly id: string;
   readonly customers: number;
@@ -39,7 +39,7 @@ export const corruptCustomers: readonly CorruptCustomer[] = [
 export async function loadCustomers(
   client: pg.Client,
   keys: Keys,
-  workspace: Workspace,
+  workspace: SeededWorkspace,
   onLoaded: (customers: number) => void,
 ): Promise<void> {
   const text = 'insert into seed_customers select * from jsonb_populate_recordset(null::seed_customers, $1)';
@@ -52,7 +52,7 @@ export async function loadCustomers(
 }
 
 /** A row of seed_customers. */
-function storedCustomer(keys: Keys, workspace: Workspace, n: number): Record<string, unknown> {
+function storedCustomer(keys: Keys, workspace: SeededWorkspace, n: number): Record<string, unknown> {
   const plain = customerPlain(workspace.index, n);
   const corrupt = workspace.index === 0 ? corruptCustomers.find((each) => each.n === n) : undefined;
   const seal = sealOf(workspace, n, corrupt !== undefined);
@@ -90,7 +90,7 @@ function truncated(stored: string): string {
  * The key and version of a customer's stored values, by column. The oldest 30 % of the customers have the first key, half of
  * them version 1; an address that was changed later has the newest key.
  */
-function sealOf({ index, customers }: Workspace, n: number, isCorrupt: boolean) {
+function sealOf({ index, customers }: SeededWorkspace, n: number, isCorrupt: boolean) {
   const draw = random(`zegel/${index}/${n}`);
   const isLegacy = draw.chance(50) && !isCorrupt;
   const hasMoved = draw.chance(6);

@@ -33,3 +33,8 @@ export function seedId(kind: string, workspaceIndex: number, n: number): string 
   const shaped = `${hex.slice(0, 12)}4${hex.slice(13, 16)}${'89ab'.charAt(n % 4)}${hex.slice(17)}`;
   return shaped.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
+
+/** The id of row number n, where the database makes ids. sql/apps/second/seed/01_frame.sql has the same function. */
+export function numberedId(workspaceIndex: number, n: number): string {
+  return String((workspaceIndex + 1) * 10_000_000 + n);
+}

@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import { projectText } from '../../paths.js';
-import { loadCustomers } from './customers.js';
+import type { SeededApp } from './apps.js';
 import type { Keys } from './encrypt.js';
-import { seedId } from './random.js';
 import { loadSignatures } from './signatures.js';
 import { type Sizes, secondSizesOf, sizesOf } from './sizes.js';
 
@@ -28,32 +27,19 @@ interface Workspace extends Sizes {
   readonly users: number;
 }
 
-/** The SQL files in order, each with its share of the time at `large`. */
-const steps: readonly { file: string; weight: number; what: string }[] = [
-  { file: '02_partitions', weight: 0, what: 'partitions' },
-  { file: '03_workspaces', weight: 0, what: 'workspaces' },
-  { file: '04_customers', weight: 1, what: 'customers' },
-  { file: '05_installations', weight: 2, what: 'installations' },
-  { file: '06_work_orders', weight: 20, what: 'work orders' },
-  { file: '07_actions', weight: 20, what: 'actions' },
-  { file: '08_hours', weight: 12, what: 'hours' },
-  { file: '09_changes', weight: 1, what: 'changes' },
-  { file: '10_log', weight: 25, what: 'log entries' },
-  { file: '11_log_edges', weight: 0, what: 'log entries at the edges of days and years' },
-];
 const weightOfCustomers = 4;
 const weightOfVacuum = 15;
 
 /**
- * Fills the reference app (sql/apps/first/schema.sql has run, as the same superuser, on the primary) in one transaction, then
+ * Fills a reference app (its schema.sql has run, as the same superuser, on the primary) in one transaction, then
  * vacuums and analyzes it. The same options give the same rows, but for the bytes of encrypted values.
  */
-export async function seed(client: pg.Client, options: SeedOptions): Promise<Seeded> {
-  const workspaces = workspacesOf(sizesOf(options.rows));
-  const progress = progressOf(options);
+export async function seed(client: pg.Client, app: SeededApp, options: SeedOptions): Promise<Seeded> {
+  const workspaces = workspacesOf(app, sizesOf(options.rows));
+  const progress = progressOf(app, options);
   await client.query('begin');
   try {
-    await fill(client, options, workspaces, progress);
+    await fill(client, app, options, workspaces, progress);
     await client.query('commit');
   } catch (error) {
     // A broken connection has rolled back already.
@@ -61,18 +47,16 @@ export async function seed(client: pg.Client, options: SeedOptions): Promise<See
     throw error;
   }
   progress(0, 'vacuum and analyze');
-  await client.query(
-    `vacuum (analyze) app.workspaces, app.users, app.klanten, app.installaties, app.werkbonnen,
-       app.werkbon_handelingen, app.werkbon_uren, app.logboeken`,
-  );
+  await client.query(`vacuum (analyze) ${app.tables.join(', ')}`);
   progress(weightOfVacuum, 'done');
   return {
-    workspaces: workspaces.map(({ index, id, name }) => ({ id, name, ownerId: seedId('gebruiker', index, 1) })),
+    workspaces: workspaces.map(({ index, id, name }) => ({ id, name, ownerId: app.ownerId(index) })),
   };
 }
 
 async function fill(
   client: pg.Client,
+  app: SeededApp,
   options: SeedOptions,
   workspaces: Workspace[],
   progress: (weight: number, next: string) => void,
@@ -80,27 +64,29 @@ async function fill(
   // Foreign keys hold by construction, so their checks are skipped. JIT takes longer here than it saves.
   await client.query(`set local session_replication_role = replica; set local timezone = 'UTC'; set local jit = off;
     set local work_mem = '128MB'; set local wal_compression = on`);
-  await client.query(projectText('sql/apps/first/seed/01_frame.sql'));
+  const run = (file: string) => client.query(projectText(`sql/apps/${app.name}/seed/${file}.sql`));
+  await client.query(projectText('sql/apps/seed.sql'));
+  await run('01_frame');
   await insertWorkspaces(client, workspaces, options.now ?? new Date());
   await loadSignatures(client);
   const total = workspaces.reduce((sum, each) => sum + each.customers, 0);
   for (const workspace of workspaces) {
-    await loadCustomers(client, options.keys, workspace, (customers) =>
+    await app.loadCustomers(client, options.keys, workspace, (customers) =>
       progress((customers * weightOfCustomers) / total, 'encrypted customers'),
     );
   }
   await client.query('analyze seed_customers; analyze seed_signatures; analyze seed_workspaces');
-  for (const step of steps) {
+  for (const step of app.steps) {
     progress(0, step.what);
-    await client.query(projectText(`sql/apps/first/seed/${step.file}.sql`));
+    await run(step.file);
     progress(step.weight, step.what);
   }
 }
 
-function workspacesOf(sizes: Sizes): Workspace[] {
+function workspacesOf(app: SeededApp, sizes: Sizes): Workspace[] {
   return [
-    { index: 0, id: seedId('workspace', 0, 1), name: 'Koeltechniek De Vries B.V.', users: 8, ...sizes },
-    { index: 1, id: seedId('workspace', 1, 1), name: 'Klimaatservice Noord', users: 3, ...secondSizesOf(sizes) },
+    { index: 0, id: app.workspaceId(0), name: 'Koeltechniek De Vries B.V.', users: 8, ...sizes },
+    { index: 1, id: app.workspaceId(1), name: 'Klimaatservice Noord', users: 3, ...secondSizesOf(sizes) },
   ];
 }
 
@@ -122,7 +108,7 @@ async function insertWorkspaces(client: pg.Client, workspaces: Workspace[], now:
   );
 }
 
-function progressOf(options: SeedOptions): (weight: number, next: string) => void {
+function progressOf({ steps }: SeededApp, options: SeedOptions): (weight: number, next: string) => void {
   const total = steps.reduce((sum, each) => sum + each.weight, weightOfCustomers + weightOfVacuum);
   let done = 0;
   return (weight, next) => {

@@ -1,0 +1,3 @@
+-- For GET /installaties?serienummer=…
+create index concurrently if not exists gateway_assets_serial
+  on fieldops.assets (tenant_id, serial_number, created_at, id);

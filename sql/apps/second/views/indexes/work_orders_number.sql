@@ -1,0 +1,3 @@
+-- For GET /werkbonnen?nummer=…
+create index concurrently if not exists gateway_work_orders_number
+  on fieldops.work_orders (tenant_id, number, planned_on, id);

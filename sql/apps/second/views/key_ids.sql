@@ -1,0 +1,12 @@
+-- The ids of the data keys in use, over all tenants, with the number of values seen: `check` and `serve` hold them against the
+-- keyring. SECURITY DEFINER because the wall shows no customer without a tenant; all that comes out are key ids and counts.
+create function gateway.key_ids() returns table (key_id text, seen bigint)
+  language sql stable security definer set search_path = ''
+  as $$
+    select c.vault_key, count(*) from fieldops.customers c
+    where c.sealed is not null and c.deleted_at is null
+    group by 1
+  $$;
+alter function gateway.key_ids() owner to gateway_owner;
+revoke all on function gateway.key_ids() from public;
+grant execute on function gateway.key_ids() to gateway_reader;

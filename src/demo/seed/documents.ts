@@ -1,0 +1,77 @@
+import { createCipheriv, randomBytes } from 'node:crypto';
+import type pg from 'pg';
+import { type Codec, templatePieces } from '../../projection/codec.js';
+import { corruptCustomers, type SeededWorkspace } from './customers.js';
+import type { Keys } from './encrypt.js';
+import { type CustomerPlain, customerPlain } from './plain.js';
+import { numberedId } from './random.js';
+
+const batchSize = 1_000;
+
+/** Seals the customers of one workspace of the second app, each as one document, into the session's table seed_customers. */
+export async function loadDocuments(
+  client: pg.Client,
+  { keys, codec }: { readonly keys: Keys; readonly codec: Codec },
+  workspace: SeededWorkspace,
+  onLoaded: (customers: number) => void,
+): Promise<void> {
+  const text = 'insert into seed_customers select * from jsonb_populate_recordset(null::seed_customers, $1)';
+  for (let done = 0; done < workspace.customers; done += batchSize) {
+    const length = Math.min(batchSize, workspace.customers - done);
+    const rows = Array.from({ length }, (_, i) => storedCustomer(keys, codec, workspace, done + i + 1));
+    await client.query(text, [JSON.stringify(rows)]);
+    onLoaded(length);
+  }
+}
+
+/** A row of seed_customers. A damaged customer has the cell of the next one, or its own damaged. */
+function storedCustomer(keys: Keys, codec: Codec, { index, customers }: SeededWorkspace, n: number): object {
+  const age = n / customers;
+  const keyId = age <= 0.3 ? 'k1' : age <= 0.6 ? 'k2' : 'k3';
+  const sealed = (number: number): string =>
+    sealValue(codec, keys[keyId] as Buffer, { id: numberedId(index, number) }, document(customerPlain(index, number)));
+  const corrupt = index === 0 ? corruptCustomers.find((each) => each.n === n) : undefined;
+  return {
+    workspace: index,
+    n,
+    plain_name: customerPlain(index, n).naam,
+    vault_key: keyId,
+    sealed: corrupt === undefined ? sealed(n) : corrupt.damaged(sealed(n), sealed(n + 1)),
+  };
+}
+
+/** The document of a customer as the second app writes it. */
+function document({ naam, adres, kvkNummer, email, telefoon }: CustomerPlain): string {
+  const { straat, huisnummer, toevoeging, postcode, plaats, land } = adres;
+  const address = {
+    street: straat,
+    number: huisnummer,
+    suffix: toevoeging,
+    zip: postcode,
+    city: plaats,
+    country: land,
+  };
+  return JSON.stringify({ name: naam, address, registration: kvkNummer, email, phone: telefoon });
+}
+
+/** Seals a text as the codec describes; `values` fill the placeholders of its associated data. */
+export function sealValue(
+  { layout = [], encoding, aad = '' }: Codec,
+  key: Buffer,
+  values: Readonly<Record<string, string>>,
+  plaintext: string,
+): string {
+  const sizeOf = (part: string): number => Number(layout.find((each) => each.startsWith(part))?.slice(part.length));
+  const nonce = randomBytes(sizeOf('nonce'));
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: sizeOf('tag') });
+  cipher.setAAD(
+    Buffer.from(
+      templatePieces(aad)
+        .map((piece, i) => (i % 2 === 0 ? piece : values[piece]))
+        .join(''),
+    ),
+  );
+  const data = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()]);
+  const parts = layout.map((part) => (part === 'data' ? data : part.startsWith('nonce') ? nonce : cipher.getAuthTag()));
+  return Buffer.concat(parts).toString(encoding as BufferEncoding);
+}

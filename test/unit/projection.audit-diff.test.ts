@@ -1,0 +1,81 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { apiDiff, changesOf, type DiffShape, diffOf } from '../../src/projection/audit-diff.js';
+import { compileRedaction } from '../../src/projection/redact.js';
+
+const changes = [
+  { name: 'status', before: null, after: 'done' },
+  { name: 'kg', before: 12.5, after: 3 },
+];
+
+/** Shapes that apps log in, and how each stores the changes above. */
+const shapes: readonly (readonly [DiffShape, unknown])[] = [
+  [
+    apiDiff,
+    [
+      { veld: 'status', oud: null, nieuw: 'done' },
+      { veld: 'kg', oud: 12.5, nieuw: 3 },
+    ],
+  ],
+  [
+    { old: 0, new: 1 },
+    { status: [null, 'done'], kg: [12.5, 3] },
+  ],
+  [
+    { old: 'from', new: 'to' },
+    { status: { from: null, to: 'done' }, kg: { from: 12.5, to: 3 } },
+  ],
+  [
+    { field: 0, old: 2, new: 1 },
+    [
+      ['status', 'done', null],
+      ['kg', 3, 12.5],
+    ],
+  ],
+];
+
+for (const [shape, stored] of shapes) {
+  const name = JSON.stringify(shape);
+  test(`changes are written and read in the shape ${name}`, (t) => {
+    const text = diffOf(changes, shape);
+    t.deepEqual(JSON.parse(text), stored);
+    const read = changesOf(text, shape).map(({ before, after, ...rest }) => ({
+      ...rest,
+      before: JSON.parse(before),
+      after: JSON.parse(after),
+    }));
+    t.deepEqual(read, changes);
+    t.is(diffOf([], shape), shape.field === undefined ? '{}' : '[]');
+  });
+
+  test(`any changes come back from the shape ${name}`, (t) => {
+    const change = fc.record({ name: fc.string(), before: fc.jsonValue(), after: fc.jsonValue() });
+    fc.assert(
+      fc.property(fc.uniqueArray(change, { selector: (each) => each.name }), (some) => {
+        const distinct = some.filter((each) => each.name !== '__proto__');
+        const read = changesOf(diffOf(distinct, shape), shape);
+        const sorted = (all: readonly { name: string }[]) => [...all].sort((a, b) => (a.name < b.name ? -1 : 1));
+        const wanted = distinct.map((each) => ({
+          name: each.name,
+          before: JSON.stringify(each.before),
+          after: JSON.stringify(each.after),
+        }));
+        t.deepEqual(sorted(read), sorted(wanted));
+      }),
+    );
+  });
+}
+
+test('a stored change of another shape shows no value', (t) => {
+  const redact = compileRedaction({ Order: ['status'] });
+  const pairs = { old: 0, new: 1 };
+  t.is(redact('Order', '{"status": ["a", "b"]}', pairs), '[{"veld":"status","oud":"a","nieuw":"b"}]');
+  for (const stored of ['{"status": "secret"}', '{"status": {"old": "secret"}}', '{"status": []}'])
+    t.is(redact('Order', stored, pairs), '[{"veld":"status","oud":null,"nieuw":null}]', stored);
+  for (const stored of ['["secret"]', '"secret"', '1', 'null', '', '{"status": ["a", '])
+    t.is(redact('Order', stored, pairs), '[]', stored);
+  t.is(
+    redact('Order', '{"phone": ["06", "07"], "Jan Jansen": [1, 2]}', pairs),
+    '[{"veld":"phone","afgeschermd":true},{"veld":"(afgeschermd)","afgeschermd":true}]',
+  );
+});
