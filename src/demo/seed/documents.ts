@@ -55,7 +55,7 @@ function document({ naam, adres, kvkNummer, email, telefoon }: CustomerPlain): s
 }
 
 /** Seals a text as the codec describes; `values` fill the placeholders of its associated data. */
-export function sealValue(
+function sealValue(
   { layout = [], encoding, aad = '' }: Codec,
   key: Buffer,
   values: Readonly<Record<string, string>>,
