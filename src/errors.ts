@@ -149,6 +149,8 @@ const missing = unfit('A view, table, column or function is missing: run `migrat
  */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '08': retry, // connection exceptions
+  '28': retry, // a login refused: its password is being changed, or pg_hba.conf of this server
+  '3D000': retry, // no such database on this server
   '40': retry, // serialization failure: on a standby, a conflict with recovery
   '53': retry, // insufficient resources: too many connections, disk full
   '57014': { kind: 'timeout' }, // query_canceled: statement_timeout
@@ -158,6 +160,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '25006': retry, // read-only: the primary has become a standby
   '25P03': retry, // idle_in_transaction_session_timeout: the gateway was too busy to go on
   '26000': retry, // a prepared statement that is not there: PgBouncer chose another server connection
+  '42P05': retry, // a prepared statement that is there already: PgBouncer chose another server connection
   '55006': retry,
   '55P03': retry, // lock_timeout
   '23503': retry, // foreign key: the row that an earlier statement saw is gone; the next run reports it as a field error

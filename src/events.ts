@@ -39,6 +39,7 @@ export type Event =
   | { readonly type: 'replica_ejected'; readonly replica: string; readonly reason: string }
   | { readonly type: 'replica_failed'; readonly replica: string; readonly code: string }
   | { readonly type: 'primary_failed'; readonly code: string }
+  | { readonly type: 'login_renewed'; readonly server: string }
   | { readonly type: 'redis_failed' }
   | { readonly type: 'primary_read' }
   | { readonly type: 'write_finished'; readonly outcome: string }
@@ -168,6 +169,7 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
       code: null,
     }),
   },
+  login_renewed: { level: 'info' },
   primary_read: {
     level: 'debug',
     metrics: counter('primary_reads', 'Reads the primary served because no replica had replayed the last write.'),

@@ -5,16 +5,9 @@ import { AggregatorRegistry, type Registry } from 'prom-client';
 import { app } from './app.js';
 import { titleOf } from './check/finding.js';
 import { inspect } from './check/inspect.js';
-import { ActiveWorkspaces } from './db/active-workspaces.js';
-import { type Connect, Connection } from './db/connection.js';
-import { ConnectionPool, type PoolLimits } from './db/connection-pool.js';
-import { connectionUrls } from './db/connection-url.js';
-import { Heartbeat } from './db/heartbeat.js';
-import { Primary, type PrimaryBounds } from './db/primary.js';
-import { PrimaryProbe } from './db/primary-probe.js';
-import type { ProbeBounds } from './db/probe.js';
+import { databases } from './databases.js';
 import { primaryTarget } from './db/read-target.js';
-import { Replica, type ReplicaBounds } from './db/replica.js';
+import type { Replica } from './db/replica.js';
 import { assertWireShape } from './db/wire/wire.js';
 import { WritePositions } from './db/write-positions.js';
 import { compileResource } from './definition/compiled.js';
@@ -66,11 +59,18 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-/** Compiles the definitions, checks the databases, opens the listeners. Throws StartRefused after closing all that it opened. */
-export async function startGateway(settings: Settings, log?: DestinationStream): Promise<Gateway> {
+/**
+ * Compiles the definitions, checks the databases, opens the listeners. `readAgain` reads the settings again when PostgreSQL
+ * refuses a login. Throws StartRefused after closing all that it opened.
+ */
+export async function startGateway(
+  settings: Settings,
+  log?: DestinationStream,
+  readAgain: () => Settings = () => settings,
+): Promise<Gateway> {
   const closers: Closer[] = [];
   try {
-    return await start(settings, log, closers);
+    return await start(settings, readAgain, log, closers);
   } catch (error) {
     await closeAll(closers);
     throw error;
@@ -84,7 +84,12 @@ async function closeAll(closers: Closer[]): Promise<void> {
   for (const close of closers.splice(0).reverse()) await close();
 }
 
-async function start(settings: Settings, log: DestinationStream | undefined, closers: Closer[]): Promise<Gateway> {
+async function start(
+  settings: Settings,
+  readAgain: () => Settings,
+  log: DestinationStream | undefined,
+  closers: Closer[],
+): Promise<Gateway> {
   const lines = logEvents(settings.logLevel, log);
   closers.push(() => lines.close());
   const sinks: Observe[] = [lines.add];
@@ -105,15 +110,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
     decode: await loadCodecModule(settings.codecModule),
   };
   const compiled = resources.map((resource) => compileResource(resource, projection, observe));
-  const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
-  const { primaryUrl } = settings;
-  const primaryProbe = primaryUrl
-    ? new PrimaryProbe(connectTo(primaryUrl, settings), probeBounds(settings), heartbeat, observe)
-    : null;
-  const bounds = replicaBounds(settings, new ActiveWorkspaces());
-  const replicas = connectionUrls(settings.replicaUrls).map(
-    (url, i) => new Replica(`replica${i + 1}`, connectTo(url, settings), bounds, heartbeat, observe),
-  );
+  const { replicas, heartbeat, primary, ...connections } = databases(settings, readAgain, observe);
   const positions = new WritePositions(() => heartbeat.first);
   const peers = await peersOf(settings, positions, observe);
   closers.push(() => peers.close());
@@ -125,22 +122,10 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
     resources,
   );
   sinks.push(metrics.observe);
-  closers.push(() => replicas.map((replica) => replica.close()));
-  closers.push(() => primaryProbe?.close());
-  await primaryProbe?.start();
-  await Promise.all(replicas.map((replica) => replica.start()));
-  // A second time, the primary first: a replica that is ahead of a position sampled after its probe follows another history.
-  await primaryProbe?.sample();
-  await Promise.all(replicas.map((replica) => replica.probe()));
-
-  const primary = primaryUrl ? new Primary(primaryUrl, primaryBounds(settings), observe) : null;
-  const primaryReads = primaryUrl
-    ? new ConnectionPool(primaryReadLimits(settings), connectTo(primaryUrl, settings))
-    : null;
-  closers.push(() => primary?.close());
-  const expiry = primary && new IdempotencyExpiry(primary, settings.expiryIntervalMs);
+  closers.push(() => connections.close());
+  await connections.start();
+  const expiry = primary && new IdempotencyExpiry(primary.writes, settings.expiryIntervalMs);
   closers.push(() => expiry?.close());
-  closers.push(() => primaryReads?.close());
   const described = { version: apiVersion, ...settings };
   const document = openapi(resources, described);
   let stopping = false;
@@ -165,7 +150,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
         chunkBytes,
         resumeMs,
         skipRowsMax,
-        primaryReachable: () => primaryProbe?.reachable ?? false,
+        primaryReachable: () => primary?.probe.reachable ?? false,
         chunkMemory: new ChunkMemory(),
         pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
         chunkWaitMs: settings.statementTimeoutMs,
@@ -173,7 +158,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
           replicas,
           positions,
           heartbeat,
-          primary: () => (primaryReads && primaryProbe?.reachable ? primaryTarget(primaryReads) : null),
+          primary: () => (primary?.probe.reachable ? primaryTarget(primary.reads) : null),
           primaryReadsPerSecond: settings.primaryReadsPerSecond,
           waitMs: settings.freshnessWaitMs,
           observe,
@@ -198,7 +183,7 @@ async function start(settings: Settings, log: DestinationStream | undefined, clo
       publicLimiter: peers.limiter('public', settings.publicRequestsPerMinute),
       readBody: bodyReader(settings.bodyBytesMax),
       writes: primary && {
-        primary,
+        primary: primary.writes,
         positions,
         running: new RunningWrites(settings.idempotencyWaitMs),
         observe,
@@ -266,35 +251,4 @@ async function refuseIfUnfit(settings: Settings, resources: readonly Resource[])
   if (wrong.length === 0) return;
   const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
   throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
-}
-
-/** Returns a function that opens connections with the gateway's settings. */
-function connectTo(url: string, { connectTimeoutMs, namedStatements }: Settings): Connect {
-  return () => Connection.open({ url, connectTimeoutMs, namedStatements });
-}
-
-function probeBounds({ probeIntervalMs, probeDeadlineMs }: Settings): ProbeBounds {
-  return { intervalMs: probeIntervalMs, deadlineMs: probeDeadlineMs };
-}
-
-function replicaBounds(settings: Settings, activeWorkspaces: ActiveWorkspaces): ReplicaBounds {
-  const { queueMax, statementTimeoutMs, shortConnections, shortDepth, longConnections, lagMaxMs } = settings;
-  const { shortPerWorkspace, longPerWorkspace } = settings;
-  const both = { queueMax, statementTimeoutMs, activeWorkspaces };
-  return {
-    short: { ...both, connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace },
-    long: { ...both, connections: longConnections, depth: 1, perWorkspace: longPerWorkspace },
-    probe: probeBounds(settings),
-    lagMaxMs,
-  };
-}
-
-function primaryBounds({ primaryConnections, queueMax, writeWaitMs, writeTimeoutMs }: Settings): PrimaryBounds {
-  return { connections: primaryConnections, queueMax, waitMs: writeWaitMs, timeoutMs: writeTimeoutMs };
-}
-
-/** Limits of the pool for reads on the primary, whose number per second is capped. */
-function primaryReadLimits({ primaryReadConnections, statementTimeoutMs, queueMax }: Settings): PoolLimits {
-  const connections = primaryReadConnections;
-  return { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
 }

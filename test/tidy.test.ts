@@ -33,6 +33,7 @@ const layers = [
   'http',
   'peers',
   'ops',
+  'databases.ts',
   'app.ts',
   'gateway.ts',
   'workers.ts',

@@ -44,6 +44,10 @@ export const findings = {
     meaning: 'No superuser, no attribute, membership or possession beyond the task of the role',
     advice: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URL, and take from them the rest.',
   },
+  role_settings: {
+    meaning: 'A login that is a member of the role has the settings of the role, which do not reach it by themselves',
+    advice: 'Run deploy/login.sql for the login.',
+  },
   privileges: {
     meaning: 'No privilege beyond those that the role needs, granted by any role, to it or to PUBLIC',
     advice: 'Revoke it, from the role or from PUBLIC.',

@@ -167,7 +167,8 @@ async function inspectServer(
 function broken(error: unknown): Item {
   const { code, message } = error as { code?: string; message: string };
   const reason = message || code || 'no reason given';
-  if (databaseErrorKind(error) === 'permanent')
+  const isLoginRefused = /^(28|3D)/.test(code ?? ''); // a wrong password, or no such database
+  if (isLoginRefused || databaseErrorKind(error) === 'permanent')
     return verdict('connection', [`it refuses: ${reason}${code ? ` (${code})` : ''}`]);
   return failure('connection', `It cannot be reached now: ${reason}.`);
 }

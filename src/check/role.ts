@@ -1,9 +1,11 @@
 import type pg from 'pg';
 import type { Resource } from '../definition/resource.js';
-import { checkSql, faultIf, type Item, verdict } from './finding.js';
+import { checkSql, faultIf, type Item, verdict, warning } from './finding.js';
 
 /** All privileges that a role of the gateway is meant to have, on the relations that match the expression. */
 export interface AllowedPrivileges {
+  /** The role that the login is, or that it is a member of. */
+  readonly role: string;
   readonly relations: RegExp;
   readonly privileges: readonly string[];
 }
@@ -11,11 +13,12 @@ export interface AllowedPrivileges {
 /** The reader has SELECT on the views of the resources. */
 export function readerPrivileges(resources: readonly Resource[]): AllowedPrivileges {
   const views = resources.map(({ view }) => view.replaceAll('.', '[.]'));
-  return { relations: new RegExp(`^(${views.join('|')})$`), privileges: ['SELECT'] };
+  return { role: 'gateway_reader', relations: new RegExp(`^(${views.join('|')})$`), privileges: ['SELECT'] };
 }
 
 /** The writer has privileges in the schema gateway, except on the migrations table; write views are checked by column. */
 export const writer: AllowedPrivileges = {
+  role: 'gateway_writer',
   relations: /^gateway[.](?!migrations)/,
   privileges: ['SELECT', 'INSERT', 'UPDATE'],
 };
@@ -27,25 +30,35 @@ interface RoleRow {
   readonly create_role: boolean;
   readonly create_db: boolean;
   readonly replication: boolean;
+  /** Roles other than the allowed one. */
   readonly member_of: string[];
+  /** Such as "can grant it", of the membership in the allowed role. */
+  readonly membership_faults: string[];
   readonly owns: string[];
   readonly creates_in: string[];
   readonly creates_temporary: boolean;
+  readonly missing_settings: string[];
 }
 
-/** Checks that the role of the connection has no attribute, membership, possession or privilege beyond its task. */
+/**
+ * Checks that the role of the connection has no attribute, membership, possession or privilege beyond its task. A login that is a
+ * member of exactly the allowed role is accepted, so that passwords can be changed without a gap.
+ */
 export async function checkRole(client: pg.Client, allowance: AllowedPrivileges): Promise<Item[]> {
-  const role = (await client.query<RoleRow>(checkSql('role'))).rows[0] as RoleRow;
-  const whenOk = 'No superuser, no BYPASSRLS, member of no other role, owner of nothing.';
-  const item = verdict('role', roleFaults(role), whenOk, role.name);
+  const role = (await client.query<RoleRow>(checkSql('role'), [allowance.role])).rows[0] as RoleRow;
+  const whenOk = 'No superuser, no BYPASSRLS, member of no further role, owner of nothing.';
+  const item = verdict('role', roleFaults(role, allowance), whenOk, role.name);
   if (role.superuser) return [item];
   const allowed = [allowance.relations.source, allowance.privileges];
   const { rows } = await client.query<{ excess: string }>(checkSql('excess'), allowed);
   const faults = rows.map(({ excess }) => `it ${excess}`);
-  return [item, verdict('privileges', faults, 'None beyond those the gateway grants.', role.name)];
+  const privileges = verdict('privileges', faults, 'None beyond those the gateway grants.', role.name);
+  if (role.missing_settings.length === 0) return [item, privileges];
+  const lacking = `It lacks ${role.missing_settings.join(', ')}, which ${allowance.role} has.`;
+  return [item, privileges, warning('role_settings', lacking, role.name)];
 }
 
-function roleFaults(role: RoleRow): string[] {
+function roleFaults(role: RoleRow, allowance: AllowedPrivileges): string[] {
   const attributes = {
     SUPERUSER: role.superuser,
     BYPASSRLS: role.bypass_rls,
@@ -57,6 +70,7 @@ function roleFaults(role: RoleRow): string[] {
   return [
     ...faultIf(held.length > 0, `it has ${held.join(', ')}`),
     ...faultIf(role.member_of.length > 0, `it is a member of ${role.member_of.join(', ')}`),
+    ...role.membership_faults.map((fault) => `it is a member of ${allowance.role} and ${fault}`),
     ...faultIf(role.owns.length > 0, `it owns ${role.owns.join(', ')}`),
     ...role.creates_in.map((schema) => `it may create in schema ${schema}`),
     ...faultIf(role.creates_temporary, 'it may create temporary objects: revoke TEMPORARY on the database from PUBLIC'),

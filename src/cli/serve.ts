@@ -22,7 +22,7 @@ export const serve: Command = async (args) => {
     printText(JSON.stringify(printableSettings(settings), null, 2));
     return 0;
   }
-  return serveUntilStopped(settings);
+  return serveUntilStopped(settings, () => loadSettings(process.env, ports(values)));
 };
 
 /** The ports given on the command line, as settings. */
@@ -34,11 +34,12 @@ export function ports(given: { port?: string | undefined; 'ops-port'?: string | 
 }
 
 /** Runs a gateway, a parent with its workers, or one of these workers, until it is told to stop. */
-async function serveUntilStopped(settings: Settings): Promise<number> {
+async function serveUntilStopped(settings: Settings, readAgain: () => Settings): Promise<number> {
   const stopping = stopRequested();
   const crash = crashed();
-  const start = settings.webConcurrency > 1 && cluster.isPrimary ? startWorkers : startGateway;
-  const serving = await Promise.race([start(settings), stopping, crash]);
+  const isParent = settings.webConcurrency > 1 && cluster.isPrimary;
+  const starting = isParent ? startWorkers(settings) : startGateway(settings, undefined, readAgain);
+  const serving = await Promise.race([starting, stopping, crash]);
   if (serving === undefined) return 0; // a signal came before the start was complete
   if (serving instanceof Error) throw serving;
   if (cluster.isWorker) report(serving as Gateway, settings);

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 import { applicationName, errorCode } from './connection.js';
+import type { Login } from './login.js';
 import type { TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
@@ -39,20 +40,20 @@ const attemptsMax = 3;
 
 /** The primary, for writes: a small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
+  readonly #login: Login;
   readonly #pool: pg.Pool;
   readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
 
-  constructor(url: string, bounds: PrimaryBounds, observe: Observe) {
+  constructor(login: Login, bounds: PrimaryBounds, observe: Observe) {
+    this.#login = login;
     this.#bounds = bounds;
     this.#observe = observe;
     this.#pool = new pg.Pool({
-      connectionString: url,
-      application_name: applicationName,
+      Client: clientOf(login, bounds),
       max: bounds.connections,
       connectionTimeoutMillis: bounds.waitMs,
       idleTimeoutMillis: 30_000,
-      keepAlive: true,
     });
     this.#pool.on('error', () => {}); // the pool replaces an idle connection that died
     this.#pool.on('connect', (client) => client.on('error', () => {}));
@@ -96,7 +97,7 @@ export class Primary {
   async #connect(): Promise<pg.PoolClient> {
     if (this.#pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
     try {
-      return await this.#pool.connect();
+      return await this.#login.use(() => this.#pool.connect());
     } catch (error) {
       this.#observe({ type: 'primary_failed', code: errorCode(error) });
       throw primaryUnavailable();
@@ -130,6 +131,20 @@ export class Primary {
 /** Runs statements in the transaction that is open on the client, each for the workspace. */
 export function transactionOn(client: pg.ClientBase, workspace: WorkspaceId): Transaction {
   return { query: (statement, values) => run(client, statement, workspace, values) };
+}
+
+/** A client with the login's URL of the moment: options of the pool would keep the first one. */
+function clientOf(login: Login, { waitMs }: PrimaryBounds): new () => pg.Client {
+  return class extends pg.Client {
+    constructor() {
+      super({
+        connectionString: login.url,
+        application_name: applicationName,
+        connectionTimeoutMillis: waitMs,
+        keepAlive: true,
+      });
+    }
+  };
 }
 
 async function runOnce<T>(

@@ -32,6 +32,9 @@ test('an SQLSTATE is read by its code, then by its class; all others are permane
     '57P01': 'retry',
     '40001': 'retry',
     XX000: 'retry',
+    '28P01': 'retry',
+    '3D000': 'retry',
+    '42P05': 'retry',
     '42601': 'permanent',
     EPIPE: 'permanent',
   };
