@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs';
-import { type Command, Failure, print, printText, program, sayText, UsageError } from './cli/command.js';
+import { type Command, Failure, meantBy, print, printText, program, sayText, UsageError } from './cli/command.js';
 import { explain } from './cli/explain.js';
 import { projectText } from './paths.js';
 
@@ -39,18 +39,24 @@ async function loadDemo(): Promise<Command> {
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const [name = '--help', ...rest] = args;
-  if (name === '--help' || name === '-h' || name === 'help') return help();
-  if (name === '--version') return version();
+  const [first = '--help', ...rest] = args;
+  if (first === '--version') return version();
+  const isHelp = ['--help', '-h', 'help'].includes(first);
+  if (isHelp && rest.length === 0) return help();
+  const [name = '', ...others] = isHelp ? rest : args;
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (entry === undefined)
-    throw new UsageError(`There is no ${name.startsWith('-') ? 'option' : 'command'} "${name}".`);
-  const command = await entry.load();
-  if (rest.includes('--help') || rest.includes('-h')) {
+  if (entry === undefined) throw unknown(name);
+  if (isHelp || others.includes('--help') || others.includes('-h')) {
     printText(projectText(`config/help/${name}.txt`).trimEnd());
     return 0;
   }
-  return command(rest);
+  return (await entry.load())(others);
+}
+
+function unknown(name: string): UsageError {
+  if (name.startsWith('-'))
+    return new UsageError(`There is no option "${name}"${meantBy(name, ['--help', '--version'])}`);
+  return new UsageError(`There is no command "${name}"${meantBy(name, Object.keys(commands))}`);
 }
 
 function help(): number {
@@ -61,7 +67,7 @@ Commands:
 ${lines.join('\n')}
 
 Options:
-  --help     This text; behind a command, the options of that command
+  --help     This text; behind a command, as \`help COMMAND\`, the options of that command
   --version  Version of the gateway
 
 Exit codes: 0 success, 1 something to put right, 2 wrong usage or settings.

@@ -1,3 +1,4 @@
+import { nearestName } from './nearest-name.js';
 import { environmentName, settingsSchema } from './settings.js';
 
 /** Beginnings that only settings have; CLIENT_ or TOKEN_ may belong to another program. */
@@ -18,11 +19,8 @@ export function misspeltNames(env: Readonly<Record<string, string | undefined>>)
   return Object.keys(env)
     .filter((name) => !known.includes(name) && !ofKubernetes.test(name))
     .flatMap((name) => {
-      const [meant] = known
-        .map((setting) => ({ setting, distance: editDistance(name, setting) }))
-        .filter(({ setting, distance }) => distance <= distanceMax(setting))
-        .sort((a, b) => a.distance - b.distance);
-      if (meant) return [`${name} is no setting and is ignored: is ${meant.setting} meant?`];
+      const meant = nearestName(name, known, distanceMax);
+      if (meant) return [`${name} is no setting and is ignored: is ${meant} meant?`];
       return prefixes.test(name) ? [`${name} is no setting and is ignored.`] : [];
     });
 }
@@ -30,19 +28,4 @@ export function misspeltNames(env: Readonly<Record<string, string | undefined>>)
 /** Short names, such as HOST, are near to too many others: HOME. */
 function distanceMax({ length }: string): number {
   return length < 5 ? 0 : length < 9 ? 1 : 2;
-}
-
-/** Letters to insert, delete or replace (Levenshtein). */
-function editDistance(a: string, b: string): number {
-  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1];
-    for (let j = 0; j < b.length; j++) {
-      const replaced = (row[j] as number) + (letter === b[j] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j + 1] as number) + 1, (next[j] as number) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) as number;
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type schema from '../config/settings.schema.json';
 import { connectionUrls, isConnectionUrl } from './db/connection-url.js';
+import { nearestName } from './nearest-name.js';
 import { projectRoot, projectText } from './paths.js';
 import { parseKeyring } from './projection/keyring.js';
 
@@ -62,17 +63,32 @@ export function loadSettings(
     schema,
   );
   if (!validate(values)) {
-    for (const error of validate.errors ?? []) {
-      const setting = error.instancePath.slice(1) || String(error.params.additionalProperty ?? '');
-      const limit = error.keyword === 'enum' ? ` ${(error.params.allowedValues as string[]).join(', ')}` : '';
-      faults.push(`${environmentName(setting)} ${error.message ?? 'is not valid'}${limit}.`);
-    }
+    const settings = new Set(
+      validate.errors?.map(({ instancePath, params }) => instancePath.slice(1) || String(params.additionalProperty)),
+    );
+    for (const setting of settings) faults.push(faultOf(setting, values[setting], schema));
   }
   for (const [setting, unusable] of Object.entries(unusableValues))
     faults.push(...unusable(environmentName(setting), String(values[setting] ?? '')));
   if (faults.length > 0) throw new SettingsError(`The settings are not valid:\n  ${faults.join('\n  ')}`);
   delete values.$schema;
   return Object.freeze(values) as unknown as Settings;
+}
+
+/** Names the setting, its allowed values and the value that was given; or, for a name in CONFIG_FILE that is none, the nearest. */
+function faultOf(setting: string, value: unknown, { properties }: SettingsSchema): string {
+  const allowed = properties[setting];
+  if (allowed === undefined) {
+    const meant = nearestName(setting, Object.keys(properties), () => 2);
+    return `CONFIG_FILE: there is no setting ${setting}${meant ? `: is ${meant} meant?` : '.'}`;
+  }
+  const { type, minimum, maximum, enum: values, description } = allowed;
+  const given = JSON.stringify(value)?.slice(0, 80);
+  if (type === 'integer')
+    return `${environmentName(setting)} must be a whole number from ${minimum} to ${maximum}, not ${given}.`;
+  const oneOf = type === 'boolean' ? ['true', 'false'] : values;
+  if (oneOf) return `${environmentName(setting)} must be one of ${oneOf.join(', ')}, not ${given}.`;
+  return `${environmentName(setting)} must not be ${given}. ${description}`;
 }
 
 /** The faults of values whose form the schema cannot say; none quotes the value. */

@@ -15,6 +15,7 @@ const imports = src.flatMap(importsOf);
 const layers = [
   'paths.ts',
   'node-flags.ts',
+  'nearest-name.ts',
   'errors.ts',
   'events.ts',
   'db/row.ts',

@@ -1,3 +1,5 @@
+import { nearestName } from '../nearest-name.js';
+
 /** The name of the program in help and hints. */
 export const program = 'workspace-data-gateway';
 
@@ -46,6 +48,12 @@ export function oneLine(text: string): string {
 function visible(text: string): string {
   const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, '0');
   return text.replace(/(?!\n)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => `\\u${hex(character)}`);
+}
+
+/** The end of a sentence about an unknown name: a question for the known name that is near, or nothing but the full stop. */
+export function meantBy(name: string, known: readonly string[]): string {
+  const meant = nearestName(name, known, () => 2);
+  return meant === undefined ? '.' : `: is ${meant} meant?`;
 }
 
 /** The value of an option that is a whole number within limits. */

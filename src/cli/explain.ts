@@ -1,4 +1,5 @@
-import { oneLine, program, UsageError } from './command.js';
+import { projectText } from '../paths.js';
+import { meantBy, oneLine, program, UsageError } from './command.js';
 
 /** The text to print and the exit code. `unexpected` means a bug, whose stack is printed. */
 export interface Explanation {
@@ -31,7 +32,7 @@ export function explain(error: unknown, command: string): Explanation {
   const { name, message, code, severity, address, port } = error as DatabaseOrSystemError;
   const hint = `Try: ${program}${command ? ` ${command}` : ''} --help`;
   if (typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS'))
-    return expected(`${firstSentence(message)}\n${hint}`, 2);
+    return expected(`${wrongOption(message, command)}\n${hint}`, 2);
   if (error instanceof UsageError) return expected(`${message}\n${hint}`, 2);
   const exitCode = exitCodes[name === 'Error' ? (error as object).constructor.name : name];
   if (exitCode !== undefined) return expected(message, exitCode);
@@ -62,7 +63,11 @@ function expected(text: string, exitCode: number): Explanation {
   return { text, exitCode, unexpected: false };
 }
 
-/** node:util adds advice on how to pass a value that begins with a dash; the first sentence names the fault. */
-function firstSentence(message: string): string {
-  return `${message.split('. ')[0]?.replace(/\.$/, '')}.`;
+/** node:util adds advice on how to pass a value that begins with a dash; its first sentence names the fault. */
+function wrongOption(message: string, command: string): string {
+  const sentence = message.split('. ')[0]?.replace(/\.$/, '');
+  const [, option] = /^Unknown option '([^']+)'/.exec(message) ?? [];
+  if (option === undefined) return `${sentence}.`;
+  const known = projectText(`config/help/${command}.txt`).match(/--[a-z-]+/g) ?? [];
+  return `${sentence}${meantBy(option, known)}`;
 }

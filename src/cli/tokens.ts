@@ -3,7 +3,7 @@ import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
 import { loadSettings } from '../settings.js';
 import { adminUrl } from './admin-url.js';
-import { type Command, Failure, oneLine, print, printText, say, UsageError } from './command.js';
+import { type Command, Failure, meantBy, oneLine, print, printText, say, UsageError } from './command.js';
 import { parseExpiry, parseName, parseScopes, parseTokenId } from './token-options.js';
 import {
   type CreatedToken,
@@ -48,7 +48,10 @@ const actions: Readonly<Record<string, Action>> = {
 /** `tokens`: manages access tokens, on the primary. */
 export const tokens: Command = async ([name, ...rest]) => {
   const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined;
-  if (action === undefined) throw new UsageError(`tokens needs one of: ${Object.keys(actions).join(', ')}.`);
+  if (action === undefined) {
+    const needed = `tokens needs one of: ${Object.keys(actions).join(', ')}`;
+    throw new UsageError(`${needed}${meantBy(name ?? '', Object.keys(actions))}`);
+  }
   const { values, positionals } = parseArgs({ args: rest, options, allowPositionals: action.takesId });
   for (const option of Object.keys(values)) {
     if (!action.takes.includes(option as OptionName)) throw new UsageError(`tokens ${name} does not take --${option}.`);

@@ -5,7 +5,7 @@ import { commandLine } from '../support/command-line.js';
 
 // The settings as an operator gives them: in the environment of a process.
 
-test('every unusable setting is named at once, without its value, and the exit code is 2', async (t) => {
+test('every unusable setting is named at once, a secret without its value, and the exit code is 2', async (t) => {
   const settings = {
     replicaUrls: 'postgres://reader@127.0.0.1:1/a http://secret@127.0.0.1:1/b',
     primaryUrl: 'secret',
@@ -13,6 +13,9 @@ test('every unusable setting is named at once, without its value, and the exit c
     redisUrl: 'secret:6379',
     dataKeys: '{"k1": "secret"}',
     port: 99_999,
+    logLevel: 'loud' as 'info',
+    basicAuth: 'ja' as unknown as boolean,
+    publicUrl: 'data.example.com',
   };
   for (const command of ['serve', 'check', 'migrate']) {
     const { stdout, stderr, code } = await commandLine([command], settings);
@@ -21,7 +24,10 @@ test('every unusable setting is named at once, without its value, and the exit c
     t.is(
       stderr,
       `The settings are not valid:
-  PORT must be <= 65535.
+  PORT must be a whole number from 0 to 65535, not 99999.
+  PUBLIC_URL must not be "data.example.com". Absolute URL clients reach the gateway at, without a trailing slash; used in pagination links. Empty: taken from the Host header.
+  BASIC_AUTH must be one of true, false, not "ja".
+  LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "loud".
   REPLICA_URLS, entry 2, must be a connection URL, postgres://….
   PRIMARY_URL must be a connection URL, postgres://….
   ADMIN_URL must be a connection URL, postgres://….

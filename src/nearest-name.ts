@@ -1,0 +1,27 @@
+/** The known name that differs least from `name`, by at most as many letters as `distanceMax` allows it. */
+export function nearestName(
+  name: string,
+  known: readonly string[],
+  distanceMax: (known: string) => number,
+): string | undefined {
+  const [nearest] = known
+    .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
+    .filter(({ candidate, distance }) => distance <= distanceMax(candidate))
+    .sort((a, b) => a.distance - b.distance);
+  return nearest?.candidate;
+}
+
+/** Letters to insert, delete or replace (Levenshtein). */
+function editDistance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j++) {
+      const replaced = (row[j] as number) + (letter === b[j] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] as number) + 1, (next[j] as number) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) as number;
+}

@@ -1,0 +1,49 @@
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import { projectText } from '../../src/paths.js';
+import type { Settings } from '../../src/settings.js';
+import { commandLine } from '../support/command-line.js';
+
+/** Wrong command lines, the first line that is printed on stderr, and the hint behind it; the exit code is 2. */
+const wrong: readonly (readonly [args: string, message: string, hint: string])[] = [
+  ['srve', 'There is no command "srve": is serve meant?', ''],
+  ['frobnicate', 'There is no command "frobnicate".', ''],
+  ['help chek', 'There is no command "chek": is check meant?', ''],
+  ['--versoin', 'There is no option "--versoin": is --version meant?', ''],
+  ['serve --prot 1', "Unknown option '--prot': is --port meant?", ' serve'],
+  ['serve --port 70000', '--port must be a whole number from 0 to 65535, not "70000".', ' serve'],
+  ['migrate --lst', "Unknown option '--lst': is --list meant?", ' migrate'],
+  ['migrate --list --pending', 'Give one of --list, --pending, --dry-run and --indexes.', ' migrate'],
+  ['tokens lst', 'tokens needs one of: create, list, rotate, revoke: is list meant?', ' tokens'],
+  ['tokens revoke wdg_x', 'That is not the id of a token; `tokens list` shows it.', ' tokens'],
+];
+
+test('a wrong command line is answered with the fault, the nearest name and a hint, exit code 2', async (t) => {
+  for (const [args, message, hint] of wrong) {
+    const { stdout, stderr, code } = await commandLine(args.split(' '));
+    t.deepEqual({ stdout, code }, { stdout: '', code: 2 }, args);
+    t.is(stderr, `${message}\nTry: workspace-data-gateway${hint} --help\n`);
+  }
+});
+
+test('help COMMAND, COMMAND --help and the file of the help text are the same', async (t) => {
+  const text = projectText('config/help/views.txt');
+  t.deepEqual(await commandLine(['help', 'views']), { stdout: text, stderr: '', code: 0 });
+  t.is((await commandLine(['views', '--help'])).stdout, text);
+});
+
+test('unknown names in CONFIG_FILE are named with the nearest setting, and a server that is away is exit code 1', async (t) => {
+  const file = join(tmpdir(), `settings-${process.pid}.json`);
+  writeFileSync(file, JSON.stringify({ perPageMx: 5, colour: 'red' }));
+  const { stderr, code } = await commandLine(['serve'], { configFile: file } as Partial<Settings>);
+  t.is(code, 2);
+  t.is(
+    stderr,
+    'The settings are not valid:\n  CONFIG_FILE: there is no setting perPageMx: is perPageMax meant?\n  CONFIG_FILE: there is no setting colour.\n',
+  );
+  const away = await commandLine(['tokens', 'list'], { adminUrl: 'postgres://admin@127.0.0.1:1/workspace' });
+  t.is(away.code, 1);
+  t.is(away.stderr, 'The server at 127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED).\n');
+});
