@@ -1,5 +1,4 @@
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import formats from 'ajv-formats';
+import type { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Examined, Flaw, PlacedField } from './contradictions.js';
 import { readSchema, writeSchema } from './field-schema.js';
 import { fieldType } from './field-types.js';
@@ -24,7 +23,7 @@ export function contradictionsOfField(placed: PlacedField, examined: Examined): 
     ...pointing(placed),
     ...decoding(placed, examined),
     ...diffShape(placed),
-    ...shapes(field, at),
+    ...shapes(placed, examined.ajv),
     ...(field.write === undefined ? [] : writing(placed, field.write, examined)),
   ];
 }
@@ -104,9 +103,7 @@ function diffShape({ field: { diff, clean }, at: place }: PlacedField): Flaw[] {
 }
 
 /** JSON Schemas that cannot be compiled, and an example that does not fit its own. */
-function shapes(field: Field, at: string): Flaw[] {
-  const ajv = new Ajv2020({ strictTypes: false, strict: true });
-  formats.default(ajv);
+function shapes({ field, at }: PlacedField, ajv: Ajv2020): Flaw[] {
   const flaws: Flaw[] = [];
   const compiled = (schema: object, place: string) => {
     try {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
 import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
 import { apiDiff, type DiffShape } from '../projection/audit-diff.js';
@@ -49,7 +50,10 @@ export function loadResources(dir: string): readonly Resource[] {
     else files.set(path, found);
   }
   const views = new Map([...files.values()].map((file) => [file.view, file]));
-  for (const [path, file] of files) flaws.push(...contradictions(file, views).map((flaw) => sentence(path, flaw)));
+  const ajv = new Ajv2020({ strictTypes: false, strict: true });
+  formats.default(ajv);
+  for (const [path, file] of files)
+    flaws.push(...contradictions(file, { views, ajv }).map((flaw) => sentence(path, flaw)));
   for (const [path, flaw] of sharedNames(files)) flaws.push(sentence(path, flaw));
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
   const log = [...files.values()].flatMap(leaves).find(({ field }) => field.clean === 'audit-diff');
@@ -97,7 +101,13 @@ export function codecPresets(): Readonly<Record<string, Codec>> {
 /** Checks a definition against config/resource.schema.json and fills in presets and defaults. */
 function definitionValidator(presets: Readonly<Record<string, Codec>>): Validate {
   const schema = JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8')) as object;
-  const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictTypes: false, strictRequired: false });
+  const ajv = new Ajv2020({
+    allErrors: true,
+    useDefaults: true,
+    strictTypes: false,
+    strictRequired: false,
+    validateSchema: false, // it is ours, and a test validates it
+  });
   const validate = ajv.compile(schema);
   return (value) => {
     addPresets(value, presets);

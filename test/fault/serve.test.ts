@@ -127,7 +127,7 @@ for (const [encoding, encodings] of Object.entries({
       );
       return Number(sessions?.n) === 0;
     };
-    t.true(await until(isQuiet, 1000, 20), 'no statement runs, no portal is open');
+    t.true(await until(isQuiet, 10_000, 20), 'no statement runs, no portal is open');
     const startedMs = performance.now();
     await setUp.sql('vacuum app.installaties');
     await setUp.caughtUp();

@@ -22,11 +22,17 @@ export async function serveProcess(settings: Partial<Settings>): Promise<ServePr
   const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), 'serve'], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    detached: true, // a process group of its own, so that no worker outlives it and holds the pipes open
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream?.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const exited = new Promise<number | null>((resolve) => {
+    child.once('exit', (code) => {
+      killGroup(child.pid as number);
+      resolve(code);
+    });
+  });
   const ready = new Promise<{ url: string; opsUrl: string }>((resolve, reject) => {
     child.on('message', (message: { type: string; url: string; opsUrl: string }) => {
       if (message.type === 'ready') resolve(message);
@@ -39,4 +45,12 @@ export async function serveProcess(settings: Partial<Settings>): Promise<ServePr
     return exited;
   };
   return { child, url, opsUrl, output: () => output, stop };
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch {
+    // All of them have ended.
+  }
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import test from 'ava';
 import { fieldTypes } from '../../src/definition/field-types.js';
 import { filterKinds, parseFilter } from '../../src/definition/filter-kinds.js';
@@ -37,6 +38,14 @@ test('the schema of definitions names every field type, filter kind and nothing 
   t.deepEqual($defs.field.properties.type.enum, Object.keys(fieldTypes));
   t.deepEqual($defs.filter.properties.kind.enum, Object.keys(filterKinds));
 });
+
+for (const schema of ['resource.schema.json', 'settings.schema.json']) {
+  test(`config/${schema}, which is not validated at each start, is a JSON Schema`, (t) => {
+    const ajv = new Ajv2020();
+    ajv.validateSchema(JSON.parse(readFileSync(join(projectRoot, 'config', schema), 'utf8')));
+    t.is(ajv.errors ?? null, null);
+  });
+}
 
 test('every key of the schema of definitions is described', (t) => {
   const undescribed: string[] = [];
