@@ -45,7 +45,8 @@ export type Event =
   | { readonly type: 'write_finished'; readonly outcome: string }
   | { readonly type: 'crashed'; readonly error: Error }
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
-  | { readonly type: 'stopping' };
+  | { readonly type: 'stopping' }
+  | { readonly type: 'named_statements_off' };
 
 const shedBounds = ['connections', 'token_look_ups', 'large_pages_per_token', 'large_pages_per_workspace'] as const;
 
@@ -84,6 +85,7 @@ const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels'
 export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { type: T }>> } = {
   started: { level: 'info' },
   stopping: { level: 'info' },
+  named_statements_off: { level: 'warn' },
   request_finished: {
     level: 'info',
     metrics: [

@@ -3,8 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 import { AggregatorRegistry, type Registry } from 'prom-client';
 import { app } from './app.js';
-import { titleOf } from './check/finding.js';
-import { inspect } from './check/inspect.js';
+import { fittingSettings } from './check/fitting-settings.js';
 import { databases } from './databases.js';
 import { primaryTarget } from './db/read-target.js';
 import type { Replica } from './db/replica.js';
@@ -13,7 +12,6 @@ import { WritePositions } from './db/write-positions.js';
 import { compileResource } from './definition/compiled.js';
 import { loadResources } from './definition/load.js';
 import { redactionRules } from './definition/redaction-rules.js';
-import type { Resource } from './definition/resource.js';
 import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
 import { bodyReader } from './http/body.js';
@@ -85,21 +83,21 @@ async function closeAll(closers: Closer[]): Promise<void> {
 }
 
 async function start(
-  settings: Settings,
+  given: Settings,
   readAgain: () => Settings,
   log: DestinationStream | undefined,
   closers: Closer[],
 ): Promise<Gateway> {
-  const lines = logEvents(settings.logLevel, log);
+  const lines = logEvents(given.logLevel, log);
   closers.push(() => lines.close());
   const sinks: Observe[] = [lines.add];
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
   };
   assertWireShape();
-  const keyring = keyringOf(settings);
-  const resources = loadResources(settings.resourcesDir);
-  await refuseIfUnfit(settings, resources);
+  const keyring = keyringOf(given);
+  const resources = loadResources(given.resourcesDir);
+  const settings = await fittingSettings(given, resources, observe);
   const redactDiff = compileRedaction(redactionRules(resources));
   const projection: ProjectionOptions = {
     keyring,
@@ -243,12 +241,4 @@ function keyringOf({ dataKeys, decrypt }: Settings): Keyring {
   } catch (error) {
     throw new StartRefused(`DATA_KEYS: ${(error as Error).message}`);
   }
-}
-
-/** Inspects the databases as `check` does. An unreachable server does not refuse the start, because it may come back. */
-async function refuseIfUnfit(settings: Settings, resources: readonly Resource[]): Promise<void> {
-  const wrong = (await inspect(settings, resources)).filter(({ level }) => level === 'refused');
-  if (wrong.length === 0) return;
-  const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
-  throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
 }

@@ -19,10 +19,41 @@ export const findings = {
     meaning: '`CODEC_MODULE` can be loaded, where it is set or a codec needs it',
     advice: 'Correct CODEC_MODULE, a path relative to the working directory, or the module.',
   },
+  redis: {
+    meaning: '`REDIS_URL`, where it is set: Redis answers PING, accepts the login and runs scripts',
+    advice:
+      'Look at host, port, password and ACL (+eval) of REDIS_URL. Until then each gateway enforces its share of the limits.',
+  },
+  cluster: {
+    meaning:
+      'All servers belong to one cluster (`system_identifier`). Refused without `PRIMARY_URL`, as the gateway cannot tell which one is right',
+    advice: 'Let REPLICA_URLS and PRIMARY_URL name servers of one cluster.',
+  },
   connection: {
     meaning: 'The server is reachable and accepts the login',
     advice:
       'Look at host, port, password, pg_hba.conf and firewall; REPLICA_URLS and PRIMARY_URL hold the address and the login.',
+  },
+  encryption: {
+    meaning: 'TLS with a verified certificate, unless the server is on the same machine; a warning',
+    advice: 'Add sslmode=verify-full and sslrootcert=FILE to the URL, and hostssl to pg_hba.conf.',
+  },
+  pooler: {
+    meaning:
+      'No pooler between gateway and PostgreSQL, or prepared statements survive it; a warning: `serve` then runs as with `NAMED_STATEMENTS=false`. A pooler announces another process than the one that answers',
+    advice: 'Set NAMED_STATEMENTS=false, or let PgBouncer 1.21 or later have max_prepared_statements above 0.',
+  },
+  role_settings: {
+    meaning:
+      'Settings of the role: `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`, `client_connection_check_interval`, `plan_cache_mode`, `synchronous_commit`; failed when requests fail or confirmed writes can be lost, else a warning. A login that is a member of the role has the settings of the role, which do not reach it by themselves',
+    advice:
+      'Run deploy/login.sql for a login that is a member, else set them with alter role, as sql/core/001_roles.sql does; settings of the role in the database go before those of the role.',
+  },
+  connections: {
+    meaning:
+      'The role, the database and `max_connections` (less the reserved ones) allow the connections of all pools and probes × `WEB_CONCURRENCY` × `INSTANCES` (where `REDIS_URL` is set); not asked through a pooler',
+    advice:
+      'Raise the limit, lower the pools (SHORT_CONNECTIONS, LONG_CONNECTIONS, PRIMARY_CONNECTIONS), or use a pooler.',
   },
   recovery: {
     meaning: 'A replica is in recovery and read-only, a primary is neither',
@@ -43,10 +74,6 @@ export const findings = {
   role: {
     meaning: 'No superuser, no attribute, membership or possession beyond the task of the role',
     advice: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URL, and take from them the rest.',
-  },
-  role_settings: {
-    meaning: 'A login that is a member of the role has the settings of the role, which do not reach it by themselves',
-    advice: 'Run deploy/login.sql for the login.',
   },
   privileges: {
     meaning: 'No privilege beyond those that the role needs, granted by any role, to it or to PUBLIC',

@@ -2,19 +2,20 @@ import pg from 'pg';
 import { connectionUrls, serverName } from '../db/connection-url.js';
 import type { WorkspaceId } from '../db/statement.js';
 import { compileResource } from '../definition/compiled.js';
-import { redactionRules } from '../definition/redaction-rules.js';
-import { type Resource, usesCodecModule } from '../definition/resource.js';
+import type { Resource } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
-import { type DecodeFunction, loadCodecModule } from '../projection/codec-module.js';
-import { parseKeyring } from '../projection/keyring.js';
 import type { ProjectionOptions } from '../projection/options.js';
-import { compileRedaction } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
+import { checkCluster } from './cluster.js';
 import { type Finding, failure, found, type Item, verdict } from './finding.js';
 import { checkPlans } from './plans.js';
+import { checkedProjection } from './projection.js';
 import { checkRecords } from './records.js';
+import { checkRedis } from './redis.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
+import { checkSession } from './session.js';
+import { checkEncryption, checkPooler } from './transport.js';
 import { checkViews } from './views.js';
 import { checkWall, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
@@ -31,6 +32,14 @@ interface Inspection {
   readonly thorough: boolean;
 }
 
+/** Facts of servers that the findings of others need. */
+interface Seen {
+  /** The writer cannot list them. */
+  readonly workspaces: Set<WorkspaceId>;
+  /** System identifiers of the clusters, by server. */
+  readonly systems: Map<string, string>;
+}
+
 /**
  * Checks every replica and the primary at the same time, over one connection each, and throws nothing: a server that cannot be reached
  * is a finding that does not refuse. `serve` starts when no finding refuses. Changes nothing; `thorough`, for `check` alone, also
@@ -44,62 +53,37 @@ export async function inspect(
   const replicas = connectionUrls(settings.replicaUrls);
   if (replicas.length === 0)
     return [found('settings', verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']))];
-  const { decode, items } = await codecModule(settings, resources);
-  const usable = items.every(({ level }) => level === 'ok');
-  const projection = usable ? projectionOf(settings, resources, decode) : null;
+  const { projection, items } = await checkedProjection(settings, resources);
   const inspection = { settings, resources, projection, thorough };
-  const workspaces = new Set<WorkspaceId>(); // the writer cannot list them
+  const seen: Seen = { workspaces: new Set(), systems: new Map() };
   const onReplicas = Promise.all(
-    replicas.map((url, i) =>
-      inspectServer(`replica ${i + 1}`, url, settings, (client) => checkReplica(client, inspection, workspaces)),
-    ),
+    replicas.map((url, i) => {
+      const name = `replica ${i + 1}`;
+      return inspectServer(name, url, settings, (client) => checkReplica(client, inspection, seen, name));
+    }),
   );
-  const sampled = onReplicas.then(() => [...workspaces]);
+  const sampled = onReplicas.then(() => [...seen.workspaces]);
   const onPrimary =
     settings.primaryUrl === ''
       ? []
-      : inspectServer('primary', settings.primaryUrl, settings, (client) => checkPrimary(client, inspection, sampled));
-  const servers = await Promise.all([onReplicas, onPrimary]);
-  return [...items.map((item) => found('settings', item)), ...servers.flat(2)];
+      : inspectServer('primary', settings.primaryUrl, settings, (client) =>
+          checkPrimary(client, inspection, seen, sampled),
+        );
+  const servers = (await Promise.all([onReplicas, onPrimary])).flat(2);
+  if (seen.systems.size > 1) items.push(checkCluster(seen.systems));
+  if (thorough && settings.redisUrl !== '') items.push(await checkRedis(settings.redisUrl, settings.connectTimeoutMs));
+  return [...items.map((item) => found('settings', item)), ...servers];
 }
 
-/** Loads the module of CODEC_MODULE, where it is set or a codec needs it. */
-async function codecModule(
-  { codecModule: path }: Settings,
-  resources: readonly Resource[],
-): Promise<{ decode?: DecodeFunction | undefined; items: Item[] }> {
-  const users = resources.filter(usesCodecModule).map(({ name }) => name);
-  if (path === '' && users.length === 0) return { items: [] };
-  if (path === '')
-    return { items: [verdict('codec_module', [`CODEC_MODULE is not set, and codecs of ${users.join(', ')} need it`])] };
-  return loadCodecModule(path).then(
-    (decode) => ({ decode, items: [verdict('codec_module', [], `${path} is loaded.`)] }),
-    (error: Error) => ({ items: [verdict('codec_module', [`CODEC_MODULE: ${error.message}`])] }),
-  );
-}
-
-function projectionOf(
-  settings: Settings,
-  resources: readonly Resource[],
-  decode: DecodeFunction | undefined,
-): ProjectionOptions {
-  return {
-    keyring: parseKeyring(settings.dataKeys || '{}'),
-    legacy: settings.decodeLegacy,
-    decrypt: 'native',
-    reportMismatch: () => undefined,
-    redactDiff: compileRedaction(redactionRules(resources)),
-    decode,
-  };
-}
-
-/** Adds the workspaces that it finds. */
 async function* checkReplica(
   client: pg.Client,
   { settings, resources, projection, thorough }: Inspection,
-  workspaces: Set<WorkspaceId>,
+  { workspaces, systems }: Seen,
+  name: string,
 ): AsyncGenerator<Item[]> {
-  yield await checkServer(client, 'replica');
+  const server = await checkServer(client, 'replica');
+  yield server.items;
+  systems.set(name, server.systemIdentifier);
   yield [await checkTimeZone(client, settings.timeZone)];
   yield await checkRole(client, readerPrivileges(resources));
   yield await checkFunctions(client, settings);
@@ -119,15 +103,17 @@ async function* checkReplica(
 async function* checkPrimary(
   client: pg.Client,
   { resources, projection, thorough }: Inspection,
+  { systems }: Seen,
   workspaces: Promise<readonly WorkspaceId[]>,
 ): AsyncGenerator<Item[]> {
   const server = await checkServer(client, 'primary');
-  yield server;
+  yield server.items;
+  systems.set('primary', server.systemIdentifier);
   yield await checkRole(client, writer);
   const views = await checkWriteViews(client, resources);
   yield views;
   // Writes are tried on a server that accepts them, and where nothing that they need is missing already.
-  if (!thorough || projection === null || server[0]?.level !== 'ok' || views.some(({ level }) => level !== 'ok'))
+  if (!thorough || projection === null || server.items[0]?.level !== 'ok' || views.some(({ level }) => level !== 'ok'))
     return;
   const sample = await workspaces;
   for (const resource of resources) {
@@ -137,30 +123,38 @@ async function* checkPrimary(
 }
 
 async function inspectServer(
-  role: string,
+  name: string,
   url: string,
   settings: Settings,
   check: (client: pg.Client) => AsyncGenerator<Item[]>,
 ): Promise<Finding[]> {
-  const where = `${role} (${serverName(url)})`;
   const items: Item[] = [];
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: settings.connectTimeoutMs,
-    query_timeout: statementTimeoutMs,
-    application_name: 'gateway-check',
-  });
-  client.on('error', () => undefined); // the statement on a lost connection rejects
+  const kind = name === 'primary' ? 'primary' : 'replica';
+  let client: pg.Client | null = null;
   try {
-    await client.connect();
-    items.push(verdict('connection', [], 'It answers.'));
+    client = await connectTo(url, settings);
+    items.push(verdict('connection', [], 'It answers.'), checkEncryption(client));
+    const { isPooled, item } = await checkPooler(client, () => connectTo(url, settings), settings.namedStatements);
+    items.push(item, ...(await checkSession(client, kind, settings, isPooled)));
     for await (const some of check(client)) items.push(...some);
   } catch (error) {
     items.push(broken(error));
   } finally {
-    await client.end().catch(() => undefined);
+    await client?.end().catch(() => undefined);
   }
-  return items.map((item) => found(where, item));
+  return items.map((item) => found(`${name} (${serverName(url)})`, item));
+}
+
+async function connectTo(url: string, { connectTimeoutMs }: Settings): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    query_timeout: statementTimeoutMs,
+    application_name: 'gateway-check',
+  });
+  client.on('error', () => undefined); // the statement on a lost connection rejects
+  await client.connect();
+  return client;
 }
 
 /** The server cannot be reached now, or refuses permanently: a wrong password, an unknown database. */

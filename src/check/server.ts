@@ -14,11 +14,15 @@ interface ServerRow {
   readonly encoding: string;
   readonly bytea_output: string;
   readonly extra_float_digits: number;
+  readonly system_identifier: string;
   readonly clock_ms: string;
 }
 
 /** Checks recovery, session settings and clock; row serializers rely on the session settings. */
-export async function checkServer(client: pg.Client, kind: 'replica' | 'primary'): Promise<Item[]> {
+export async function checkServer(
+  client: pg.Client,
+  kind: 'replica' | 'primary',
+): Promise<{ systemIdentifier: string; items: Item[] }> {
   const asked = Date.now();
   const server = (await client.query<ServerRow>(checkSql('server'))).rows[0] as ServerRow;
   const differenceMs = Math.round(Number(server.clock_ms) - (asked + Date.now()) / 2);
@@ -34,13 +38,14 @@ export async function checkServer(client: pg.Client, kind: 'replica' | 'primary'
     ...faultIf(server.encoding !== 'UTF8', `the database's encoding is ${server.encoding}, not UTF8`),
   ];
   const distance = `${differenceMs} ms from the gateway's`;
-  return [
+  const items = [
     kind === 'replica' ? replicaItem(server) : primaryItem(server),
     verdict('session', session, 'TimeZone is UTC, DateStyle ISO, the encoding UTF8.'),
     Math.abs(differenceMs) <= clockDifferenceMaxMs
       ? verdict('clock', [], `${distance}.`)
       : failure('clock', `It is ${distance}; expiry of tokens is judged by the gateway's clock.`),
   ];
+  return { systemIdentifier: server.system_identifier, items };
 }
 
 /** Checks that PostgreSQL and Node know the time zone of `from` and `to`; PostgreSQL alone would take POSIX zones ("Foo1"). */

@@ -1,13 +1,16 @@
 import type { ExecutionContext } from 'ava';
+import { Redis } from 'ioredis';
 import type { Finding } from '../../src/check/finding.js';
 import { inspect } from '../../src/check/inspect.js';
 import { loadResources } from '../../src/definition/load.js';
+import { startCluster } from '../../src/demo/cluster/cluster.js';
 import { startGateway } from '../../src/gateway.js';
 import type { Settings } from '../../src/settings.js';
 import type { Configuration } from '../support/configurations/configuration.js';
 import { wrongServers } from '../support/configurations/servers.js';
 import { wrongViews } from '../support/configurations/views.js';
 import { wrongWrites } from '../support/configurations/writes.js';
+import { redisBinary, startRedis } from '../support/redis.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 // Each wrong configuration is made in a real database and must be found, with what to do.
@@ -38,7 +41,10 @@ test.serial('check finds nothing wrong with a migrated database', async (t) => {
   t.deepEqual(await wrong(t), []);
 });
 
-for (const [name, { change, undo, settings, level, code, detail, also = [], thorough = false }] of Object.entries({
+for (const [
+  name,
+  { change, undo, settings, clockMs = 0, level, code, detail, also = [], thorough = false },
+] of Object.entries({
   ...wrongServers,
   ...wrongViews,
   ...wrongWrites,
@@ -46,6 +52,8 @@ for (const [name, { change, undo, settings, level, code, detail, also = [], thor
   test.serial(`check finds that ${name}: ${level}`, async (t) => {
     const { database } = t.context;
     if (change) await database.primary.query(change(database));
+    const { now } = Date;
+    Date.now = () => now() + clockMs;
     try {
       const findings = await wrong(t, settings?.(database), thorough);
       const meant = findings.filter((finding) => finding.level === level && finding.code === code);
@@ -59,6 +67,7 @@ for (const [name, { change, undo, settings, level, code, detail, also = [], thor
         [],
       );
     } finally {
+      Date.now = now;
       if (undo) await database.primary.query(undo(database));
     }
   });
@@ -72,6 +81,43 @@ test.serial('serve does not start with a refused configuration, and says what is
   const error = await t.throwsAsync(startGateway(database.settings));
   t.regex(error?.message ?? '', /tenant wall gateway\.klanten: in a workspace it shows rows of another one/);
   await database.primary.query(undo?.(database) as string);
+});
+
+test.serial('check finds that a replica belongs to another cluster, also without the primary', async (t) => {
+  const { replicaUrls } = t.context.database.settings;
+  const other = await startCluster({ replicas: 0 });
+  try {
+    const settings = { replicaUrls: `${replicaUrls} ${other.primary.url()}` };
+    const [withPrimary, without] = [
+      await wrong(t, settings, false),
+      await wrong(t, { ...settings, primaryUrl: '' }, false),
+    ];
+    const ofCluster = ({ code }: Finding): boolean => code === 'cluster';
+    t.is(withPrimary.find(ofCluster)?.level, 'failed');
+    t.regex(without.find(ofCluster)?.detail ?? '', /^replica 2: another cluster than replica 1\.$/);
+    t.is(without.find(ofCluster)?.level, 'refused');
+  } finally {
+    await other.stop();
+  }
+});
+
+const redisTest = redisBinary === null ? test.serial.skip : test.serial;
+const withoutRedis = redisBinary === null ? ' (skipped: no redis-server; apt-get install redis-server)' : '';
+redisTest(`check logs in to Redis and says that a password is missing or wrong${withoutRedis}`, async (t) => {
+  const redis = await startRedis();
+  const admin = new Redis(redis.url);
+  const ofRedis = async (redisUrl: string): Promise<string | undefined> =>
+    (await wrong(t, { redisUrl })).find(({ code }) => code === 'redis')?.detail;
+  try {
+    t.is(await ofRedis(redis.url), undefined);
+    await admin.config('SET', 'requirepass', 'secret');
+    t.regex((await ofRedis(redis.url)) ?? '', /NOAUTH/);
+    t.regex((await ofRedis(redis.url.replace('//', '//:wrong@'))) ?? '', /WRONGPASS/);
+    t.is(await ofRedis(redis.url.replace('//', '//:secret@')), undefined);
+  } finally {
+    admin.disconnect();
+    await redis.stop();
+  }
 });
 
 test.serial(

@@ -27,9 +27,15 @@ export function streamOf(client: pg.ClientBase): Socket {
   return wireOf(client).stream;
 }
 
+/** The process that the server announced at the login; a pooler announces a number of its own. */
+export function announcedPid(client: pg.ClientBase): number | null {
+  return (client as unknown as { processID: number | null }).processID;
+}
+
 /** The private members of pg that this folder uses, each with its type. */
 const members: Readonly<Record<string, string>> = {
   'client.pipeline': 'boolean',
+  'client.processID': 'object',
   'client.connection.on': 'function',
   'client.connection.emit': 'function',
   'client.connection.stream.on': 'function',

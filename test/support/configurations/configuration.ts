@@ -10,6 +10,8 @@ export interface Configuration {
   readonly change?: (database: TestDatabase) => string;
   readonly undo?: (database: TestDatabase) => string;
   readonly settings?: (database: TestDatabase) => Partial<Settings>;
+  /** How far the gateway's clock is off. */
+  readonly clockMs?: number;
   readonly level: Exclude<Level, 'ok'>;
   readonly code: FindingCode;
   readonly detail: RegExp;

@@ -53,7 +53,7 @@ export const wrongServers: Configurations = {
     level: 'refused',
     code: 'role',
     detail: /it has SUPERUSER/,
-    also: ['session'],
+    also: ['session', 'role_settings'],
   },
   'the roles can create temporary objects': {
     change: ({ name }) => `grant temporary on database ${name} to public`,
@@ -116,5 +116,58 @@ export const wrongServers: Configurations = {
     code: 'values',
     detail:
       /[/]naam: (\d+) of \1 values are stored but shown as null \(bad_tag(, bad_format)?\), such as in row [-0-9a-f]{36}/,
+  },
+  'the clock of the gateway is off': {
+    clockMs: 5000,
+    level: 'failed',
+    code: 'clock',
+    detail: /-\d+ ms from the gateway's; expiry of tokens is judged/,
+  },
+  'the role ends statements early': {
+    change: ({ name }) => `alter role gateway_reader in database ${name} set statement_timeout = '9s'`,
+    undo: ({ name }) => `alter role gateway_reader in database ${name} reset statement_timeout`,
+    level: 'failed',
+    code: 'role_settings',
+    detail: /statement_timeout is 9000: it ends statements before STATEMENT_TIMEOUT_MS does/,
+  },
+  'writes are confirmed before they are on disk': {
+    change: ({ name }) => `alter role gateway_writer in database ${name} set synchronous_commit = off`,
+    undo: ({ name }) => `alter role gateway_writer in database ${name} reset synchronous_commit`,
+    level: 'failed',
+    code: 'role_settings',
+    detail: /synchronous_commit is off: a crash of the primary loses writes that were confirmed/,
+  },
+  'the settings of the role were never made': {
+    change: ({ name }) =>
+      ['lock_timeout', 'idle_in_transaction_session_timeout', 'client_connection_check_interval']
+        .map((setting) => `alter role gateway_writer in database ${name} set ${setting} = 0`)
+        .join('; '),
+    undo: ({ name }) => `alter role gateway_writer in database ${name} reset all`,
+    level: 'warning',
+    code: 'role_settings',
+    detail: /lock_timeout is 0: .*idle_in_transaction_session_timeout is 0: .*client_connection_check_interval is 0: /,
+  },
+  'plans may change from hour to hour': {
+    change: ({ name }) => `alter role gateway_reader in database ${name} set plan_cache_mode = auto`,
+    undo: ({ name }) => `alter role gateway_reader in database ${name} reset plan_cache_mode`,
+    level: 'warning',
+    code: 'role_settings',
+    detail: /plan_cache_mode is auto/,
+  },
+  'role and server allow fewer connections than the pools need': {
+    settings: () => ({ shortConnections: 100, webConcurrency: 3 }),
+    change: () => 'alter role gateway_reader connection limit 290',
+    undo: () => 'alter role gateway_reader connection limit -1',
+    level: 'failed',
+    code: 'connections',
+    detail:
+      /^315 are needed, 104 of the pools and a probe, by 3 workers and 1 machines; the role allows 290, the server allows 297\.$/,
+  },
+  'nothing listens at the address of Redis': {
+    settings: () => ({ redisUrl: 'redis://127.0.0.1:1' }),
+    level: 'failed',
+    code: 'redis',
+    detail: /ECONNREFUSED/,
+    thorough: true,
   },
 };

@@ -1,0 +1,28 @@
+import { Redis } from 'ioredis';
+import { failure, type Item, verdict } from './finding.js';
+
+/** Checks that Redis answers the login of the URL and runs scripts, with which limits are counted. */
+export async function checkRedis(url: string, connectTimeoutMs: number): Promise<Item> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: connectTimeoutMs,
+    commandTimeout: connectTimeoutMs,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+    connectionName: 'gateway-check',
+  });
+  let reason = '';
+  redis.on('error', (error: Error & { code?: string }) => {
+    reason = error.message || error.code || '';
+  });
+  try {
+    await redis.connect();
+    await redis.ping();
+    await redis.eval('return 1', 0);
+    return verdict('redis', [], 'It answers, accepts the login and runs scripts.');
+  } catch (error) {
+    return failure('redis', `It does not answer as it must: ${reason || (error as Error).message}.`);
+  } finally {
+    redis.disconnect();
+  }
+}

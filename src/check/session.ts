@@ -1,0 +1,107 @@
+import type pg from 'pg';
+import type { Settings } from '../settings.js';
+import { checkSql, failure, type Item, verdict } from './finding.js';
+
+type ServerKind = 'replica' | 'primary';
+
+interface SessionRow {
+  readonly settings: Readonly<Record<string, string>>;
+  /** Connections that each allows; null: any number. */
+  readonly limits: Readonly<Record<string, number | null>>;
+}
+
+/** A setting of the role, as sql/core/001_roles.sql makes it. */
+interface SettingRule {
+  readonly setting: string;
+  readonly kinds: readonly ServerKind[];
+  readonly isWrong: (value: string, settings: Settings) => boolean;
+  /** Why it matters. */
+  readonly effect: string;
+  /** Requests fail or writes are lost because of it; else it is a warning. */
+  readonly fails?: true;
+}
+
+const both = ['replica', 'primary'] as const;
+const isOff = (value: string): boolean => value === '0';
+
+const settingRules: readonly SettingRule[] = [
+  {
+    setting: 'statement_timeout',
+    kinds: ['replica'],
+    isWrong: (value, { statementTimeoutMs }) => !isOff(value) && Number(value) < statementTimeoutMs,
+    effect: 'it ends statements before STATEMENT_TIMEOUT_MS does',
+    fails: true,
+  },
+  {
+    setting: 'statement_timeout',
+    kinds: ['primary'],
+    isWrong: (value, { writeTimeoutMs }) => !isOff(value) && Number(value) < writeTimeoutMs,
+    effect: 'it ends writes before WRITE_TIMEOUT_MS does',
+    fails: true,
+  },
+  {
+    setting: 'synchronous_commit',
+    kinds: ['primary'],
+    isWrong: (value) => value === 'off',
+    effect: 'a crash of the primary loses writes that were confirmed',
+    fails: true,
+  },
+  { setting: 'statement_timeout', kinds: both, isWrong: isOff, effect: 'a statement without a client runs on' },
+  {
+    setting: 'lock_timeout',
+    kinds: both,
+    isWrong: (value, { writeTimeoutMs }) => isOff(value) || Number(value) >= writeTimeoutMs,
+    effect: 'a statement that waits for a lock delays others until their deadline',
+  },
+  {
+    setting: 'idle_in_transaction_session_timeout',
+    kinds: both,
+    isWrong: isOff,
+    effect: 'a transaction of a dead gateway keeps its locks',
+  },
+  {
+    setting: 'client_connection_check_interval',
+    kinds: both,
+    isWrong: isOff,
+    effect: 'the statement of a dead gateway runs to its end',
+  },
+  {
+    setting: 'plan_cache_mode',
+    kinds: ['replica'],
+    isWrong: (value) => value !== 'force_generic_plan',
+    effect: 'plans are made again and may change from hour to hour',
+  },
+];
+
+/** Checks the settings of the role, and, without a pooler, that the server takes the connections of all gateways. */
+export async function checkSession(
+  client: pg.Client,
+  kind: ServerKind,
+  settings: Settings,
+  isPooled: boolean,
+): Promise<Item[]> {
+  const row = (await client.query<SessionRow>(checkSql('session'))).rows[0] as SessionRow;
+  return [settingsItem(row, kind, settings), ...(isPooled ? [] : [connectionsItem(row, kind, settings)])];
+}
+
+function settingsItem({ settings: actual }: SessionRow, kind: ServerKind, settings: Settings): Item {
+  const broken = settingRules.filter(
+    ({ setting, kinds, isWrong }) => kinds.includes(kind) && isWrong(actual[setting] ?? '0', settings),
+  );
+  if (broken.length === 0) return verdict('role_settings', [], 'Those of sql/core/001_roles.sql, or such as fit.');
+  const faults = broken.map(({ setting, effect }) => `${setting} is ${actual[setting]}: ${effect}`);
+  const level = broken.some(({ fails }) => fails) ? 'failed' : 'warning';
+  return { level, code: 'role_settings', object: '', detail: `${faults.join('; ')}.` };
+}
+
+function connectionsItem({ limits }: SessionRow, kind: ServerKind, settings: Settings): Item {
+  const { shortConnections, longConnections, primaryConnections, primaryReadConnections } = settings;
+  const pools = kind === 'replica' ? shortConnections + longConnections : primaryConnections + primaryReadConnections;
+  const instances = settings.redisUrl === '' ? 1 : settings.instances;
+  const need = (pools + 1) * settings.webConcurrency * instances;
+  const sum = `${pools} of the pools and a probe, by ${settings.webConcurrency} workers and ${instances} machines`;
+  const tooFew = Object.entries(limits).filter(([, limit]) => limit !== null && limit < need);
+  if (tooFew.length === 0) return verdict('connections', [], `${need} are needed: ${sum}.`);
+  const faults = tooFew.map(([owner, limit]) => `${owner} allows ${limit}`);
+  return failure('connections', `${need} are needed, ${sum}; ${faults.join(', ')}.`);
+}
