@@ -20,6 +20,7 @@ import { LargePages } from './http/large-pages.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
+import { TokenUses } from './http/token-uses.js';
 import { Tokens } from './http/tokens.js';
 import { openapi } from './openapi/openapi.js';
 import { docsPage } from './openapi/page.js';
@@ -124,6 +125,8 @@ async function start(
   await connections.start();
   const expiry = primary && new IdempotencyExpiry(primary.writes, settings.expiryIntervalMs);
   closers.push(() => expiry?.close());
+  const tokenUses = primary && new TokenUses(primary.writes, settings.tokenUsesIntervalMs);
+  closers.push(() => tokenUses?.close());
   const described = { version: apiVersion, ...settings };
   const document = openapi(resources, described);
   let stopping = false;
@@ -173,6 +176,7 @@ async function start(
         tokenCacheMax: settings.tokenCacheMax,
         tokenCacheMs: settings.tokenCacheMs,
         queueWaitMs,
+        noteUse: (tokenId) => tokenUses?.note(tokenId),
         isExhausted: async (address) => !(await failureLimiter.peek(address)).allowed,
       }),
       tokenLimiter: peers.limiter('token', settings.rateLimitPerMinute),

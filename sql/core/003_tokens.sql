@@ -20,6 +20,29 @@ create table gateway.tokens (
   rotated_from uuid references gateway.tokens
 );
 
+-- The last use of each token, for people who look for tokens that are no longer used. A table of its own, because the table of
+-- tokens may be the app's. Nothing is judged by it.
+create table gateway.token_uses (
+  token_id uuid primary key,
+  used_at timestamptz not null
+) with (fillfactor = 50);
+alter table gateway.token_uses owner to gateway_owner;
+
+-- Notes that the tokens were used now. Several gateways report the same token: its row is written again after 50 seconds at
+-- the earliest. In the order of the ids, so that two gateways do not wait for each other in a circle. SECURITY DEFINER, because
+-- the writer itself may write nothing here; ids that are no token's are left out.
+create function gateway.note_token_uses(ids uuid[]) returns void
+  language sql security definer set search_path = ''
+  as $$
+    insert into gateway.token_uses as noted (token_id, used_at)
+    select t.id, pg_catalog.now() from gateway.api_tokens t where t.id = any (ids) order by t.id
+    on conflict (token_id) do update set used_at = excluded.used_at
+    where noted.used_at < excluded.used_at - interval '50 seconds'
+  $$;
+alter function gateway.note_token_uses(uuid[]) owner to gateway_owner;
+revoke all on function gateway.note_token_uses(uuid[]) from public;
+grant execute on function gateway.note_token_uses(uuid[]) to gateway_writer;
+
 -- One token by the SHA-256 of its text, for any workspace: the only question the reader can ask without a workspace.
 -- Relies on the unique index on token_hash: one index probe.
 -- Returns expiry and revocation without judging them: the gateway goes by its own clock, also while the answer is cached.
@@ -108,12 +131,14 @@ create function gateway.create_token(id uuid, workspace text, owner text, name t
 -- The tokens of a workspace, or of all for NULL; never their hashes.
 create function gateway.list_tokens(workspace text)
   returns table (id uuid, workspace_id text, workspace_name text, created_by text, name text, scopes text[], created_at timestamptz,
-    expires_at timestamptz, revoked_at timestamptz, rotated_from uuid, state text)
+    expires_at timestamptz, revoked_at timestamptz, rotated_from uuid, state text, last_used_at timestamptz)
   language sql stable
   as $$
     select t.id, t.workspace_id::text, coalesce(w.name, t.workspace_id::text), t.created_by::text, t.name, t.scopes, t.created_at, t.expires_at, t.revoked_at,
-      t.rotated_from, case when t.revoked_at is not null then 'revoked' when t.expires_at <= now() then 'expired' else 'active' end
+      t.rotated_from, case when t.revoked_at is not null then 'revoked' when t.expires_at <= now() then 'expired' else 'active' end,
+      u.used_at
     from gateway.api_tokens t left join gateway.workspaces w on w.id::text = t.workspace_id::text
+      left join gateway.token_uses u on u.token_id = t.id
     where workspace is null or t.workspace_id::text = workspace
     order by w.name, t.created_at, t.id
   $$;

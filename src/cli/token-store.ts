@@ -39,6 +39,8 @@ export interface ListedToken {
   readonly expires_at: Date | null;
   readonly revoked_at: Date | null;
   readonly rotated_from: string | null;
+  /** To the minute; null: not since the gateway notes it. */
+  readonly last_used_at: Date | null;
   readonly state: 'active' | 'expired' | 'revoked';
 }
 

@@ -129,6 +129,7 @@ function listed(token: ListedToken): Record<string, unknown> {
     createdAt: moment(token.created_at),
     expiresAt: moment(token.expires_at),
     revokedAt: moment(token.revoked_at),
+    lastUsedAt: moment(token.last_used_at),
     rotatedFrom: token.rotated_from,
     state: token.state,
   };
@@ -140,12 +141,13 @@ function table(tokens: readonly ListedToken[]): void {
     return;
   }
   const rows = [
-    ['ID', 'STATE', 'CREATED', 'EXPIRES', 'WORKSPACE', 'NAME', 'SCOPES'],
+    ['ID', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED', 'WORKSPACE', 'NAME', 'SCOPES'],
     ...tokens.map((token) => [
       token.id,
       token.state,
       moment(token.created_at) ?? '',
       moment(token.expires_at) ?? 'never',
+      moment(token.last_used_at) ?? '-',
       token.workspace_name,
       token.name,
       token.scopes.join(' '),

@@ -82,11 +82,11 @@ export class Primary {
   }
 
   /** Runs a housekeeping statement outside any workspace, only while no write waits for a connection. Throws primary_unavailable. */
-  async execute(statement: Statement): Promise<TextRow[]> {
+  async execute(statement: Statement, values: Values = {}): Promise<TextRow[]> {
     if (this.#pool.waitingCount > 0) throw primaryUnavailable();
     const client = await this.#connect();
     const deadlineMs = performance.now() + this.#bounds.timeoutMs;
-    return this.#within(client, deadlineMs, () => run(client, statement, null, {}));
+    return this.#within(client, deadlineMs, () => run(client, statement, null, values));
   }
 
   async close(): Promise<void> {

@@ -27,6 +27,8 @@ export interface TokenDeps {
   readonly queueWaitMs: number;
   /** Whether the address has used up its failed authentications. */
   readonly isExhausted: (address: string) => Promise<boolean>;
+  /** Called for a token that is valid, once per look-up: at most once in tokenCacheMs. */
+  readonly noteUse: (tokenId: string) => void;
 }
 
 /** Result of a look-up; null for a token without rights. */
@@ -74,6 +76,7 @@ export class Tokens {
         );
         if (access === null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
         if (access === null) this.#refused.set(key, true);
+        else if (access.expiresAtMs > Date.now()) deps.noteUse(access.tokenId);
         return { access };
       },
     });
