@@ -47,3 +47,19 @@ test('unknown names in CONFIG_FILE are named with the nearest setting, and a ser
   t.is(away.code, 1);
   t.is(away.stderr, 'The server at 127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED).\n');
 });
+
+const { engines } = JSON.parse(projectText('package.json')) as { engines: { node: string } };
+const [oldest = ''] = /\d+/.exec(engines.node) ?? [];
+const startsTitle = `the program starts on Node ${oldest}, the oldest that package.json promises`;
+const isOldest = process.versions.node.split('.')[0] === oldest;
+(isOldest ? test : test.skip)(startsTitle + (isOldest ? '' : ` (this is Node ${process.versions.node})`), async (t) => {
+  t.regex((await commandLine(['--version'])).stdout, /^\d+\.\d+\.\d+\n$/);
+  t.is((await commandLine(['serve', '--print-config'])).code, 0);
+});
+
+test('README, guide and image name the same versions of Node as package.json', (t) => {
+  for (const page of ['README.md', 'docs/operators-guide.md']) t.regex(projectText(page), /Node(\.js)? 24 LTS/, page);
+  t.regex(engines.node, /\|\| >=24/);
+  t.true(projectText('README.md').includes(`the oldest is ${oldest}`));
+  t.regex(projectText('Dockerfile'), /^FROM node:24-[\s\S]*^FROM node:24-[\s\S]*^FROM node:24-/m);
+});
