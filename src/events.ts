@@ -43,6 +43,15 @@ export type Event =
   | { readonly type: 'redis_failed' }
   | { readonly type: 'primary_read' }
   | { readonly type: 'write_finished'; readonly outcome: string }
+  | {
+      readonly type: 'worker_died';
+      readonly pid: number;
+      readonly code: number | null;
+      readonly signal: string | null;
+      /** It was killed because it no longer reported. */
+      readonly silent: boolean;
+      readonly restartMs: number;
+    }
   | { readonly type: 'crashed'; readonly error: Error }
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
   | { readonly type: 'stopping' }
@@ -110,6 +119,10 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
     ),
   },
   crashed: { level: 'error' },
+  worker_died: {
+    level: 'error',
+    metrics: counter('worker_restarts', 'Workers that died or were frozen, and were replaced.'),
+  },
   page_resumed: {
     level: 'warn',
     repeats: ['resource', 'replica'],

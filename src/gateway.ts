@@ -1,7 +1,6 @@
 import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
-import { AggregatorRegistry, type Registry } from 'prom-client';
 import { app } from './app.js';
 import { fittingSettings } from './check/fitting-settings.js';
 import { databases } from './databases.js';
@@ -26,7 +25,7 @@ import { openapi } from './openapi/openapi.js';
 import { docsPage } from './openapi/page.js';
 import { apiIndex } from './openapi/values.js';
 import { logEvents } from './ops/log.js';
-import { metricsEvents } from './ops/metrics.js';
+import { type MetricValues, metricsEvents } from './ops/metrics.js';
 import { type Readiness, readinessOf } from './ops/readiness.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
 import { type Peers, standalone } from './peers/peers.js';
@@ -52,6 +51,7 @@ export interface Gateway {
   readonly opsUrl: string;
   readonly replicas: readonly Replica[];
   readonly readiness: () => Readiness;
+  readonly metrics: () => Promise<MetricValues>;
   /** Reports events of the process, such as an uncaught error, to the gateway's log and metrics. */
   readonly observe: Observe;
   /** Not ready → drain → closed. Resolves when everything has ended, after drainMs at the latest. */
@@ -199,10 +199,9 @@ async function start(
     ? ''
     : await listenOps(
         settings,
-        { metrics: () => metrics.registry.metrics(), readiness, docsHtml: docsPage(document) },
+        { alive: () => true, metrics: () => metrics.registry.metrics(), readiness, docsHtml: docsPage(document) },
         closers,
       );
-  if (cluster.isWorker) answerParent(metrics.registry);
   const url = await listen(api, settings.host, settings.port);
   observe({ type: 'started', url, opsUrl });
 
@@ -213,7 +212,8 @@ async function start(
     await drain(api, settings.drainMs);
     await closeAll(closers);
   };
-  return { url, opsUrl, replicas, readiness, observe, stop };
+  const values = (): Promise<MetricValues> => metrics.registry.getMetricsAsJSON() as Promise<MetricValues>;
+  return { url, opsUrl, replicas, readiness, metrics: values, observe, stop };
 }
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. */
@@ -223,12 +223,6 @@ async function peersOf(settings: Settings, positions: WritePositions, observe: O
   if (cluster.isWorker)
     return workerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
   return standalone;
-}
-
-/** Lets the parent scrape this worker's metrics: prom-client answers the parent once an aggregator exists. */
-function answerParent(registry: Registry): void {
-  new AggregatorRegistry();
-  AggregatorRegistry.setRegistries(registry);
 }
 
 async function listenOps(settings: Settings, deps: OpsDeps, closers: Closer[]): Promise<string> {

@@ -37,7 +37,7 @@ const layers = [
   'databases.ts',
   'app.ts',
   'gateway.ts',
-  'workers.ts',
+  'workers',
   'cli',
   'demo',
   'main.ts',
@@ -46,7 +46,7 @@ const layers = [
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
 const fences: Readonly<Record<string, (importer: string, imported: string) => boolean>> = {
   demo: (importer) => importer === 'main.ts',
-  ops: (importer) => importer === 'gateway.ts' || importer === 'workers.ts',
+  ops: (importer) => importer === 'gateway.ts' || importer.startsWith('workers/'),
   read: (importer, imported) => !importer.startsWith('write/') || /^read\/(etag|reply)\.ts$/.test(imported),
 };
 

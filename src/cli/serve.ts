@@ -3,7 +3,8 @@ import { parseArgs } from 'node:util';
 import { type Gateway, startGateway } from '../gateway.js';
 import { misspeltNames } from '../misspelt-names.js';
 import { loadSettings, printableSettings, type Settings } from '../settings.js';
-import { startWorkers, type WorkerReport } from '../workers.js';
+import { reportToParent } from '../workers/reports.js';
+import { startWorkers } from '../workers/workers.js';
 import { type Command, printText, say, wholeNumber } from './command.js';
 
 /** `serve`: runs the gateway. */
@@ -42,13 +43,11 @@ async function serveUntilStopped(settings: Settings, readAgain: () => Settings):
   const serving = await Promise.race([starting, stopping, crash]);
   if (serving === undefined) return 0; // a signal came before the start was complete
   if (serving instanceof Error) throw serving;
-  if (cluster.isWorker) report(serving as Gateway, settings);
+  if (cluster.isWorker) reportToParent(serving as Gateway);
   announce(serving);
   const error = await Promise.race([stopping, crash]);
-  const { observe } = serving as Partial<Gateway>; // a parent of workers has no log of its own
-  if (error !== undefined) observe?.({ type: 'crashed', error });
+  if (error !== undefined) serving.observe({ type: 'crashed', error });
   await serving.stop();
-  if (error !== undefined && observe === undefined) throw error;
   return error === undefined ? 0 : 1;
 }
 
@@ -58,13 +57,6 @@ async function serveUntilStopped(settings: Settings, readAgain: () => Settings):
  */
 function crashed(): Promise<Error> {
   return new Promise((resolve) => process.on('uncaughtException', resolve));
-}
-
-/** Reports the readiness of a worker to its parent at every probe interval. */
-function report({ readiness }: Gateway, { probeIntervalMs }: Settings): void {
-  const tell = (): unknown => process.send?.({ type: 'readiness', readiness: readiness() } satisfies WorkerReport);
-  tell();
-  setInterval(tell, probeIntervalMs).unref();
 }
 
 /** Resolves at the first SIGTERM or SIGINT, or when the parent is gone; a second signal ends the process. */

@@ -12,12 +12,19 @@ type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 interface GaugeRow {
   readonly help: string;
   readonly labels: readonly string[];
+  /** How the values of several workers become a single one. */
+  readonly ofWorkers: 'sum' | 'min' | 'max' | 'first';
   readonly samples: (sources: GaugeSources) => readonly Sample[] | Promise<readonly Sample[]>;
 }
 
 /** A replica has no series while its value is null or infinite: 0 would say that all is well. */
-const replicaGauge = (help: string, read: (replica: Replica) => number | null): GaugeRow => ({
+const replicaGauge = (
+  help: string,
+  ofWorkers: GaugeRow['ofWorkers'],
+  read: (replica: Replica) => number | null,
+): GaugeRow => ({
   help,
+  ofWorkers,
   labels: ['replica'],
   samples: ({ replicas }) =>
     replicas.flatMap((replica): Sample[] => {
@@ -28,6 +35,7 @@ const replicaGauge = (help: string, read: (replica: Replica) => number | null): 
 
 const poolGauge = (help: string, read: (pool: Replica['short']) => number): GaugeRow => ({
   help,
+  ofWorkers: 'sum',
   labels: ['replica', 'pool'],
   samples: ({ replicas }) =>
     replicas.flatMap((replica) =>
@@ -37,21 +45,29 @@ const poolGauge = (help: string, read: (pool: Replica['short']) => number): Gaug
 
 /** The one table of gauges, by name without the prefix `gateway_`. docs/operators-guide.md is compared with it. */
 export const gauges: Readonly<Record<string, GaugeRow>> = {
-  replica_healthy: replicaGauge('1 while the replica may be used.', ({ state }) => (state.healthy ? 1 : 0)),
+  replica_healthy: replicaGauge('1 while the replica may be used.', 'min', ({ state }) => (state.healthy ? 1 : 0)),
   replica_lag_seconds: replicaGauge(
     'How far the replica is behind the newest known position of the primary. Absent while it is not known.',
+    'max',
     ({ state }) => (state.lagMs === null ? null : state.lagMs / 1000),
   ),
   data_age_seconds: replicaGauge(
     'Time since the moment up to which the replica is known to be current. Absent while it is not known.',
+    'max',
     ({ state }) => (state.asOfMs === null ? null : Math.max(0, Date.now() - state.asOfMs) / 1000),
   ),
   pool_connections: poolGauge('Open connections to a replica.', ({ open }) => open),
   pool_in_flight: poolGauge('Statements in flight.', ({ inFlight }) => inFlight),
   pool_waiting: poolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),
-  large_pages: { help: 'Large pages under way.', labels: [], samples: ({ largePages }) => [[{}, largePages()]] },
+  large_pages: {
+    help: 'Large pages under way.',
+    labels: [],
+    ofWorkers: 'sum',
+    samples: ({ largePages }) => [[{}, largePages()]],
+  },
   client_connections: {
     help: 'Open connections of clients.',
+    ofWorkers: 'sum',
     labels: [],
     samples: async ({ clientConnections }) => [[{}, await clientConnections()]],
   },

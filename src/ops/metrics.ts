@@ -1,4 +1,12 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
 import { canFail } from '../definition/record-schema.js';
 import { leaves, pointer, type Resource } from '../definition/resource.js';
 import { type Event, type EventMetric, events, type Observe } from '../events.js';
@@ -16,27 +24,36 @@ type Count = (event: Event) => void;
 
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 
+/** Values of all metrics of a registry. */
+export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
+
 /** Registers the tables of events and gauges in a new registry, so that two gateways in one process have separate metrics. */
 export function metricsEvents(sources: GaugeSources, resources: readonly Resource[]): Metrics {
-  const registry = new Registry();
+  const { registry, observe } = eventMetrics(knownLabels(sources, resources));
   collectDefaultMetrics({ register: registry });
-  const known = knownLabels(sources, resources);
-  const counts = new Map<Event['type'], Count[]>();
-  for (const [type, { metrics = [] }] of Object.entries(events)) {
-    const all = (metrics as readonly EventMetric<Event>[]).map((metric) => register(metric, known, registry));
-    counts.set(type as Event['type'], all);
-  }
-  for (const [name, { help, labels, samples }] of Object.entries(gauges)) {
+  for (const [name, { help, labels, samples, ofWorkers }] of Object.entries(gauges)) {
     new Gauge({
       name: `gateway_${name}`,
       help,
       labelNames: [...labels],
+      aggregator: ofWorkers,
       registers: [registry],
       async collect() {
         this.reset(); // a value that is no longer known must not stay
         for (const [of, value] of await samples(sources)) this.set(of, value);
       },
     });
+  }
+  return { registry, observe };
+}
+
+/** Registers the table of events alone, for a parent of workers. */
+export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Metrics {
+  const registry = new Registry();
+  const counts = new Map<Event['type'], Count[]>();
+  for (const [type, { metrics = [] }] of Object.entries(events)) {
+    const all = (metrics as readonly EventMetric<Event>[]).map((metric) => register(metric, known, registry));
+    counts.set(type as Event['type'], all);
   }
   const observe: Observe = (event) => {
     for (const count of counts.get(event.type) as Count[]) count(event);

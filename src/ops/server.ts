@@ -9,6 +9,8 @@ import type { Readiness } from './readiness.js';
 
 /** Content of the ops listener: of one gateway, or of all workers of a parent. */
 export interface OpsDeps {
+  /** False when nothing but a restart can help. */
+  readonly alive: () => boolean;
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Readiness;
   readonly docsHtml: string;
@@ -34,7 +36,11 @@ interface PageDeps extends OpsDeps {
 }
 
 const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeaders) => Answer | Promise<Answer>>> = {
-  '/livez': () => ({ status: 200, type: 'application/json', body: '{"status":"alive"}' }),
+  '/livez': ({ alive }) => {
+    const isAlive = alive();
+    const body = JSON.stringify({ status: isAlive ? 'alive' : 'no worker reports' });
+    return { status: isAlive ? 200 : 503, type: 'application/json', body };
+  },
   '/readyz': ({ readiness }) => {
     const answer = readiness();
     return { status: answer.status === 'ready' ? 200 : 503, type: 'application/json', body: JSON.stringify(answer) };

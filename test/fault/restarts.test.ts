@@ -49,7 +49,7 @@ async function serve(t: ExecutionContext, overrides: object = {}): Promise<Serve
   return served;
 }
 
-/** A connection of its own for each request, so that the parent gives it to another worker. */
+/** A connection of its own for each request, so that any worker may take it. */
 function send(served: ServeProcess, path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { authorization: `Bearer ${token}`, connection: 'close', ...init.headers };
   return fetch(`${served.url}/api/v1${path}`, { ...init, headers, signal: AbortSignal.timeout(2000) });

@@ -12,7 +12,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** One request on a connection of its own, so that the parent hands it to another worker each time. */
+/** One request on a connection of its own, so that any worker may take it. */
 function send(
   served: ServeProcess,
   token: string,

@@ -1,0 +1,152 @@
+import cluster, { type Worker } from 'node:cluster';
+import { StartRefused } from '../errors.js';
+import type { Observe } from '../events.js';
+import type { Readiness } from '../ops/readiness.js';
+import { reportMs, type WorkerReport } from './reports.js';
+
+// Silence is counted in periods of `reportMs` that the parent has seen, not by the clock: a parent that was frozen itself, or
+// had no processor, has missed no report of its workers.
+
+/** Periods without a report after which a worker's readiness no longer counts. */
+const periodsReady = 3;
+/** Periods without a report after which a worker is killed: its event loop has stood still for 5 seconds. */
+const periodsAlive = 10;
+/** Periods that a worker has to start: two minutes, because it may wait for databases that do not answer. */
+const periodsToStart = 240;
+/** Periods without a report of any worker after which the parent is not alive. */
+const periodsWithoutAny = 20;
+
+/** A worker that ran for longer begins again with the shortest delay. */
+const steadyMs = 60_000;
+const delayMsMin = 1000;
+const delayMsMax = 30_000;
+
+interface Watched {
+  readonly worker: Worker;
+  readonly forkedMs: number;
+  silentPeriods: number;
+  isSilent: boolean;
+  readiness: Readiness | null;
+}
+
+/** Starts workers (node:cluster), and replaces a worker that ends or no longer reports. */
+export class Supervisor {
+  readonly #observe: Observe;
+  readonly #onEnd: (worker: Worker) => void;
+  readonly #watched = new Map<number, Watched>();
+  #phase: 'starting' | 'serving' | 'stopping' = 'starting';
+  #silentPeriods = 0;
+  #deaths = 0;
+
+  /** `onEnd` is called with each worker that has ended. */
+  constructor(observe: Observe, onEnd: (worker: Worker) => void) {
+    this.#observe = observe;
+    this.#onEnd = onEnd;
+    // Each worker accepts connections itself. Under the default policy the parent hands sockets over, and those that it has handed
+    // to a worker that is frozen or killed are never answered.
+    cluster.schedulingPolicy = cluster.SCHED_NONE;
+    cluster.on('message', (worker: Worker, message: WorkerReport) => {
+      if (message?.type === 'report') this.#handleReport(worker, message.readiness);
+    });
+    cluster.on('exit', (worker, code, signal) => this.#handleExit(worker, code, signal));
+    setInterval(() => this.#countSilence(), reportMs).unref();
+  }
+
+  /** Workers that run. */
+  get workers(): Worker[] {
+    return [...this.#watched.values()].map(({ worker }) => worker);
+  }
+
+  /** Whether any worker has reported in the last 10 seconds. */
+  get alive(): boolean {
+    return this.#silentPeriods <= periodsWithoutAny;
+  }
+
+  /** Resolves with the workers' URL when all serve. Throws StartRefused when one ends before, after it printed its reason to stderr. */
+  async start(count: number): Promise<string> {
+    const [url] = await Promise.all(Array.from({ length: count }, () => untilReady(this.#fork())));
+    this.#phase = 'serving';
+    return url as string;
+  }
+
+  /** Ready while any worker is. The state of the replicas is that of a single worker, because all workers use the same replicas. */
+  readiness(): Readiness {
+    const heard = [...this.#watched.values()].filter(({ silentPeriods }) => silentPeriods <= periodsReady);
+    const all = heard.flatMap(({ readiness }) => readiness ?? []);
+    const best = all.find(({ status }) => status === 'ready') ?? all[0];
+    if (this.#phase !== 'stopping' && best !== undefined) return best;
+    const reason = this.#phase === 'stopping' ? 'stopping' : 'no worker';
+    return { status: 'not ready', reasons: [reason], replicas: best?.replicas ?? [] };
+  }
+
+  /** Lets the workers drain and end; a worker has a deadline of its own, and is killed when it no longer reports. */
+  async stop(): Promise<void> {
+    this.#phase = 'stopping';
+    await Promise.all(this.workers.map(stopWorker));
+  }
+
+  #fork(): Worker {
+    const worker = cluster.fork();
+    const silentPeriods = periodsAlive - periodsToStart;
+    this.#watched.set(worker.id, {
+      worker,
+      forkedMs: performance.now(),
+      silentPeriods,
+      isSilent: false,
+      readiness: null,
+    });
+    return worker;
+  }
+
+  #handleReport({ id }: Worker, readiness: Readiness | null): void {
+    const watched = this.#watched.get(id);
+    if (watched === undefined) return;
+    watched.readiness = readiness;
+    watched.silentPeriods = 0;
+    this.#silentPeriods = 0;
+  }
+
+  #countSilence(): void {
+    this.#silentPeriods++;
+    for (const watched of this.#watched.values()) {
+      if (++watched.silentPeriods <= periodsAlive || watched.isSilent) continue;
+      watched.isSilent = true;
+      watched.worker.process.kill('SIGKILL'); // a frozen process handles no other signal
+    }
+  }
+
+  #handleExit(worker: Worker, code: number | null, signal: string | null): void {
+    const watched = this.#watched.get(worker.id);
+    this.#watched.delete(worker.id);
+    this.#onEnd(worker);
+    if (watched === undefined || this.#phase !== 'serving') return;
+    this.#deaths = performance.now() - watched.forkedMs > steadyMs ? 1 : this.#deaths + 1;
+    const restartMs = restartDelayMs(this.#deaths, Math.random());
+    const pid = worker.process.pid ?? 0;
+    this.#observe({ type: 'worker_died', pid, code, signal, silent: watched.isSilent, restartMs });
+    setTimeout(() => this.#phase === 'serving' && this.#fork(), restartMs);
+  }
+}
+
+/** Delay of a restart after the latest of so many early deaths: doubles from 1 to 30 s, of which the random part (0 to 1) takes up to half. */
+export function restartDelayMs(deaths: number, random: number): number {
+  return Math.round(Math.min(delayMsMin * 2 ** (deaths - 1), delayMsMax) * (1 - random / 2));
+}
+
+function untilReady(worker: Worker): Promise<string> {
+  return new Promise((resolve, reject) => {
+    worker.on('message', (message: WorkerReport) => {
+      if (message?.type === 'ready') resolve(message.url);
+    });
+    worker.once('exit', (code, signal) =>
+      reject(new StartRefused(`A worker did not start: it ended with ${signal ?? code}.`)),
+    );
+  });
+}
+
+function stopWorker(worker: Worker): Promise<void> {
+  return new Promise((resolve) => {
+    worker.once('exit', () => resolve());
+    worker.process.kill('SIGTERM');
+  });
+}

@@ -1,0 +1,60 @@
+import { loadResources } from '../definition/load.js';
+import type { Observe } from '../events.js';
+import { close, listen } from '../http/listeners.js';
+import { apiVersion } from '../http/render.js';
+import { openapi } from '../openapi/openapi.js';
+import { docsPage } from '../openapi/page.js';
+import { logEvents } from '../ops/log.js';
+import { eventMetrics } from '../ops/metrics.js';
+import { opsServer } from '../ops/server.js';
+import { serveWorkers } from '../peers/parent.js';
+import type { Settings } from '../settings.js';
+import { Supervisor } from './supervisor.js';
+import { WorkerMetrics } from './worker-metrics.js';
+
+/** Several gateways on this machine, behind one port and one ops listener. */
+export interface Workers {
+  readonly url: string;
+  readonly opsUrl: string;
+  /** Reports events of the parent to its log and metrics. */
+  readonly observe: Observe;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts webConcurrency workers (node:cluster), each a whole gateway without ops listener. The parent counts for the rate
+ * limits, passes on write positions, replaces a worker that dies or is frozen, and serves the metrics and the readiness of all
+ * workers. Throws StartRefused when a worker fails before it was ready.
+ */
+export async function startWorkers(settings: Settings): Promise<Workers> {
+  const resources = loadResources(settings.resourcesDir);
+  const lines = logEvents(settings.logLevel);
+  const counters = eventMetrics();
+  const observe: Observe = (event) => {
+    lines.add(event);
+    counters.observe(event);
+  };
+  serveWorkers();
+  const metrics = new WorkerMetrics(counters.registry);
+  const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
+  try {
+    const url = await supervisor.start(settings.webConcurrency);
+    const pages = {
+      alive: () => supervisor.alive,
+      metrics: () => metrics.text(supervisor.workers),
+      readiness: () => supervisor.readiness(),
+      docsHtml: docsPage(openapi(resources, { version: apiVersion, ...settings })),
+    };
+    const ops = opsServer(pages, settings);
+    const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
+    const stop = async (): Promise<void> => {
+      await supervisor.stop();
+      await close(ops);
+      lines.close();
+    };
+    return { url, opsUrl, observe, stop };
+  } catch (error) {
+    await supervisor.stop();
+    throw error;
+  }
+}

@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../../src/demo/cluster/ports.js';
+import { type ServeProcess, serveProcess } from '../support/process.js';
+import { eventually, gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest();
+
+let served: ServeProcess;
+let token: string;
+
+test.serial.before(async (t) => {
+  const { database } = t.context;
+  token = await database.token();
+  // Workers that are all killed leave no listener behind from which their successors could inherit a random port.
+  served = await serveProcess({ ...database.settings, logLevel: 'warn', webConcurrency: 2, port: await freePort() });
+});
+test.after.always(() => {
+  for (const pid of children()) process.kill(pid, 'SIGCONT');
+  return served.stop();
+});
+
+function children(): number[] {
+  const list = readFileSync(`/proc/${served.child.pid}/task/${served.child.pid}/children`, 'utf8');
+  return list.trim().split(/\s+/).filter(Boolean).map(Number);
+}
+
+/** A read on a connection of its own: its status, the code of its failure, or `never` after 20 s. */
+function read(): Promise<number | string> {
+  return new Promise((resolve) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const url = `${served.url}/api/v1/klanten?perPage=1`;
+    const request = get(url, { agent: new Agent(), headers, timeout: 20_000 }, (response) => {
+      response.resume().once('close', () => resolve(response.statusCode as number));
+    });
+    request.once('timeout', () => resolve('never'));
+    request.once('error', (error: NodeJS.ErrnoException) => resolve(String(error.code)));
+  });
+}
+
+const ops = (path: string): Promise<Response> => fetch(served.opsUrl + path, { signal: AbortSignal.timeout(5000) });
+const status = async (path: string): Promise<number> => (await ops(path)).status;
+
+/** Requests counted by all workers, by the metrics of the parent. */
+async function counted(): Promise<number> {
+  const text = await (await ops('/metrics')).text();
+  const counts = [...text.matchAll(/^gateway_request_seconds_count\{.*\} (\d+)$/gm)].map(([, n]) => Number(n));
+  return counts.reduce((sum, n) => sum + n, 0);
+}
+
+interface Death {
+  readonly msg: string;
+  readonly signal: string;
+  readonly silent: boolean;
+}
+
+function deaths(): Death[] {
+  const lines = served.output().split('\n');
+  return lines.filter((line) => line.includes('"worker_died"')).map((line) => JSON.parse(line) as Death);
+}
+
+test.serial('a frozen worker is replaced, no client waits for it for ever, and counts do not fall', async (t) => {
+  const answers: (number | string)[] = [];
+  let isOver = false;
+  const client = async (): Promise<void> => {
+    while (!isOver) {
+      answers.push(await read());
+      await sleep(5);
+    }
+  };
+  const clients = Array.from({ length: 8 }, client);
+  await eventually(t, 'requests', () => answers.length > 50);
+  const before = await counted();
+  t.true(before > 0);
+  const [frozen] = children() as [number];
+  process.kill(frozen, 'SIGSTOP');
+  t.true((await counted()) >= before, 'while it is frozen');
+  await eventually(t, 'a new worker', () => deaths().length === 1 && children().length === 2, 30_000);
+  t.false(children().includes(frozen));
+  t.like(deaths()[0], { signal: 'SIGKILL', silent: true });
+  t.true((await counted()) >= before, 'when it is gone');
+  t.regex(await (await ops('/metrics')).text(), /^gateway_worker_restarts_total 1$/m);
+  isOver = true;
+  await Promise.all(clients);
+  t.false(answers.includes('never'), 'every request was answered, or its connection reset');
+  t.true(answers.filter((answer) => answer !== 200).length <= 16, answers.filter((a) => a !== 200).join());
+});
+
+test.serial(
+  'while every worker is frozen /readyz says so at once, and /livez when replacements do not help',
+  async (t) => {
+    const freezing = setInterval(() => {
+      for (const pid of children()) process.kill(pid, 'SIGSTOP');
+    }, 20);
+    t.teardown(() => clearInterval(freezing));
+    await eventually(t, '503 of /readyz', async () => (await status('/readyz')) === 503, 5000);
+    t.is(await status('/livez'), 200);
+    t.like(await (await ops('/readyz')).json(), { reasons: ['no worker'] });
+    await eventually(t, '503 of /livez', async () => (await status('/livez')) === 503, 30_000);
+    clearInterval(freezing);
+    for (const pid of children()) process.kill(pid, 'SIGCONT');
+    await eventually(t, '200 of /livez', async () => (await status('/livez')) === 200, 30_000);
+    await eventually(t, '200 of /readyz', async () => (await status('/readyz')) === 200, 30_000);
+    await eventually(t, 'reads', async () => (await read()) === 200, 10_000);
+  },
+);
