@@ -145,7 +145,7 @@ test.serial(
     const check = () => commandLine(['check'], { ...members, dataKeys: setUp.settings().dataKeys });
     const accepted = await check();
     t.is(accepted.code, 0);
-    t.notRegex(accepted.stdout, /role settings/);
+    t.notRegex(accepted.stdout, /WARNING {2}role settings/);
     await setUp.sql(
       'alter role reader_b noinherit; grant pg_monitor to reader_b; grant gateway_writer to writer_b with admin option; alter role writer_b reset statement_timeout',
     );

@@ -7,7 +7,7 @@ export const wrongWrites: Configurations = {
     level: 'refused',
     code: 'write_view',
     detail: /the role cannot update naam/,
-    also: ['recovery', 'privileges'],
+    also: ['recovery', 'role_settings', 'privileges'],
   },
   'the writer may change a column of the app': {
     change: () => 'grant update (koudemiddel) on gateway.installaties_write to gateway_writer',
