@@ -165,6 +165,7 @@ async function start(
           observe,
         }),
       },
+      primaryHistory: () => heartbeat.newest,
       compiled,
       largePages,
       basicAuth: settings.basicAuth,

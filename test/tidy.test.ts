@@ -27,6 +27,7 @@ const layers = [
   'settings.ts',
   'misspelt-names.ts',
   'read',
+  'sync',
   'write',
   'openapi',
   'check',

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Resource } from '../definition/resource.js';
+import { type Resource, viewsOf } from '../definition/resource.js';
 import { checkSql, faultIf, type Item, verdict, warning } from './finding.js';
 
 /** All privileges that a role of the gateway is meant to have, on the relations that match the expression. */
@@ -12,7 +12,7 @@ export interface AllowedPrivileges {
 
 /** The reader has SELECT on the views of the resources. */
 export function readerPrivileges(resources: readonly Resource[]): AllowedPrivileges {
-  const views = resources.map(({ view }) => view.replaceAll('.', '[.]'));
+  const views = resources.flatMap(viewsOf).map((view) => view.replaceAll('.', '[.]'));
   return { role: 'gateway_reader', relations: new RegExp(`^(${views.join('|')})$`), privileges: ['SELECT'] };
 }
 

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { fieldType } from '../definition/field-types.js';
-import { columnsOf, type Field, leaves, type Resource } from '../definition/resource.js';
+import { columnsOf, type Field, leaves, type Resource, viewsOf } from '../definition/resource.js';
 import { checkSql, type Item, verdict } from './finding.js';
 
 interface ViewRow {
@@ -17,20 +17,43 @@ interface ViewRow {
 
 /** Checks the views of all resources: columns, owner, workspace filter, and the tenant wall by trying it. */
 export async function checkViews(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
-  const { rows } = await client.query<ViewRow>(checkSql('views'), [resources.map(({ view }) => view)]);
+  const { rows } = await client.query<ViewRow>(checkSql('views'), [resources.flatMap(viewsOf)]);
   const found = new Map(rows.map((row) => [row.name, row]));
   const items: Item[] = [];
   for (const resource of resources) {
     const view = found.get(resource.view);
     const textColumn = leaves(resource).find(({ field }) => columnTypes(field, resource).includes('text'))?.field
       .column;
-    const faults = view === undefined ? ['it does not exist: run `migrate`, or write it'] : viewFaults(resource, view);
+    const faults =
+      view === undefined
+        ? ['it does not exist: run `migrate`, or write it']
+        : viewFaults(neededColumns(resource), view);
     const absent = absentWorkspaces[view?.columns.workspace_id?.type ?? ''];
     if (view && absent !== undefined && textColumn !== undefined && view.columns[textColumn]?.readable)
       faults.push(...(await wallFaults(client, resource.view, textColumn, absent)));
-    items.push(verdict('view', faults, 'Every column is there; without its workspace it shows no row.', resource.view));
+    faults.push(...partsFaults(resource, found));
+    const { horizonHours } = resource.sync?.appendOnly ?? {};
+    const horizon =
+      horizonHours && ` Sync passes look back ${horizonHours} hours: no transaction must stay open longer.`;
+    const whenOk = `Every column is there; without its workspace it shows no row.${horizon ?? ''}`;
+    items.push(verdict('view', faults, whenOk, resource.view));
   }
   return items;
+}
+
+/** Faults of the views of a record's parts, each with the name of its view. */
+function partsFaults({ sync, idType }: Resource, found: ReadonlyMap<string, ViewRow>): string[] {
+  return Object.values(sync?.parts ?? {}).flatMap((part) => {
+    const view = found.get(part.view);
+    if (view === undefined) return [`${part.view} does not exist: run \`migrate\`, or write it`];
+    const columns = new Map([
+      ['workspace_id', Object.keys(absentWorkspaces)],
+      ['id', fieldType(idType).columnTypes],
+      ['part_id', fieldType(part.idType).columnTypes],
+      [sync?.xid as string, ['xid']],
+    ]);
+    return viewFaults(columns, view).map((fault) => `${part.view}: ${fault}`);
+  });
 }
 
 /** The types that workspace_id may have, each with a workspace that does not exist. */
@@ -48,6 +71,7 @@ function neededColumns(resource: Resource): Map<string, readonly string[]> {
   return new Map<string, readonly string[]>([
     ...columnsOf(resource).map((column) => [column, []] as const),
     ['workspace_id', Object.keys(absentWorkspaces)],
+    ...(resource.sync ? [[resource.sync.xid, ['xid']] as const] : []),
     ...leaves(resource).map(({ field }) => [field.column, columnTypes(field, resource)] as const),
   ]);
 }
@@ -58,10 +82,10 @@ function columnTypes({ type, pointer, codec }: Field, { codecs }: Resource): rea
   return fieldType(pointer === undefined ? type : 'json').columnTypes;
 }
 
-function viewFaults(resource: Resource, view: ViewRow): string[] {
+function viewFaults(needed: ReadonlyMap<string, readonly string[]>, view: ViewRow): string[] {
   const faults: string[] = [];
   if (!view.is_view) faults.push('it is not a view');
-  for (const [column, types] of neededColumns(resource)) {
+  for (const [column, types] of needed) {
     const actual = view.columns[column];
     if (actual === undefined) faults.push(`column ${column} is missing`);
     else if (types.length > 0 && !types.includes(actual.type)) {

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import type { Row } from './row.js';
+import { Problem } from '../errors.js';
+import type { Row, TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { GuardedQuery } from './wire/guarded-query.js';
 import { tapRows } from './wire/row-tap.js';
@@ -11,6 +12,8 @@ export interface Run {
   readonly statement: Statement;
   readonly workspace: WorkspaceId | null;
   readonly values: Values;
+  /** Gets a mark of the server (replica-mark.ts) before the rows, and another after them; if it throws, the statement fails. */
+  readonly onMark?: ((mark: TextRow) => void) | undefined;
 }
 
 export interface ConnectionOptions {
@@ -117,7 +120,7 @@ export class Connection {
         if (error || !this.#usable) this.#retire();
         if (!error) resolve();
         else if (started.overdue) reject(new StatementTimeout());
-        else reject(error instanceof pg.DatabaseError || this.#usable ? error : asLost(error));
+        else reject(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
       };
       this.#corkForTurn();
       this.#client.query(new GuardedQuery({ ...run, named: this.#named }, onRow, done) as never);

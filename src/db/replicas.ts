@@ -13,6 +13,8 @@ export interface ReplicaRequirement {
   readonly replayed?: Lsn;
   /** Continuation of a page: the replica must be known current up to this moment, epoch milliseconds. */
   readonly asOfMs?: number | null;
+  /** The read cannot be answered by the primary, because its progress is marked by positions of replay. */
+  readonly replicasOnly?: boolean;
   /** Continuation of a page: how long to search for a usable replica after the first failure. Absent: two retries. */
   readonly resumeMs?: number;
 }

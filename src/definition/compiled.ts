@@ -5,6 +5,7 @@ import { visibleToWriteScope } from './record-schema.js';
 import { columnsOf, type Field, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
+import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
 import { compileWriteStatements, type WriteStatements } from './write-statements.js';
 import { compileWriteValidators, type WriteValidators } from './write-validators.js';
 
@@ -12,6 +13,8 @@ import { compileWriteValidators, type WriteValidators } from './write-validators
 export interface CompiledResource {
   readonly resource: Resource;
   readonly statements: ResourceStatements;
+  /** Null: the resource has no sync endpoints. */
+  readonly sync: SyncStatements | null;
   readonly serializer: RowSerializer;
   /** Filters that are the two ends of a range. */
   readonly filterRanges: readonly FilterRange[];
@@ -49,6 +52,7 @@ export function compileResource(resource: Resource, options: ProjectionOptions, 
   return {
     resource,
     statements: compileStatements(resource),
+    sync: compileSyncStatements(resource),
     serializer,
     filterRanges: filterRanges(resource.filters),
     versionAt,

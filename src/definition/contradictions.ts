@@ -40,7 +40,7 @@ export function contradictions(file: DefinitionFile, { views, ajv }: Pick<Examin
   for (const each of placed) if (!columns.has(each.field.column)) columns.set(each.field.column, each);
   const examined: Examined = { file, columns, views, ajv };
   return [
-    ...[identifier, order, version, filters, writes, moves, audit, contradictionsOfCodecs].flatMap((rule) =>
+    ...[identifier, order, version, filters, sync, writes, moves, audit, contradictionsOfCodecs].flatMap((rule) =>
       rule(examined),
     ),
     ...placed.flatMap((each) => contradictionsOfField(each, examined)),
@@ -117,6 +117,15 @@ function filters({ file, columns }: Examined): Flaw[] {
     }
     return flaws;
   });
+}
+
+function sync({ file, columns }: Examined): Flaw[] {
+  if (!file.sync?.appendOnly) return [];
+  const type = columns.get(file.order[0] as string)?.field.type;
+  const wrong = `the order begins with a column of type ${type}, not with the moment of the addition`;
+  return type === 'timestamp' || type === undefined
+    ? []
+    : [{ at: '/sync/appendOnly', wrong, remedy: 'put a timestamp first, or remove it' }];
 }
 
 function writes({ file, columns }: Examined): Flaw[] {

@@ -104,7 +104,7 @@ export function parseFilter(name: string, filter: Filter, text: string, faults: 
   return null;
 }
 
-/** The values that a record can have, as an array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */
+/** The values that a record can have, as an array. */
 function parseListFilter(name: string, filter: Filter, text: string, faults: FieldError[]): string {
   const values = text.split(',');
   if (values.includes('')) {
@@ -116,7 +116,12 @@ function parseListFilter(name: string, filter: Filter, text: string, faults: Fie
     faults.push({ parameter: name, code: 'out_of_range', detail });
   }
   const { isValue } = filterForm(filter);
-  const quoted = values.filter(isValue).map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`);
+  return arrayText(values.filter(isValue));
+}
+
+/** An array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */
+export function arrayText(values: readonly string[]): string {
+  const quoted = values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`);
   return `{${quoted.join(',')}}`;
 }
 

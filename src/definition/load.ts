@@ -9,7 +9,15 @@ import type { Codec } from '../projection/codec.js';
 import { contradictions, type Flaw, sharedNames } from './contradictions.js';
 import { listValuesMax } from './filter-kinds.js';
 import { repeatedKeys } from './repeated-keys.js';
-import { type AuditRule, type Field, type Filter, leaves, type Resource, type ResourceWrite } from './resource.js';
+import {
+  type AuditRule,
+  type Field,
+  type Filter,
+  leaves,
+  type Resource,
+  type ResourceSync,
+  type ResourceWrite,
+} from './resource.js';
 
 /** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
 export interface DefinitionFile
@@ -30,6 +38,7 @@ export interface DefinitionFile
   readonly version?: string;
   readonly order: readonly string[];
   readonly filters: Readonly<Record<string, Omit<Filter, 'type'>>>;
+  readonly sync?: Omit<ResourceSync, 'appendOnly'> & Partial<Pick<ResourceSync, 'appendOnly'>>;
   readonly write?: Omit<ResourceWrite, 'audit'> & { readonly audit: AuditRule | false };
 }
 
@@ -153,7 +162,7 @@ const idsFilter: Omit<Filter, 'type'> = {
 function resourceOf(file: DefinitionFile, diff: DiffShape): Resource {
   const fields = new Map(leaves(file).map(({ field }) => [field.column, field]));
   const typeOf = (column: string) => (fields.get(column) as Field).type;
-  const { write, order, filters, ...rest } = file;
+  const { write, sync, order, filters, ...rest } = file;
   return {
     ...rest,
     table: file.table ?? file.name,
@@ -165,6 +174,7 @@ function resourceOf(file: DefinitionFile, diff: DiffShape): Resource {
         { ...filter, type: typeOf(filter.column) },
       ]),
     ),
+    ...(sync && { sync: { ...sync, appendOnly: sync.appendOnly ?? null } }),
     ...(write && { write: { ...write, audit: write.audit ? { ...write.audit, diff } : null } }),
   };
 }

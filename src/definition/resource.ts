@@ -91,6 +91,24 @@ export interface ResourceWrite {
   readonly audit: LoggedAs | null;
 }
 
+/** Rows of another table that a record shows. */
+export interface ResourceParts {
+  /** View with workspace_id, id (of the record), part_id and the xid. */
+  readonly view: string;
+  /** Type of part_id. */
+  readonly idType: IdType;
+}
+
+/** How a resource is synced. */
+export interface ResourceSync {
+  /** Column of the view, and of the views of parts, with the transaction that wrote the row: its xmin, of type xid. */
+  readonly xid: string;
+  /** Rows of other tables that a record shows, by name. */
+  readonly parts: Readonly<Record<string, ResourceParts>>;
+  /** Records are only added, never changed, and the first column of the order is the moment of the addition; null: they change. */
+  readonly appendOnly: { readonly horizonHours: number } | null;
+}
+
 /**
  * A resource as its definition describes it, types of order and filters resolved. Validators, serializers, SQL, JSON
  * Schema and OpenAPI are compiled from it at start-up.
@@ -119,6 +137,8 @@ export interface Resource {
   readonly version?: string;
   /** Absent: it is only read. */
   readonly write?: ResourceWrite;
+  /** Absent: it has no sync endpoints. */
+  readonly sync?: ResourceSync;
   /** Name of the resource in the app's audit log; needed where writes are logged. */
   readonly auditEntity?: string;
   /** Fields of the audit log that a reader of it may see beside the resource's own columns. */
@@ -140,6 +160,11 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
       ? Object.entries(field.group).map(([inner, leaf]) => ({ path: [name, inner], field: leaf }))
       : [{ path: [name], field }],
   );
+}
+
+/** The views that a resource reads: that of its records, and those of their parts. */
+export function viewsOf({ view, sync }: Resource): string[] {
+  return [view, ...Object.values(sync?.parts ?? {}).map((part) => part.view)];
 }
 
 /** The columns of a row, in the order of SQL: those of the fields, of which several can share one, and those that codecs read. */

@@ -115,7 +115,8 @@ function compileList(
   };
 }
 
-const ends: Readonly<Record<Bounds, { after?: true; until?: true }>> = {
+/** The ends that each kind of bounds has. */
+export const ends: Readonly<Record<Bounds, { after?: true; until?: true }>> = {
   all: {},
   after: { after: true },
   until: { until: true },
@@ -126,9 +127,9 @@ const ends: Readonly<Record<Bounds, { after?: true; until?: true }>> = {
  * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. The comparison of the first column
  * alone repeats what the row comparison says, because PostgreSQL prunes partitions by it and not by the row comparison.
  */
-function comparison(
+export function comparison(
   builder: Knex,
-  { order }: Resource,
+  { order }: Pick<Resource, 'order'>,
   operator: '>' | '<=' | '<' | '>=',
   end: 'after' | 'until',
 ): Knex.Raw {
@@ -140,7 +141,8 @@ function comparison(
   return builder.raw(`${first} and ${row}`, [columns[0], names[0], ...columns, ...names] as string[]);
 }
 
-function scoped(builder: Knex, resource: Resource): Knex.QueryBuilder {
+/** A query of the view's rows of the workspace. */
+export function scoped(builder: Knex, resource: Pick<Resource, 'view'>): Knex.QueryBuilder {
   return builder(resource.view).where(builder.raw('workspace_id = ?', ['workspace']));
 }
 
@@ -159,7 +161,7 @@ function fewRows(builder: Knex, { view, filters }: Resource, names: readonly str
  * knex binds the parameters' names; their order in its bindings is the order of $1, $2, … It takes only numbers for
  * LIMIT and OFFSET, so those are appended.
  */
-function finish(name: string, query: Knex.QueryBuilder, tail: readonly ('limit' | 'skip')[] = []): Statement {
+export function finish(name: string, query: Knex.QueryBuilder, tail: readonly ('limit' | 'skip')[] = []): Statement {
   const { sql, bindings } = query.toSQL().toNative();
   const clauses = tail.map((word, i) => ` ${word === 'skip' ? 'offset' : word} $${bindings.length + i + 1}`);
   return { name, text: sql + clauses.join(''), parameters: [...(bindings as string[]), ...tail] };

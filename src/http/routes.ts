@@ -1,11 +1,16 @@
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
+import type { SyncStatements } from '../definition/sync-statements.js';
 import { Problem } from '../errors.js';
 import { parseDetail, readDetail } from '../read/detail.js';
 import { readList } from '../read/list.js';
 import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
+import type { Reply } from '../read/reply.js';
 import type { ReadDeps } from '../read/routing.js';
+import { readFeed, type SyncDeps } from '../sync/feed.js';
+import { readDigest, readIds } from '../sync/hashes.js';
+import { parseFeed, parseHashes, type SyncCall } from '../sync/request.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
@@ -19,6 +24,7 @@ import { chooseEncoding, type RespondDeps, respond } from './respond.js';
 /** Dependencies and bounds of the API listener; made once by the gateway. */
 export interface RouteDeps extends Admission, RespondDeps {
   readonly reads: ReadDeps;
+  readonly primaryHistory: SyncDeps['primaryHistory'];
   readonly listLimits: ListLimits;
   /** Origin of links; empty: the host that the client addressed. */
   readonly publicUrl: string;
@@ -40,6 +46,22 @@ export function routes(deps: RouteDeps): Middleware {
     const { name, detail } = compiled.resource;
     router.get(`${apiPrefix}/${name}`, listRoute(deps, compiled));
     if (detail) router.get(`${apiPrefix}/${name}/:id`, detailRoute(deps, compiled));
+    if (compiled.sync !== null) {
+      const path = `${apiPrefix}/sync/${name}`;
+      const route = syncRoute(deps, compiled, compiled.sync);
+      router.get(
+        path,
+        route((call) => parseFeed(call, deps.listLimits), readFeed),
+      );
+      router.get(
+        `${path}/digest`,
+        route((call) => parseHashes(call, 'depth'), readDigest),
+      );
+      router.get(
+        `${path}/ids`,
+        route((call) => parseHashes(call, 'prefix'), readIds),
+      );
+    }
     if (compiled.write !== null && deps.writes !== null) {
       router.post(`${apiPrefix}/${name}`, writeRoute(deps, deps.writes, compiled, compiled.write));
       router.patch(`${apiPrefix}/${name}/:id`, writeRoute(deps, deps.writes, compiled, compiled.write));
@@ -68,6 +90,24 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     const reply = await readList(deps.reads, request);
     await respond(ctx, reply, true, deps);
   };
+}
+
+/** The whole way of a request of sync, which counts as a large page: it can examine every record of the workspace. */
+function syncRoute(deps: RouteDeps, compiled: CompiledResource, sync: SyncStatements) {
+  return <Request>(
+    parse: (call: SyncCall) => Request,
+    read: (deps: SyncDeps, request: Request) => Promise<Reply>,
+  ): Middleware =>
+    async (ctx) => {
+      const access = await admit(deps, ctx);
+      requireScope(access, `read:${compiled.resource.name}`);
+      requireJsonAccepted(ctx);
+      const baseUrl = origin(ctx, deps.publicUrl) + apiPrefix;
+      const query = ctx.querystring;
+      const request = parse({ compiled, sync, caller: access, query, baseUrl, signal: clientSignal(ctx.res) });
+      await deps.largePages.enter(access, ctx.res);
+      await respond(ctx, await read(deps, request), true, deps);
+    };
 }
 
 /** The whole way of a detail: token and limit → scope → Accept → headers and parameters → read → respond. */

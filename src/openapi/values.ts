@@ -82,6 +82,7 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
     detail,
     version,
     writable,
+    sync: resource.sync !== undefined,
     order: orderProse(resource),
     filters: Object.keys(resource.filters).map((filter) => component('parameters', `${name}.${filter}`)),
     recordSchema: recordSchema(resource),

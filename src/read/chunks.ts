@@ -69,16 +69,20 @@ export async function readChunk(
     const { failures, continuation } = attempt;
     const isOnPrimary = continuation.kind === 'continuation' && continuation.onPrimary;
     const stallMsMax = isOnPrimary || failures > 0 ? undefined : firstStallMsMax;
-    await target[pool].run({ statement, workspace, values }, { ...options, stallMsMax }, (row) => {
-      if (count === rows) {
-        more = true;
-        return;
-      }
-      if (isContinuation || count > 0) json.comma();
-      serializer.write(row, workspace, json);
-      count++;
-      last.set(row);
-    });
+    await target[pool].run(
+      { statement, workspace, values, onMark: request.onMark },
+      { ...options, stallMsMax },
+      (row) => {
+        if (count === rows) {
+          more = true;
+          return;
+        }
+        if (isContinuation || count > 0) json.comma();
+        serializer.write(row, workspace, json);
+        count++;
+        last.set(row);
+      },
+    );
     return { ...attempt, ...deps.chunkMemory.lend(json), target, count, last: last.key, more };
   });
 }

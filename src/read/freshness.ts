@@ -52,7 +52,7 @@ export function freshnessRouter(freshness: Freshness): FreshnessRouter {
         continue;
       }
       const primary = freshness.primary();
-      if (primary !== null && mayAskPrimary()) {
+      if (primary !== null && !requirement.replicasOnly && mayAskPrimary()) {
         observe({ type: 'primary_read' });
         return { primary };
       }
@@ -68,10 +68,12 @@ export function freshnessRouter(freshness: Freshness): FreshnessRouter {
 function requirementOf(
   position: WritePosition,
   { newest }: Heartbeat,
-  { asOfMs }: ReplicaRequirement,
+  { asOfMs, replayed = 0n }: ReplicaRequirement,
 ): ReplicaRequirement {
   const comparable = newest === undefined || sameHistory(position, newest);
-  return comparable ? { replayed: position.lsn } : { asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
+  return comparable
+    ? { replayed: position.lsn > replayed ? position.lsn : replayed }
+    : { asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
 }
 
 function someProbe(replicas: readonly Replica[]): Promise<void> {

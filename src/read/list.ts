@@ -15,7 +15,7 @@ interface Start {
 }
 
 /** The range of a page, whether rows follow it, and its first chunk. */
-interface Page {
+export interface Page {
   readonly range: Range;
   readonly hasMore: boolean;
   readonly first: Chunk;
@@ -30,8 +30,7 @@ export async function readList(deps: ReadDeps, request: ListRequest): Promise<Re
   const start = await findStart(deps, request);
   const total = request.total ? countRows(deps, request, start) : null;
   total?.catch(() => {}); // awaited in `finish`; without this handler an earlier failure would end the process
-  const isLong = request.perPage > deps.chunkRowsMax;
-  const { first, hasMore, range } = await (isLong ? longPage : shortPage)(deps, request, start);
+  const { first, hasMore, range } = await readPage(deps, request, start.after.key, firstPhase(start.after.asOfMs));
   /** The end of the page whose last row has the key `last`, with the latest moment of the walk so far. */
   const endOf = (last: Key | null): PageEnd => ({
     key: (hasMore ? range.until : null) ?? last ?? start.after.key,
@@ -44,11 +43,27 @@ export async function readList(deps: ReadDeps, request: ListRequest): Promise<Re
     return envelopeEnd(request, { page: start.number, count, hasMore, end, total: await total });
   };
   const databaseMs = performance.now() - startedMs;
-  if (first.more) {
-    return { status: 200, headers, body: streamPage(deps, request, first, range.until, finish), databaseMs };
-  }
+  return pageReply(deps, request, { first, until: range.until }, { headers, databaseMs, finish });
+}
+
+/** Reads the first chunk of the page behind a key, and finds its end. */
+export function readPage(deps: ReadDeps, request: ListRequest, after: Key | null, phase: PagePhase): Promise<Page> {
+  return (request.perPage > deps.chunkRowsMax ? longPage : shortPage)(deps, request, after, phase);
+}
+
+/** The reply with a page whose first chunk is read, up to the key `until`; `finish` gives the JSON behind its rows. */
+export async function pageReply(
+  deps: ReadDeps,
+  request: ListRequest,
+  { first, until }: { readonly first: Chunk; readonly until: Key | null },
+  rest: Pick<Reply, 'headers' | 'databaseMs'> & {
+    readonly finish: (count: number, last: Key | null) => Promise<string>;
+  },
+): Promise<Reply> {
+  const { finish, ...reply } = rest;
+  if (first.more) return { status: 200, ...reply, body: streamPage(deps, request, first, until, finish) };
   first.json.text(await finish(first.count, first.last));
-  return { status: 200, headers, body: first.json.view(), release: first.release, databaseMs };
+  return { status: 200, ...reply, body: first.json.view(), release: first.release };
 }
 
 function laterOf(a: number | null, b: number | null): number | null {
@@ -87,14 +102,10 @@ function tooDeep(skipped: number, skipRowsMax: number): Error {
 /** The phase of a page's first statements: on a server at least as current as the page before. */
 const firstPhase = (asOfMs: number | null): PagePhase => ({ kind: 'first', requirement: { asOfMs } });
 
-async function shortPage(
-  deps: ReadDeps,
-  request: ListRequest,
-  { after: { key: after, asOfMs } }: Start,
-): Promise<Page> {
+async function shortPage(deps: ReadDeps, request: ListRequest, after: Key | null, phase: PagePhase): Promise<Page> {
   const pool = request.perPage <= firstChunkRows * 2 ? 'short' : 'long';
   const range = { after, until: null };
-  const first = await readChunk(deps, request, range, request.perPage, pool, firstPhase(asOfMs));
+  const first = await readChunk(deps, request, range, request.perPage, pool, phase);
   const until = first.more ? first.last : null;
   return { range: { after, until }, hasMore: first.more, first: { ...first, more: false } };
 }
@@ -103,13 +114,13 @@ async function shortPage(
  * Reads the first chunk of a page that does not fit one chunk, and the key of the page's end, because the headers name the
  * start of the next page. The page is the rows between two keys, including rows that are inserted there while it is read.
  */
-async function longPage(deps: ReadDeps, request: ListRequest, { after: { key: after, asOfMs } }: Start): Promise<Page> {
+async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null, phase: PagePhase): Promise<Page> {
   const range = { after, until: null };
   const keys = request.statements.keys[after ? 'after' : 'all'];
   const values = { ...rangeValues(range), skip: request.perPage - 1, limit: 2 };
   const [first, ends] = await Promise.all([
-    readChunk(deps, request, range, firstChunkRows, 'long', firstPhase(asOfMs)),
-    readRows(deps, request, keys, values, firstPhase(asOfMs)),
+    readChunk(deps, request, range, firstChunkRows, 'long', phase),
+    readRows(deps, request, keys, values, phase),
   ]);
   // A replica that is behind the one of the first rows can lack rows, and would give a wrong end.
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);

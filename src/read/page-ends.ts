@@ -32,8 +32,21 @@ export function cursorContext(workspace: string, resource: string, filters: Read
 
 /** base64url of a digest and the parts: moment, and the values of the key unless it is null. No text of PostgreSQL holds NUL. */
 export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string {
-  const payload = Buffer.from([asOfMs ?? '', ...(key ?? [])].join('\0'));
+  return encodeParts(context, [String(asOfMs ?? ''), ...(key ?? [])]);
+}
+
+/** base64url of a digest over context and parts, and the parts. */
+export function encodeParts(context: string, parts: readonly string[]): string {
+  const payload = Buffer.from(parts.join('\0'));
   return Buffer.concat([digest(context, payload), payload]).toString('base64url');
+}
+
+/** The text of the parts, joined by NUL; undefined when it is damaged or of another context. */
+export function decodeParts(context: string, encoded: string): string | undefined {
+  const bytes = Buffer.from(encoded, 'base64url');
+  if (bytes.toString('base64url') !== encoded || bytes.length < digestBytes) return undefined;
+  const payload = bytes.subarray(digestBytes);
+  return digest(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload.toString('utf8') : undefined;
 }
 
 /**
@@ -41,11 +54,8 @@ export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string 
  * whose clock is ahead, counts as now. Cursors of version 1.0.0 have no moment, and a line break between the values.
  */
 export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
-  const bytes = Buffer.from(cursor, 'base64url');
-  if (bytes.toString('base64url') !== cursor || bytes.length < digestBytes) return undefined;
-  const payload = bytes.subarray(digestBytes);
-  if (!digest(context, payload).equals(bytes.subarray(0, digestBytes))) return undefined;
-  const text = payload.toString('utf8');
+  const text = decodeParts(context, cursor);
+  if (text === undefined) return undefined;
   const isOfVersion100 = text.includes('\n') && !text.includes('\0');
   const parts = text.split(isOfVersion100 ? '\n' : '\0');
   const moment = isOfVersion100 ? '' : (parts.shift() as string);

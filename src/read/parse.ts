@@ -1,3 +1,4 @@
+import type { TextRow } from '../db/row.js';
 import type { CompiledResource } from '../definition/compiled.js';
 import { parseFilter } from '../definition/filter-kinds.js';
 import type { Direction } from '../definition/resource.js';
@@ -21,6 +22,8 @@ export interface ListRequest extends PageSeries {
   readonly baseUrl: string;
   /** Aborts when the client has closed the connection. */
   readonly signal: AbortSignal;
+  /** Gets the marks of the replica before and after each statement. */
+  readonly onMark?: (mark: TextRow) => void;
 }
 
 /** The parts of a list request that need no check, and its query string. */
@@ -96,7 +99,8 @@ export function refuseParameters(query: string): void {
   if (faults.length > 0) throw invalid(faults);
 }
 
-function integer(
+/** The whole number of a parameter, from 1 to `max`; adds a fault for anything else. */
+export function integer(
   parameter: string,
   value: string | undefined,
   byDefault: number,

@@ -105,7 +105,7 @@ function provable({ primaryReachable, replicas }: ReadDeps, requirement: Replica
  * replica is healthy, because withReplica then throws. Throws replica_unavailable after `resumeMs`.
  */
 async function untilCurrent({ replicas, resumeMs }: ReadDeps, requirement: ReplicaRequirement): Promise<void> {
-  if (requirement.asOfMs == null) return;
+  if (requirement.asOfMs == null && requirement.replayed === undefined) return;
   const deadlineMs = performance.now() + resumeMs;
   while (chooseReplica(replicas, requirement) === null && chooseReplica(replicas, {}) !== null) {
     if (performance.now() >= deadlineMs)
@@ -128,7 +128,8 @@ export async function readRows(
   extra: Values,
   phase: PagePhase,
 ): Promise<Rows> {
-  const run = { statement, workspace: request.caller.workspace, values: { ...request.values, ...extra } };
+  const { caller, onMark } = request;
+  const run = { statement, workspace: caller.workspace, values: { ...request.values, ...extra }, onMark };
   return withReadTarget(deps, request, phase, async ({ target, asOfMs }) => {
     const rows: TextRow[] = [];
     await target.long.run(run, { waitMs: deps.queueWaitMs, signal: request.signal }, (row) => rows.push(row.texts()));

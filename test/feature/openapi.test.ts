@@ -35,7 +35,8 @@ test('GET /api/v1 is an index that needs no token, whose links lead to what they
 test('the document describes every endpoint, its scope and its parameters', async (t) => {
   const { paths, components } = (await t.context.client.get('/openapi.json')).json<OpenApiDocument>();
   const reads = listNames.flatMap((list) => (list === 'logboeken' ? [`/${list}`] : [`/${list}`, `/${list}/{id}`]));
-  t.deepEqual(Object.keys(paths).sort(), [...reads, '/openapi.json', '/v1'].sort());
+  const sync = listNames.flatMap((list) => ['', '/digest', '/ids'].map((end) => `/sync/${list}${end}`));
+  t.deepEqual(Object.keys(paths).sort(), [...reads, ...sync, '/openapi.json', '/v1'].sort());
   for (const path of reads) {
     t.is(paths[path]?.get?.['x-required-scope'], `read:${path.split('/')[1]}`);
   }

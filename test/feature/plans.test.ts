@@ -4,6 +4,7 @@ import type { Statement } from '../../src/db/statement.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
 import { compileStatements } from '../../src/definition/statements.js';
+import { compileSyncStatements, type SyncStatements } from '../../src/definition/sync-statements.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
@@ -51,8 +52,13 @@ test.before('many rows, proposed indexes, fresh statistics', async (t) => {
      from generate_series(1, 20000) g`,
     [workspace],
   );
+  await database.primary.query(
+    `insert into app.werkbon_handelingen (id, workspace_id, werkbon_id, volgorde, code)
+     select gen_random_uuid(), workspace_id, id, 1, 'X' from app.werkbonnen where workspace_id = $1`,
+    [workspace],
+  );
   await createIndexes(database.settings.adminUrl);
-  for (const table of ['klanten', 'installaties', 'werkbonnen', 'logboeken'])
+  for (const table of ['klanten', 'installaties', 'werkbonnen', 'werkbon_handelingen', 'werkbon_uren', 'logboeken'])
     await database.primary.query(`vacuum (analyze) app.${table}`);
   await database.caughtUp();
 });
@@ -95,6 +101,36 @@ test.serial('records that did not change since a moment cost an index entry and 
   const buffers = await buffersOf(t, client, statement, values);
   t.true(count > 20_000);
   t.true(buffers <= count / 50 + buffersOnce, `${buffers} buffers for ${count} installations`);
+});
+
+test.serial('a sync pass reads each row of a view and of its parts once, and the ids by an index alone', async (t) => {
+  const client = await asReader(t);
+  const workOrders = resources.find(({ name }) => name === 'werkbonnen') as Resource;
+  const { changed, hashed, digest } = compileSyncStatements(workOrders) as SyncStatements;
+  const { rows: next } = await client.query<{ id: string }>(
+    `select pg_snapshot_xmin(pg_current_snapshot())::text as id`,
+  );
+  const values = { ...(await someValues(t, client, workOrders)), since: next[0]?.id as string, horizon: '-infinity' };
+  const countOf = async (view: string): Promise<number> => {
+    const { rows: found } = await client.query<{ count: number }>(`select count(*)::int from gateway.${view}`);
+    return found[0]?.count as number;
+  };
+  for (const [i, view] of ['werkbonnen', 'werkbonnen_handelingen', 'werkbonnen_uren'].entries()) {
+    const count = await countOf(view);
+    const { find, ahead } = changed[i] as SyncStatements['hashed'];
+    const found = await buffersOf(t, client, find.all, { ...values, limit: 100 });
+    t.true(found <= count * 1.2 + buffersOnce, `${found} buffers for ${count} rows of ${view}`);
+    const ends = await buffersOf(t, client, ahead.all, { ...values, skip: 100_000, limit: 1 });
+    t.true(ends <= count * 1.2 + buffersOnce, `${ends} buffers to find the end of ${count} rows of ${view}`);
+  }
+  const count = await countOf('werkbonnen');
+  for (const [statement, extra] of [
+    [digest.all, { depth: 2 }],
+    [hashed.find.all, { prefixes: '{a1}', limit: 1000 }],
+  ] as const) {
+    const buffers = await buffersOf(t, client, statement, { ...values, ...extra });
+    t.true(buffers <= count / 5 + buffersOnce, `${buffers} buffers for the ids of ${count} rows`);
+  }
 });
 
 /** No name, each one, each pair, and all of them. */

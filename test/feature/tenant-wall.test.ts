@@ -3,7 +3,7 @@ import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
-const views = ['klanten', 'installaties', 'werkbonnen', 'logboeken'];
+const views = ['klanten', 'installaties', 'werkbonnen', 'logboeken', 'werkbonnen_handelingen', 'werkbonnen_uren'];
 const refused = '42501'; // insufficient_privilege
 
 /** A connection by hand as the role the gateway reads with. */
@@ -44,7 +44,13 @@ test('without a workspace the views show nothing', async (t) => {
 
 test('no condition sees a row of another workspace, whatever it costs and however the view is read', async (t) => {
   const hand = handOf(t.context);
-  const texts = { klanten: 'naam', installaties: 'naam', werkbonnen: 'nummer', logboeken: 'entity' };
+  const texts = {
+    klanten: 'naam',
+    installaties: 'naam',
+    werkbonnen: 'nummer',
+    logboeken: 'entity',
+    werkbonnen_uren: 'part_id::text',
+  };
   for (const scan of ['indexscan', 'indexonlyscan', 'bitmapscan']) await hand.query(`set enable_${scan} = off`);
   for (const workspace of ['', '00000000-0000-0000-0000-000000000000']) {
     await hand.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
@@ -90,7 +96,7 @@ test('with one workspace the views show all of it and nothing of the other, what
         [own, other],
       );
       const stored = await database.replica.query<{ n: string }>(
-        `select count(*) as n from app.${view} where workspace_id = $1`,
+        `select count(*) as n from app.${view.replace('werkbonnen_', 'werkbon_')} where workspace_id = $1`,
         [own],
       );
       t.deepEqual(rows[0], { own: stored.rows[0]?.n as string, other: '0' }, view);

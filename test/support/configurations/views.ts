@@ -1,7 +1,7 @@
 import type { Configurations } from './configuration.js';
 
 const klantenColumns =
-  'id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at';
+  'id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at, xmin as row_xid';
 const wall = ' and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)';
 const klanten = (where: string, workspace = 'workspace_id'): string =>
   `create or replace view gateway.klanten as select ${workspace}, ${klantenColumns} from app.klanten where ${where}`;
@@ -23,6 +23,14 @@ export const wrongViews: Configurations = {
     level: 'refused',
     code: 'view',
     detail: /it does not exist: run `migrate`/,
+    also: ['privileges'],
+  },
+  'a view of parts is missing': {
+    change: () => 'alter view gateway.werkbonnen_uren rename to hours',
+    undo: () => 'alter view gateway.hours rename to werkbonnen_uren',
+    level: 'refused',
+    code: 'view',
+    detail: /gateway.werkbonnen_uren does not exist: run `migrate`/,
     also: ['privileges'],
   },
   'a column has a type that does not fit': {

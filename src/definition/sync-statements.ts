@@ -1,0 +1,125 @@
+import knexModule, { type Knex } from 'knex';
+import type { Statement } from '../db/statement.js';
+import type { OrderColumn, Resource } from './resource.js';
+import { type Bounds, comparison, ends, finish, scoped, statementName } from './statements.js';
+
+const { knex } = knexModule;
+
+/** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
+export interface Section {
+  readonly order: readonly OrderColumn[];
+  /** The key so many rows ahead. Parameters: workspace, after0/after1, horizon, limit, skip. */
+  readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
+  /** Keys of the rows of a range that meet the condition; the record's id is `idAt`. Parameters: those of `ahead`, until0/until1, and the condition's. */
+  readonly find: Readonly<Record<Bounds, Statement>>;
+  readonly idAt: number;
+}
+
+/** The statements of a resource that only sync uses. */
+export interface SyncStatements {
+  /** Rows that changed, by their own xid and by those of their parts. Parameter of the condition: since. */
+  readonly changed: readonly Section[];
+  /** Rows whose SHA-256 begins with a prefix. Parameter of the condition: prefixes. */
+  readonly hashed: Section;
+  /** Count and hash per prefix of a range of `hashed`. Parameter: depth. */
+  readonly digest: Readonly<Record<Bounds, Statement>>;
+}
+
+/** A condition in knex's form. */
+interface Condition {
+  readonly sql: string;
+  readonly bindings: readonly string[];
+}
+
+/**
+ * xmin has 32 bits. A visible row was written by a transaction before the snapshot's xmax, so its age by the lower 32 bits is at most
+ * its real age: a row can look younger than it is, and is repeated, but never older. Both subqueries run once per statement.
+ */
+const changedSince = (column: string): Condition => {
+  const next = '(select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)';
+  return {
+    sql: `((${next} - ??::text::bigint) & 4294967295) <= ${next} - ?::bigint`,
+    bindings: [column, 'since'],
+  };
+};
+
+/** SHA-256 of the text of the id, 64 hexadecimal digits. */
+const hash = `encode(sha256(convert_to(id::text, 'UTF8')), 'hex')`;
+const hasPrefix: Condition = { sql: `${hash} ^@ any(?::text[])`, bindings: ['prefixes'] };
+
+/** Builds the statements; null for a resource without sync. Every one carries workspace_id = $1. */
+export function compileSyncStatements(resource: Resource): SyncStatements | null {
+  const { sync, name, view } = resource;
+  if (sync === undefined) return null;
+  const builder = knex({ client: 'pg' });
+  const idColumn: OrderColumn = { column: 'id', type: resource.idType };
+  const own = { name: `${name}.sync`, view, order: resource.order };
+  // Rows that never change keep the order of the list, whose index they have; others can move in it, and are read by id.
+  const hashed = { name: `${name}.hashed`, view, order: sync.appendOnly ? resource.order : [idColumn] };
+  const horizon: Condition | null = sync.appendOnly && {
+    sql: '?? >= ?::timestamptz',
+    bindings: [resource.order[0]?.column as string, 'horizon'],
+  };
+  const parts = Object.entries(sync.parts).map(([part, each]) => {
+    const order: OrderColumn[] = [idColumn, { column: 'part_id', type: each.idType }];
+    return compileSection(builder, { name: `${name}.${part}`, view: each.view, order }, changedSince(sync.xid), null);
+  });
+  return {
+    changed: [compileSection(builder, own, changedSince(sync.xid), horizon), ...parts],
+    hashed: compileSection(builder, hashed, hasPrefix, null),
+    digest: byBounds((bounds) => digestOf(builder, hashed, bounds)),
+  };
+}
+
+/** The rows of a view in an order; `name` begins the names of the statements. */
+interface Rows {
+  readonly name: string;
+  readonly view: string;
+  readonly order: readonly OrderColumn[];
+}
+
+function compileSection(builder: Knex, rows: Rows, condition: Condition, horizon: Condition | null): Section {
+  const keys = rows.order.map(({ column }) => column);
+  const selected = (bounds: Bounds, conditions: readonly (Condition | null)[]): Knex.QueryBuilder => {
+    const query = bounded(builder, rows, bounds);
+    for (const each of conditions) if (each !== null) query.where(builder.raw(each.sql, [...each.bindings]));
+    return query.select(keys).orderBy(keys);
+  };
+  const ahead = (bounds: 'all' | 'after'): Statement =>
+    finish(statementName(rows.name, `ahead-${bounds}`), selected(bounds, [horizon]), ['limit', 'skip']);
+  return {
+    order: rows.order,
+    ahead: { all: ahead('all'), after: ahead('after') },
+    find: byBounds((bounds) =>
+      finish(statementName(rows.name, `find-${bounds}`), selected(bounds, [horizon, condition]), ['limit']),
+    ),
+    idAt: keys.indexOf('id'),
+  };
+}
+
+function digestOf(builder: Knex, rows: Rows, bounds: Bounds): Statement {
+  const hashes = bounded(builder, rows, bounds)
+    .select(builder.raw(`${hash} as hash`))
+    .as('hashes');
+  const query = builder
+    .from(hashes)
+    .select(
+      builder.raw('left(hash, ?::int) as prefix', ['depth']),
+      builder.raw(`count(*)`),
+      builder.raw(`bit_xor(('x' || left(hash, 16))::bit(64))::text`),
+    )
+    .groupByRaw('1');
+  return finish(statementName(rows.name, `digest-${bounds}`), query);
+}
+
+function bounded(builder: Knex, rows: Rows, bounds: Bounds): Knex.QueryBuilder {
+  const { after, until } = ends[bounds];
+  const query = scoped(builder, rows);
+  if (after) query.where(comparison(builder, rows, '>', 'after'));
+  if (until) query.where(comparison(builder, rows, '<=', 'until'));
+  return query;
+}
+
+function byBounds<T>(make: (bounds: Bounds) => T): Readonly<Record<Bounds, T>> {
+  return { all: make('all'), after: make('after'), until: make('until'), between: make('between') };
+}

@@ -1,0 +1,128 @@
+import type { WalHistory } from '../db/wal-position.js';
+import { arrayText } from '../definition/filter-kinds.js';
+import type { Key } from '../definition/row-serializer.js';
+import type { Section } from '../definition/sync-statements.js';
+import { type Chunk, readChunk } from '../read/chunks.js';
+import { pageReply, readPage } from '../read/list.js';
+import type { ListRequest } from '../read/parse.js';
+import { dataAsOf, type Reply } from '../read/reply.js';
+import type { PagePhase, ReadDeps } from '../read/routing.js';
+import { firstChunkRows } from '../read/stream.js';
+import { Pass } from './pass.js';
+import { encodePlace, encodeToken, type SyncPlace } from './position.js';
+import { type FeedRequest, prefixesOf, type SyncCall, sectionsOf } from './request.js';
+import { type ScanDeps, type ScanPlace, scan } from './scan.js';
+
+/** Dependencies and bounds of sync; made once per gateway. */
+export interface SyncDeps {
+  readonly reads: ReadDeps;
+  /** The history of the primary, as far as it is known. */
+  readonly primaryHistory: () => WalHistory | undefined;
+}
+
+/** A page searches for changes so long, then it ends with those that it found: clients and proxies wait for the first byte. */
+const scanMsMax = 5000;
+
+/** A page of a pass whose first chunk is read. */
+interface FeedPage {
+  readonly first: Chunk;
+  readonly until: Key | null;
+  readonly list: ListRequest;
+  /** The place behind the page whose last row has the key; null at the end of the pass. */
+  readonly next: (last: Key | null) => ScanPlace | null;
+}
+
+/** The whole way of a page of a pass: find its rows → read them → name the next page, or the token of the next pass. */
+export async function readFeed({ reads, primaryHistory }: SyncDeps, request: FeedRequest): Promise<Reply> {
+  const startedMs = performance.now();
+  const { place, prefix, contexts, perPage } = request;
+  const pass = new Pass({ pass: place?.pass ?? null, since: request.since }, primaryHistory);
+  const deps: ScanDeps = { reads, list: listOf(request, pass), requirement: () => pass.requirement };
+  const since = place === null ? request.since : place.since;
+  const sections = sectionsOf(request, prefix, since !== null);
+  const page = await (sections === null ? pageOfAll(deps, place) : pageOfFound(deps, request, since, sections));
+  const asOfMs = place === null ? page.first.asOfMs : place.asOfMs;
+  const finish = async (count: number, last: Key | null): Promise<string> => {
+    const following = page.next(last);
+    const cursor = following && encodePlace(contexts.cursor, { pass: pass.position, asOfMs, since, ...following });
+    const pagination = {
+      perPage,
+      count,
+      hasMore: cursor !== null,
+      nextCursor: cursor,
+      next: cursor && nextUrl(request, cursor),
+      since: cursor === null && prefix === null ? encodeToken(contexts.token, pass.position) : null,
+      complete: true,
+    };
+    return `],"pagination":${JSON.stringify(pagination)}}`;
+  };
+  const databaseMs = performance.now() - startedMs;
+  return pageReply(reads, page.list, page, { headers: dataAsOf(asOfMs), databaseMs, finish });
+}
+
+/** A page of everything, in the order of the list. */
+async function pageOfAll({ reads, list, requirement }: ScanDeps, place: ScanPlace | null): Promise<FeedPage> {
+  const page = await readPage(reads, list, place?.after ?? null, { kind: 'first', requirement: requirement() });
+  const until = page.hasMore ? page.range.until : null;
+  const next = (last: Key | null): ScanPlace | null => (page.hasMore ? { section: 0, after: until ?? last } : null);
+  return { first: page.first, until: page.range.until, list, next };
+}
+
+/** A page of the rows that a scan finds: their ids first, then the rows, which are in the order of the list. */
+async function pageOfFound(
+  deps: ScanDeps,
+  request: FeedRequest,
+  since: SyncPlace['since'],
+  sections: readonly Section[],
+): Promise<FeedPage> {
+  const { reads, requirement } = deps;
+  const values = {
+    since: String(since?.xmin ?? 0),
+    horizon: horizonOf(request, since),
+    prefixes: arrayText(prefixesOf(request.prefix)),
+  };
+  const place: ScanPlace = request.place ?? { section: 0, after: null };
+  const { ids, next } = await scan(deps, sections, place, values, { limit: request.perPage, scanMsMax });
+  const rows = Math.max(1, ids.length > reads.chunkRowsMax ? firstChunkRows : ids.length);
+  const statements = request.compiled.statements.list(['ids']);
+  const list = { ...deps.list, statements, values: { ids: arrayText(ids) }, perPage: rows };
+  const pool = rows > firstChunkRows * 2 ? 'long' : 'short';
+  const phase: PagePhase = { kind: 'first', requirement: requirement() };
+  const first = await readChunk(reads, list, { after: null, until: null }, rows, pool, phase);
+  return { first, until: null, list, next: () => next };
+}
+
+/** A list whose statements are judged by the pass. */
+export function listOf(call: SyncCall & { readonly perPage?: number }, { onMark }: Pass): ListRequest {
+  const { compiled, caller, baseUrl, signal, perPage = 1 } = call;
+  const statements = compiled.statements.list([]);
+  const start = { page: 1 };
+  return {
+    compiled,
+    caller,
+    baseUrl,
+    signal,
+    perPage,
+    statements,
+    start,
+    onMark,
+    filters: {},
+    values: {},
+    context: '',
+    order: 'asc',
+    total: false,
+  };
+}
+
+/** The moment of the oldest records that the pass before can have missed, as a timestamptz. */
+function horizonOf({ compiled }: SyncCall, since: { readonly replayedAtMs: number | null } | null): string {
+  const { horizonHours } = compiled.resource.sync?.appendOnly ?? {};
+  if (horizonHours === undefined || since?.replayedAtMs == null) return '-infinity';
+  return new Date(since.replayedAtMs - horizonHours * 3_600_000).toISOString();
+}
+
+function nextUrl({ baseUrl, compiled, perPage, prefix }: FeedRequest, cursor: string): string {
+  const parameters = { perPage: String(perPage), ...(prefix !== null && { prefix }), cursor };
+  const query = new URLSearchParams(parameters).toString().replaceAll('%2C', ',');
+  return `${baseUrl}/sync/${compiled.resource.name}?${query}`;
+}

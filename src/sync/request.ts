@@ -1,0 +1,130 @@
+import type { Caller } from '../db/statement.js';
+import type { CompiledResource } from '../definition/compiled.js';
+import type { Section, SyncStatements } from '../definition/sync-statements.js';
+import { type FieldError, invalid } from '../errors.js';
+import { cursorContext } from '../read/page-ends.js';
+import { integer, type ListLimits } from '../read/parse.js';
+import { parseQuery } from '../read/query-string.js';
+import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './position.js';
+
+/** The parts of a sync request that need no check. */
+export interface SyncCall {
+  readonly compiled: CompiledResource;
+  readonly sync: SyncStatements;
+  readonly caller: Caller;
+  readonly query: string;
+  /** Origin and path prefix of links, such as https://example.com/api/v1. */
+  readonly baseUrl: string;
+  /** Aborts when the client has closed the connection. */
+  readonly signal: AbortSignal;
+}
+
+/** A request of one page of a pass whose every part has been checked. */
+export interface FeedRequest extends SyncCall {
+  readonly perPage: number;
+  readonly since: SyncPosition | null;
+  /** Null at the beginning of a pass. */
+  readonly place: SyncPlace | null;
+  /** Prefixes of hashes as given, for links; null: all rows. */
+  readonly prefix: string | null;
+  /** Its workspace and resource, to which tokens and cursors are bound. */
+  readonly contexts: Contexts;
+}
+
+/** The contexts of tokens and cursors, see `cursorContext`. */
+interface Contexts {
+  readonly token: string;
+  readonly cursor: string;
+}
+
+/** A request of the digest or of ids. */
+export interface HashRequest extends SyncCall {
+  readonly since: SyncPosition | null;
+  /** Hexadecimal digits of a prefix, 0 to 4. */
+  readonly depth: number;
+  readonly prefixes: readonly string[];
+}
+
+const depthMax = 4;
+const prefixesMax = 100;
+const prefixForm = /^[0-9a-f]{1,64}(,[0-9a-f]{1,64})*$/;
+
+/** Throws invalid() with every fault. */
+export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
+  const faults: FieldError[] = [];
+  const given = parseQuery(call.query, new Set(['perPage', 'since', 'cursor', 'prefix']), faults);
+  const perPageDefault = Math.min(limits.perPageDefault, limits.perPageMax);
+  const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
+  const prefix = given.get('prefix') ?? null;
+  prefixesOf(prefix, faults);
+  const contexts = contextsOf(call, prefix);
+  const since = sinceOf(contexts.token, given.get('since'), faults);
+  const cursor = given.get('cursor');
+  if (cursor !== undefined && given.has('since')) {
+    const detail = 'since and cursor cannot be given together: the cursor continues the pass that since began.';
+    faults.push({ parameter: 'cursor', code: 'conflicting_parameters', detail });
+  }
+  const place =
+    cursor === undefined
+      ? null
+      : decodePlace(contexts.cursor, cursor, (isChanges) => ordersOf(call, prefix, isChanges));
+  if (place === undefined) {
+    const detail =
+      'The cursor is damaged, or belongs to another pass: use it with the resource and the prefix of the page it came from.';
+    faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
+  }
+  if (faults.length > 0) throw invalid(faults);
+  return { ...call, perPage, since, place: place as SyncPlace | null, prefix, contexts };
+}
+
+/** The sections of a pass over changes, or over rows with a prefix; null: a pass over everything has none. */
+export function sectionsOf({ sync }: SyncCall, prefix: string | null, isChanges: boolean): readonly Section[] | null {
+  if (prefix !== null) return [sync.hashed];
+  return isChanges ? sync.changed : null;
+}
+
+function ordersOf(call: SyncCall, prefix: string | null, isChanges: boolean) {
+  const sections = sectionsOf(call, prefix, isChanges);
+  return sections === null ? [call.compiled.resource.order] : sections.map(({ order }) => order);
+}
+
+/** Throws invalid() with every fault. */
+export function parseHashes(call: SyncCall, parameter: 'depth' | 'prefix'): HashRequest {
+  const faults: FieldError[] = [];
+  const given = parseQuery(call.query, new Set([parameter, 'since']), faults);
+  const depth = given.get('depth') ?? '0';
+  if (!/^[0-4]$/.test(depth)) {
+    const detail = `depth must be a whole number from 0 to ${depthMax}.`;
+    faults.push({ parameter, code: /^\d+$/.test(depth) ? 'out_of_range' : 'invalid_integer', detail });
+  }
+  const prefixes = prefixesOf(given.get('prefix') ?? null, faults);
+  const since = sinceOf(contextsOf(call, null).token, given.get('since'), faults);
+  if (faults.length > 0) throw invalid(faults);
+  return { ...call, since, depth: Number(depth), prefixes };
+}
+
+/** The prefixes of a list; the empty prefix, which every hash has, for null. */
+export function prefixesOf(prefix: string | null, faults: FieldError[] = []): readonly string[] {
+  if (prefix === null) return [''];
+  const prefixes = prefix.split(',');
+  if (!prefixForm.test(prefix) || prefixes.length > prefixesMax) {
+    const detail = `prefix must be 1 to ${prefixesMax} prefixes of a SHA-256 in lower-case hexadecimal, separated by commas.`;
+    faults.push({ parameter: 'prefix', code: 'invalid_prefix', detail });
+  }
+  return prefixes;
+}
+
+function contextsOf({ caller, compiled }: SyncCall, prefix: string | null): Contexts {
+  const of = (kind: string, extra: Record<string, string>): string =>
+    cursorContext(caller.workspace, `${kind} ${compiled.resource.name}`, extra);
+  return { token: of('sync token', {}), cursor: of('sync', prefix === null ? {} : { prefix }) };
+}
+
+function sinceOf(context: string, token: string | undefined, faults: FieldError[]): SyncPosition | null {
+  if (token === undefined) return null;
+  const position = decodeToken(context, token);
+  if (position !== undefined) return position;
+  const detail = 'The sync token is damaged, or belongs to another workspace or resource.';
+  faults.push({ parameter: 'since', code: 'invalid_since', detail });
+  return null;
+}

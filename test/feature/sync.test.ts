@@ -1,0 +1,262 @@
+import { createHash } from 'node:crypto';
+import type { ExecutionContext } from 'ava';
+import type { ApiReply } from '../support/client.js';
+import { gatewayTest, type TestContext } from '../support/workspace.js';
+
+const test = gatewayTest({ chunkRowsMax: 500 });
+type Context = ExecutionContext<TestContext>;
+
+interface Page {
+  readonly data: readonly { readonly id: string; readonly [member: string]: unknown }[];
+  readonly pagination: {
+    readonly perPage: number;
+    readonly count: number;
+    readonly hasMore: boolean;
+    readonly nextCursor: string | null;
+    readonly next: string | null;
+    readonly since: string | null;
+  };
+}
+
+interface PassRead {
+  readonly rows: Page['data'];
+  readonly since: string;
+  readonly pages: number;
+}
+
+/** Reads a pass to its end. */
+async function pass(t: Context, resource: string, query = ''): Promise<PassRead> {
+  const rows: Page['data'][number][] = [];
+  let path = `/sync/${resource}?${query}`;
+  for (let pages = 1; ; pages++) {
+    const reply = await t.context.client.get(path);
+    t.is(reply.status, 200, reply.text);
+    const { data, pagination } = reply.json<Page>();
+    rows.push(...data);
+    if (pagination.next === null) return { rows, since: pagination.since as string, pages };
+    t.is(pagination.since, null);
+    path = new URL(pagination.next).pathname.replace('/api/v1', '') + new URL(pagination.next).search;
+  }
+}
+
+const ids = ({ rows }: Pick<PassRead, 'rows'>): string[] => rows.map(({ id }) => id).sort();
+
+async function sql<R extends object>({ context }: Context, text: string, values: unknown[] = []): Promise<R[]> {
+  const { rows } = await context.database.primary.query<R>(text, values);
+  await context.database.caughtUp();
+  return rows;
+}
+
+const resources = ['klanten', 'installaties', 'werkbonnen', 'logboeken'];
+
+for (const resource of resources) {
+  test.serial(
+    `a pass over ${resource} has every record of the list once, in its order, in pages of any size`,
+    async (t) => {
+      const { client } = t.context;
+      const list = (await client.get(`/${resource}?perPage=10000`)).json<Page>().data;
+      for (const perPage of [1000, 10_000, Math.ceil(list.length / 3)]) {
+        const { rows, since, pages } = await pass(t, resource, `perPage=${perPage}`);
+        t.deepEqual(rows, list);
+        t.is(pages, Math.max(1, Math.ceil(list.length / perPage)));
+        t.regex(since, /^[\w-]+$/);
+      }
+    },
+  );
+
+  test.serial(`a pass since the last one over ${resource} has nothing when nothing changed`, async (t) => {
+    const { since } = await pass(t, resource, 'perPage=10000');
+    const { rows, since: next } = await pass(t, resource, `since=${since}&perPage=10000`);
+    t.deepEqual(rows, []);
+    t.deepEqual((await pass(t, resource, `since=${next}`)).rows, []);
+  });
+}
+
+test.serial('a pass since the last one finds changes without updated_at, by a part alone, and inserts', async (t) => {
+  const { since } = await pass(t, 'werkbonnen', 'perPage=10000');
+  const workspace = t.context.database.workspaces[0]?.id;
+  const few = await sql<{ id: string }>(
+    t,
+    'select id from app.werkbonnen where workspace_id = $1 order by id limit 4',
+    [workspace],
+  );
+  const [own, action, hours] = few.map(({ id }) => id) as [string, string, string];
+  await sql(t, 'update app.werkbonnen set omschrijving = $2 where id = $1', [own, 'aangevuld']);
+  await sql(
+    t,
+    `insert into app.werkbon_handelingen (id, workspace_id, werkbon_id, volgorde, code)
+     select gen_random_uuid(), $1, $2, 90 + g, 'X' from generate_series(1, 3) g`,
+    [workspace, action],
+  );
+  await sql(
+    t,
+    `insert into app.werkbon_uren (id, workspace_id, werkbon_id, medewerker, datum, van, tot, uren)
+     values (gen_random_uuid(), $1, $2, 'Jan', '2026-01-01', '08:00', '09:00', 1)`,
+    [workspace, hours],
+  );
+  for (const perPage of [1, 2, 100]) {
+    const { rows } = await pass(t, 'werkbonnen', `since=${since}&perPage=${perPage}`);
+    t.deepEqual([...new Set(rows.map(({ id }) => id))].sort(), [own, action, hours].sort());
+    for (const row of rows) t.deepEqual(row, (await t.context.client.get(`/werkbonnen/${row.id}`)).json());
+  }
+});
+
+test.serial('a transaction that began before a pass and commits after it is in the next pass', async (t) => {
+  const { database } = t.context;
+  const { rows } = await database.primary.query<{ id: string }>(
+    'select id from app.klanten where workspace_id = $1 order by id limit 2',
+    [database.workspaces[0]?.id],
+  );
+  const [early, late] = rows.map(({ id }) => id) as [string, string];
+  await database.primary.query('begin');
+  await database.primary.query('update app.klanten set land = land where id = $1', [early]);
+  await database.primary.query('savepoint inner_part');
+  await database.primary.query('update app.klanten set land = land where id = $1', [late]);
+  await database.primary.query('release savepoint inner_part');
+  const before = await pass(t, 'klanten', 'perPage=10000');
+  const open = await pass(t, 'klanten', `since=${before.since}`);
+  await database.primary.query('commit');
+  await database.caughtUp();
+  const after = await pass(t, 'klanten', `since=${open.since}`);
+  t.deepEqual(ids(after), [early, late].sort());
+});
+
+test.serial('the log is read from the horizon on', async (t) => {
+  const { since } = await pass(t, 'logboeken', 'perPage=10000');
+  const workspace = t.context.database.workspaces[0]?.id;
+  const [fresh] = await sql<{ id: string }>(
+    t,
+    `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
+     values ($1, now() - interval '1 hour', 'klant', '1', 'x', 'y'), ($1, now() - interval '200 days', 'klant', '2', 'x', 'y')
+     returning id::text`,
+    [workspace],
+  );
+  const { rows } = await pass(t, 'logboeken', `since=${since}`);
+  t.deepEqual(
+    rows.map(({ id }) => id),
+    [fresh?.id],
+  );
+});
+
+for (const resource of ['klanten', 'logboeken']) {
+  test.serial(`the digest and the ids of ${resource} are those of its records`, async (t) => {
+    const { client } = t.context;
+    const { rows, since } = await pass(t, resource, 'perPage=10000');
+    const hashOf = (id: string): string => createHash('sha256').update(id).digest('hex');
+    for (const depth of [0, 1, 2, 4]) {
+      const groups = new Map<string, { count: number; hash: bigint }>();
+      for (const { id } of rows) {
+        const hash = hashOf(id);
+        const group = groups.get(hash.slice(0, depth)) ?? { count: 0, hash: 0n };
+        groups.set(hash.slice(0, depth), {
+          count: group.count + 1,
+          hash: group.hash ^ BigInt(`0x${hash.slice(0, 16)}`),
+        });
+      }
+      const expected = [...groups]
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([prefix, { count, hash }]) => ({
+          prefix,
+          count,
+          hash: hash.toString(16).padStart(16, '0'),
+        }));
+      t.deepEqual(
+        (await client.get(`/sync/${resource}/digest?depth=${depth}`)).json<{ data: unknown }>().data,
+        expected,
+      );
+    }
+    const all = (await client.get(`/sync/${resource}/ids?since=${since}`)).json<{ data: string[] }>().data;
+    t.deepEqual([...all].sort(), ids({ rows }));
+    const few = (await client.get(`/sync/${resource}/ids?prefix=a,3b`)).json<{ data: string[] }>().data;
+    const expected = ids({ rows }).filter((id) => /^(a|3b)/.test(hashOf(id)));
+    t.deepEqual([...few].sort(), expected);
+    const read = await pass(t, resource, 'prefix=a,3b&perPage=50').catch(() => null);
+    t.deepEqual(read && ids(read), expected);
+  });
+}
+
+test.serial('a deleted record is missing in the digest, and no pass repeats it', async (t) => {
+  const { since } = await pass(t, 'logboeken', 'perPage=10000');
+  const digest = async (): Promise<unknown> =>
+    (await t.context.client.get('/sync/logboeken/digest')).json<{ data: unknown }>().data;
+  const [before] = (await digest()) as [{ count: number; hash: string }];
+  const [gone] = await sql<{ id: string }>(
+    t,
+    `delete from app.logboeken where id = (select min(id) from app.logboeken where workspace_id = $1) returning id::text`,
+    [t.context.database.workspaces[0]?.id],
+  );
+  const [after] = (await digest()) as [{ count: number; hash: string }];
+  const hash = createHash('sha256')
+    .update(gone?.id as string)
+    .digest('hex')
+    .slice(0, 16);
+  t.is(after.count, before.count - 1);
+  t.is(BigInt(`0x${after.hash}`) ^ BigInt(`0x${before.hash}`), BigInt(`0x${hash}`));
+  t.deepEqual((await pass(t, 'logboeken', `since=${since}`)).rows, []);
+});
+
+test.serial(
+  'tokens and cursors of another workspace, resource or form are refused, and every fault is named',
+  async (t) => {
+    const { client, database } = t.context;
+    const first = (await client.get('/sync/klanten?perPage=1')).json<Page>();
+    const { since } = await pass(t, 'klanten', 'perPage=10000');
+    const other = await database.token({ workspace: 1 });
+    const faults = async (path: string, token?: string): Promise<unknown> => {
+      const reply: ApiReply = await client.get(path, token === undefined ? {} : { token });
+      t.is(reply.status, 400, reply.text);
+      return reply
+        .json<{ errors: { parameter: string; code: string }[] }>()
+        .errors.map(({ parameter, code }) => `${parameter} ${code}`);
+    };
+    t.deepEqual(await faults(`/sync/klanten?since=${since}`, other), ['since invalid_since']);
+    t.deepEqual(await faults(`/sync/installaties?since=${since}`), ['since invalid_since']);
+    t.deepEqual(await faults(`/sync/klanten?since=${since.slice(0, -2)}`), ['since invalid_since']);
+    t.deepEqual(await faults(`/sync/klanten/digest?since=x&depth=5&page=1`), [
+      'page unknown_parameter',
+      'depth out_of_range',
+      'since invalid_since',
+    ]);
+    t.deepEqual(await faults(`/sync/klanten/ids?prefix=XY`), ['prefix invalid_prefix']);
+    const { nextCursor } = first.pagination;
+    t.deepEqual(await faults(`/sync/klanten?cursor=${nextCursor}`, other), ['cursor invalid_cursor']);
+    t.deepEqual(await faults(`/sync/installaties?cursor=${nextCursor}`), ['cursor invalid_cursor']);
+    t.deepEqual(await faults(`/klanten?cursor=${nextCursor}`), ['cursor invalid_cursor']);
+    t.deepEqual(await faults(`/sync/klanten?cursor=${nextCursor}&since=${since}`), ['cursor conflicting_parameters']);
+    t.deepEqual(await faults(`/sync/klanten?cursor=${nextCursor}&prefix=a`), ['cursor invalid_cursor']);
+  },
+);
+
+test.serial('sync needs the scope of the list, and takes part in its limit', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token({ scopes: ['read:klanten'] });
+  for (const path of ['', '/digest', '/ids']) {
+    t.is((await client.get(`/sync/installaties${path}`, { token })).status, 403);
+    t.is((await client.get(`/sync/klanten${path}`, { token: null })).status, 401);
+    t.is((await client.get(`/sync/klanten${path}`, { token })).status, 200);
+    t.is((await client.request('POST', `/sync/klanten${path}`)).status, 405);
+    t.is((await client.request('HEAD', `/sync/klanten${path}`)).status, 200);
+  }
+});
+
+test.serial('a token of another timeline or cluster has expired', async (t) => {
+  const { client } = t.context;
+  const { since } = await pass(t, 'klanten', 'perPage=10000');
+  const [digest, ...parts] = [
+    Buffer.from(since, 'base64url').subarray(0, 12),
+    ...Buffer.from(since, 'base64url').subarray(12).toString().split('\0'),
+  ];
+  t.is(digest.length, 12);
+  const context = JSON.stringify([t.context.database.workspaces[0]?.id, 'sync token klanten', []]);
+  const forged = (at: number, value: string): string => {
+    const payload = parts.with(at, value).join('\0');
+    const check = createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, 12);
+    return Buffer.concat([check, Buffer.from(payload)]).toString('base64url');
+  };
+  t.is((await client.get(`/sync/klanten?since=${forged(0, parts[0] as string)}`)).status, 200);
+  for (const token of [forged(1, '7000000000000000000'), forged(2, '00000009')]) {
+    const reply = await client.get(`/sync/klanten?since=${token}`);
+    t.is(reply.status, 410);
+    t.is(reply.json<{ code: string }>().code, 'sync_expired');
+  }
+});
