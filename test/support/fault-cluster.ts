@@ -8,6 +8,8 @@ import { until } from '../../src/demo/cluster/wait.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
+import { startSeeded } from './seeded-cluster.js';
+import { type Shared, shared } from './shared.js';
 import { type TcpProxy, tcpProxy } from './tcp-proxy.js';
 import { makeTemplate, templateName } from './template.js';
 
@@ -48,7 +50,7 @@ export interface FaultGateway {
 export async function faultCluster(
   options: { replicas?: number; settings?: ServerSettings; replicaSettings?: ServerSettings } = {},
 ): Promise<FaultCluster> {
-  const cluster = await startCluster({
+  const clusterOptions = {
     replicas: options.replicas ?? 2,
     settings: {
       fsync: 'off',
@@ -58,7 +60,8 @@ export async function faultCluster(
       ...options.settings,
     },
     ...(options.replicaSettings && { replicaSettings: options.replicaSettings }),
-  });
+  };
+  const cluster = await (shared ? startSeeded(shared.seeded, clusterOptions) : startCluster(clusterOptions));
   const cleanUps: (() => Promise<unknown>)[] = [() => cluster.stop()];
   const stop = async (): Promise<void> => {
     for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
@@ -76,8 +79,7 @@ async function fill(
   cleanUps: (() => Promise<unknown>)[],
   stop: () => Promise<void>,
 ): Promise<FaultCluster> {
-  const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
-  const { workspaces } = await makeTemplate(cluster, keys);
+  const { keys, workspaces } = shared ?? (await seed(cluster));
   const { primary, replicas } = cluster;
   const proxies = await Promise.all(replicas.map((node) => tcpProxy(node.port)));
   cleanUps.push(() => Promise.all(proxies.map((proxy) => proxy.close())));
@@ -128,6 +130,12 @@ async function fill(
   };
   await caughtUp();
   return { cluster, workspaces, proxies, settings, gateway, sql, token, caughtUp, pace, stop };
+}
+
+/** For programs that run without `npm test`. */
+async function seed(cluster: Cluster): Promise<Pick<Shared, 'keys' | 'workspaces'>> {
+  const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
+  return { keys, ...(await makeTemplate(cluster, keys)) };
 }
 
 const readScopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken'];

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { shared, type TestDatabase } from './workspace.js';
+import { shared } from './shared.js';
+import type { TestDatabase } from './workspace.js';
 
 /** Some customer of a workspace. */
 export async function customerOf(database: TestDatabase, workspace = 0): Promise<string> {

@@ -3,22 +3,27 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { startCluster } from '../../src/demo/cluster/cluster.js';
 import { projectRoot } from '../../src/paths.js';
+import { keepSeeded } from './seeded-cluster.js';
 import { makeTemplate } from './template.js';
 
 // `npm test [-- ava's arguments]`: a real primary and a real streaming replica with a seeded template database, for all
-// test files of the run. Each file clones the template (test/support/workspace.ts).
+// test files of the run. Each file clones the template (test/support/workspace.ts), or, to harm the servers, begins with
+// a copy of the primary (test/support/seeded-cluster.ts).
 
 const cluster = await startCluster({
-  replicas: 1,
+  replicas: 0,
   settings: { log_line_prefix: '%m [%p] %d|%a|', max_connections: '300', fsync: 'off', full_page_writes: 'off' },
 });
 let code = 1;
 try {
   const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
   const template = await makeTemplate(cluster, keys);
+  const seeded = await keepSeeded(cluster);
+  await cluster.addReplica();
   code = await runAva({
     ...template,
     keys,
+    seeded,
     primary: cluster.primary.url(),
     replicas: cluster.replicas.map((node) => node.url()),
     logs: logFiles(),

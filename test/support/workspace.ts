@@ -8,17 +8,10 @@ import { newToken, tokenHash } from '../../src/http/token-format.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
 import { type ApiClient, apiClient } from './client.js';
-import { type SharedTemplate, templateName } from './template.js';
+import { type Shared, shared } from './shared.js';
+import { templateName } from './template.js';
 
-interface Shared extends SharedTemplate {
-  readonly keys: Readonly<Record<string, string>>;
-  readonly primary: string;
-  readonly replicas: readonly string[];
-  readonly logs: { readonly primary: string; readonly replica: string };
-}
-
-/** The servers that `npm test` started for all files; files run by themselves need `npm test -- path`. */
-export const shared: Shared = JSON.parse(process.env.TEST_SHARED ?? 'null') as Shared;
+export { shared };
 
 export const allScopes = [
   'read:klanten',

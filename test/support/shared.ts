@@ -1,0 +1,14 @@
+import type { SharedTemplate } from './template.js';
+
+/** The servers of the run, as `npm test` tells each test file. */
+export interface Shared extends SharedTemplate {
+  readonly keys: Readonly<Record<string, string>>;
+  readonly primary: string;
+  readonly replicas: readonly string[];
+  readonly logs: { readonly primary: string; readonly replica: string };
+  /** Folder of a stopped cluster with the template database. */
+  readonly seeded: string;
+}
+
+/** The servers that `npm test` started for all files; files run by themselves need `npm test -- path`. */
+export const shared = JSON.parse(process.env.TEST_SHARED ?? 'null') as Shared;
