@@ -2,13 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { untilSocketsRead } from '../db/event-loop.js';
 
 const tickMs = 10;
-const silentTicksMax = 5;
-/** How long a silent peer is not asked, so that few requests wait 50 ms for it. */
+const silentTicksMax = 25;
+/** How long a silent peer is not asked, so that few requests wait 250 ms for it. */
 const restMs = 1000;
 
 /**
- * Asks a peer, and notices when it stops answering: no answer for 50 ms while some are due. Time counts only after the
- * sockets were read, because in a busy process timers run before answers that arrived long ago.
+ * Asks a peer, and notices when it stops answering: no answer for 250 ms while some are due. A shorter silence is that of a
+ * busy machine, where a gateway that decided alone would add its share to the requests that others still get counted. Time
+ * counts only after the sockets were read, because in a busy process timers run before answers that arrived long ago.
  */
 export class Answers {
   readonly #due = new Set<(error: Error) => void>();

@@ -5,9 +5,9 @@ import { type Limiter, memoryLimiter } from '../http/limits.js';
 export interface Peers {
   /** Returns a limiter that counts the requests of all gateways together. */
   limiter(name: string, quota: number): Limiter;
-  /** Publishes a write; resolves when the other gateways know it, or after about 50 ms. Never rejects. */
+  /** Publishes a write; resolves when the other gateways know it, or after about 250 ms. Never rejects. */
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
-  /** The last write that another gateway published; undefined when there is none, or no answer within about 50 ms. */
+  /** The last write that another gateway published; undefined when there is none, or no answer within about 250 ms. */
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
   close(): void;
 }

@@ -35,7 +35,7 @@ type CountCommand = (key: string, ...values: (string | number)[]) => Promise<[nu
 
 /**
  * Peers on many machines, which share through Redis or Valkey. While Redis is away each gateway enforces its share of the
- * limits, so that together they grant no more than the whole. Redis delays a request by about 50 ms at most and refuses none.
+ * limits, so that together they grant no more than the whole. Redis delays a request by about 250 ms at most and refuses none.
  */
 export function redisPeers(url: string, instances: number, observe: Observe): Peers {
   const redis = connect(url);
