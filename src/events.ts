@@ -41,6 +41,8 @@ export type Event =
   | { readonly type: 'primary_failed'; readonly code: string }
   | { readonly type: 'login_renewed'; readonly server: string }
   | { readonly type: 'redis_failed' }
+  | { readonly type: 'redis_away'; readonly reason: string }
+  | { readonly type: 'redis_back' }
   | { readonly type: 'primary_read' }
   | { readonly type: 'write_finished'; readonly outcome: string }
   | {
@@ -195,6 +197,8 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
       outcome: ['created', 'updated', 'replayed', ...codes],
     }),
   },
+  redis_away: { level: 'warn' },
+  redis_back: { level: 'info' },
   redis_failed: {
     level: 'warn',
     repeats: [],

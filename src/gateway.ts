@@ -26,7 +26,7 @@ import { docsPage } from './openapi/page.js';
 import { apiIndex } from './openapi/values.js';
 import { logEvents } from './ops/log.js';
 import { type MetricValues, metricsEvents } from './ops/metrics.js';
-import { type Readiness, readinessOf } from './ops/readiness.js';
+import { type Readiness, type ReadinessSources, readinessOf } from './ops/readiness.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
 import { type Peers, standalone } from './peers/peers.js';
 import { redisPeers } from './peers/redis.js';
@@ -116,8 +116,13 @@ async function start(
   positions.share(peers);
   const failureLimiter = peers.limiter('address', settings.authFailuresPerMinute);
   const largePages = new LargePages(settings, observe);
+  const states: ReadinessSources = {
+    replicas,
+    primaryUp: () => primaryProbe?.reachable ?? null,
+    redis: () => peers.redis(),
+  };
   const metrics = metricsEvents(
-    { replicas, largePages: () => largePages.underWay, clientConnections: () => connectionsOf(api) },
+    { ...states, largePages: () => largePages.underWay, clientConnections: () => connectionsOf(api) },
     resources,
   );
   sinks.push(metrics.observe);
@@ -195,7 +200,7 @@ async function start(
     settings,
     observe,
   );
-  const readiness = (): Readiness => readinessOf(replicas, stopping);
+  const readiness = (): Readiness => readinessOf(states, stopping);
   const opsUrl = cluster.isWorker
     ? ''
     : await listenOps(
@@ -219,8 +224,7 @@ async function start(
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. */
 async function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
-  if (settings.redisUrl !== '')
-    return redisPeers(settings.redisUrl, settings.instances * settings.webConcurrency, observe);
+  if (settings.redisUrl !== '') return redisPeers(settings, settings.instances * settings.webConcurrency, observe);
   if (cluster.isWorker)
     return workerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
   return standalone;

@@ -1,8 +1,8 @@
 import type { Replica } from '../db/replica.js';
+import type { ReadinessSources } from './readiness.js';
 
 /** Values of the gauges, read at each scrape. */
-export interface GaugeSources {
-  readonly replicas: readonly Replica[];
+export interface GaugeSources extends ReadinessSources {
   readonly largePages: () => number;
   readonly clientConnections: () => Promise<number>;
 }
@@ -43,6 +43,17 @@ const poolGauge = (help: string, read: (pool: Replica['short']) => number): Gaug
     ),
 });
 
+/** A gauge of a server: 1 while it is up, absent where none is configured. */
+const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null): GaugeRow => ({
+  help,
+  labels: [],
+  ofWorkers: 'min',
+  samples: (sources) => {
+    const up = isUp(sources);
+    return up === null ? [] : [[{}, up ? 1 : 0]];
+  },
+});
+
 /** The one table of gauges, by name without the prefix `gateway_`. docs/operators-guide.md is compared with it. */
 export const gauges: Readonly<Record<string, GaugeRow>> = {
   replica_healthy: replicaGauge('1 while the replica may be used.', 'min', ({ state }) => (state.healthy ? 1 : 0)),
@@ -56,6 +67,8 @@ export const gauges: Readonly<Record<string, GaugeRow>> = {
     'max',
     ({ state }) => (state.asOfMs === null ? null : Math.max(0, Date.now() - state.asOfMs) / 1000),
   ),
+  primary_up: upGauge('1 while the primary answers.', ({ primaryUp }) => primaryUp()),
+  redis_up: upGauge('1 while Redis answers.', ({ redis }) => redis()?.healthy ?? null),
   pool_connections: poolGauge('Open connections to a replica.', ({ open }) => open),
   pool_in_flight: poolGauge('Statements in flight.', ({ inFlight }) => inFlight),
   pool_waiting: poolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),

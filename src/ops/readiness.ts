@@ -10,10 +10,21 @@ export interface Readiness {
     readonly reason: string | null;
     readonly lagMs: number | null;
   }[];
+  /** Whether writes can be made; null without a primary. */
+  readonly primary: { readonly healthy: boolean } | null;
+  /** Null without Redis. While it is away reads are answered, and limits go by each gateway's share. */
+  readonly redis: { readonly healthy: boolean; readonly reason: string | null } | null;
 }
 
-/** Ready while a replica is healthy. The primary does not count, because reads are answered without it. */
-export function readinessOf(replicas: readonly Replica[], stopping: boolean): Readiness {
+/** The parts of a gateway that its readiness tells of. */
+export interface ReadinessSources {
+  readonly replicas: readonly Replica[];
+  readonly primaryUp: () => boolean | null;
+  readonly redis: () => Readiness['redis'];
+}
+
+/** Ready while a replica is healthy. Primary and Redis do not count, because reads are answered without them. */
+export function readinessOf({ replicas, primaryUp, redis }: ReadinessSources, stopping: boolean): Readiness {
   const healthy = replicas.some(({ state }) => state.healthy);
   const reasons = [...(stopping ? ['stopping'] : []), ...(healthy ? [] : ['no healthy replica'])];
   const states = replicas.map(({ name, state }) => ({
@@ -22,5 +33,7 @@ export function readinessOf(replicas: readonly Replica[], stopping: boolean): Re
     reason: state.reason,
     lagMs: Number.isFinite(state.lagMs) ? state.lagMs : null, // JSON has no Infinity
   }));
-  return { status: reasons.length === 0 ? 'ready' : 'not ready', reasons, replicas: states };
+  const isUp = primaryUp();
+  const primary = isUp === null ? null : { healthy: isUp };
+  return { status: reasons.length === 0 ? 'ready' : 'not ready', reasons, replicas: states, primary, redis: redis() };
 }

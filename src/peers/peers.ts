@@ -1,5 +1,6 @@
 import type { WritePosition } from '../db/wal-position.js';
 import { type Limiter, memoryLimiter } from '../http/limits.js';
+import type { RedisState } from './redis-health.js';
 
 /** The state that a gateway shares with the other gateways. */
 export interface Peers {
@@ -9,6 +10,8 @@ export interface Peers {
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
   /** The last write that another gateway published; undefined when there is none, or no answer within about 250 ms. */
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
+  /** The state of Redis; null where none is used. */
+  redis(): RedisState | null;
   close(): void;
 }
 
@@ -17,5 +20,6 @@ export const standalone: Peers = {
   limiter: memoryLimiter,
   publishWrite: async () => {},
   lastWrite: () => undefined,
+  redis: () => null,
   close: () => {},
 };

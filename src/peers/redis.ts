@@ -1,9 +1,11 @@
 import { Redis } from 'ioredis';
 import { untilSocketsRead } from '../db/event-loop.js';
+import { type RedisTarget, redisOptions } from '../db/redis-options.js';
 import { formatPosition, parsePosition } from '../db/wal-position.js';
 import type { Observe } from '../events.js';
 import { Answers } from './answers.js';
 import type { Peers } from './peers.js';
+import { redisHealth } from './redis-health.js';
 import { type Count, type SharedCounter, type SharedLimiter, sharedLimiter } from './shared-limiter.js';
 
 /** Long enough that every replica has replayed the position, or is out. */
@@ -37,8 +39,8 @@ type CountCommand = (key: string, ...values: (string | number)[]) => Promise<[nu
  * Peers on many machines, which share through Redis or Valkey. While Redis is away each gateway enforces its share of the
  * limits, so that together they grant no more than the whole. Redis delays a request by about 250 ms at most and refuses none.
  */
-export function redisPeers(url: string, instances: number, observe: Observe): Peers {
-  const redis = connect(url);
+export function redisPeers(target: RedisTarget, instances: number, observe: Observe): Peers {
+  const redis = connect(target);
   redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
   const countCommand = (redis as unknown as { gatewayCount: CountCommand }).gatewayCount.bind(redis);
   const answers = new Answers(() => observe({ type: 'redis_failed' }));
@@ -46,8 +48,9 @@ export function redisPeers(url: string, instances: number, observe: Observe): Pe
     redis.status === 'ready'
       ? answers.ask(request)
       : untilSocketsRead().then(() => Promise.reject(new Error(redis.status))); // a gateway decides alone after all announcements
+  const health = redisHealth(redis, observe);
   const limiters = new Map<string, SharedLimiter>();
-  const subscriber = listenTo(url, (name, key, count) => limiters.get(name)?.learn(key, count));
+  const subscriber = listenTo(target, (name, key, count) => limiters.get(name)?.learn(key, count));
   const counterOf =
     (name: string): SharedCounter =>
     async (key, quota, { consumed, unreported, endsInMs }, requests) => {
@@ -71,28 +74,31 @@ export function redisPeers(url: string, instances: number, observe: Observe): Pe
         (text) => (text === null ? undefined : parsePosition(text)),
         () => undefined,
       ),
+    redis: () => health.state,
     close: () => {
+      health.stop();
       redis.disconnect();
       subscriber.disconnect();
     },
   };
 }
 
-function connect(url: string): Redis {
-  const redis = new Redis(url, {
+function connect(target: RedisTarget): Redis {
+  const redis = new Redis(target.redisUrl, {
+    ...redisOptions(target),
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: 1000,
     retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
     connectionName: 'workspace-data-gateway',
   });
-  redis.on('error', () => {}); // the request that fails reports it
+  redis.on('error', () => {}); // redis-health.ts reports it
   return redis;
 }
 
 /** Opens a connection for announcements, because Redis allows no other command on a subscribed connection. */
-function listenTo(url: string, onCount: (name: string, key: string, count: Count) => void): Redis {
-  const subscriber = connect(url);
+function listenTo(target: RedisTarget, onCount: (name: string, key: string, count: Count) => void): Redis {
+  const subscriber = connect(target);
   subscriber.on('ready', () => void subscriber.subscribe(announcements).catch(() => undefined));
   subscriber.on('message', (_, text: string) => {
     const [name, key, consumed, endsInMs] = JSON.parse(text) as [string, string, number, number];

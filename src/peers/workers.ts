@@ -100,6 +100,7 @@ export async function workerPeers(
       waiting.delete(id);
     },
     lastWrite: () => undefined, // the parent sends the others' writes
+    redis: () => null,
     close: () => process.off('message', listen),
   };
 }

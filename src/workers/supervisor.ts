@@ -76,7 +76,7 @@ export class Supervisor {
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
     if (this.#phase !== 'stopping' && best !== undefined) return best;
     const reason = this.#phase === 'stopping' ? 'stopping' : 'no worker';
-    return { status: 'not ready', reasons: [reason], replicas: best?.replicas ?? [] };
+    return { replicas: [], primary: null, redis: null, ...best, status: 'not ready', reasons: [reason] };
   }
 
   /** Lets the workers drain and end; a worker has a deadline of its own, and is killed when it no longer reports. */
@@ -98,7 +98,7 @@ export class Supervisor {
     return worker;
   }
 
-  #handleReport({ id }: Worker, readiness: Readiness | null): void {
+  #handleReport({ id }: Worker, readiness: Readiness): void {
     const watched = this.#watched.get(id);
     if (watched === undefined) return;
     watched.readiness = readiness;

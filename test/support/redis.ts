@@ -1,7 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { freePort } from '../../src/demo/cluster/ports.js';
+import { until } from '../../src/demo/cluster/wait.js';
+import type { Certificates } from './certificates.js';
 
 /** Whether a redis-server or valkey-server can be started here; its name if so. */
 export const redisBinary: string | null =
@@ -10,44 +15,69 @@ export const redisBinary: string | null =
 /** A real Redis of a test's own, on a free loopback port, keeping nothing on disk. */
 export interface RedisServer {
   readonly url: string;
+  readonly port: number;
   readonly process: ChildProcess;
   stop(): Promise<void>;
   /** Starts it again on the same port after stop(). */
   start(): Promise<void>;
 }
 
-export async function startRedis(): Promise<RedisServer> {
+/** With `certificates` it takes TLS only; `more` are further arguments of redis-server. */
+export async function startRedis(certificates?: Certificates, more: readonly string[] = []): Promise<RedisServer> {
   const port = await freePort();
-  const url = `redis://127.0.0.1:${port}`;
+  const url = `${certificates ? 'rediss' : 'redis'}://127.0.0.1:${port}`;
+  const { certificateFile = '', keyFile = '', ca } = certificates ?? {};
+  const tlsOnly = ['--port', '0', '--tls-port', String(port), '--tls-auth-clients', 'no'];
+  const listening = certificates
+    ? [...tlsOnly, '--tls-cert-file', certificateFile, '--tls-key-file', keyFile]
+    : ['--port', String(port)];
   const server = {
     url,
+    port,
     process: undefined as unknown as ChildProcess,
     async start() {
-      server.process = spawn(redisBinary as string, [
-        '--port',
-        String(port),
-        '--bind',
-        '127.0.0.1',
-        '--save',
-        '',
-        '--appendonly',
-        'no',
-      ]);
-      await answers(url);
+      const rest = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+      server.process = spawn(redisBinary as string, [...listening, ...rest, ...more]);
+      await answers(url, ca);
     },
-    async stop() {
-      if (server.process.exitCode !== null || server.process.signalCode !== null) return;
-      server.process.kill('SIGCONT');
-      server.process.kill('SIGKILL');
-      await once(server.process, 'exit');
-    },
+    stop: () => end(server.process),
   };
   await server.start();
   return server;
 }
 
-async function answers(url: string): Promise<void> {
-  const client = new Redis(url, { retryStrategy: () => 50 });
+/** A Sentinel that fails over from `redis` to a replica of it half a second after it does not answer; and its address. */
+export async function startSentinel(redis: RedisServer): Promise<{ address: string; stop(): Promise<void> }> {
+  const folder = mkdtempSync(join(tmpdir(), 'sentinel-'));
+  const port = await freePort();
+  const file = join(folder, 'sentinel.conf');
+  const lines = [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `dir ${folder}`,
+    `sentinel monitor mymaster 127.0.0.1 ${redis.port} 1`,
+    'sentinel down-after-milliseconds mymaster 500',
+    'sentinel failover-timeout mymaster 2000',
+  ];
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  const child = spawn(redisBinary as string, [file, '--sentinel']);
+  await knowsReplica(`redis://127.0.0.1:${port}`);
+  const stop = async (): Promise<void> => {
+    await end(child);
+    rmSync(folder, { recursive: true });
+  };
+  return { address: `127.0.0.1:${port}`, stop };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGCONT');
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+}
+
+async function answers(url: string, ca?: string): Promise<void> {
+  const client = new Redis(url, { retryStrategy: () => 50, ...(ca && { tls: { ca } }) });
   client.on('error', () => {});
   try {
     await client.ping();
@@ -56,11 +86,17 @@ async function answers(url: string): Promise<void> {
   }
 }
 
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as { port: number };
-  probe.close();
-  await once(probe, 'close');
-  return port;
+/** Resolves when the Sentinel knows the replica, to which it can fail over. */
+async function knowsReplica(url: string): Promise<void> {
+  const client = new Redis(url, { retryStrategy: () => 50 });
+  client.on('error', () => {});
+  const knows = async (): Promise<boolean> => {
+    const replicas = (await client.call('SENTINEL', 'replicas', 'mymaster')) as string[][];
+    return replicas.some((fields) => fields[fields.indexOf('master-link-status') + 1] === 'ok');
+  };
+  try {
+    if (!(await until(knows, 30_000, 50))) throw new Error('the Sentinel does not know the replica');
+  } finally {
+    client.disconnect();
+  }
 }

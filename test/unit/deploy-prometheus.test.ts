@@ -28,7 +28,13 @@ function metricsIn(expr: string): string[] {
 }
 
 test('alerts and dashboard name metrics that the gateway has', (t) => {
-  const sources = { replicas: [], largePages: () => 0, clientConnections: async () => 0 };
+  const sources = {
+    replicas: [],
+    primaryUp: () => null,
+    redis: () => null,
+    largePages: () => 0,
+    clientConnections: async () => 0,
+  };
   const known = metricsEvents(sources, [])
     .registry.getMetricsAsArray()
     .map(({ name }) => name);

@@ -1,0 +1,83 @@
+import { rmSync } from 'node:fs';
+import { makeCertificates } from '../support/certificates.js';
+import { type RedisServer, redisBinary, startRedis, startSentinel } from '../support/redis.js';
+import { eventually, gatewayTest, type RunningGateway } from '../support/workspace.js';
+
+const suite = gatewayTest();
+const test = redisBinary === null ? suite.skip : suite;
+const missing = redisBinary === null ? ' (skipped: no redis-server or valkey-server on this machine)' : '';
+
+/** The state of Redis, as /readyz tells it. */
+async function redisState({ gateway }: RunningGateway): Promise<{ healthy: boolean; reason: string | null } | null> {
+  const reply = await fetch(`${gateway.opsUrl}/readyz`);
+  if (reply.status !== 200) throw new Error(`/readyz: ${reply.status}`);
+  return ((await reply.json()) as { redis: { healthy: boolean; reason: string | null } | null }).redis;
+}
+
+async function gauge({ gateway }: RunningGateway): Promise<string | undefined> {
+  const text = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+  return /^gateway_redis_up (\d)$/m.exec(text)?.[1];
+}
+
+const count = ({ log }: RunningGateway, event: string): number => log().split(`"msg":"${event}"`).length - 1;
+
+async function started(t: Parameters<typeof eventually>[0], server: Promise<RedisServer>): Promise<RedisServer> {
+  const redis = await server;
+  t.teardown(() => redis.stop());
+  return redis;
+}
+
+test(`Redis going away and coming back are one event each, a gauge and part of /readyz${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const running = await t.context.database.gateway({ redisUrl: redis.url });
+  const isUp = async (): Promise<boolean> => (await redisState(running))?.healthy === true;
+  await eventually(t, 'Redis', isUp);
+  t.is(await gauge(running), '1');
+  for (const [fault, reason] of [
+    ['SIGKILL', /ECONN|no connection/],
+    ['SIGSTOP', /does not answer/],
+  ] as const) {
+    const before = [count(running, 'redis_away'), count(running, 'redis_back')] as const;
+    redis.process.kill(fault);
+    await eventually(t, `the loss of Redis by ${fault}`, async () => !(await isUp()));
+    t.is(await gauge(running), '0');
+    t.regex((await redisState(running))?.reason ?? '', reason);
+    t.is((await running.client.get('/klanten?perPage=1')).status, 200);
+    if (fault === 'SIGKILL') await redis.start();
+    else redis.process.kill('SIGCONT');
+    await eventually(t, 'Redis', isUp);
+    t.deepEqual([count(running, 'redis_away'), count(running, 'redis_back')], [before[0] + 1, before[1] + 1], fault);
+  }
+  t.is(await redisState(t.context), null);
+  t.is(await gauge(t.context), undefined);
+});
+
+test(`a Redis with TLS is used when its certificate comes from REDIS_CA, and not otherwise${missing}`, async (t) => {
+  const certificates = makeCertificates();
+  t.teardown(() => rmSync(certificates.folder, { recursive: true }));
+  const redis = await started(t, startRedis(certificates));
+  const { database } = t.context;
+  const trusting = await database.gateway({ redisUrl: redis.url, redisCa: certificates.ca, rateLimitPerMinute: 5 });
+  await eventually(t, 'Redis', async () => (await redisState(trusting))?.healthy === true);
+  const statuses: number[] = [];
+  for (let i = 0; i < 6; i++) statuses.push((await trusting.client.get('/klanten?perPage=1')).status);
+  t.deepEqual(statuses, [200, 200, 200, 200, 200, 429]);
+  t.is(count(trusting, 'redis_failed'), 0);
+  const wary = await database.gateway({ redisUrl: redis.url });
+  await eventually(t, 'the refusal', () => count(wary, 'redis_away') === 1);
+  t.regex((await redisState(wary))?.reason ?? '', /CERT|SIGNATURE/);
+});
+
+test(`Sentinels name the Redis, also after they have chosen another${missing}`, async (t) => {
+  const first = await started(t, startRedis(undefined, ['--repl-diskless-sync-delay', '0']));
+  await started(t, startRedis(undefined, ['--replicaof', '127.0.0.1', String(first.port)]));
+  const sentinel = await startSentinel(first);
+  t.teardown(() => sentinel.stop());
+  const settings = { redisUrl: 'redis://sentinels', redisSentinels: sentinel.address };
+  const running = await t.context.database.gateway(settings);
+  await eventually(t, 'the first Redis', async () => (await redisState(running))?.healthy === true);
+  await first.stop();
+  await eventually(t, 'the loss', async () => count(running, 'redis_away') === 1);
+  await eventually(t, 'the second Redis', async () => (await redisState(running))?.healthy === true, 30_000);
+  t.is((await running.client.get('/klanten?perPage=1')).status, 200);
+});
