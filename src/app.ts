@@ -14,6 +14,10 @@ export interface AppDeps extends RouteDeps {
   /** Values of the Deprecation and Sunset headers; empty: none. */
   readonly deprecation: string;
   readonly sunset: string;
+  /** Whether the log has the client's address of each request. */
+  readonly logClientAddress: boolean;
+  /** Requests that are not answered to the end, for the metrics. */
+  readonly underWay: { requests: number };
 }
 
 /** The whole order of a request: identify → observe → render errors → check the target → route (http/routes). */
@@ -34,7 +38,7 @@ export function app(deps: AppDeps): Koa {
 }
 
 /** Sets the request id and the headers of every response, and reports the request when its response is closed. */
-function identify({ observe, deprecation, sunset }: AppDeps): Koa.Middleware {
+function identify({ observe, deprecation, sunset, logClientAddress, underWay }: AppDeps): Koa.Middleware {
   const headers = {
     ...commonHeaders,
     ...(deprecation && { Deprecation: deprecation }),
@@ -42,9 +46,13 @@ function identify({ observe, deprecation, sunset }: AppDeps): Koa.Middleware {
   };
   return async (ctx, next) => {
     const exchange = newExchange(ctx.req);
+    const { socket } = ctx.req;
+    const address = logClientAddress ? { address: ctx.ip } : {}; // of now: a closed socket has none
     ctx.state.exchange = exchange;
+    underWay.requests++;
     ctx.set({ ...headers, 'X-Request-Id': exchange.requestId });
     ctx.res.once('close', () => {
+      underWay.requests--;
       observe({
         type: 'request_finished',
         requestId: exchange.requestId,
@@ -56,6 +64,10 @@ function identify({ observe, deprecation, sunset }: AppDeps): Koa.Middleware {
         durationMs: performance.now() - exchange.startedMs,
         tokenId: exchange.access?.tokenId ?? null,
         workspace: exchange.access?.workspace ?? null,
+        rows: exchange.page?.rows ?? null,
+        perPage: exchange.page?.perPage ?? null,
+        bytes: socket.bytesWritten - exchange.bytesBefore,
+        ...address,
       });
     });
     await next();

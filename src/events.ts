@@ -13,6 +13,13 @@ export type Event =
       readonly complete: boolean;
       readonly tokenId: string | null;
       readonly workspace: string | null;
+      /** Rows of a list that was sent whole, and the page size; null for other responses. */
+      readonly rows: number | null;
+      readonly perPage: number | null;
+      /** Bytes written to the client's connection, head of the response included. */
+      readonly bytes: number;
+      /** The client's address; absent unless the operator wants it logged. */
+      readonly address?: string;
     }
   | { readonly type: 'request_failed'; readonly requestId: string; readonly error: Error }
   | {
@@ -83,6 +90,8 @@ export interface EventMetric<E> {
   /** Each label is the member of the event with that name. Its values, if all are known beforehand: they count from 0 on. */
   readonly labels?: Readonly<Partial<Record<keyof E, readonly string[] | null>>> | undefined;
   readonly seconds?: (event: E) => number;
+  /** Number that the event adds to a counter. Absent: 1. */
+  readonly amount?: (event: E) => number;
 }
 
 const codes = Object.keys(problems);
@@ -107,6 +116,18 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
         seconds: ({ durationMs }) => durationMs / 1000,
       },
       { name: 'problems', help: 'Problems answered, by code.', labels: { code: codes } },
+      {
+        name: 'rows',
+        help: 'Rows of lists that were sent whole.',
+        labels: { route: null },
+        amount: ({ rows }) => rows ?? 0,
+      },
+      {
+        name: 'response_bytes',
+        help: "Bytes of responses, as written to clients' connections.",
+        labels: { route: null },
+        amount: ({ bytes }) => bytes,
+      },
     ],
   },
   request_failed: { level: 'error' },

@@ -24,9 +24,10 @@ import { Tokens } from './http/tokens.js';
 import { openapi } from './openapi/openapi.js';
 import { docsPage } from './openapi/page.js';
 import { apiIndex } from './openapi/values.js';
+import type { GaugeSources } from './ops/gauges.js';
 import { logEvents } from './ops/log.js';
 import { type MetricValues, metricsEvents } from './ops/metrics.js';
-import { type Readiness, type ReadinessSources, readinessOf } from './ops/readiness.js';
+import { type Readiness, readinessOf } from './ops/readiness.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
 import { type Peers, standalone } from './peers/peers.js';
 import { redisPeers } from './peers/redis.js';
@@ -116,15 +117,16 @@ async function start(
   positions.share(peers);
   const failureLimiter = peers.limiter('address', settings.authFailuresPerMinute);
   const largePages = new LargePages(settings, observe);
-  const states: ReadinessSources = {
+  const underWay = { requests: 0 };
+  const sources: GaugeSources = {
     replicas,
-    primaryUp: () => primaryProbe?.reachable ?? null,
+    primaryUp: () => primary?.probe.reachable ?? null,
     redis: () => peers.redis(),
+    requestsInFlight: () => underWay.requests,
+    largePages: () => largePages.underWay,
+    clientConnections: () => connectionsOf(api),
   };
-  const metrics = metricsEvents(
-    { ...states, largePages: () => largePages.underWay, clientConnections: () => connectionsOf(api) },
-    resources,
-  );
+  const metrics = metricsEvents(sources, resources);
   sinks.push(metrics.observe);
   closers.push(() => connections.close());
   await connections.start();
@@ -135,7 +137,7 @@ async function start(
   const described = { version: apiVersion, ...settings };
   const document = openapi(resources, described);
   let stopping = false;
-  const { publicUrl, trustedProxyHops, urlBytesMax, pageTimeMaxMs, deprecation, sunset } = settings;
+  const { publicUrl, trustedProxyHops, urlBytesMax, pageTimeMaxMs, deprecation, sunset, logClientAddress } = settings;
   const { perPageDefault, perPageMax, timeZone, queueWaitMs, chunkRowsMax, chunkBytes, resumeMs, skipRowsMax } =
     settings;
   const api = apiServer(
@@ -147,6 +149,8 @@ async function start(
       pageTimeMaxMs,
       deprecation,
       sunset,
+      logClientAddress,
+      underWay,
       listLimits: { perPageDefault, perPageMax, timeZone },
       reads: {
         replicas,
@@ -200,7 +204,7 @@ async function start(
     settings,
     observe,
   );
-  const readiness = (): Readiness => readinessOf(states, stopping);
+  const readiness = (): Readiness => readinessOf(sources, stopping);
   const opsUrl = cluster.isWorker
     ? ''
     : await listenOps(
@@ -218,8 +222,7 @@ async function start(
     await drain(api, settings.drainMs);
     await closeAll(closers);
   };
-  const values = (): Promise<MetricValues> => metrics.registry.getMetricsAsJSON() as Promise<MetricValues>;
-  return { url, opsUrl, replicas, readiness, metrics: values, observe, stop };
+  return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. */

@@ -71,7 +71,7 @@ export async function inspect(
         );
   const servers = (await Promise.all([onReplicas, onPrimary])).flat(2);
   if (seen.systems.size > 1) items.push(checkCluster(seen.systems));
-  if (thorough && settings.redisUrl !== '') items.push(await checkRedis(settings.redisUrl, settings.connectTimeoutMs));
+  if (thorough && settings.redisUrl !== '') items.push(await checkRedis(settings, settings.connectTimeoutMs));
   return [...items.map((item) => found('settings', item)), ...servers];
 }
 

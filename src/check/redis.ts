@@ -1,9 +1,12 @@
 import { Redis } from 'ioredis';
+import { type RedisTarget, redisOptions } from '../db/redis-options.js';
 import { failure, type Item, verdict } from './finding.js';
 
-/** Checks that Redis answers the login of the URL and runs scripts, with which limits are counted. */
-export async function checkRedis(url: string, connectTimeoutMs: number): Promise<Item> {
-  const redis = new Redis(url, {
+/** Checks that Redis answers, accepts the login and the certificate, and runs scripts, with which limits are counted. */
+export async function checkRedis(target: RedisTarget, connectTimeoutMs: number): Promise<Item> {
+  const redis = new Redis(target.redisUrl, {
+    ...redisOptions(target),
+    sentinelRetryStrategy: () => null,
     lazyConnect: true,
     connectTimeout: connectTimeoutMs,
     commandTimeout: connectTimeoutMs,

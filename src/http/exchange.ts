@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'koa';
+import type { PageSize } from '../read/reply.js';
 import { tokenPrefix } from './token-format.js';
 import type { Access } from './tokens.js';
 
@@ -13,10 +14,22 @@ export interface Exchange {
   authMs: number;
   /** Code of the problem that was answered, for log and metrics. */
   code: string | null;
+  /** The size of a list's page; null for other responses. */
+  page: PageSize | null;
+  /** Bytes that the connection had sent before. */
+  readonly bytesBefore: number;
 }
 
 export function newExchange(request: IncomingMessage): Exchange {
-  return { requestId: requestId(request), startedMs: performance.now(), access: null, authMs: 0, code: null };
+  return {
+    requestId: requestId(request),
+    startedMs: performance.now(),
+    access: null,
+    authMs: 0,
+    code: null,
+    page: null,
+    bytesBefore: request.socket.bytesWritten,
+  };
 }
 
 export function exchangeOf(ctx: Context): Exchange {

@@ -56,6 +56,7 @@ export interface RespondDeps {
 /** Sends a reply. A body in pieces is sent as it comes, with backpressure; if it cannot be finished the connection is destroyed. */
 export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
   const exchange = exchangeOf(ctx);
+  exchange.page = reply.page ?? null;
   ctx.status = reply.status;
   for (const [name, value] of Object.entries(reply.headers)) ctx.res.setHeader(name, value);
   ctx.res.setHeader('Server-Timing', `auth;dur=${exchange.authMs.toFixed(2)}, db;dur=${reply.databaseMs.toFixed(2)}`);

@@ -1,9 +1,11 @@
 import type { Replica } from '../db/replica.js';
+import { apiVersion } from '../http/render.js';
 import type { ReadinessSources } from './readiness.js';
 
 /** Values of the gauges, read at each scrape. */
 export interface GaugeSources extends ReadinessSources {
   readonly largePages: () => number;
+  readonly requestsInFlight: () => number;
   readonly clientConnections: () => Promise<number>;
 }
 
@@ -72,6 +74,18 @@ export const gauges: Readonly<Record<string, GaugeRow>> = {
   pool_connections: poolGauge('Open connections to a replica.', ({ open }) => open),
   pool_in_flight: poolGauge('Statements in flight.', ({ inFlight }) => inFlight),
   pool_waiting: poolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),
+  requests_in_flight: {
+    help: 'Requests that are not answered to the end.',
+    labels: [],
+    ofWorkers: 'sum',
+    samples: ({ requestsInFlight }) => [[{}, requestsInFlight()]],
+  },
+  build_info: {
+    help: 'Always 1; the labels tell the versions of gateway and Node.js.',
+    labels: ['version', 'node'],
+    ofWorkers: 'first',
+    samples: () => [[{ version: apiVersion, node: process.version }, 1]],
+  },
   large_pages: {
     help: 'Large pages under way.',
     labels: [],

@@ -1,11 +1,19 @@
-import { type DestinationStream, type Logger, pino } from 'pino';
+import { hostname } from 'node:os';
+import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { sqlStateOf } from '../errors.js';
 import { events } from '../events.js';
+import { apiVersion } from '../http/render.js';
 import { type RepeatedLines, repeatedLines } from './repeated-lines.js';
 
-/** Writes events as JSON lines; `msg` is the type of the event. */
+/** Writes events as JSON lines: `level` as a word, `time` by ISO 8601, `version` of the gateway; `msg` is the type of the event. */
 export function logEvents(level: string, destination?: DestinationStream): RepeatedLines {
-  const logger: Logger = destination ? pino({ level }, destination) : pino({ level });
+  const options: LoggerOptions = {
+    level,
+    base: { version: apiVersion, pid: process.pid, hostname: hostname() },
+    timestamp: stdTimeFunctions.isoTime,
+    formatters: { level: (word) => ({ level: word }) },
+  };
+  const logger: Logger = destination ? pino(options, destination) : pino(options);
   return repeatedLines(({ type, ...event }, repetition) => {
     const fields = { ...event, ...('error' in event && errorFields(event.error)), ...repetition };
     logger[events[type].level](fields, type);

@@ -13,10 +13,11 @@ import { type Event, type EventMetric, events, type Observe } from '../events.js
 import { decodeReasons } from '../projection/decode-error.js';
 import { type GaugeSources, gauges } from './gauges.js';
 
-/** The metrics of a gateway: `observe` counts its events, `registry` is scraped. */
+/** The metrics of a gateway: `observe` counts its events, `registry` is scraped, `values` are added up over workers. */
 export interface Metrics {
   readonly observe: Observe;
   readonly registry: Registry;
+  readonly values: () => Promise<MetricValues>;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -29,7 +30,8 @@ export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
 
 /** Registers the tables of events and gauges in a new registry, so that two gateways in one process have separate metrics. */
 export function metricsEvents(sources: GaugeSources, resources: readonly Resource[]): Metrics {
-  const { registry, observe } = eventMetrics(knownLabels(sources, resources));
+  const metrics = eventMetrics(knownLabels(sources, resources));
+  const { registry } = metrics;
   collectDefaultMetrics({ register: registry });
   for (const [name, { help, labels, samples, ofWorkers }] of Object.entries(gauges)) {
     new Gauge({
@@ -40,11 +42,12 @@ export function metricsEvents(sources: GaugeSources, resources: readonly Resourc
       registers: [registry],
       async collect() {
         this.reset(); // a value that is no longer known must not stay
+        if (labels.length === 0) this.remove(); // reset() gives a gauge without labels the value 0
         for (const [of, value] of await samples(sources)) this.set(of, value);
       },
     });
   }
-  return { registry, observe };
+  return metrics;
 }
 
 /** Registers the table of events alone, for a parent of workers. */
@@ -58,11 +61,11 @@ export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Me
   const observe: Observe = (event) => {
     for (const count of counts.get(event.type) as Count[]) count(event);
   };
-  return { registry, observe };
+  return { registry, observe, values: async () => (await registry.getMetricsAsJSON()) as MetricValues };
 }
 
 function register(metric: EventMetric<Event>, known: Readonly<Record<string, Labels[]>>, registry: Registry): Count {
-  const { name, help, labels = {}, seconds } = metric;
+  const { name, help, labels = {}, seconds, amount = () => 1 } = metric;
   const labelNames = Object.keys(labels);
   const labelsOf = (event: Event): Record<string, string> | null => {
     const of: Record<string, string> = {};
@@ -83,7 +86,7 @@ function register(metric: EventMetric<Event>, known: Readonly<Record<string, Lab
   for (const first of known[name] ?? combinations(labels)) counter.inc(first, 0);
   return (event) => {
     const of = labelsOf(event);
-    if (of !== null) counter.inc(of);
+    if (of !== null) counter.inc(of, amount(event));
   };
 }
 
@@ -97,7 +100,13 @@ function combinations(labels: Readonly<Record<string, readonly string[] | null>>
 
 /** Labels that depend on the definitions and the replicas, by name of the counter. */
 function knownLabels({ replicas }: GaugeSources, resources: readonly Resource[]): Readonly<Record<string, Labels[]>> {
+  const routes = resources.flatMap(({ name, detail }) => [
+    { route: `/api/v1/${name}` },
+    ...(detail ? [{ route: `/api/v1/${name}/:id` }] : []),
+  ]);
   return {
+    rows: routes,
+    response_bytes: routes,
     pages_resumed: resources.map(({ name }) => ({ resource: name })),
     replica_ejections: replicas.map(({ name }) => ({ replica: name })),
     decode_errors: resources.flatMap((resource) =>

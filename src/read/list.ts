@@ -4,7 +4,7 @@ import { invalid } from '../errors.js';
 import { type Chunk, type Range, rangeValues, readChunk } from './chunks.js';
 import { encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest } from './parse.js';
-import { dataAsOf, type Reply } from './reply.js';
+import { dataAsOf, type PageSize, type Reply } from './reply.js';
 import { anywhere, type PagePhase, type ReadDeps, readRows } from './routing.js';
 import { firstChunkRows, streamPage } from './stream.js';
 
@@ -60,10 +60,15 @@ export async function pageReply(
     readonly finish: (count: number, last: Key | null) => Promise<string>;
   },
 ): Promise<Reply> {
-  const { finish, ...reply } = rest;
-  if (first.more) return { status: 200, ...reply, body: streamPage(deps, request, first, until, finish) };
+  const page: PageSize = { perPage: request.perPage, rows: null };
+  const reply = { status: 200, headers: rest.headers, databaseMs: rest.databaseMs, page };
+  const finish = (count: number, last: Key | null): Promise<string> => {
+    page.rows = count;
+    return rest.finish(count, last);
+  };
+  if (first.more) return { ...reply, body: streamPage(deps, request, first, until, finish) };
   first.json.text(await finish(first.count, first.last));
-  return { status: 200, ...reply, body: first.json.view(), release: first.release };
+  return { ...reply, body: first.json.view(), release: first.release };
 }
 
 function laterOf(a: number | null, b: number | null): number | null {

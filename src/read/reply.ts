@@ -1,3 +1,10 @@
+/** The size of a list's page, for the log and the metrics. */
+export interface PageSize {
+  readonly perPage: number;
+  /** Null until the page is complete. */
+  rows: number | null;
+}
+
 /** The answer to a read or write, before HTTP: no header of the transport, no Koa. */
 export interface Reply {
   readonly status: number;
@@ -9,6 +16,8 @@ export interface Reply {
   readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
   /** Gives the memory of the body back; to be called when the response is closed. */
   readonly release?: () => void;
+  /** The size of a list's page. */
+  readonly page?: PageSize;
   /** Time spent waiting for the database before the first byte, in milliseconds. */
   readonly databaseMs: number;
 }

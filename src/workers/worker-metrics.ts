@@ -12,7 +12,7 @@ const answerMsMax = 1000;
  * answer, so that sums do not fall; its gauges are left out, because they no longer hold.
  */
 export class WorkerMetrics {
-  readonly #own: Registry;
+  readonly #own: () => Promise<MetricValues>;
   /** The counts of the last answer of each worker that runs. */
   readonly #counts = new Map<number, MetricValues>();
   /** The sum of the last counts of all workers that have ended. */
@@ -21,7 +21,7 @@ export class WorkerMetrics {
   #lastId = 0;
 
   /** `own` has the parent's metrics. */
-  constructor(own: Registry) {
+  constructor(own: () => Promise<MetricValues>) {
     this.#own = own;
     cluster.on('message', (_, message: WorkerReport) => {
       if (message?.type === 'metrics') this.#waiting.get(message.id)?.(message.metrics);
@@ -39,7 +39,7 @@ export class WorkerMetrics {
   async text(workers: readonly Worker[]): Promise<string> {
     const ended = this.#ended; // of now: a worker that ends from here on counts by its answer
     const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
-    return sumOf([await valuesOf(this.#own), await ended, ...answers]).metrics();
+    return sumOf([await this.#own(), await ended, ...answers]).metrics();
   }
 
   async #ask(worker: Worker): Promise<MetricValues> {

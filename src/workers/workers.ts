@@ -35,7 +35,7 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
     counters.observe(event);
   };
   serveWorkers();
-  const metrics = new WorkerMetrics(counters.registry);
+  const metrics = new WorkerMetrics(counters.values);
   const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
   try {
     const url = await supervisor.start(settings.webConcurrency);

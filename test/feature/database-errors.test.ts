@@ -78,7 +78,7 @@ for (const [code, harm, advice, heal] of misfits) {
         .split('\n')
         .findLast((each) => each.includes('database_unfit'));
       const event = JSON.parse(line ?? '{}');
-      t.like(event, { level: 50, code, requestId: refused.headers['x-request-id'] });
+      t.like(event, { level: 'error', code, requestId: refused.headers['x-request-id'] });
       t.regex(event.correction, advice);
       const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
       t.true(metrics.includes(`gateway_database_unfit_total{code="${code}"} 1\n`));

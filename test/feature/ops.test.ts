@@ -61,6 +61,11 @@ test('/metrics counts requests by route and status, problems by code, and shows 
   t.regex(scraped, /^gateway_problems_total\{code="not_found"\} 1$/m);
   t.regex(scraped, /^gateway_replica_healthy\{replica="replica1"\} 1$/m);
   t.regex(scraped, /^process_cpu_seconds_total /m);
+  t.regex(scraped, /^gateway_rows_total\{route="\/api\/v1\/klanten"\} 1$/m);
+  t.regex(scraped, /^gateway_response_bytes_total\{route="\/api\/v1\/klanten"\} [1-9]\d{2,}$/m);
+  t.regex(scraped, /^gateway_requests_in_flight 0$/m);
+  t.regex(scraped, /^gateway_primary_up 1$/m);
+  t.regex(scraped, /^gateway_build_info\{version="1\.0\.0",node="v\d+\.\d+\.\d+"\} 1$/m);
 });
 
 test('/docs is a page that needs nothing from elsewhere', async (t) => {

@@ -65,5 +65,17 @@ test('the log has an entry for every request: its id, route, status, duration an
     t.like(line, { requestId: id, method: 'GET', route, status });
     t.is(typeof line.durationMs, 'number');
     t.is(line.workspace, route === 'none' ? null : (database.workspaces[0]?.id as string));
+    const isList = route === '/api/v1/klanten';
+    t.like(line, { level: 'info', version: '1.0.0', rows: isList ? 1 : null, perPage: isList ? 1 : null });
+    t.regex(String(line.time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    t.true(Number(line.bytes) > 500, `${line.bytes} bytes`);
+    t.false('address' in line);
   }
+});
+
+test("the log has the clients' addresses where LOG_CLIENT_ADDRESS says so", async (t) => {
+  const { client, log } = await t.context.database.gateway({ logClientAddress: true, trustedProxyHops: 1 });
+  await client.get('/klanten?perPage=1', { headers: { 'x-forwarded-for': '192.0.2.7' } });
+  await eventually(t, 'the line', () => log().includes('"address":"192.0.2.7"'));
+  t.is(log().split('"address":"192.0.2.7"').length, 2, 'one request came from there');
 });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { parse } from 'yaml';
+import { loadResources } from '../../src/definition/load.js';
 import { metricsEvents } from '../../src/ops/metrics.js';
 import { projectRoot } from '../../src/paths.js';
 
@@ -27,14 +28,18 @@ function metricsIn(expr: string): string[] {
   );
 }
 
+const pool = { open: 0, inFlight: 0, waiting: 0 };
+const state = { healthy: true, lagMs: 0, asOfMs: 0 };
+const sources = {
+  replicas: [{ name: 'replica1', state, short: pool, long: pool }] as never,
+  primaryUp: () => true,
+  redis: () => ({ healthy: true, reason: null }),
+  largePages: () => 0,
+  requestsInFlight: () => 0,
+  clientConnections: async () => 0,
+};
+
 test('alerts and dashboard name metrics that the gateway has', (t) => {
-  const sources = {
-    replicas: [],
-    primaryUp: () => null,
-    redis: () => null,
-    largePages: () => 0,
-    clientConnections: async () => 0,
-  };
   const known = metricsEvents(sources, [])
     .registry.getMetricsAsArray()
     .map(({ name }) => name);
@@ -46,6 +51,15 @@ test('alerts and dashboard name metrics that the gateway has', (t) => {
     named.filter((name) => !known.includes(name)),
     [],
   );
+});
+
+test('each series that an alert uses is there before anything happens, so that its first event is seen', async (t) => {
+  const scraped = await metricsEvents(sources, loadResources('')).registry.metrics();
+  const used = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(gateway_\w+)(?:\{(\w+)=(~?)"([^"]+)"\})?/g)]);
+  t.true(used.length > 12);
+  for (const [text, name, label, isPattern, values = ''] of used)
+    for (const value of isPattern ? values.split('|') : [values])
+      t.regex(scraped, new RegExp(`^${name}(?:\\{${label ? `[^}]*${label}="${value}"` : ''}[^}]*\\})? `, 'm'), text);
 });
 
 test("the operator's guide and the test of the rules have every alert", (t) => {

@@ -75,6 +75,7 @@ async function scraped(...events: Event[]): Promise<string> {
     primaryUp: () => null,
     redis: () => null,
     largePages: () => 0,
+    requestsInFlight: () => 0,
     clientConnections: async () => 0,
   };
   const { observe, registry } = metricsEvents(sources, loadResources(''));
@@ -110,6 +111,9 @@ test('a request counts as a problem only when it was answered with one', async (
     complete: true,
     tokenId: null,
     workspace: null,
+    rows: null,
+    perPage: null,
+    bytes: 0,
   };
   const text = await scraped(request, { ...request, code: 'internal' });
   t.true(text.includes('gateway_problems_total{code="internal"} 1\n'));
