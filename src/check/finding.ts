@@ -51,6 +51,11 @@ export function faultIf(condition: boolean, fault: string): string[] {
   return condition ? [fault] : [];
 }
 
+/** The faults with the file to correct, for faults that name places in a definition. */
+export function withFile(faults: readonly string[], { file }: { readonly file: string }): readonly string[] {
+  return faults.length === 0 ? faults : [...faults, `the definition is ${file}`];
+}
+
 /** The text of sql/check/NAME.sql. */
 export function checkSql(name: string): string {
   return projectText(`sql/check/${name}.sql`);

@@ -19,6 +19,10 @@ export const findings = {
     meaning: '`CODEC_MODULE` can be loaded, where it is set or a codec needs it',
     advice: 'Correct CODEC_MODULE, a path relative to the working directory, or the module.',
   },
+  open_points: {
+    meaning: 'No description in a definition begins with `OPEN: `, the mark of a guess',
+    advice: 'Look at the stored values, correct the definition where the guess is wrong, and replace the description.',
+  },
   redis: {
     meaning: '`REDIS_URL`, where it is set: Redis answers PING, accepts the login and runs scripts',
     advice:

@@ -8,6 +8,7 @@ import type { ProjectionOptions } from '../projection/options.js';
 import type { Settings } from '../settings.js';
 import { checkCluster } from './cluster.js';
 import { type Finding, failure, found, type Item, verdict } from './finding.js';
+import { checkOpenPoints } from './open-points.js';
 import { checkPlans } from './plans.js';
 import { checkedProjection } from './projection.js';
 import { checkRecords } from './records.js';
@@ -72,6 +73,7 @@ export async function inspect(
   const servers = (await Promise.all([onReplicas, onPrimary])).flat(2);
   if (seen.systems.size > 1) items.push(checkCluster(seen.systems));
   if (thorough && settings.redisUrl !== '') items.push(await checkRedis(settings, settings.connectTimeoutMs));
+  if (thorough) items.push(...resources.flatMap(checkOpenPoints));
   return [...items.map((item) => found('settings', item)), ...servers];
 }
 

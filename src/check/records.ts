@@ -4,12 +4,12 @@ import { transactionOn } from '../db/primary.js';
 import { Row, type TextRow } from '../db/row.js';
 import type { WorkspaceId } from '../db/statement.js';
 import { recordSchema } from '../definition/record-schema.js';
-import { columnsOf, type Leaf, leaves, pointer, type Resource } from '../definition/resource.js';
+import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../definition/resource.js';
 import { compileSerializer } from '../definition/row-serializer.js';
 import { compileStatements } from '../definition/statements.js';
 import { sqlStateOf } from '../errors.js';
 import type { ProjectionOptions } from '../projection/options.js';
-import { failure, type Item, type Level, verdict } from './finding.js';
+import { failure, type Item, type Level, verdict, withFile } from './finding.js';
 
 /** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
 const rowsPerEnd = 250;
@@ -73,7 +73,9 @@ export async function checkRecords(
   }
   const items = [valuesItem(resource, count, tallies)];
   if (misfits.size > 0)
-    items.push(failure('schema', `Records do not fit it: ${[...misfits].join(', ')}.`, resource.name));
+    items.push(
+      failure('schema', `Records do not fit it: ${withFile([...misfits], resource).join('; ')}.`, resource.name),
+    );
   else if (schema) items.push(verdict('schema', [], `${count} records fit it.`, resource.name));
   return items;
 }
@@ -101,15 +103,16 @@ function tally(
   const undecodable = reasons.get(at);
   const value = path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], record);
   const isRemoved = field.clean !== undefined || field.pointer !== undefined || field.type === 'json';
-  const entry = tallies.get(at) ?? { stored: 0, empty: 0, example: id, reasons: new Set<string>() };
-  tallies.set(at, entry);
+  const entry = tallies.get(placeOf(path)) ?? { stored: 0, empty: 0, example: id, reasons: new Set<string>() };
+  tallies.set(placeOf(path), entry);
   entry.stored++;
   if (undecodable === undefined && (value !== null || isRemoved)) return;
   if (entry.empty++ === 0) entry.example = id;
   entry.reasons.add(undecodable ?? 'JSON has no such value');
 }
 
-function valuesItem({ name }: Resource, count: number, tallies: ReadonlyMap<string, Tally>): Item {
+function valuesItem(resource: Resource, count: number, tallies: ReadonlyMap<string, Tally>): Item {
+  const { name } = resource;
   const shown = [...tallies].filter(([, { empty }]) => empty > 0);
   if (shown.length === 0) return verdict('values', [], `${count} records show every value that is stored.`, name);
   const levels = shown.map(([, one]) => levelOf(one));
@@ -118,7 +121,7 @@ function valuesItem({ name }: Resource, count: number, tallies: ReadonlyMap<stri
     ([member, { stored, empty, example, reasons }]) =>
       `${member}: ${empty} of ${stored} values are stored but shown as null (${[...reasons].join(', ')}), such as in row ${example}`,
   );
-  return { level, code: 'values', object: name, detail: `${sentences.join('; ')}.` };
+  return { level, code: 'values', object: name, detail: `${withFile(sentences, resource).join('; ')}.` };
 }
 
 function levelOf({ stored, empty }: Tally): Level {
@@ -130,12 +133,12 @@ function levelOf({ stored, empty }: Tally): Level {
 function misfitsIn(resource: Resource): (record: object) => string[] {
   const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false });
   const validate = ajv.compile(recordSchema(resource));
-  const members = leaves(resource).map(({ path }) => pointer(path));
+  const members = leaves(resource).map(({ path }) => path);
   return (record) => {
     if (validate(record)) return [];
     return (validate.errors ?? []).map(({ instancePath, keyword }) => {
-      const member = members.find((at) => `${instancePath}/`.startsWith(`${at}/`));
-      return `${member ?? 'the record'} (${keyword})`;
+      const member = members.find((path) => `${instancePath}/`.startsWith(`${pointer(path)}/`));
+      return `${member ? placeOf(member) : 'the record'} (${keyword})`;
     });
   };
 }

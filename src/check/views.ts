@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import { fieldType } from '../definition/field-types.js';
-import { columnsOf, type Field, leaves, type Resource, viewsOf } from '../definition/resource.js';
-import { checkSql, type Item, verdict } from './finding.js';
+import { columnsOf, type Field, leaves, placeOf, type Resource, viewsOf } from '../definition/resource.js';
+import { codecColumns } from '../projection/codec.js';
+import { checkSql, type Item, verdict, withFile } from './finding.js';
 
 interface ViewRow {
   readonly name: string;
@@ -26,7 +27,7 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
       .column;
     const faults =
       view === undefined
-        ? ['it does not exist: run `migrate`, or write it']
+        ? ['it does not exist (/view): run `migrate`, or write it']
         : viewFaults(neededColumns(resource), view);
     const absent = absentWorkspaces[view?.columns.workspace_id?.type ?? ''];
     if (view && absent !== undefined && textColumn !== undefined && view.columns[textColumn]?.readable)
@@ -36,21 +37,22 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
     const horizon =
       horizonHours && ` Sync passes look back ${horizonHours} hours: no transaction must stay open longer.`;
     const whenOk = `Every column is there; without its workspace it shows no row.${horizon ?? ''}`;
-    items.push(verdict('view', faults, whenOk, resource.view));
+    items.push(verdict('view', withFile(faults, resource), whenOk, resource.view));
   }
   return items;
 }
 
 /** Faults of the views of a record's parts, each with the name of its view. */
 function partsFaults({ sync, idType }: Resource, found: ReadonlyMap<string, ViewRow>): string[] {
-  return Object.values(sync?.parts ?? {}).flatMap((part) => {
+  return Object.entries(sync?.parts ?? {}).flatMap(([name, part]) => {
     const view = found.get(part.view);
-    if (view === undefined) return [`${part.view} does not exist: run \`migrate\`, or write it`];
-    const columns = new Map([
-      ['workspace_id', Object.keys(absentWorkspaces)],
-      ['id', fieldType(idType).columnTypes],
-      ['part_id', fieldType(part.idType).columnTypes],
-      [sync?.xid as string, ['xid']],
+    const place = ` (/sync/parts/${name})`;
+    if (view === undefined) return [`${part.view} does not exist${place}: run \`migrate\`, or write it`];
+    const columns = new Map<string, NeededColumn>([
+      ['workspace_id', { types: Object.keys(absentWorkspaces), place: '' }],
+      ['id', { types: fieldType(idType).columnTypes, place: '' }],
+      ['part_id', { types: fieldType(part.idType).columnTypes, place: `${place.slice(0, -1)}/idType)` }],
+      [sync?.xid as string, { types: ['xid'], place: ' (/sync/xid)' }],
     ]);
     return viewFaults(columns, view).map((fault) => `${part.view}: ${fault}`);
   });
@@ -66,13 +68,28 @@ const absentWorkspaces: Readonly<Record<string, string>> = {
   'character varying': '-',
 };
 
-/** The columns that a resource reads from its view, each with the types it can have; none: any type. */
-function neededColumns(resource: Resource): Map<string, readonly string[]> {
-  return new Map<string, readonly string[]>([
-    ...columnsOf(resource).map((column) => [column, []] as const),
-    ['workspace_id', Object.keys(absentWorkspaces)],
-    ...(resource.sync ? [[resource.sync.xid, ['xid']] as const] : []),
-    ...leaves(resource).map(({ field }) => [field.column, columnTypes(field, resource)] as const),
+interface NeededColumn {
+  /** The types that it can have; none: any type. */
+  readonly types: readonly string[];
+  /** The key of the definition that needs it; empty: every resource does. */
+  readonly place: string;
+}
+
+/** The columns that a resource reads from its view. */
+function neededColumns(resource: Resource): Map<string, NeededColumn> {
+  const used = columnsOf(resource);
+  return new Map<string, NeededColumn>([
+    ...Object.entries(resource.codecs).flatMap(([name, codec]) =>
+      codecColumns(codec)
+        .filter((column) => used.includes(column))
+        .map((column) => [column, { types: [], place: ` (/codecs/${name})` }] as const),
+    ),
+    ['workspace_id', { types: Object.keys(absentWorkspaces), place: '' }],
+    ...(resource.sync ? [[resource.sync.xid, { types: ['xid'], place: ' (/sync/xid)' }] as const] : []),
+    ...leaves(resource).map(
+      ({ field, path }) =>
+        [field.column, { types: columnTypes(field, resource), place: ` (${placeOf(path)}/column)` }] as const,
+    ),
   ]);
 }
 
@@ -82,15 +99,15 @@ function columnTypes({ type, pointer, codec }: Field, { codecs }: Resource): rea
   return fieldType(pointer === undefined ? type : 'json').columnTypes;
 }
 
-function viewFaults(needed: ReadonlyMap<string, readonly string[]>, view: ViewRow): string[] {
+function viewFaults(needed: ReadonlyMap<string, NeededColumn>, view: ViewRow): string[] {
   const faults: string[] = [];
   if (!view.is_view) faults.push('it is not a view');
-  for (const [column, types] of needed) {
+  for (const [column, { types, place }] of needed) {
     const actual = view.columns[column];
-    if (actual === undefined) faults.push(`column ${column} is missing`);
+    if (actual === undefined) faults.push(`column ${column} is missing${place}`);
     else if (types.length > 0 && !types.includes(actual.type)) {
-      faults.push(`column ${column} is ${actual.type}, not ${types.join(' or ')}`);
-    } else if (!actual.readable) faults.push(`the role cannot select column ${column}`);
+      faults.push(`column ${column} is ${actual.type}, not ${types.join(' or ')}${place}`);
+    } else if (!actual.readable) faults.push(`the role cannot select column ${column}${place}`);
   }
   if (!view.filtered) faults.push('its definition does not call gateway.workspace(): the workspace filter is missing');
   if (view.invoker) faults.push('it has security_invoker, and the role may read no table');

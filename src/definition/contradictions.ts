@@ -5,7 +5,7 @@ import { fieldType, idTypes } from './field-types.js';
 import { filterKind, parameterNames } from './filter-kinds.js';
 import type { DefinitionFile } from './load.js';
 import { canFail } from './record-schema.js';
-import { type Field, leaves, type Move, pointer } from './resource.js';
+import { type Field, leaves, type Move, placeOf } from './resource.js';
 
 /** A flaw of a definition. */
 export interface Flaw {
@@ -236,9 +236,4 @@ function plainAndPresent({ field, at }: PlacedField, role: string): Flaw[] {
     ...(field.codec ? [{ at: `${at}/codec`, wrong: `${role} cannot be encoded`, remedy: 'use another column' }] : []),
     ...(field.pointer ? [{ at: `${at}/pointer`, wrong: `${role} has a column of its own`, remedy: 'remove it' }] : []),
   ];
-}
-
-function placeOf([first, second]: readonly string[]): string {
-  const group = second === undefined ? '' : `/group${pointer([second])}`;
-  return `/fields${pointer([first as string])}${group}`;
 }

@@ -66,7 +66,7 @@ export function loadResources(dir: string): readonly Resource[] {
   for (const [path, flaw] of sharedNames(files)) flaws.push(sentence(path, flaw));
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
   const log = [...files.values()].flatMap(leaves).find(({ field }) => field.clean === 'audit-diff');
-  return [...files.values()].map((file) => resourceOf(file, log?.field.diff ?? apiDiff));
+  return [...files].map(([path, file]) => resourceOf(path, file, log?.field.diff ?? apiDiff));
 }
 
 function definitionPaths(folder: string): string[] {
@@ -147,8 +147,13 @@ function flawOf({ instancePath, keyword, params, message, propertyName }: ErrorO
 
 /** "config/resources/klanten.json /order: it is wrong; do this." */
 function sentence(path: string, { at, wrong, remedy }: Flaw): string {
+  return `${shortPath(path)} ${at || '/'}: ${wrong}; ${remedy}.`;
+}
+
+/** The path within the project, else as it was given. */
+function shortPath(path: string): string {
   const inProject = relative(projectRoot, path);
-  return `${inProject.startsWith('..') ? path : inProject} ${at || '/'}: ${wrong}; ${remedy}.`;
+  return inProject.startsWith('..') ? path : inProject;
 }
 
 /** A filter that every list has. */
@@ -159,12 +164,13 @@ const idsFilter: Omit<Filter, 'type'> = {
 };
 
 /** The resource of a file without flaws: the types of order, filters and id follow from the fields, the shape of diffs from the log. */
-function resourceOf(file: DefinitionFile, diff: DiffShape): Resource {
+function resourceOf(path: string, file: DefinitionFile, diff: DiffShape): Resource {
   const fields = new Map(leaves(file).map(({ field }) => [field.column, field]));
   const typeOf = (column: string) => (fields.get(column) as Field).type;
   const { write, sync, order, filters, ...rest } = file;
   return {
     ...rest,
+    file: shortPath(path),
     table: file.table ?? file.name,
     idType: typeOf('id') as Resource['idType'],
     order: order.map((column) => ({ column, type: typeOf(column) })),

@@ -114,6 +114,8 @@ export interface ResourceSync {
  * Schema and OpenAPI are compiled from it at start-up.
  */
 export interface Resource {
+  /** Path of its definition, for messages. */
+  readonly file: string;
   /** Path segment and scope suffix: /api/v1/klanten, read:klanten. */
   readonly name: string;
   /** Name of one record in OpenAPI. */
@@ -181,6 +183,12 @@ export function usesCodecModule(resource: Resource): boolean {
 function codecsInUse(resource: Resource): Codec[] {
   const names = new Set(leaves(resource).flatMap(({ field }) => field.codec ?? []));
   return [...names].map((name) => resource.codecs[name] as Codec);
+}
+
+/** "/fields/adres/group/straat": RFC 6901 pointer of a field in its file, by the path of its member. */
+export function placeOf([first, second]: readonly string[]): string {
+  const group = second === undefined ? '' : `/group${pointer([second])}`;
+  return `/fields${pointer([first as string])}${group}`;
 }
 
 /** "/adres/straat": RFC 6901 pointer of a leaf. */

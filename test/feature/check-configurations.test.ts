@@ -20,7 +20,7 @@ const resources = loadResources('');
 
 /** The data set has three values that cannot be decoded, on purpose. */
 const damagedSeed =
-  /^[/]adres[/]straat: 1 of \d+ values [^;]*\(bad_tag\)[^;]*; [/]adres[/]plaats: 1 of [^;]*; [/]kvkNummer: 1 of [^;]*[.]$/;
+  /^[/]fields[/]adres[/]group[/]straat: 1 of \d+ values [^;]*\(bad_tag\)[^;]*; [^;]*[/]plaats: 1 of [^;]*; [/]fields[/]kvkNummer: 1 of [^;]*; the definition is config[/]resources[/]klanten[.]json[.]$/;
 
 /** The findings of check that are not ok, beside that of the data set. */
 async function wrong(

@@ -146,7 +146,10 @@ test('values sealed in another layout, and those of a codec module, are shown; w
     const { vault } = guests.codecs;
     const changed = { ...guests.codecs, vault: { ...vault, keyId: { column: 'key' }, aad: '{id} {house}' } };
     writeFileSync(definition, JSON.stringify({ ...guests, codecs: changed }));
-    t.regex(await refused({ codecModule }), /view gateway\.guests: column key is missing; column house is missing/);
+    t.regex(
+      await refused({ codecModule }),
+      /view gateway\.guests: column key is missing \(\/codecs\/[a-z0-9-]+\); column house is missing \(\/codecs\/[a-z0-9-]+\); the definition is \S+\.json/,
+    );
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -22,7 +22,7 @@ export const wrongViews: Configurations = {
     undo: () => 'alter view gateway.customers rename to klanten',
     level: 'refused',
     code: 'view',
-    detail: /it does not exist: run `migrate`/,
+    detail: /it does not exist \([/]view\): run `migrate`.*the definition is config[/]resources[/]klanten[.]json/,
     also: ['privileges'],
   },
   'a view of parts is missing': {
@@ -38,7 +38,8 @@ export const wrongViews: Configurations = {
     undo: () => 'alter view gateway.klanten rename column name to naam',
     level: 'refused',
     code: 'view',
-    detail: /column naam is missing/,
+    detail:
+      /column naam is missing \([/]fields[/]naam[/]column\); the definition is config[/]resources[/]klanten[.]json/,
   },
   'a view is not filtered by workspace': {
     change: () => klanten('true'),
@@ -113,7 +114,8 @@ export const wrongViews: Configurations = {
       drop table public.definition`,
     level: 'failed',
     code: 'schema',
-    detail: /^Records do not fit it: [/]handelingen \(type\)\.$/,
+    detail:
+      /^Records do not fit it: [/]fields[/]handelingen \(type\); the definition is config[/]resources[/]werkbonnen[.]json\.$/,
     thorough: true,
   },
   'a list has no index': {

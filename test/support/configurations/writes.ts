@@ -6,7 +6,7 @@ export const wrongWrites: Configurations = {
     settings: (database) => ({ primaryUrl: primaryAs('gateway_reader', database) }),
     level: 'refused',
     code: 'write_view',
-    detail: /the role cannot update naam/,
+    detail: /the role cannot update naam \([/]fields[/]naam[/]write\)/,
     also: ['recovery', 'role_settings', 'privileges'],
   },
   'the writer may change a column of the app': {
@@ -14,7 +14,7 @@ export const wrongWrites: Configurations = {
     undo: () => 'revoke update (koudemiddel) on gateway.installaties_write from gateway_writer',
     level: 'refused',
     code: 'write_view',
-    detail: /the role may update koudemiddel/,
+    detail: /the role may update koudemiddel \([/]fields[/]koudemiddel[/]write\)/,
   },
   'an UPDATE leaves the version as it is': {
     change: () => 'alter table app.installaties disable trigger user',
