@@ -18,6 +18,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'Say whether the databases fit the gateway, and what is wrong',
     load: async () => (await import('./cli/check.js')).check,
   },
+  adopt: {
+    summary: 'Draft views and definitions for the schema of an app',
+    load: async () => (await import('./cli/adopt.js')).adoptCommand,
+  },
   migrate: {
     summary: "Bring the gateway's schema in the database up to date",
     load: async () => (await import('./cli/migrate.js')).migrateCommand,

@@ -232,6 +232,16 @@ test('commands that the documentation shows are npm scripts or commands of the p
   t.regex(read('.ci/run'), /\bnpm test\b/);
 });
 
+test('docs/adapting.md calls commands of the program, with options that their help has', (t) => {
+  const calls = [...read('docs/adapting.md').matchAll(/^\$ gateway (\w+)(.*)$/gm)];
+  t.deepEqual([...new Set(calls.map(([, name]) => name))], ['adopt', 'migrate', 'check', 'tokens', 'serve']);
+  for (const [call, name, rest] of calls) {
+    const help = read(`config/help/${name}.txt`);
+    for (const [option] of (rest as string).matchAll(/--[a-z-]+/g))
+      t.true(help.includes(`  ${option}`), `${call}: ${option}`);
+  }
+});
+
 test('links between the pages lead somewhere', (t) => {
   const anchors = (path: string): string[] =>
     [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, title]) =>

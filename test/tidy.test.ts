@@ -32,6 +32,7 @@ const layers = [
   'openapi',
   'check',
   'migrate',
+  'adopt',
   'http',
   'peers',
   'ops',
@@ -113,7 +114,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^src\/(db|demo|check|migrate)\/|^src\/write\/(transaction|idempotency-expiry)\.ts$|^src\/http\/token(s|-uses)\.ts$|^src\/cli\/token-store\.ts$/,
+      /^test\/|^bench\/|^src\/(db|demo|check|migrate|adopt)\/|^src\/write\/(transaction|idempotency-expiry)\.ts$|^src\/http\/token(s|-uses)\.ts$|^src\/cli\/token-store\.ts$/,
   },
 ];
 

@@ -1,4 +1,4 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { fieldType } from '../definition/field-types.js';
 import { columnsOf, type Field, leaves, placeOf, type Resource, viewsOf } from '../definition/resource.js';
 import { codecColumns } from '../projection/codec.js';
@@ -139,7 +139,7 @@ async function wallFaults(client: pg.Client, view: string, textColumn: string, a
     if (open.rows.length > 0) faults.push(`it shows rows ${where}`);
     const { error } = await attempt(
       client,
-      `${setWorkspace}; ${scanAll}; select from ${view} where set_config('', ${textColumn}, true) is null`,
+      `${setWorkspace}; ${scanAll}; select from ${view} where set_config('', ${pg.escapeIdentifier(textColumn)}, true) is null`,
     );
     if (error && error.code !== queryCanceled)
       faults.push(`other conditions see rows ${where}: its filter must be the cheapest condition`);

@@ -14,6 +14,7 @@ const exitCodes: Readonly<Record<string, number>> = {
   UsageError: 2,
   Failure: 1,
   MigrationFailed: 1,
+  AdoptRefused: 1,
   StartRefused: 1,
 };
 

@@ -1,0 +1,40 @@
+-- The tables of the schema $1 as `adopt` needs them: columns, keys, indexes and triggers. From the catalog alone, so that the
+-- cost does not depend on the rows. Partitions and tables of extensions are left out. Names are quoted by PostgreSQL, which
+-- knows its reserved words. `indexes` has null in the place of an expression.
+select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted, c.reltuples::float8 as rows,
+  has_table_privilege(c.oid, 'select') as readable, obj_description(c.oid, 'pg_class') as comment,
+  (select coalesce(json_agg(json_build_object(
+      'name', a.attname, 'quoted', quote_ident(a.attname), 'type', format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null),
+      'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,
+      'notNull', a.attnotnull, 'made', a.atthasdef or a.attidentity <> '', 'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
+      'isArray', t.typcategory = 'A',
+      'comment', col_description(c.oid, a.attnum)) order by a.attnum), '[]')
+    from pg_attribute a join pg_type t on t.oid = a.atttypid
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,
+  (select coalesce(json_agg(a.attname order by k.place), '[]')
+    from pg_constraint p cross join unnest(p.conkey) with ordinality k (number, place)
+      join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number
+    where p.conrelid = c.oid and p.contype = 'p') as "primaryKey",
+  (select coalesce(json_agg(json_build_object('table', r.relname, 'columns', f.columns, 'references', f.refs) order by f.name), '[]')
+    from (
+      select p.conname as name, p.confrelid,
+        array(select a.attname::text from unnest(p.conkey) with ordinality k (number, place)
+          join pg_attribute a on a.attrelid = p.conrelid and a.attnum = k.number order by k.place) as columns,
+        array(select a.attname::text from unnest(p.confkey) with ordinality k (number, place)
+          join pg_attribute a on a.attrelid = p.confrelid and a.attnum = k.number order by k.place) as refs
+      from pg_constraint p where p.conrelid = c.oid and p.contype = 'f') f
+    join pg_class r on r.oid = f.confrelid and r.relnamespace = c.relnamespace) as "foreignKeys",
+  (select coalesce(json_agg(json_build_object('columns', i.columns, 'condition', i.condition) order by i.name), '[]')
+    from (
+      select x.indexrelid::regclass::text as name, pg_get_expr(x.indpred, x.indrelid) as condition,
+        array(select a.attname::text from unnest(x.indkey::int2[]) with ordinality k (number, place)
+          left join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number and k.number > 0 order by k.place) as columns
+      from pg_index x
+      where x.indrelid = c.oid and (x.indisvalid or c.relkind = 'p')) i) as indexes,
+  coalesce((select string_agg(lower(f.prosrc), e'\n')
+    from pg_trigger g join pg_proc f on f.oid = g.tgfoid
+    where g.tgrelid = c.oid and not g.tgisinternal and g.tgtype & 19 = 19), '') as "updateTriggers" -- BEFORE UPDATE FOR EACH ROW
+from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where n.nspname = $1 and c.relkind in ('r', 'p') and not c.relispartition
+  and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+order by c.relname

@@ -1,0 +1,93 @@
+import type pg from 'pg';
+import { projectText } from '../paths.js';
+
+/** A schema that cannot be adopted; the message says why and what to do. */
+export class AdoptRefused extends Error {
+  override readonly name = 'AdoptRefused';
+}
+
+export interface Column {
+  readonly name: string;
+  /** The name as SQL writes it. */
+  readonly quoted: string;
+  /** As format_type prints it without a length; of a domain the type below it. */
+  readonly type: string;
+  /** Characters that a varchar or char holds; null: no bound. */
+  readonly length: number | null;
+  readonly notNull: boolean;
+  /** Whether the database fills it: a default, an identity, a generated column. */
+  readonly made: boolean;
+  /** The sequence of its default (serial); an identity needs no privilege on its own. */
+  readonly sequence: string | null;
+  readonly isArray: boolean;
+  readonly comment: string | null;
+}
+
+export interface ForeignKey {
+  /** A table of the same schema. */
+  readonly table: string;
+  readonly columns: readonly string[];
+  readonly references: readonly string[];
+}
+
+export interface Index {
+  /** Null in the place of an expression. */
+  readonly columns: readonly (string | null)[];
+  /** Of a partial index, as PostgreSQL prints it. */
+  readonly condition: string | null;
+}
+
+export interface Table {
+  readonly name: string;
+  /** Schema and name as SQL writes them. */
+  readonly quoted: string;
+  /** PostgreSQL's estimate; -1 before the first ANALYZE. */
+  readonly rows: number;
+  readonly readable: boolean;
+  readonly comment: string | null;
+  readonly columns: readonly Column[];
+  readonly primaryKey: readonly string[];
+  readonly foreignKeys: readonly ForeignKey[];
+  readonly indexes: readonly Index[];
+  /** Sources of its BEFORE UPDATE triggers, in small letters. */
+  readonly updateTriggers: string;
+}
+
+const tablesMax = 1000;
+
+/** The tables of a schema. Throws AdoptRefused when there are none, or when the role of the connection cannot read them. */
+export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
+  const found = await client.query<{ role: string; usable: boolean }>(
+    `select current_user as role, has_schema_privilege(oid, 'usage') as usable from pg_namespace where nspname = $1`,
+    [schema],
+  );
+  const [state] = found.rows;
+  if (state === undefined) {
+    const { rows } = await client.query<{ name: string }>(
+      `select nspname as name from pg_namespace where nspname not like 'pg\\_%' and nspname not in ('information_schema', 'gateway') order by 1 limit 20`,
+    );
+    throw new AdoptRefused(
+      `There is no schema "${schema}" in this database. It has: ${rows.map(({ name }) => name).join(', ') || 'none'}.`,
+    );
+  }
+  const asRole = `the role ${state.role} of ADMIN_URL`;
+  if (!state.usable)
+    throw new AdoptRefused(
+      `The schema "${schema}" cannot be read: grant USAGE on it to ${asRole}, or use the owner's.`,
+    );
+  const { rows: tables } = await client.query<Table>(projectText('sql/adopt/tables.sql'), [schema]);
+  if (tables.length === 0) throw new AdoptRefused(`The schema "${schema}" has no table.`);
+  if (tables.length > tablesMax)
+    throw new AdoptRefused(`The schema "${schema}" has ${tables.length} tables; at most ${tablesMax} are read.`);
+  const unreadable = tables.filter(({ readable }) => !readable).map(({ quoted }) => quoted);
+  if (unreadable.length > 0) {
+    const names = unreadable.slice(0, 20).join(', ');
+    throw new AdoptRefused(`Grant SELECT to ${asRole}, or use the owner's: it cannot read ${names}.`);
+  }
+  return tables;
+}
+
+/** The column of the table, by name. */
+export function columnOf(table: Table, name: string | undefined): Column | undefined {
+  return table.columns.find((column) => column.name === name);
+}

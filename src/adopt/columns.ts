@@ -1,0 +1,74 @@
+import type { FieldType } from '../definition/field-types.js';
+import type { Column } from './catalog.js';
+import { isNamed } from './names.js';
+
+/** A column of a view, made of one of the table. */
+export interface Shown {
+  readonly type: FieldType;
+  /** SQL of its value, with the alias of the table before the column. */
+  readonly select: string;
+  /** An open point about it. */
+  readonly open?: string;
+}
+
+/** The alias of the table in every view. */
+export const alias = 't';
+
+/** Types that the API has as they are. Others are shown as text, as PostgreSQL prints them. */
+const types: Readonly<Record<string, FieldType>> = {
+  uuid: 'uuid',
+  bigint: 'integer',
+  integer: 'integer',
+  smallint: 'integer',
+  text: 'text',
+  'character varying': 'text',
+  character: 'text',
+  numeric: 'number',
+  real: 'number',
+  'double precision': 'number',
+  boolean: 'boolean',
+  date: 'date',
+  'timestamp with time zone': 'timestamp',
+  json: 'json',
+  jsonb: 'json',
+};
+
+/** The column as a field shows it. */
+export function shown({ name, quoted, type, isArray }: Column): Shown {
+  const column = `${alias}.${quoted}`;
+  if (isArray) return { type: 'json', select: `to_json(${column})` };
+  const known = types[type];
+  if (known !== undefined) return { type: known, select: column };
+  if (type !== 'timestamp without time zone') return { type: 'text', select: `${column}::text` };
+  const open = `${name} has no time zone and is taken as UTC; name the app's zone in the view if it is another one.`;
+  return { type: 'timestamp', select: `${column} at time zone 'UTC'`, open };
+}
+
+/** The column as an identifier: of the record itself, or of another. A number becomes text in JSON, so that no client loses digits. */
+export function shownId(column: Column): Shown {
+  const { type, select } = shown(column);
+  if (type !== 'integer')
+    return type === 'uuid' || type === 'text'
+      ? { type, select }
+      : { type: 'text', select: `${alias}.${column.quoted}::text` };
+  return { type: 'bigint', select: column.type === 'smallint' ? `${select}::integer` : select };
+}
+
+/** Whether the type is a character type, whose values can be encoded. */
+export function isTextual({ type }: Column): boolean {
+  return types[type] === 'text';
+}
+
+/** Whether the type is an integer type. */
+export function isInteger({ type }: Column): boolean {
+  return types[type] === 'integer';
+}
+
+/** Why no field shows the column, by its name; undefined: one does. */
+export function reasonToLeaveOut({ name, type }: Column): string | undefined {
+  const isValue = type !== 'boolean' && !/timestamp|date/.test(type);
+  if (isValue && isNamed('secret', name)) return 'secrets, by the name';
+  if (isValue && isNamed('contact', name)) return 'personal data, by the name';
+  if (isValue && isNamed('image', name)) return 'images and signatures, by the name';
+  return undefined;
+}

@@ -1,0 +1,135 @@
+import type { Column } from './catalog.js';
+import { alias } from './columns.js';
+import { type Fields, fieldsOf } from './fields.js';
+import { type ListDraft, listOf } from './lists.js';
+import { camelCase, isNamed, singular, snakeCase } from './names.js';
+import { type PartDraft, partsOf } from './parts.js';
+import { type SoftDelete, softDeleteOf } from './soft-delete.js';
+import type { Subject, Survey } from './survey.js';
+import { type WriteDraft, writeDraft } from './writes.js';
+
+/** The id of the transaction that wrote the row (PostgreSQL, 5.6, System Columns). */
+const xmin: Column = {
+  name: 'xmin',
+  quoted: 'xmin',
+  type: 'xid',
+  length: null,
+  notNull: true,
+  made: true,
+  sequence: null,
+  isArray: false,
+  comment: null,
+};
+
+/** A resource as it is drafted: its view and its definition. */
+export interface Draft extends Pick<Fields, 'columns' | 'sealed'> {
+  readonly subject: Subject;
+  /** Name of the view in the schema gateway, and of the SQL file. */
+  readonly view: string;
+  readonly softDelete: SoftDelete | undefined;
+  readonly list: ListDraft;
+  readonly parts: readonly PartDraft[];
+  /** The content of the JSON file, without $schema. */
+  readonly definition: Readonly<Record<string, unknown>>;
+  /** Absent: the resource is only read. */
+  readonly write?: WriteDraft;
+  /** Open points for the SQL file. */
+  readonly open: readonly string[];
+}
+
+/** Drafts the resource of a table. */
+export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): Draft {
+  const { table, log } = subject;
+  const softDelete = softDeleteOf(table);
+  const drafted = fieldsOf(subject, survey, [softDelete?.column]);
+  const list = listOf(subject, survey, drafted);
+  const parts = partsOf(subject, survey);
+  const { view, name, record } = namesOf(table.name);
+  const version = parts.length === 0 && !log ? versionOf(subject, drafted) : undefined;
+  const entity = log ? undefined : wordsOfLog(survey).find((word) => isSameThing(word, table.name));
+  const { sealed, codecs } = drafted;
+  const write = isWritten ? writeDraft(subject, survey, drafted, entity) : undefined;
+  const { versionColumn } = write ?? {};
+  const columns = new Map([
+    ...drafted.columns,
+    ...(versionColumn ? ([[versionColumn.name, { select: versionColumn.select, of: xmin }]] as const) : []),
+  ]);
+  const versionField = { column: 'row_version', type: 'bigint', description: 'Moves on every change.' };
+  const definition = {
+    name,
+    record,
+    description: table.comment ?? `The ${name.replaceAll('-', ' ')} of the workspace.`,
+    view: `gateway.${view}`,
+    ...(table.name !== name && /^[a-z_][a-z0-9_]*$/.test(table.name) && { table: table.name }),
+    detail: log === undefined,
+    ...((write ?? version) !== undefined && { version: write?.version ?? version }),
+    order: list.order,
+    ...(Object.keys(codecs).length > 0 && { codecs }),
+    filters: list.filters,
+    ...(entity !== undefined && { auditEntity: entity }),
+    ...(write && { write: { ...write.write, view: `gateway.${view}_write` } }),
+    fields: {
+      ...(write?.fields ?? drafted.fields),
+      ...(versionColumn && { rowVersion: versionField }),
+      ...Object.fromEntries(parts.map(({ member, field }) => [member, field])),
+    },
+  };
+  const open = [
+    ...reasons(drafted.leftOut),
+    ...drafted.open,
+    ...(softDelete ? [`rows with ${softDelete.column.name} count as deleted and are not shown.`] : []),
+    ...parts.flatMap((part) => part.open),
+    ...(write?.open ?? []),
+    ...(list.order.length > 1
+      ? []
+      : ['no column tells when a row was created, so the list is in the order of the id.']),
+  ];
+  return { subject, view, columns, sealed, softDelete, list, parts, definition, open, ...(write && { write }) };
+}
+
+/** Names that the gateway uses itself: views and tables of its schema, paths, schemas of OpenAPI. */
+const taken = {
+  view: /^(tokens|api_tokens|idempotency|migrations|migrations_lock|applied_files|workspaces|token_owners)$/,
+  name: /^(sync|self|openapi|v1)$/,
+  record: /^(problem|pagination)$/,
+};
+
+/** Names of the view, of the resource and of one record. */
+function namesOf(table: string): { view: string; name: string; record: string } {
+  const view = snakeCase(table);
+  const name = view.replaceAll('_', '-').slice(0, 36);
+  const record = camelCase(singular(view)).slice(0, 36);
+  return {
+    view: taken.view.test(view) ? `app_${view}` : view,
+    name: taken.name.test(name) ? `app-${name}` : name,
+    record: taken.record.test(record) ? `app${record}` : record,
+  };
+}
+
+/** A version that a trigger of the app moves on every change. */
+function versionOf({ table }: Subject, { columns }: Fields): string | undefined {
+  const isMoved = (name: string): boolean =>
+    new RegExp(`\\bnew\\."?${name.toLowerCase()}\\b`).test(table.updateTriggers);
+  const [found] = [...columns].find(
+    ([, { of, select }]) => isNamed('version', of.name) && select === `${alias}.${of.quoted}` && isMoved(of.name),
+  ) ?? [undefined];
+  return found;
+}
+
+function wordsOfLog({ subjects }: Survey): readonly string[] {
+  return subjects.flatMap(({ log }) => log?.entities ?? []);
+}
+
+/** "WorkOrder", "work_order" and "werkbon" of the log, and the names of their tables. */
+function isSameThing(word: string, table: string): boolean {
+  const [thing, name] = [snakeCase(word), snakeCase(table)];
+  return thing === name || thing === singular(name) || singular(thing) === singular(name);
+}
+
+/** "email, phone are left out: …", a sentence per reason. */
+function reasons(leftOut: Fields['leftOut']): string[] {
+  return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
+    const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
+    return `left out: ${names.join(', ')} (${reason}). Where clients may see them, add them to grant, view and definition.`;
+  });
+}

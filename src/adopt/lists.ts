@@ -1,0 +1,102 @@
+import { parameterNames } from '../definition/filter-kinds.js';
+import type { Column } from './catalog.js';
+import { alias } from './columns.js';
+import { type Fields, referredTo } from './fields.js';
+import { type IndexProposal, proposals, usableIndexes } from './index-proposals.js';
+import { isNamed } from './names.js';
+import type { Subject, Survey } from './survey.js';
+
+interface FilterJson {
+  readonly column: string;
+  readonly kind: string;
+  readonly description: string;
+}
+
+/** How a list is ordered and filtered. */
+export interface ListDraft {
+  /** Columns of the view. */
+  readonly order: readonly string[];
+  readonly filters: Readonly<Record<string, FilterJson>>;
+  readonly indexes: readonly IndexProposal[];
+}
+
+/** A column of the view that one field shows as it is stored. */
+export interface ShownColumn {
+  readonly of: Column;
+  /** In the view. */
+  readonly name: string;
+  readonly member: string;
+  readonly type: string;
+  readonly select: string;
+  /** Whether the view has the column of the table, so that its indexes serve. */
+  readonly isPlain: boolean;
+}
+
+const filtersMax = 16;
+const since =
+  'Only records that changed at this moment or later: a date-time with its offset, or a date, which is the start of that day.';
+
+/** Order and filters of the list, with proposals for all that no index covers. */
+export function listOf(subject: Subject, survey: Survey, drafted: Fields): ListDraft {
+  const columns = shownColumns(drafted);
+  const order = orderOf(subject, columns);
+  const [first] = order as [ShownColumn, ...ShownColumn[]];
+  const day = first.type === 'date' ? 'date' : 'day';
+  const updated = columns.find(({ of, type }) => isNamed('updated', of.name) && type === 'timestamp');
+  const equals = columns.filter(({ of, isPlain, type }) => isPlain && isSearched(of, type, subject, survey));
+  const wanted: readonly (readonly [name: string, column: ShownColumn, kind: string, text: string])[] = [
+    ...equals.map((column) => [column.member, column, 'equals', `Only records with this ${column.member}.`] as const),
+    ...(first.of === subject.id
+      ? []
+      : ([
+          ['from', first, `${day}From`, 'First day, inclusive.'],
+          ['to', first, `${day}To`, 'Last day, inclusive.'],
+        ] as const)),
+    ...(updated ? ([['updatedSince', updated, 'since', since]] as const) : []),
+  ];
+  const filters = wanted.filter(([name]) => !parameterNames.some((reserved) => reserved.test(name)));
+  const kept = filters.slice(0, filtersMax);
+  const searched = equals.filter((column) => kept.some(([, each, kind]) => each === column && kind === 'equals'));
+  return {
+    order: order.map(({ name }) => name),
+    filters: Object.fromEntries(
+      kept.map(([name, column, kind, description]) => [name, { column: column.name, kind, description }]),
+    ),
+    indexes: proposals(subject, [
+      { name: 'list', purpose: 'the order of the list', columns: order },
+      ...searched.map((column) => ({ name: column.name, purpose: `${column.member}=…`, columns: [column, ...order] })),
+      ...(updated ? [{ name: 'changed', purpose: 'updatedSince=…', columns: [...order, updated] }] : []),
+    ]),
+  };
+}
+
+/** References, states, and the words of an audit log. */
+function isSearched(column: Column, type: string, subject: Subject, survey: Survey): boolean {
+  const { log, id } = subject;
+  if (column === id) return false;
+  if (column === log?.entity || column === log?.entityId || column === log?.action) return true;
+  return referredTo(subject, survey, column) !== undefined || (isNamed('status', column.name) && type === 'text');
+}
+
+/** Encoded columns and members of JSON are no such columns: stored values cannot be compared. */
+function shownColumns({ columns, fields }: Fields): ShownColumn[] {
+  return [...columns].flatMap(([name, { select, of }]) => {
+    const [member, field] = Object.entries(fields).find(([, { column }]) => column === name) ?? [];
+    if (member === undefined || field === undefined || field.codec !== undefined) return [];
+    return [{ of, name, member, type: String(field.type), select, isPlain: select === `${alias}.${of.quoted}` }];
+  });
+}
+
+/** By an index that is there: the workspace, times or dates, the id. Else by the time of creation, else by the id. */
+function orderOf(subject: Subject, columns: readonly ShownColumn[]): ShownColumn[] {
+  const { table, id, tenant } = subject;
+  const own = columns.filter(({ of }) => of === id);
+  const times = columns.filter(({ of, type }) => of.notNull && (type === 'timestamp' || type === 'date'));
+  const indexed = usableIndexes(table)
+    .filter((index) => index.length > 2 && index[0] === tenant.name && index.at(-1) === id.name)
+    .map((index) => index.slice(1, -1).map((name) => times.find(({ of }) => of.name === name)))
+    .filter((found): found is ShownColumn[] => !found.includes(undefined))
+    .sort((a, b) => a.length - b.length);
+  const created = times.find(({ of }) => isNamed('created', of.name));
+  return [...(indexed[0] ?? (created ? [created] : [])), ...own];
+}

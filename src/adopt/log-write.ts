@@ -1,0 +1,76 @@
+import type { Column } from './catalog.js';
+import { isTextual } from './columns.js';
+import { isMoments } from './moments.js';
+import { isNamed } from './names.js';
+import { valuesOf } from './samples.js';
+import type { Survey } from './survey.js';
+
+/** How writes appear in the app's audit log, and the view that adds its entries. */
+export interface LogWrite {
+  /** The part of a definition; absent: the gateway cannot write the log. */
+  readonly audit?: { readonly created: string; readonly changed: string; readonly actorType: string };
+  /** The SQL file of gateway.logboeken_write. */
+  readonly sql?: string;
+}
+
+const created = /^(create|insert|add|new|aangemaakt|toegevoegd)/i;
+const changed = /^(update|change|edit|modif|gewijzigd|bijgewerkt)/i;
+
+/** Drafts gateway.logboeken_write over the log of the schema, when all that an entry needs is known. */
+export function logWrite({ subjects }: Survey): LogWrite {
+  const subject = subjects.find(({ log }) => log?.shape !== undefined);
+  const log = subject?.log;
+  if (subject === undefined || log === undefined) return {};
+  const { table, tenant, id, rows } = subject;
+  const named = (purpose: 'actorType' | 'actorId'): Column | undefined =>
+    table.columns.find((column) => isNamed(purpose, column.name) && isTextual(column));
+  const [type, actor] = [named('actorType'), named('actorId')];
+  if (type === undefined || actor === undefined) return {};
+  const entry: readonly (readonly [Column, string])[] = [
+    [tenant, 'workspace_id'],
+    [log.entity, 'entity'],
+    [log.entityId, 'entity_id'],
+    [log.action, 'actie'],
+    [type, 'actor_type'],
+    [actor, 'actor_id'],
+    [log.diff, 'wijzigingen'],
+  ];
+  const given = new Set([...entry.map(([column]) => column), id]);
+  const others = table.columns.filter((column) => column.notNull && !column.made && !given.has(column));
+  const moment = others.find((column) => isTextual(column) && isMoments(valuesOf(rows, column.name)));
+  if (!id.made || others.some((column) => column !== moment)) return {};
+  const columns = [...entry.map(([column]) => column), ...(moment ? [moment] : [])];
+  const items = entry.map(([{ quoted }, name]) => (quoted === name ? name : `${quoted} as ${name}`));
+  const words = valuesOf(rows, log.action.name);
+  return {
+    audit: {
+      created: words.find((word) => created.test(word)) ?? 'create',
+      changed: words.find((word) => changed.test(word)) ?? 'update',
+      actorType: 'api_token',
+    },
+    sql: [
+      `-- The app's own audit log: entries are added, never changed and never read here.`,
+      `grant insert (${columns.map(({ quoted }) => quoted).join(', ')})`,
+      `  on ${table.quoted} to gateway_owner;`,
+      ...(id.sequence
+        ? [
+            `grant usage on sequence ${id.sequence} to gateway_writer; -- a column default runs with the rights of the inserting role`,
+          ]
+        : []),
+      `create view gateway.logboeken_write as`,
+      `  select ${[...items, ...(moment ? [moment.quoted] : [])].join(', ')}`,
+      `  from ${table.quoted}`,
+      `  where ${tenant.quoted} = gateway.workspace()::${tenant.type}`,
+      `  with cascaded check option;`,
+      ...(moment
+        ? [
+            `alter view gateway.logboeken_write alter column ${moment.quoted}`,
+            `  set default to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');`,
+          ]
+        : []),
+      `alter view gateway.logboeken_write owner to gateway_owner;`,
+      `grant insert (${entry.map(([, name]) => name).join(', ')}) on gateway.logboeken_write to gateway_writer;`,
+      '',
+    ].join('\n'),
+  };
+}

@@ -1,0 +1,74 @@
+/** Words by which the names of tables and columns, in snake case, tell their purpose. A guess is an open point of the draft. */
+export const purposes = {
+  workspaces:
+    /^(workspaces?|tenants?|organi[sz]ations?|organisaties?|orgs?|compan(y|ies)|accounts?|bedrij(f|ven)|firms?|agenc(y|ies)|business(es)?|administraties?)$/,
+  workspaceColumn:
+    /^(workspace|tenant|organi[sz]ation|organisatie|org|company|account|bedrijf|bedrijfs|firm|agency|business|administratie)(_?id)?$/,
+  users: /^(app_)?(users?|members?|staff|employees?|people|gebruikers?|medewerkers?|accounts?|logins?)$/,
+  email: /^(e_?mail|e_?mail_?address|mail|email_?adres)$/,
+  label: /^(name|naam|title|titel|label|display_name|company_name)$/,
+  owner: /^(owner|admin|administrator|boss|eigenaar|beheerder)$/,
+  role: /^(role|rol|kind|type)$/,
+  ownerFlag: /^(is_)?(owner|admin|boss|eigenaar|beheerder)$/,
+  created: /^(date_?)?(created|inserted|registered|aangemaakt|made|opened|added)(_?(at|on|op|date|time|ts))?$/,
+  updated: /^(date_?)?(updated|modified|changed|gewijzigd|bijgewerkt)(_?(at|on|op|date|time|ts))?$/,
+  deleted: /^(is_)?(deleted|removed|trashed|verwijderd|gewist)(_?(at|on|op|date|time|ts))?$/,
+  version: /^((lock|row|record)_?)?(version|versie|revision)(_?(no|number|nr))?$/,
+  status: /^(status|state|stage|toestand|kind|soort)$/,
+  keyId: /(^|_)(key|sleutel|dek|kek)(_?(id|version|name))?$/,
+  secret:
+    /(^|_)(password|passwd|wachtwoord|secret|geheim|salt|hash|digest|token|otp|totp|api_?key|private_?key|credential|session|pin)s?(_|$)/,
+  contact: /(^|_)(e_?mail|mail|phone|telephone|mobile|fax|telefoon|mobiel|iban|bsn|ssn|birth\w*|geboorte\w*)(_|$)/,
+  image: /(^|_)(signature|handtekening|photo|foto|image|afbeelding|avatar|logo|picture)(_?(image|png|svg|data))?$/,
+  prose:
+    /(^|_)(notes?|description|comments?|remarks?|text|body|message|details|omschrijving|opmerking(en)?|notities?|toelichting|tekst)$/,
+  actorType: /(^|_)(actor|user|author|by)_?(type|kind|soort)$/,
+  actorId: /(^|_)(actor|user|author|by)_?(id|ref|name)?$/,
+  entity:
+    /^(entity|entiteit|record|object|subject|auditable|target|item|resource|table|model)(_?(type|kind|name|soort|table))?$/,
+  entityId: /^(entity|entiteit|record|object|subject|auditable|target|item|resource|row|model)_?(id|key|pk)$/,
+  action: /^(action|actie|event|verb|operation|op|what|activity|change_?type)$/,
+  before: /^(oud|old|before|from|old_?value|previous)$/,
+  after: /^(nieuw|new|after|to|new_?value|current)$/,
+  changedField: /^(veld|field|column|name|attribute|property|key)$/,
+} as const satisfies Readonly<Record<string, RegExp>>;
+
+/** Whether the name, of any spelling, is one of the purpose. */
+export function isNamed(purpose: keyof typeof purposes, name: string): boolean {
+  return purposes[purpose].test(snakeCase(name));
+}
+
+/** "createdAt" and "Created-At" → "created_at". */
+export function snakeCase(name: string): string {
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '_')
+    .replace(/^_+|_+$/g, '');
+  return /^[a-z]/.test(words) ? words.slice(0, 50) : `x_${words}`.slice(0, 50);
+}
+
+/** "created_at" → "createdAt". */
+export function camelCase(name: string): string {
+  return snakeCase(name).replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** English and Dutch plurals and their singulars, tried in this order. */
+const plurals: readonly (readonly [RegExp, string])[] = [
+  [/ies$/, 'y'],
+  [/(ss|x|ch|sh)es$/, '$1'],
+  [/([^aeious])s$/, '$1'],
+  [/([eao])s$/, '$1'],
+  [/([b-df-hj-np-tv-z])\1en$/, '$1'],
+  [/([b-df-hj-np-tv-z])en$/, '$1'],
+];
+/** Dutch words that end as English ones with another singular do. */
+const dutchIes = /(install|organis|loc|administr|rel|relat|not)at?ies$/;
+
+/** "work_orders" → "work_order", "klanten" → "klant"; a name that is no plural stays. */
+export function singular(name: string): string {
+  if (dutchIes.test(name)) return name.slice(0, -1);
+  const [plural, end] = plurals.find(([ending]) => ending.test(name)) ?? [/$/, ''];
+  return name.replace(plural, end);
+}

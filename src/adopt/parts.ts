@@ -1,0 +1,96 @@
+import type { Column, Table } from './catalog.js';
+import { alias, reasonToLeaveOut } from './columns.js';
+import { viewName } from './fields.js';
+import { camelCase, singular, snakeCase } from './names.js';
+import type { FieldJson } from './sealed-fields.js';
+import type { Subject, Survey } from './survey.js';
+
+/** The rows of another table as a list in each record. */
+export interface PartDraft {
+  /** Column of the view. */
+  readonly name: string;
+  readonly member: string;
+  readonly sql: string;
+  readonly grant: string;
+  /** The field of the definition. */
+  readonly field: FieldJson;
+  readonly open: readonly string[];
+}
+
+/**
+ * Parts are correlated subqueries: they run for the rows that a page returns and no others, and not at all where only keys
+ * are asked for.
+ */
+export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
+  return subject.parts.map((part) => {
+    const name = shortName(part, subject.table);
+    const key = part.foreignKeys.find(({ table }) => table === subject.table.name) as Table['foreignKeys'][number];
+    const tenant = survey.tenant.columnIn(part);
+    const pairs = key.columns.map((column, i) => [
+      quoted(part, column),
+      quoted(subject.table, key.references[i] as string),
+    ]);
+    if (tenant && !key.columns.includes(tenant.name)) pairs.push([tenant.quoted, subject.tenant.quoted]);
+    const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
+    const shown = part.columns.filter(
+      (column) => !isKey(column) && column.type !== 'bytea' && !reasonToLeaveOut(column),
+    );
+    const left = part.columns
+      .filter((column) => !isKey(column) && !shown.includes(column))
+      .map((column) => column.name);
+    const order = orderOf(part, key.columns, tenant);
+    const read = part.columns.filter((column) => isKey(column) || shown.includes(column) || order.includes(column));
+    const fields = shown.map((column) => {
+      const as = viewName(column) === column.quoted || column.name === 'id' ? '' : ` as ${viewName(column)}`;
+      return `p.${column.quoted}${as}`;
+    });
+    return {
+      name,
+      member: camelCase(name),
+      sql: [
+        `(select coalesce(json_agg(p), '[]')`,
+        `      from (select ${fields.join(', ')}`,
+        `            from ${part.quoted} p`,
+        `            where ${pairs.map(([own, its]) => `p.${own} = ${alias}.${its}`).join(' and ')}`,
+        `            order by ${order.map((column) => `p.${column.quoted}`).join(', ') || '1'}) p)`,
+      ].join('\n'),
+      grant: `grant select (${read.map((column) => column.quoted).join(', ')})\n  on ${part.quoted} to gateway_owner;`,
+      field: {
+        column: name,
+        type: 'json',
+        clean: 'json-images',
+        schema: { type: 'array' },
+        description: part.comment ?? `Its ${name.replaceAll('_', ' ')}.`,
+      },
+      open: [
+        `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
+        ...(left.length > 0
+          ? [`${left.join(', ')} of ${part.quoted} ${left.length > 1 ? 'are' : 'is'} left out.`]
+          : []),
+      ],
+    };
+  });
+}
+
+/** The rest of an index that leads with the reference, and the primary key: the index then gives the rows in order. */
+function orderOf(part: Table, key: readonly string[], tenant: Column | undefined): Column[] {
+  const isKey = (name: string | null | undefined): boolean =>
+    name !== null && (name === tenant?.name || key.includes(name ?? ''));
+  const index = part.indexes.find(
+    ({ columns }) => isKey(columns[0]) && columns[0] !== tenant?.name && columns.length > 1,
+  );
+  const names = [...(index?.columns.filter((name) => !isKey(name)) ?? []), ...part.primaryKey];
+  return [...new Set(names)].flatMap(
+    (name) => part.columns.find((column) => column.name === name && !isKey(name)) ?? [],
+  );
+}
+
+/** "werkbon_uren" of "werkbonnen" → "uren". */
+function shortName(part: Table, { name }: Table): string {
+  const [own, above] = [snakeCase(part.name), singular(snakeCase(name))];
+  return own.startsWith(`${above}_`) ? own.slice(above.length + 1) : own;
+}
+
+function quoted({ columns }: Table, name: string): string {
+  return columns.find((column) => column.name === name)?.quoted ?? name;
+}

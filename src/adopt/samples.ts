@@ -1,0 +1,31 @@
+import pg from 'pg';
+import type { Column, Table } from './catalog.js';
+
+/** Text forms of the values of a row, by column; null for NULL. */
+export type SampleRow = ReadonlyMap<string, string | null>;
+
+const rowsMax = 200;
+const sampledMax = 20_000;
+const charactersMax = 20_000;
+
+/**
+ * Some rows of a table: of a small one evenly chosen, of a large one from pages that are. Values are cut at 20,000 characters.
+ * Nothing of them gets into a draft but forms, key ids and names of members.
+ */
+export async function sampleRows(client: pg.Client, table: Table, columns: readonly Column[]): Promise<SampleRow[]> {
+  if (columns.length === 0) return [];
+  const percent = Math.min(100, (100 * sampledMax) / Math.max(table.rows, 1));
+  const values = columns.map(({ quoted }) => `left(${quoted}::text, ${charactersMax})`).join(', ');
+  const order = table.primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
+  const { rows } = await client.query<(string | null)[]>({
+    text: `select ${values} from ${table.quoted} tablesample system (${percent}) repeatable (0)
+      ${order === '' ? '' : `order by md5(${order})`} limit ${rowsMax}`,
+    rowMode: 'array',
+  });
+  return rows.map((row) => new Map(columns.map(({ name }, i) => [name, row[i] ?? null])));
+}
+
+/** The values of a column that are not NULL. */
+export function valuesOf(rows: readonly SampleRow[], column: string): string[] {
+  return rows.flatMap((row) => row.get(column) ?? []);
+}

@@ -1,0 +1,133 @@
+import type { Table } from './catalog.js';
+import type { Draft } from './draft.js';
+import { isNamed } from './names.js';
+import type { SampleRow } from './samples.js';
+import { valuesOf } from './samples.js';
+import type { Survey } from './survey.js';
+import { openLines } from './view-file.js';
+
+/** The SQL of access.sql, tokens.sql or key_ids.sql, and its open points. */
+export interface SharedFile {
+  readonly sql: string;
+  readonly open: readonly string[];
+}
+
+export function accessFile({ subjects }: Survey, schema: string): SharedFile {
+  const quoted = subjects[0]?.table.quoted.split('.')[0] ?? schema;
+  return {
+    sql: `-- The schema in which the views find the app's tables.\ngrant usage on schema ${quoted} to gateway_owner;\n`,
+    open: [],
+  };
+}
+
+/** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
+export function tokensFile({ tenant, users, leftOut }: Survey, drafts: readonly Draft[]): SharedFile {
+  const own = leftOut.find(({ table }) => /token|api_?key/i.test(table.name));
+  const label = tenant.root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
+  const id = tenant.root?.columns.find(({ name }) => name === tenant.root?.primaryKey[0])?.quoted;
+  const largest = drafts
+    .map(({ subject }) => subject)
+    .sort((a, b) => b.table.rows - a.table.rows)
+    .at(-1);
+  const workspaces =
+    tenant.root === undefined
+      ? `select distinct ${largest?.tenant.quoted} as id, ${largest?.tenant.quoted}::text as name from ${largest?.table.quoted}`
+      : `select ${as(id, 'id')}, ${as(label ?? `${id}::text`, 'name')} from ${tenant.root.quoted}`;
+  const owners = ownersOf(users, tenant.columnIn);
+  const open = [
+    ...(tenant.isSure ? [] : [`the workspace is a guess: ${tenant.reason}.`]),
+    ...(tenant.root
+      ? []
+      : ['no table lists the workspaces, so they are read from the rows of a small table: show them from a list.']),
+    ...(tenant.root && !label ? [`no column of ${tenant.root.quoted} names a workspace, so its id does.`] : []),
+    ...(own
+      ? [`${own.table.quoted} may be a table of tokens; the tokens of the API are kept in gateway.tokens all the same.`]
+      : []),
+    ...owners.open,
+  ];
+  const sql = `-- Tokens, their workspaces and their owners, for the functions of sql/core/003_tokens.sql. No login role may read these.
+${openLines(open)
+  .map((line) => `${line}\n`)
+  .join('')}create view gateway.api_tokens as select * from gateway.tokens;
+grant select on gateway.api_tokens to gateway_owner; -- the owner of find_token
+
+create view gateway.workspaces as ${workspaces};
+grant select (id) on gateway.workspaces to gateway_owner; -- the owner of sample_workspaces
+
+create view gateway.token_owners as ${owners.sql};
+`;
+  return { sql, open };
+}
+
+function as(expression: string | undefined, name: string): string {
+  return expression === name ? name : `${expression} as ${name}`;
+}
+
+/** The users who are marked as owners; else all of them. */
+function ownersOf(users: Survey['users'], tenantIn: Survey['tenant']['columnIn']): SharedFile {
+  if (users === undefined) {
+    const sql = `select null::text as workspace_id, null::text as id, null::text as email where false`;
+    return { sql, open: ['no table of users was found, so no token can be made: show the users who may have tokens.'] };
+  }
+  const { table, rows } = users;
+  const named = (purpose: 'email' | 'ownerFlag' | 'role') => table.columns.find(({ name }) => isNamed(purpose, name));
+  const id = table.columns.find(({ name }) => name === table.primaryKey[0])?.quoted ?? 'id';
+  const select = `select ${as(tenantIn(table)?.quoted, 'workspace_id')}, ${as(id, 'id')}, ${as(named('email')?.quoted, 'email')} from ${table.quoted}`;
+  const condition = ownerCondition(table, rows);
+  if (condition === undefined)
+    return {
+      sql: select,
+      open: [`every user of ${table.quoted} may have tokens made: add a condition for the owners.`],
+    };
+  return { sql: `${select}\n  where ${condition}`, open: [] };
+}
+
+function ownerCondition(table: Table, rows: readonly SampleRow[]): string | undefined {
+  const flag = table.columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
+  if (flag) return flag.quoted;
+  const role = table.columns.find(({ name }) => isNamed('role', name));
+  const word = role && valuesOf(rows, role.name).find((value) => isNamed('owner', value));
+  return word === undefined ? undefined : `${role?.quoted} = '${word.replaceAll("'", "''")}'`;
+}
+
+/** key_ids.sql: counts of the key ids in use, of every sealed column, with one scan per table. */
+export function keyIdsFile(drafts: readonly Draft[]): SharedFile {
+  const scans = drafts.filter(({ sealed }) => sealed.length > 0).map(scanOf);
+  const body =
+    scans.length === 0
+      ? 'select null::text, 0::bigint where false'
+      : `select used.key_id, count(*) from (\n${scans.join('\n      union all\n')}\n    ) used where used.key_id <> '' group by 1`;
+  const sql = `-- The ids of the data keys in use, over all workspaces, with the number of values seen: \`check\` and \`serve\` compare them with
+-- the keyring. SECURITY DEFINER because the wall shows no row without a workspace; all that comes out are key ids and counts.
+-- Of a large table a sample of some 20,000 rows: a key that only a handful of rows use can be missed.
+create function gateway.key_ids() returns table (key_id text, seen bigint)
+  language sql stable security definer set search_path = ''
+  as $$
+    ${body}
+  $$;
+alter function gateway.key_ids() owner to gateway_owner;
+revoke all on function gateway.key_ids() from public;
+grant execute on function gateway.key_ids() to gateway_reader;
+`;
+  return { sql, open: [] };
+}
+
+/** SQL of the key ids in the sealed columns of a table. */
+function scanOf({ subject, sealed }: Draft): string {
+  const { quoted } = subject.table;
+  const name = `'${quoted.replaceAll("'", "''")}'`;
+  const ids = sealed.map(({ column, keyColumn, prefixes }) => {
+    const value = `s.${column.quoted}`;
+    if (keyColumn) return `(case when ${value} is not null then s.${keyColumn.quoted} end)`;
+    const cases = prefixes.map(
+      ({ head, end }) =>
+        `when starts_with(${value}, '${head}') then split_part(substr(${value}, ${head.length + 1}), '${end}', 1)`,
+    );
+    return `(case ${cases.join(' ')} end)`;
+  });
+  return `      select v.key_id
+      from ${quoted} s tablesample system (
+          (select least(100, 100 * 20000 / greatest(c.reltuples, 1)) from pg_catalog.pg_class c where c.oid = ${name}::pg_catalog.regclass))
+        cross join lateral (values
+          ${ids.join(',\n          ')}) v (key_id)`;
+}

@@ -1,0 +1,25 @@
+import type { Column, Table } from './catalog.js';
+import { alias } from './columns.js';
+import { isNamed } from './names.js';
+
+/** Rows that count as deleted and stay in the table. */
+export interface SoftDelete {
+  readonly column: Column;
+  /** SQL of the rows that are not deleted. */
+  readonly condition: string;
+  /** The same as PostgreSQL prints it for a partial index. */
+  readonly printed: readonly string[];
+}
+
+/** The soft deletion of a table, by the name and type of a column. */
+export function softDeleteOf({ columns }: Table): SoftDelete | undefined {
+  const column = columns.find(
+    ({ name, type }) => isNamed('deleted', name) && (type === 'boolean' || /timestamp|date/.test(type)),
+  );
+  if (column === undefined) return undefined;
+  const { quoted, notNull, type } = column;
+  const mark = `${alias}.${quoted}`;
+  if (type !== 'boolean') return { column, condition: `${mark} is null`, printed: [`(${quoted} IS NULL)`] };
+  if (notNull) return { column, condition: `not ${mark}`, printed: [`(NOT ${quoted})`, `(${quoted} = false)`] };
+  return { column, condition: `${mark} is not true`, printed: [`(${quoted} IS NOT TRUE)`] };
+}

@@ -1,0 +1,110 @@
+import type pg from 'pg';
+import type { Keyring } from '../projection/keyring.js';
+import { type AuditLog, auditLogIn } from './audit-log.js';
+import { type Column, columnOf, readCatalog, type Table } from './catalog.js';
+import { isNamed } from './names.js';
+import { type SampleRow, sampleRows } from './samples.js';
+import { findTenant, type Tenant } from './tenant.js';
+
+/** A table of which a resource is drafted. */
+export interface Subject {
+  readonly table: Table;
+  readonly tenant: Column;
+  readonly id: Column;
+  readonly rows: readonly SampleRow[];
+  readonly log?: AuditLog;
+  /** Tables whose rows are parts of its own, shown as a list in each record. */
+  readonly parts: readonly Table[];
+}
+
+/** A schema as it was found. */
+export interface Survey {
+  readonly schema: string;
+  readonly tenant: Tenant;
+  readonly subjects: readonly Subject[];
+  /** Tables without a resource, each with the reason. */
+  readonly leftOut: readonly { readonly table: Table; readonly reason: string }[];
+  /** The table of the users who may have tokens made. */
+  readonly users?: { readonly table: Table; readonly rows: readonly SampleRow[] };
+  readonly keyring: Keyring;
+}
+
+export interface SurveyOptions {
+  readonly schema: string;
+  readonly tenantColumn?: string;
+  readonly keyring: Keyring;
+}
+
+/** Reads the catalog and a sample of each table. Changes nothing. Throws AdoptRefused. */
+export async function survey(client: pg.Client, { schema, tenantColumn, keyring }: SurveyOptions): Promise<Survey> {
+  const tables = await readCatalog(client, schema);
+  const tenant = findTenant(schema, tables, tenantColumn);
+  const users = usersTable(tables, tenant);
+  const parentOf = new Map(tables.map((table) => [table, parent(table, tables, tenant, users)]));
+  const subjects: Subject[] = [];
+  const leftOut: Survey['leftOut'][number][] = [];
+  for (const table of tables) {
+    const above = parentOf.get(table);
+    if (above !== undefined) continue;
+    const [tenantIn, id] = [tenant.columnIn(table), idColumn(table, tenant)];
+    const reason = reasonWithout(table, tenant, users, tenantIn, id);
+    if (reason !== undefined || tenantIn === undefined || id === undefined) {
+      leftOut.push({ table, reason: reason ?? '' });
+      continue;
+    }
+    const rows = await sampleRows(client, table, table.columns);
+    const log = auditLogIn(table, rows);
+    const parts = tables.filter((each) => parentOf.get(each) === table);
+    subjects.push({ table, tenant: tenantIn, id, rows, parts, ...(log && { log }) });
+  }
+  const userRows = users && (await sampleRows(client, users, users.columns));
+  return {
+    schema,
+    tenant,
+    subjects,
+    leftOut,
+    keyring,
+    ...(users && userRows && { users: { table: users, rows: userRows } }),
+  };
+}
+
+function reasonWithout(
+  table: Table,
+  { root, column }: Tenant,
+  users: Table | undefined,
+  tenant: Column | undefined,
+  id: Column | undefined,
+): string | undefined {
+  if (table === root) return 'it is the list of workspaces';
+  if (table === users) return 'it is the list of users, whose owners may have tokens made';
+  if (isNamed('secret', table.name)) return 'its name speaks of secrets';
+  if (tenant === undefined) return `it has no column ${column}: show it in the view of a table that has it`;
+  if (id === undefined) return 'no single column identifies a row';
+  return undefined;
+}
+
+/** A table of people with addresses by which they are known, in a workspace. */
+function usersTable(tables: readonly Table[], tenant: Tenant): Table | undefined {
+  const people = tables.filter(
+    (table) =>
+      table !== tenant.root && tenant.columnIn(table) && table.columns.some(({ name }) => isNamed('email', name)),
+  );
+  return people.find(({ name }) => isNamed('users', name));
+}
+
+/** The column of the primary key beside the workspace, or of several the one that is called id. */
+function idColumn(table: Table, tenant: Tenant): Column | undefined {
+  const own = table.primaryKey.filter((name) => name !== tenant.columnIn(table)?.name);
+  return columnOf(table, own.length === 1 ? own[0] : own.find((name) => name === 'id'));
+}
+
+/** The table of which this one holds parts: it refers to that one alone, no table refers to it, and it has no time of its own. */
+function parent(table: Table, tables: readonly Table[], tenant: Tenant, users: Table | undefined): Table | undefined {
+  const isAside = (name: string): boolean => name === tenant.root?.name || name === users?.name || name === table.name;
+  const above = new Set(table.foreignKeys.map((key) => key.table).filter((name) => !isAside(name)));
+  const isReferredTo = tables.some(({ foreignKeys }) => foreignKeys.some((key) => key.table === table.name));
+  const hasTime = table.columns.some(({ name }) => isNamed('created', name));
+  if (above.size !== 1 || isReferredTo || hasTime || table === users || isNamed('secret', table.name)) return undefined;
+  const found = tables.find(({ name }) => above.has(name));
+  return found && tenant.columnIn(found) && idColumn(found, tenant) ? found : undefined;
+}

@@ -1,0 +1,104 @@
+import { AdoptRefused, type Column, columnOf, type Table } from './catalog.js';
+import { isNamed } from './names.js';
+
+/** How the rows of a schema belong to workspaces. */
+export interface Tenant {
+  /** The table with a row per workspace; absent: none was found. */
+  readonly root?: Table;
+  /** The column of a table that holds the workspace; absent: the table has none. */
+  readonly columnIn: (table: Table) => Column | undefined;
+  /** Name of that column in most tables. */
+  readonly column: string;
+  /** Reason for the choice, and other candidates. */
+  readonly reason: string;
+  readonly isSure: boolean;
+}
+
+/** Types that gateway.workspace() can be cast to; `check` tries the wall with these. */
+const tenantTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
+
+/** Finds the workspaces by foreign keys, else by the names of columns. Throws AdoptRefused when nothing divides the rows. */
+export function findTenant(schema: string, tables: readonly Table[], given?: string): Tenant {
+  const roots = rootsOf(tables);
+  const [best, second] = roots;
+  const column = given ?? best?.column ?? sharedColumn(tables);
+  if (column === undefined) throw new AdoptRefused(noCandidate(schema, tables));
+  const root = given === undefined ? best?.table : roots.find((each) => each.column === given)?.table;
+  const type = tables.flatMap((table) => columnOf(table, column) ?? [])[0]?.type;
+  if (type === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${column}" of --tenant.`);
+  if (!tenantTypes.includes(type))
+    throw new AdoptRefused(`The column "${column}" is of type ${type}; a workspace is ${tenantTypes.join(', ')}.`);
+  const columnIn = (table: Table): Column | undefined => {
+    if (table === root) return undefined;
+    const key = table.foreignKeys.find((each) => each.table === root?.name && each.columns.length === 1);
+    const named = columnOf(table, column);
+    if (named?.type === type) return named;
+    return key && columnOf(table, key.columns[0]);
+  };
+  const count = tables.filter((table) => columnIn(table) !== undefined).length;
+  const found = `${column} (${type}) is in ${count} of ${tables.length} tables`;
+  const other = second && given === undefined && second.score > (best?.score ?? 0) - 0.25 ? second.table.quoted : '';
+  return {
+    ...(root && { root }),
+    columnIn,
+    column,
+    reason: [found, root && `foreign keys lead to ${root.quoted}`, other && `${other} could be it, too`]
+      .filter((part) => part)
+      .join('; '),
+    isSure: given !== undefined || (root !== undefined && other === '' && isNamed('workspaces', root.name)),
+  };
+}
+
+interface Root {
+  readonly table: Table;
+  /** Name of the column by which most tables refer to it. */
+  readonly column: string;
+  readonly score: number;
+}
+
+/** Tables that others refer to, the likeliest list of workspaces first: by the share of tables and by name. */
+function rootsOf(tables: readonly Table[]): Root[] {
+  return tables
+    .flatMap((table): Root[] => {
+      const names = tables.flatMap(({ foreignKeys }) =>
+        foreignKeys
+          .filter((key) => key.table === table.name && key.columns.length === 1)
+          .map(({ columns }) => columns[0]),
+      ) as string[];
+      const column = mostFrequent(names);
+      if (column === undefined) return [];
+      const share = tables.filter((other) => columnOf(other, column) !== undefined).length / tables.length;
+      const named = isNamed('workspaces', table.name) || isNamed('workspaceColumn', column);
+      if (!named && (share < 0.6 || tables.length < 4)) return [];
+      return [{ table, column, score: share + (named ? 1 : 0) }];
+    })
+    .sort((a, b) => b.score - a.score);
+}
+
+/** A column with the name of a workspace that is in at least half of the tables, else one that is in all of several. */
+function sharedColumn(tables: readonly Table[]): string | undefined {
+  const names = tables.flatMap(({ columns }) => columns.map(({ name }) => name));
+  const named = mostFrequent(names.filter((name) => isNamed('workspaceColumn', name)));
+  const isIn = (name: string): number => names.filter((each) => each === name).length;
+  if (named !== undefined && isIn(named) * 2 >= tables.length) return named;
+  const keys = tables.flatMap(({ columns }) =>
+    columns.filter(({ name, type }) => tenantTypes.includes(type) && /.(_id|Id)$/.test(name)).map(({ name }) => name),
+  );
+  const everywhere = mostFrequent(keys);
+  return everywhere !== undefined && tables.length > 2 && isIn(everywhere) === tables.length ? everywhere : undefined;
+}
+
+function mostFrequent(names: readonly string[]): string | undefined {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
+}
+
+function noCandidate(schema: string, tables: readonly Table[]): string {
+  const names = tables.map(({ name }) => name);
+  const shown = names.length > 12 ? `${names.slice(0, 12).join(', ')}, …` : names.join(', ');
+  return (
+    `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no ` +
+    `column such as workspace_id or tenant_id is in most of its tables (${shown}). Name the column: --tenant COLUMN.`
+  );
+}

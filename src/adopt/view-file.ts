@@ -1,0 +1,130 @@
+import { alias } from './columns.js';
+import type { Draft } from './draft.js';
+import type { WriteDraft } from './writes.js';
+
+/** The SQL file of a view, in the form of those in sql/views. */
+export function viewFile(draft: Draft, isReferredTo: boolean): string {
+  const { subject, view, columns, softDelete, list, open, parts, write } = draft;
+  const { table, tenant } = subject;
+  const read = new Set([
+    tenant,
+    ...[...columns.values()].map(({ of }) => of),
+    ...(softDelete ? [softDelete.column] : []),
+  ]);
+  const granted = [...read].map(({ quoted }) => quoted);
+  return [
+    `-- ${heading(view)}: drafted from ${table.quoted} by \`adopt\`.`,
+    `-- Relies on an index on ${table.quoted} (${[tenant.name, ...list.order].join(', ')}) for lists and on the primary key for details.`,
+    ...openLines(open),
+    wrapped('grant select (', granted, ')', '    '),
+    `  on ${table.quoted} to gateway_owner;`,
+    ...parts.map(({ grant }) => grant),
+    `${definitionOf(draft, view)};`,
+    `alter view gateway.${view} owner to gateway_owner;`,
+    `grant select on gateway.${view} to gateway_reader;`,
+    ...(write
+      ? [
+          '-- Reading its own write while every replica is behind.',
+          `grant select on gateway.${view} to gateway_writer;`,
+        ]
+      : []),
+    ...(isReferredTo && !write
+      ? [
+          '-- A reference must be a record of the same workspace; for that the writer sees ids and nothing else.',
+          `grant select (workspace_id, id) on gateway.${view} to gateway_writer;`,
+        ]
+      : []),
+    '',
+  ].join('\n');
+}
+
+/** The SQL file of the view that writes go through. */
+export function writeViewFile(draft: Draft, write: WriteDraft): string {
+  const { subject, view } = draft;
+  const { quoted, columns } = subject.table;
+  const list = (of: WriteDraft['inserts'], inTable: boolean): string =>
+    [...of].map(([name, column]) => (inTable ? column.quoted : name)).join(', ');
+  const grant = (on: string, role: string, inTable: boolean): string =>
+    `grant insert (${list(write.inserts, inTable)}),\n    update (${list(write.updates, inTable)})\n  on ${on} to ${role};`;
+  const sequences = [...new Set(columns.flatMap(({ sequence }) => sequence ?? []))];
+  return [
+    `-- ${heading(view)} as the writer changes them, column by column: neither the writer nor the view's owner can write others.`,
+    `-- Automatically updatable (CREATE VIEW, "Updatable Views"); the check option keeps a row in its workspace on the way in.`,
+    grant(quoted, 'gateway_owner', true),
+    `${definitionOf(draft, `${view}_write`)}\n  with cascaded check option;`,
+    `alter view gateway.${view}_write owner to gateway_owner;`,
+    `grant select on gateway.${view}_write to gateway_writer;`,
+    grant(`gateway.${view}_write`, 'gateway_writer', false),
+    ...sequences.map(
+      (name) =>
+        `grant usage on sequence ${name} to gateway_writer; -- a column default runs with the rights of the inserting role`,
+    ),
+    '',
+  ].join('\n');
+}
+
+/** CREATE VIEW without its end. */
+function definitionOf({ subject, columns, softDelete, parts }: Draft, view: string): string {
+  const { table, tenant } = subject;
+  const workspace = `gateway.workspace()::${tenant.type}`;
+  const tenantColumn = `${alias}.${tenant.quoted}`;
+  const items = [
+    named(tenantColumn, 'workspace_id'),
+    ...[...columns].map(([name, { select }]) => named(select, name)),
+    ...parts.map(({ name, sql }) => `\n    ${sql} as ${name}`),
+  ];
+  return [
+    `create view gateway.${view} as`,
+    wrapped('  select ', items, '', '    '),
+    `  from ${table.quoted} ${alias}`,
+    '  -- the tenant wall, see sql/core/002_workspace.sql',
+    `  where ${tenantColumn} = ${workspace}`,
+    `    and coalesce(${tenantColumn} = any (array[(select ${workspace})]), false)`,
+    ...(softDelete ? [`    and ${softDelete.condition}`] : []),
+  ].join('\n');
+}
+
+function named(select: string, name: string): string {
+  return select === `${alias}.${name}` ? select : `${select} as ${name}`;
+}
+
+/** The file of a proposed index; PostgreSQL and the command \`migrate --indexes\` cut no name below 64 bytes. */
+export function indexFiles({ subject, view, list }: Draft): [name: string, sql: string][] {
+  return list.indexes.map(({ name, purpose, definition }) => {
+    const file = `${view}_${name}`.slice(0, 55);
+    const sql = `-- For GET /${view.replaceAll('_', '-')}: ${purpose}
+create index concurrently if not exists gateway_${file}
+  on ${subject.table.quoted.replaceAll('"', '')} ${definition};
+`;
+    return [`${file}.sql`, sql];
+  });
+}
+
+/** Comment lines that \`grep -rn OPEN:\` finds. */
+export function openLines(points: readonly string[]): string[] {
+  return points.map((point) => `-- OPEN: ${point}`);
+}
+
+function heading(view: string): string {
+  const words = view.replaceAll('_', ' ');
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+}
+
+const width = 120;
+
+/** "head item, item, …tail" in lines of at most 120 characters, as far as the items allow. */
+function wrapped(head: string, items: readonly string[], tail: string, indent: string): string {
+  let line = head;
+  const lines: string[] = [];
+  for (const [i, item] of items.entries()) {
+    const text = i < items.length - 1 ? `${item},` : `${item}${tail}`;
+    const isFirst = line === head && lines.length === 0;
+    const joined = isFirst ? `${line}${text}` : `${line} ${text}`;
+    if (isFirst || (joined.length <= width && !text.startsWith('\n'))) line = joined;
+    else {
+      lines.push(line);
+      line = `${indent}${text.trimStart()}`;
+    }
+  }
+  return [...lines, line].join('\n');
+}

@@ -1,0 +1,57 @@
+import { parseArgs } from 'node:util';
+import { adopt, resourcesFolder, viewsFolder } from '../adopt/adopt.js';
+import { parseKeyring } from '../projection/keyring.js';
+import { loadSettings } from '../settings.js';
+import { adminUrl } from './admin-url.js';
+import { type Command, print, program, UsageError } from './command.js';
+
+/** `adopt`: drafts views and definitions for an app's schema. */
+export const adoptCommand: Command = async (args) => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      schema: { type: 'string' },
+      out: { type: 'string', default: '.' },
+      tenant: { type: 'string' },
+      write: { type: 'string', default: '' },
+    },
+  });
+  const { schema, out, tenant } = values;
+  const write = values.write.split(',').filter((name) => name !== '');
+  if (schema === undefined) throw new UsageError("Give --schema NAME, the schema of the app's tables.");
+  const keyring = parseKeyring(loadSettings(process.env).dataKeys || '{}');
+  const drafted = await adopt(adminUrl(), {
+    schema,
+    out,
+    keyring,
+    write,
+    ...(tenant !== undefined && { tenantColumn: tenant }),
+  });
+  print(`Workspaces: ${drafted.tenant}.`);
+  print('');
+  for (const file of drafted.files) print(`wrote ${file}`);
+  section('Left out', drafted.leftOut);
+  section(
+    'Open points, marked OPEN: in the files',
+    drafted.open.map(({ file, at, text }) => `${file}${at ? ` ${at}` : ''}: ${text}`),
+  );
+  section('Next, after a look at each file', [
+    `${program} migrate --views ${folder(out, viewsFolder)}`,
+    ...(drafted.files.some((file) => file.startsWith(`${viewsFolder}/indexes/`))
+      ? [`${program} migrate --views ${folder(out, viewsFolder)} --indexes`]
+      : []),
+    `RESOURCES_DIR=${folder(out, resourcesFolder)} ${program} check`,
+  ]);
+  return 0;
+};
+
+function section(title: string, lines: readonly string[]): void {
+  if (lines.length === 0) return;
+  print('');
+  print(`${title}:`);
+  for (const line of lines) print(`  ${line}`);
+}
+
+function folder(out: string, path: string): string {
+  return out === '.' ? path : `${out}/${path}`;
+}

@@ -1,0 +1,235 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import pg from 'pg';
+import type { Finding } from '../../src/check/finding.js';
+import { loadResources } from '../../src/definition/load.js';
+import type { Resource } from '../../src/definition/resource.js';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { apps } from '../../src/demo/seed/apps.js';
+import { seed } from '../../src/demo/seed/seed.js';
+import { projectRoot } from '../../src/paths.js';
+import type { Settings } from '../../src/settings.js';
+import { type CommandResult, commandLine, connections } from '../support/command-line.js';
+import { eventually, gatewayTest, shared, type TestContext } from '../support/workspace.js';
+
+// `adopt` as a process on the reference apps, as an operator runs it on an app of another; then the commands that it recommends.
+
+const test = gatewayTest();
+const folders: string[] = [];
+const databases: string[] = [];
+
+test.after.always(async () => {
+  for (const folder of folders) rmSync(folder, { recursive: true });
+  const client = new pg.Client(shared.primary);
+  await client.connect();
+  for (const name of databases) await client.query(`drop database if exists ${name} with (force)`);
+  await client.end();
+});
+
+function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'adopt-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** A database with the SQL, and the settings that lead to it. */
+async function newDatabase(
+  t: ExecutionContext<TestContext>,
+  name: string,
+  fill: (client: pg.Client) => Promise<unknown>,
+): Promise<Partial<Settings>> {
+  const { database } = t.context;
+  const own = `${database.name}_${name}`;
+  await database.primary.query(`create database ${own}`);
+  databases.push(own);
+  const adminUrl = urlAs(shared.primary, 'postgres', own);
+  const client = new pg.Client(adminUrl);
+  await client.connect();
+  await fill(client).finally(() => client.end());
+  const { dataKeys } = database.settings;
+  const replicaUrls = urlAs(shared.replicas[0] as string, 'gateway_reader', own);
+  return { adminUrl, replicaUrls, primaryUrl: urlAs(shared.primary, 'gateway_writer', own), dataKeys };
+}
+
+interface Adopted {
+  readonly folder: string;
+  readonly output: string;
+  readonly resources: ReadonlyMap<string, Resource>;
+  readonly run: (...args: string[]) => Promise<CommandResult>;
+}
+
+/** Drafts into a new folder, and runs the commands on it. */
+async function adopted(t: ExecutionContext, settings: Partial<Settings>, ...args: string[]): Promise<Adopted> {
+  const folder = emptyFolder();
+  const resourcesDir = join(folder, 'config/resources');
+  const run = (...args: string[]): Promise<CommandResult> => commandLine(args, { ...settings, resourcesDir });
+  const drafted = await run('adopt', ...args, '--out', folder);
+  t.is(drafted.code, 0, drafted.stderr);
+  const views = ['--views', join(folder, 'sql/views')];
+  for (const args of [
+    ['migrate', ...views],
+    ['migrate', ...views, '--indexes'],
+    ['views', '--create', ...views],
+  ]) {
+    const { code, stderr } = await run(...args);
+    t.is(code, 0, `${args.join(' ')}: ${stderr}`);
+  }
+  const resources = new Map(loadResources(resourcesDir).map((resource) => [resource.name, resource]));
+  return { folder, output: drafted.stdout, resources, run };
+}
+
+/** The findings of check that are not ok, as soon as the replica has the views. */
+async function wrong(t: ExecutionContext, { run }: Adopted): Promise<Finding[]> {
+  let findings: readonly Finding[] = [];
+  await eventually(
+    t,
+    'the replica has the views',
+    async () => {
+      const { stdout } = await run('check', '--json');
+      findings = (JSON.parse(stdout) as { findings: Finding[] }).findings;
+      return !findings.some(({ level }) => level === 'refused');
+    },
+    60_000,
+  );
+  return findings.filter(({ level }) => level !== 'ok');
+}
+
+test.serial(
+  'a draft of the first app is created and checked: its guesses alone are named, beside damaged values',
+  async (t) => {
+    const draft = await adopted(t, connections(t.context.database), '--schema', 'app');
+    const { resources, output, folder } = draft;
+    t.deepEqual([...resources.keys()], ['installaties', 'klanten', 'logboeken', 'werkbonnen']);
+    t.like(resources.get('installaties'), { idType: 'uuid', version: 'version', auditEntity: 'installatie' });
+    t.like(resources.get('klanten')?.fields.naam, { codec: 'aes-256-gcm' });
+    t.deepEqual(
+      resources.get('werkbonnen')?.order.map(({ column }) => column),
+      ['datum', 'id'],
+    );
+    t.deepEqual(Object.keys(resources.get('werkbonnen')?.fields ?? {}).slice(-2), ['handelingen', 'uren']);
+    t.false(readFileSync(join(folder, 'sql/views/werkbonnen.sql'), 'utf8').includes('t.handtekening'));
+    t.regex(output, /email, telefoon \(personal data, by the name\)/);
+    const findings = await wrong(t, draft);
+    t.deepEqual(findings.map(({ level, code, object }) => [level, code, object]).sort(), [
+      ['warning', 'open_points', 'klanten'],
+      ['warning', 'values', 'klanten'],
+    ]);
+    t.regex(findings[0]?.detail ?? '', /^\/fields\/land\/description: .*; the definition is .*klanten\.json\.$/);
+  },
+);
+
+test.serial(
+  'a draft of the second app opens its sealed customers with the keys at hand, and check finds only damaged values',
+  async (t) => {
+    const now = new Date('2026-11-21T12:00:00Z');
+    const keys = Object.fromEntries(Object.entries(shared.keys).map(([id, key]) => [id, Buffer.from(key, 'base64')]));
+    const settings = await newDatabase(t, 'second', async (client) => {
+      await client.query(readFileSync(join(projectRoot, 'sql/apps/second/schema.sql'), 'utf8'));
+      await seed(client, apps.second, { rows: 'small', keys, now });
+    });
+    const draft = await adopted(t, settings, '--schema', 'fieldops', '--write', 'assets');
+    const { resources, folder } = draft;
+    t.deepEqual([...resources.keys()], ['activity', 'assets', 'customers', 'work-orders']);
+    const customers = resources.get('customers');
+    t.like(customers, { idType: 'bigint', auditEntity: 'Customer' });
+    t.like(customers?.codecs.sealed, {
+      layout: ['tag16', 'nonce12', 'data'],
+      keyId: { column: 'vault_key' },
+      aad: 'customer:{id}',
+    });
+    t.deepEqual(Object.keys(customers?.fields ?? {}).sort(), [
+      'address',
+      'createdAt',
+      'id',
+      'name',
+      'registration',
+      'updatedAt',
+    ]);
+    t.like(resources.get('activity')?.fields.diff, { clean: 'audit-diff', diff: { old: 0, new: 1 } });
+    t.regex(readFileSync(join(folder, 'sql/views/assets.sql'), 'utf8'), /\n {4}and t\.deleted_at is null;\n/);
+    t.like(resources.get('assets')?.write, {
+      ids: 'database',
+      onChange: { lock_version: 'increment', updated_at: 'now' },
+      audit: { created: 'create', changed: 'update' },
+    });
+    const findings = await wrong(t, draft);
+    t.deepEqual(
+      findings.map(({ level, code, object }) => [level, code, object]),
+      [['warning', 'values', 'customers']],
+    );
+    t.regex(findings[0]?.detail ?? '', /^[/]fields[/]name: \d of \d+ values /);
+  },
+);
+
+const shop = `
+  create schema shop;
+  create table shop."Companies" ("Id" uuid primary key default gen_random_uuid(), "Name" text);
+  create table shop."Orders" ("Id" uuid primary key default gen_random_uuid(), "CompanyId" uuid not null references shop."Companies",
+    "createdAt" timestamptz not null default now(), "order" text, "remarkText" varchar(40), "isDeleted" boolean not null default false, "Secret" bytea);
+  insert into shop."Companies" ("Name") values ('North'), ('South');
+  insert into shop."Orders" ("CompanyId", "order") select "Id", 'x' from shop."Companies", generate_series(1, 20);
+  create schema lonely; create table lonely.things (id integer primary key, name text);
+  create schema bare;
+`;
+
+test.serial(
+  'names in other letters are quoted and shown in small ones; without users and keys the draft says so',
+  async (t) => {
+    const settings = await newDatabase(t, 'shop', (client) => client.query(shop));
+    const draft = await adopted(t, settings, '--schema', 'shop', '--write', 'Orders');
+    const orders = draft.resources.get('orders');
+    t.deepEqual(Object.keys(orders?.fields ?? {}), ['id', 'createdAt', 'order', 'remarkText', 'rowVersion']);
+    t.like(orders?.write, { ids: 'database', audit: null });
+    t.regex(draft.output, /no table of users was found/);
+    t.regex(draft.output, /left out: Secret \(secrets, by the name\)/);
+    t.deepEqual(await wrong(t, draft), []);
+  },
+);
+
+test.serial('adopt overwrites no file, and names those that are there', async (t) => {
+  const folder = emptyFolder();
+  const settings = connections(t.context.database);
+  const args = ['adopt', '--schema', 'app', '--out', folder];
+  t.is((await commandLine(args, settings)).code, 0);
+  const file = join(folder, 'sql/views/klanten.sql');
+  writeFileSync(file, '-- mine');
+  rmSync(join(folder, 'sql/views/werkbonnen.sql'));
+  const { code, stderr } = await commandLine(args, settings);
+  t.is(code, 1);
+  t.regex(stderr, /^Nothing was written, because adopt overwrites no file\. .*sql\/views\/klanten\.sql/);
+  t.is(readFileSync(file, 'utf8'), '-- mine');
+  t.false(existsSync(join(folder, 'sql/views/werkbonnen.sql')));
+});
+
+test.serial('a schema that cannot be adopted is refused in a plain sentence, and nothing is written', async (t) => {
+  const settings = await newDatabase(t, 'refused', (client) => client.query(shop));
+  const folder = emptyFolder();
+  const stranger = urlAs(settings.adminUrl as string, 'gateway_reader');
+  const cases: [string[], Partial<Settings>, number, RegExp][] = [
+    [['--schema', 'none'], settings, 1, /^There is no schema "none" in this database\. It has: .*lonely.*shop/],
+    [['--schema', 'bare'], settings, 1, /^The schema "bare" has no table\./],
+    [['--schema', 'lonely'], settings, 1, /divides its rows among workspaces: .*--tenant COLUMN/],
+    [
+      ['--schema', 'shop', '--write', 'nothing'],
+      settings,
+      1,
+      /^--write names no table that becomes a resource: nothing\./,
+    ],
+    [['--schema', 'shop', '--tenant', 'nothing'], settings, 1, /^No table of "shop" has the column "nothing"/],
+    [
+      ['--schema', 'shop'],
+      { ...settings, adminUrl: stranger },
+      1,
+      /cannot be read: grant USAGE on it to the role gateway_reader/,
+    ],
+    [[], settings, 2, /^Give --schema NAME/],
+  ];
+  for (const [args, given, code, message] of cases) {
+    const result = await commandLine(['adopt', ...args, '--out', folder], given);
+    t.is(result.code, code, args.join(' '));
+    t.regex(result.stderr, message);
+  }
+  t.deepEqual(readdirSync(folder), []);
+});
