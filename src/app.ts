@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { context } from '@opentelemetry/api';
 import Koa from 'koa';
 import { correctionOf, databaseErrorKind, Problem, sqlStateOf } from './errors.js';
 import type { Event } from './events.js';
@@ -6,6 +7,7 @@ import { ClientGone, exchangeOf, newExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
 import { type RouteDeps, routes, unrouted } from './http/routes.js';
+import { traceRequests } from './http/trace-requests.js';
 
 /** Dependencies and bounds of a request; made once by the gateway. */
 export interface AppDeps extends RouteDeps {
@@ -16,6 +18,8 @@ export interface AppDeps extends RouteDeps {
   readonly sunset: string;
   /** Whether the log has the client's address of each request. */
   readonly logClientAddress: boolean;
+  /** Whether each request has a span of OpenTelemetry. */
+  readonly tracing: boolean;
   /** Requests that are not answered to the end, for the metrics. */
   readonly underWay: { requests: number };
 }
@@ -23,6 +27,7 @@ export interface AppDeps extends RouteDeps {
 /** The whole order of a request: identify → observe → render errors → check the target → route (http/routes). */
 export function app(deps: AppDeps): Koa {
   const koa = new Koa({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
+  if (deps.tracing) koa.use(traceRequests);
   koa.silent = true; // renderErrors reports every error; Koa itself would only log clients that disconnect
   koa.use(identify(deps));
   koa.use(renderErrors(deps));
@@ -51,7 +56,7 @@ function identify({ observe, deprecation, sunset, logClientAddress, underWay }: 
     ctx.state.exchange = exchange;
     underWay.requests++;
     ctx.set({ ...headers, 'X-Request-Id': exchange.requestId });
-    ctx.res.once('close', () => {
+    const finished = (): void => {
       underWay.requests--;
       observe({
         type: 'request_finished',
@@ -69,7 +74,8 @@ function identify({ observe, deprecation, sunset, logClientAddress, underWay }: 
         bytes: socket.bytesWritten - exchange.bytesBefore,
         ...address,
       });
-    });
+    };
+    ctx.res.once('close', context.bind(context.active(), finished)); // so that its log line has the trace id
     await next();
   };
 }

@@ -29,6 +29,7 @@ import { logEvents } from './ops/log.js';
 import { type MetricValues, metricsEvents } from './ops/metrics.js';
 import { type Readiness, readinessOf } from './ops/readiness.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
+import { startTraces } from './ops/traces.js';
 import { type Peers, standalone } from './peers/peers.js';
 import { redisPeers } from './peers/redis.js';
 import { workerPeers } from './peers/workers.js';
@@ -92,6 +93,8 @@ async function start(
 ): Promise<Gateway> {
   const lines = logEvents(given.logLevel, log);
   closers.push(() => lines.close());
+  const tracing = given.otelExporterOtlpEndpoint !== '';
+  if (tracing) closers.push(await startTraces(given.otelExporterOtlpEndpoint));
   const sinks: Observe[] = [lines.add];
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
@@ -151,6 +154,7 @@ async function start(
       sunset,
       logClientAddress,
       underWay,
+      tracing,
       listLimits: { perPageDefault, perPageMax, timeZone },
       reads: {
         replicas,

@@ -18,6 +18,7 @@ const layers = [
   'nearest-name.ts',
   'errors.ts',
   'events.ts',
+  'tracing.ts',
   'db/row.ts',
   'db/statement.ts',
   'db/wal-position.ts',

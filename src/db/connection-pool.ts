@@ -5,6 +5,7 @@ import { untilSocketsRead } from './event-loop.js';
 import { FairQueue } from './fair-queue.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 import type { Row } from './row.js';
+import { inStatementSpan } from './statement-span.js';
 
 /** Bounds of a pool; times in milliseconds. */
 export interface PoolLimits {
@@ -93,7 +94,11 @@ export class ConnectionPool {
   }
 
   /** Runs one statement. Rejects with Problem `overloaded` when no connection is free in time. */
-  async run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
+  run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
+    return inStatementSpan(run.statement, () => this.#run(run, options, onRow));
+  }
+
+  async #run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
     if (options.signal?.aborted) throw options.signal.reason;
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.#limits.activeWorkspaces?.touch(workspace);

@@ -5,6 +5,7 @@ import { applicationName, errorCode } from './connection.js';
 import type { Login } from './login.js';
 import type { TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
+import { inStatementSpan } from './statement-span.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
 import { GuardedQuery } from './wire/guarded-query.js';
 import { streamOf } from './wire/wire.js';
@@ -198,11 +199,17 @@ function run(
   workspace: WorkspaceId | null,
   values: Values,
 ): Promise<TextRow[]> {
-  return new Promise((resolve, reject) => {
-    const rows: TextRow[] = [];
-    const done = (error: Error | null): void => (error ? reject(error) : resolve(rows));
-    client.query(
-      new GuardedQuery({ statement, workspace, values, named: false }, (row) => rows.push(row.texts()), done) as never,
-    );
-  });
+  const work = (): Promise<TextRow[]> =>
+    new Promise((resolve, reject) => {
+      const rows: TextRow[] = [];
+      const done = (error: Error | null): void => (error ? reject(error) : resolve(rows));
+      client.query(
+        new GuardedQuery(
+          { statement, workspace, values, named: false },
+          (row) => rows.push(row.texts()),
+          done,
+        ) as never,
+      );
+    });
+  return inStatementSpan(statement, work);
 }

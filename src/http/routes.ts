@@ -11,6 +11,7 @@ import type { ReadDeps } from '../read/routing.js';
 import { readFeed, type SyncDeps } from '../sync/feed.js';
 import { readDigest, readIds } from '../sync/hashes.js';
 import { parseFeed, parseHashes, type SyncCall } from '../sync/request.js';
+import { inSpan } from '../tracing.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
@@ -75,7 +76,7 @@ export function routes(deps: RouteDeps): Middleware {
 /** The whole way of a list: token and limit → scope → Accept → parameters → read → respond. */
 function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   return async (ctx) => {
-    const access = await admit(deps, ctx);
+    const access = await inSpan('authenticate', () => admit(deps, ctx));
     requireScope(access, `read:${compiled.resource.name}`);
     requireJsonAccepted(ctx);
     const raw = {
@@ -87,8 +88,8 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     };
     const request = parseList(raw, deps.listLimits);
     if (request.perPage > deps.reads.chunkRowsMax) await deps.largePages.enter(access, ctx.res);
-    const reply = await readList(deps.reads, request);
-    await respond(ctx, reply, true, deps);
+    const reply = await inSpan('read', () => readList(deps.reads, request));
+    await inSpan('respond', () => respond(ctx, reply, true, deps));
   };
 }
 
@@ -99,28 +100,29 @@ function syncRoute(deps: RouteDeps, compiled: CompiledResource, sync: SyncStatem
     read: (deps: SyncDeps, request: Request) => Promise<Reply>,
   ): Middleware =>
     async (ctx) => {
-      const access = await admit(deps, ctx);
+      const access = await inSpan('authenticate', () => admit(deps, ctx));
       requireScope(access, `read:${compiled.resource.name}`);
       requireJsonAccepted(ctx);
       const baseUrl = origin(ctx, deps.publicUrl) + apiPrefix;
       const query = ctx.querystring;
       const request = parse({ compiled, sync, caller: access, query, baseUrl, signal: clientSignal(ctx.res) });
       await deps.largePages.enter(access, ctx.res);
-      await respond(ctx, await read(deps, request), true, deps);
+      const reply = await inSpan('read', () => read(deps, request));
+      await inSpan('respond', () => respond(ctx, reply, true, deps));
     };
 }
 
 /** The whole way of a detail: token and limit → scope → Accept → headers and parameters → read → respond. */
 function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   return async (ctx) => {
-    const access = await admit(deps, ctx);
+    const access = await inSpan('authenticate', () => admit(deps, ctx));
     requireScope(access, `read:${compiled.resource.name}`);
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.headers;
     const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
-    const reply = await readDetail(deps.reads, request);
-    await respond(ctx, reply, false, deps);
+    const reply = await inSpan('read', () => readDetail(deps.reads, request));
+    await inSpan('respond', () => respond(ctx, reply, false, deps));
   };
 }
 
@@ -131,7 +133,7 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
 function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResource, rules: CompiledWrite): Middleware {
   const { name } = compiled.resource;
   return async (ctx) => {
-    const access = await admit(deps, ctx, 'write');
+    const access = await inSpan('authenticate', () => admit(deps, ctx, 'write'));
     requireScope(access, `write:${name}`);
     requireJsonAccepted(ctx);
     const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
@@ -149,7 +151,8 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
     });
     const location = (id: string): string =>
       `${origin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${encodeURIComponent(id)}`;
-    await respond(ctx, await write(writes, rules, request, location), false, deps);
+    const reply = await inSpan('write', () => write(writes, rules, request, location));
+    await inSpan('respond', () => respond(ctx, reply, false, deps));
   };
 }
 

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { sqlStateOf } from '../errors.js';
 import { events } from '../events.js';
@@ -11,6 +12,7 @@ export function logEvents(level: string, destination?: DestinationStream): Repea
     level,
     base: { version: apiVersion, pid: process.pid, hostname: hostname() },
     timestamp: stdTimeFunctions.isoTime,
+    mixin: traceOf,
     formatters: { level: (word) => ({ level: word }) },
   };
   const logger: Logger = destination ? pino(options, destination) : pino(options);
@@ -18,6 +20,12 @@ export function logEvents(level: string, destination?: DestinationStream): Repea
     const fields = { ...event, ...('error' in event && errorFields(event.error)), ...repetition };
     logger[events[type].level](fields, type);
   });
+}
+
+/** The ids of the current trace and span; nothing without tracing. */
+function traceOf(): object {
+  const span = trace.getActiveSpan()?.spanContext();
+  return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
 }
 
 /** Parts of a database error that hold no stored value; message, detail, hint, context and statement can hold one. */
