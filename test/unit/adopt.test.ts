@@ -1,0 +1,142 @@
+import { createCipheriv, randomBytes } from 'node:crypto';
+import test from 'ava';
+import { auditLogIn } from '../../src/adopt/audit-log.js';
+import type { Column, Table } from '../../src/adopt/catalog.js';
+import { type Form, formOf } from '../../src/adopt/encodings.js';
+import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.js';
+import { openCells } from '../../src/adopt/sealed-bytes.js';
+import { findTenant } from '../../src/adopt/tenant.js';
+import { parseKeyring } from '../../src/projection/keyring.js';
+
+// The guesses of `adopt`, one table each.
+
+const column = (name: string, type = 'text'): Column => ({
+  name,
+  quoted: name,
+  type,
+  length: null,
+  notNull: true,
+  made: false,
+  sequence: null,
+  isArray: false,
+  comment: null,
+});
+
+function table(name: string, columns: readonly Column[], references: Readonly<Record<string, string>> = {}): Table {
+  return {
+    name,
+    quoted: `app.${name}`,
+    rows: 1,
+    readable: true,
+    comment: null,
+    columns,
+    primaryKey: ['id'],
+    foreignKeys: Object.entries(references).map(([own, to]) => ({ table: to, columns: [own], references: ['id'] })),
+    indexes: [],
+    updateTriggers: '',
+  };
+}
+
+const sealed = (head = ''): string[] =>
+  Array.from({ length: 20 }, (_, i) => head + randomBytes(40 + i).toString('base64'));
+
+test('values are recognized by their form: plain, base64, sealed, digests, images', (t) => {
+  const png = `iVBORw0KGgo${'A'.repeat(2000)}`;
+  const cases: [string, readonly string[], boolean, Form['kind']][] = [
+    ['words', ['Utrecht', 'Den Haag', 'abcd'], false, 'plain'],
+    ['numbers', ['10000001', '10000002'], false, 'plain'],
+    ['nothing', [], false, 'plain'],
+    ['base64 of texts', ['TmVkZXJsYW5k', 'QmVsZ2nDqw=='], false, 'base64'],
+    ['sealed base64', sealed(), false, 'sealed'],
+    ['sealed behind a prefix', sealed('enc:v2:k1:'), false, 'sealed'],
+    ['sealed bytes', sealed().map((text) => `\\x${Buffer.from(text, 'base64').toString('hex')}`), true, 'sealed'],
+    ['hashes', Array.from({ length: 9 }, () => `\\x${randomBytes(32).toString('hex')}`), true, 'digest'],
+    ['images', [png, png], false, 'image'],
+    ['one image among texts', [png, 'a', 'b', 'c'], false, 'plain'],
+    ['empty bytea', [], true, 'unknown bytes'],
+  ];
+  for (const [name, values, isBytea, kind] of cases) t.is(formOf(values, isBytea).kind, kind, name);
+});
+
+test('a prefix is split into its words, the last of which is the id of the key, and an older version beside it', (t) => {
+  const form = formOf([...sealed('enc:v2:k1:'), ...sealed('enc:v2:k9:'), ...sealed('enc:v1:k1:')], false);
+  t.like(form, {
+    codec: { encoding: 'base64', prefix: 'enc:v2:{keyId}:', legacyPrefix: 'enc:v1:{keyId}:' },
+    keyIds: ['k1', 'k9'],
+  });
+});
+
+test('sealed cells tell their layout and associated data to the holder of the key, and nothing to others', (t) => {
+  const key = randomBytes(32);
+  const seal = (text: string, aad: string): string => {
+    const nonce = randomBytes(12);
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(aad));
+    const data = Buffer.concat([cipher.update(text), cipher.final()]);
+    return Buffer.concat([cipher.getAuthTag(), nonce, data]).toString('base64');
+  };
+  const cells = ['7', '8'].map((id) => ({
+    value: seal(`{"name":"${id}"}`, `customer:${id}`),
+    names: { workspace: '1', table: 'customers', column: 'sealed', id },
+  }));
+  const keyring = (bytes: Buffer) => parseKeyring(JSON.stringify({ k1: bytes.toString('base64') }));
+  t.deepEqual(openCells(cells, { encoding: 'base64' }, keyring(key), 'customer'), {
+    codec: { layout: ['tag16', 'nonce12', 'data'], aad: 'customer:{id}' },
+    keyId: 'k1',
+    texts: ['{"name":"7"}', '{"name":"8"}'],
+  });
+  t.is(openCells(cells, { encoding: 'base64' }, keyring(randomBytes(32)), 'customer'), undefined);
+});
+
+test('workspaces are found by foreign keys, by names, and by the column of --tenant', (t) => {
+  const [id, org, owner] = [column('id', 'uuid'), column('organization_id', 'uuid'), column('created_by', 'uuid')];
+  const users = table('users', [id, org], { organization_id: 'organizations' });
+  const notes = table('notes', [id, org, owner], { organization_id: 'organizations', created_by: 'users' });
+  const byKeys = findTenant('app', [table('organizations', [id]), users, notes]);
+  t.is(byKeys.root?.name, 'organizations');
+  t.is(byKeys.columnIn(notes), org);
+  t.true(byKeys.isSure);
+  const byName = findTenant('app', [table('a', [id, org]), table('b', [id, org])]);
+  t.is(byName.column, 'organization_id');
+  t.false(byName.isSure);
+  t.is(findTenant('app', [notes], 'created_by').column, 'created_by');
+  t.throws(() => findTenant('app', [table('a', [id])]), { message: /--tenant COLUMN/ });
+  t.throws(() => findTenant('app', [table('a', [id])], 'x'), { message: /has the column "x"/ });
+  t.throws(() => findTenant('app', [table('a', [column('made_at', 'date')])], 'made_at'), { message: /of type date/ });
+});
+
+test('the changes of an audit log are read in three shapes, with some entries of other forms', (t) => {
+  const log = table('log', [column('entity'), column('entity_id'), column('action'), column('changes', 'jsonb')]);
+  const shapeOf = (texts: readonly string[]): unknown =>
+    auditLogIn(
+      log,
+      texts.map((text) => new Map([['changes', text]])),
+    )?.shape;
+  t.deepEqual(shapeOf(['{"a":[1,2]}', '{}']), { old: 0, new: 1 });
+  t.deepEqual(shapeOf(['{"a":{"from":1,"to":2}}']), { old: 'from', new: 'to' });
+  t.deepEqual(shapeOf(['[{"field":"a","old":1,"new":2}]']), { field: 'field', old: 'old', new: 'new' });
+  t.deepEqual(shapeOf([...Array(20).fill('{"a":[1,2]}'), '["x"]']), { old: 0, new: 1 });
+  t.is(shapeOf(['{"a":1}', '"x"', 'cut {']), undefined);
+  t.is(auditLogIn(table('x', [column('id')]), []), undefined);
+});
+
+test('names tell their purpose in any spelling, and plurals their singular', (t) => {
+  t.deepEqual(['createdAt', 'Created-At', 'HTTPCode', '9lives'].map(snakeCase), [
+    'created_at',
+    'created_at',
+    'http_code',
+    'x_9lives',
+  ]);
+  t.is(camelCase('kvk_nummer'), 'kvkNummer');
+  const plurals = {
+    customers: 'customer',
+    companies: 'company',
+    boxes: 'box',
+    klanten: 'klant',
+    werkbonnen: 'werkbon',
+    installaties: 'installatie',
+    staff: 'staff',
+  };
+  for (const [plural, one] of Object.entries(plurals)) t.is(singular(plural), one);
+  t.true(isNamed('deleted', 'isDeleted') && isNamed('secret', 'password_hash') && isNamed('contact', 'homePhone'));
+  t.false(isNamed('contact', 'mailbox_count') || isNamed('secret', 'hashtags') || isNamed('workspaceColumn', 'id'));
+});
