@@ -21,6 +21,7 @@ export interface OpenApiOptions
     | 'timeZone'
     | 'perPageDefault'
     | 'perPageMax'
+    | 'skipRowsMax'
     | 'rateLimitPerMinute'
     | 'writesPerMinute'
     | 'bodyBytesMax'
@@ -50,6 +51,7 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
     timeZone,
     rateLimitPerMinute,
     perPageMax,
+    skipRowsMax: options.skipRowsMax,
     publicUrl,
     index: apiIndex(resources, options),
     contact: apiContact === '' ? undefined : contactOf(apiContact),

@@ -15,13 +15,21 @@ test('every sentence that depends on a setting follows the setting', (t) => {
     timeZone: 'Asia/Tokyo',
     perPageDefault: 25,
     perPageMax: 50,
+    skipRowsMax: 500,
   };
   const text = JSON.stringify(openapi(resources, { ...defaults, ...changed }));
-  for (const stale of ['60 requests', 'q=60;', '64 KiB', 'Europe/Amsterdam', '10000']) {
+  for (const stale of ['60 requests', 'q=60;', '64 KiB', 'Europe/Amsterdam', '10000', '1000000 records']) {
     t.true(JSON.stringify(document).includes(stale), stale);
     t.false(text.includes(stale), stale);
   }
-  for (const fresh of ['77 requests a minute', 'q=77;', 'at most 3000 bytes', 'Asia/Tokyo', '"default":25'])
+  for (const fresh of [
+    '77 requests a minute',
+    'q=77;',
+    'at most 3000 bytes',
+    'Asia/Tokyo',
+    '"default":25',
+    'more than 500 records',
+  ])
     t.true(text.includes(fresh), fresh);
 });
 

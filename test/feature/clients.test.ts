@@ -1,0 +1,177 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { projectRoot } from '../../src/paths.js';
+import { breakingProxy } from '../support/breaking-proxy.js';
+import { output, tool, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
+import { listNames, records } from '../support/lists.js';
+import { gatewayTest, type TestContext } from '../support/workspace.js';
+
+const test = gatewayTest();
+const withTools = toolsInstalled ? test.serial : test.serial.skip;
+
+/** The programs of a page in docs/clients, in their order, with pages small enough that each list has several. */
+function programs(page: string, language: string): string[] {
+  const text = readFileSync(join(projectRoot, 'docs/clients', page), 'utf8').replaceAll('10000', '500');
+  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))];
+  return blocks.map(([, program]) => program as string);
+}
+
+/** The program with which a client is called, unless this machine lacks it. */
+const missing = (program: string, ...args: string[]): string =>
+  spawnSync(program, args).status === 0 ? '' : ` (skipped: ${program} ${args.join(' ')} fails on this machine)`;
+
+/** Runs a program of a page in a folder of its own, behind a proxy that breaks connections now and then. */
+async function run(
+  { gateway, token }: TestContext,
+  folder: string,
+  breaks: readonly number[],
+  command: readonly string[],
+) {
+  const proxy = await breakingProxy(Number(new URL(gateway.url).port), breaks);
+  try {
+    const [program, ...args] = command as [string, ...string[]];
+    const env = { BASE: `http://127.0.0.1:${proxy.port}/api/v1`, TOKEN: token };
+    return { printed: await output(program, args, { cwd: folder, env }), broken: proxy.broken };
+  } finally {
+    proxy.close();
+  }
+}
+
+const idsOf = (lines: string): string[] =>
+  lines
+    .trim()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { id: string }).id);
+const idsIn = async ({ client }: TestContext, list: string): Promise<string[]> =>
+  (await records<{ id: string }>(client, `/${list}?perPage=10000`)).map(({ id }) => id);
+
+const filePrograms: readonly (readonly [page: string, language: string, file: string, command: readonly string[]])[] = [
+  ['curl.md', 'sh', 'list.sh', ['sh', 'list.sh', 'werkbonnen']],
+  ['node.md', 'js', 'list.mjs', [process.execPath, 'list.mjs', 'werkbonnen']],
+];
+
+for (const [page, language, file, command] of filePrograms) {
+  const lacks = language === 'sh' ? missing('jq', '--version') : '';
+  (lacks ? test.serial.skip : test.serial)(
+    `docs/clients/${page} reads every work order once, over broken connections, and doubles nothing in a second run${lacks}`,
+    async (t) => {
+      const folder = workFolder({ [file]: programs(page, language)[0] as string });
+      const expected = await idsIn(t.context, 'werkbonnen');
+      for (const breaks of [[20_000, 60_000], [], [100_000]]) {
+        const { broken } = await run(t.context, folder, breaks, command);
+        t.is(broken, breaks.length);
+        t.deepEqual(idsOf(readFileSync(join(folder, 'werkbonnen.ndjson'), 'utf8')), expected);
+      }
+      rmSync(folder, { recursive: true });
+    },
+  );
+}
+
+const tsc = join(projectRoot, 'node_modules/.bin/tsc');
+withTools(`docs/clients/node.md compiles under tsc --strict and walks all four lists${toolsMissing}`, async (t) => {
+  const document = (await t.context.client.get('/openapi.json')).text;
+  const source = programs('node.md', 'ts')[0] as string;
+  const folder = workFolder({ 'openapi.json': document, 'walk.ts': source, 'package.json': '{"type":"module"}' });
+  await output(tool('openapi-typescript'), ['openapi.json', '-o', 'api.ts'], { cwd: folder });
+  const options = [
+    '--strict',
+    '--target',
+    'es2022',
+    '--module',
+    'nodenext',
+    '--skipLibCheck',
+    '--types',
+    'node',
+    '--typeRoots',
+    join(projectRoot, 'node_modules/@types'),
+  ];
+  await output(tsc, [...options, 'walk.ts'], { cwd: folder });
+  const { printed } = await run(t.context, folder, [], [process.execPath, 'walk.js']);
+  const counts = await Promise.all(listNames.map(async (list) => `${list} ${(await idsIn(t.context, list)).length}`));
+  t.deepEqual(printed.trim().split('\n').sort(), counts.sort());
+  writeFileSync(
+    join(folder, 'wrong.ts'),
+    `${source}\nclient.GET('/klanten', { params: { query: { perPage: 'all' } } });`,
+  );
+  await t.throwsAsync(output(tsc, [...options, 'wrong.ts'], { cwd: folder }), { message: /TS2322/ });
+  rmSync(folder, { recursive: true });
+});
+
+withTools(
+  `docs/clients/duckdb.md makes a table of work orders with types, of an empty list as well${toolsMissing}`,
+  async (t) => {
+    const [create, perMonth, change] = programs('duckdb.md', 'sql') as [string, string, string];
+    const rows = await records<{ id: string; uren: { uren: number }[] }>(t.context.client, '/werkbonnen?perPage=10000');
+    const folder = workFolder({ 'werkbonnen.ndjson': rows.map((row) => `${JSON.stringify(row)}\n`).join('') });
+    const sql = [create, 'create table changes as from werkbonnen limit 100;', change, perMonth];
+    const [months] = await duckdb(folder, [...sql]);
+    const hours = rows.flatMap(({ uren }) => uren).reduce((sum, { uren }) => sum + uren * 100, 0);
+    t.is(
+      months?.reduce((sum, row) => sum + Number(row.orders), 0),
+      rows.length,
+    );
+    t.is(Math.round(months?.reduce((sum, row) => sum + Number(row.hours) * 100, 0) ?? 0), Math.round(hours));
+    writeFileSync(join(folder, 'werkbonnen.ndjson'), '');
+    const [columns] = await duckdb(folder, [create, 'describe werkbonnen']);
+    t.deepEqual(
+      columns?.map(({ column_name }) => column_name),
+      Object.keys(rows[0] as object),
+    );
+    t.is(columns?.find(({ column_name }) => column_name === 'datum')?.column_type, 'DATE');
+    rmSync(folder, { recursive: true });
+  },
+);
+
+type SqlRow = Readonly<Record<string, unknown>>;
+
+/** Rows of the last statement, in an array of one so that an absent result is seen. */
+async function duckdb(folder: string, sql: readonly string[]): Promise<(readonly SqlRow[])[]> {
+  writeFileSync(join(folder, 'statements.json'), JSON.stringify(sql));
+  writeFileSync(
+    join(folder, 'run.mjs'),
+    `import { readFileSync } from 'node:fs';
+     import { DuckDBInstance } from '@duckdb/node-api';
+     const connection = await (await DuckDBInstance.create(':memory:')).connect();
+     const statements = JSON.parse(readFileSync('statements.json', 'utf8'));
+     let reader;
+     for (const sql of statements) reader = await connection.runAndReadAll(sql);
+     console.log(JSON.stringify([reader.getRowObjectsJson()]));`,
+  );
+  return JSON.parse(await output(process.execPath, ['run.mjs'], { cwd: folder })) as (readonly SqlRow[])[];
+}
+
+const python = '/usr/bin/python3';
+const noPandas = missing(python, '-c', 'import pandas, requests');
+(noPandas ? test.serial.skip : test.serial)(
+  `docs/clients/python.md reads every work order once into a data frame, over broken connections${noPandas}`,
+  async (t) => {
+    const folder = workFolder({ 'orders.py': programs('python.md', 'python')[0] as string });
+    const { broken } = await run(t.context, folder, [20_000, 60_000], [python, 'orders.py']);
+    t.is(broken, 2);
+    const rows = await records<{ id: string; uren: object[] }>(t.context.client, '/werkbonnen?perPage=10000');
+    const csv = readFileSync(join(folder, 'werkbonnen.csv'), 'utf8');
+    t.deepEqual(
+      [...csv.matchAll(/^([0-9a-f-]{36}),/gm)].map(([, id]) => id),
+      rows.map(({ id }) => id),
+    );
+    const hours = readFileSync(join(folder, 'uren.csv'), 'utf8').trim().split('\n');
+    t.is(hours.length - 1, rows.flatMap(({ uren }) => uren).length);
+    rmSync(folder, { recursive: true });
+  },
+);
+
+const noR = missing('Rscript', '-e', 'library(httr2); library(jsonlite)');
+(noR ? test.serial.skip : test.serial)(
+  `docs/clients/r.md reads every work order once into a data frame${noR}`,
+  async (t) => {
+    const folder = workFolder({ 'orders.R': programs('r.md', 'r')[0] as string });
+    await run(t.context, folder, [], ['Rscript', 'orders.R']);
+    const csv = readFileSync(join(folder, 'werkbonnen.csv'), 'utf8');
+    t.deepEqual(
+      [...csv.matchAll(/^"([0-9a-f-]{36})",/gm)].map(([, id]) => id),
+      await idsIn(t.context, 'werkbonnen'),
+    );
+    rmSync(folder, { recursive: true });
+  },
+);
