@@ -71,15 +71,7 @@ test('docs/reliability.md lists every mutant', (t) => {
 
 test('settings that the documentation speaks of exist', (t) => {
   const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
-  const others = new Set([
-    'CONFIG_FILE',
-    'PG_BIN',
-    'NODE_ENV',
-    'NODE_OPTIONS',
-    'NODE_EXTRA_CA_CERTS',
-    'POSTGREST_BIN',
-    'NAME_FILE',
-  ]);
+  const others = new Set(['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'NODE_OPTIONS', 'POSTGREST_BIN', 'NAME_FILE']);
   for (const page of pages) {
     const named = [...read(page).matchAll(/`([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=[^`]*)?`/g)].map(
       ([, name]) => name as string,

@@ -32,31 +32,45 @@ exception when insufficient_privilege then
   raise notice 'TEMPORARY on database % stays with PUBLIC, as only its owner can revoke it', current_database();
 end $$;
 
--- Settings that belong to the role reach every connection without a round trip, also through PgBouncer.
--- The row serializers rely on these text forms:
-alter role gateway_reader set timezone = 'UTC';
-alter role gateway_reader set datestyle = 'ISO, YMD';
-alter role gateway_writer set timezone = 'UTC';
-alter role gateway_writer set datestyle = 'ISO, YMD';
--- One plan per statement shape, the same for every workspace and at every hour: no planning per request, no plan flips.
-alter role gateway_reader set plan_cache_mode = 'force_generic_plan';
--- With the default of 4 the planner prefers a scan and a sort to the (workspace_id, …) index.
-alter role gateway_reader set random_page_cost = 1.1;
--- A short statement gains nothing from compiling or from parallel workers.
-alter role gateway_reader set jit = off;
-alter role gateway_reader set max_parallel_workers_per_gather = 0;
--- Backstops behind the gateway's own deadlines: a statement whose client is gone stops within a second.
-alter role gateway_reader set default_transaction_read_only = on;
-alter role gateway_reader set statement_timeout = '60s';
--- Statements share connections: one that waits for a lock, for example during a migration of the app, delays those behind it.
-alter role gateway_reader set lock_timeout = '1s';
-alter role gateway_reader set idle_in_transaction_session_timeout = '10s';
-alter role gateway_reader set client_connection_check_interval = '1s';
-alter role gateway_writer set statement_timeout = '10s';
-alter role gateway_writer set lock_timeout = '2s';
-alter role gateway_writer set idle_in_transaction_session_timeout = '5s';
-alter role gateway_writer set synchronous_commit = on;
-alter role gateway_writer set client_connection_check_interval = '1s';
+-- Settings that belong to the role reach every connection without a round trip, also through PgBouncer. Those that deploy/roles.sql
+-- has set are left alone, so that an admin without CREATEROLE can migrate.
+do $$
+declare
+  wanted record;
+begin
+  for wanted in
+    select * from (values
+      -- The row serializers rely on these text forms.
+      ('gateway_reader', 'TimeZone', 'UTC'),
+      ('gateway_reader', 'DateStyle', 'ISO, YMD'),
+      ('gateway_writer', 'TimeZone', 'UTC'),
+      ('gateway_writer', 'DateStyle', 'ISO, YMD'),
+      -- One plan per statement shape, the same for every workspace and at every hour: no planning per request, no plan flips.
+      ('gateway_reader', 'plan_cache_mode', 'force_generic_plan'),
+      -- With the default of 4 the planner prefers a scan and a sort to the (workspace_id, …) index.
+      ('gateway_reader', 'random_page_cost', '1.1'),
+      -- A short statement gains nothing from compiling or from parallel workers.
+      ('gateway_reader', 'jit', 'off'),
+      ('gateway_reader', 'max_parallel_workers_per_gather', '0'),
+      -- Backstops behind the gateway's own deadlines: a statement whose client is gone stops within a second.
+      ('gateway_reader', 'default_transaction_read_only', 'on'),
+      ('gateway_reader', 'statement_timeout', '60s'),
+      -- Statements share connections: one that waits for a lock, for example during a migration of the app, delays those behind it.
+      ('gateway_reader', 'lock_timeout', '1s'),
+      ('gateway_reader', 'idle_in_transaction_session_timeout', '10s'),
+      ('gateway_reader', 'client_connection_check_interval', '1s'),
+      ('gateway_writer', 'statement_timeout', '10s'),
+      ('gateway_writer', 'lock_timeout', '2s'),
+      ('gateway_writer', 'idle_in_transaction_session_timeout', '5s'),
+      ('gateway_writer', 'synchronous_commit', 'on'),
+      ('gateway_writer', 'client_connection_check_interval', '1s')
+    ) as settings (role, name, value)
+    where not exists (
+      select from pg_db_role_setting where setrole = to_regrole(role) and setdatabase = 0 and name || '=' || value = any (setconfig))
+  loop
+    execute format('alter role %I set %I = %L', wanted.role, wanted.name, wanted.value);
+  end loop;
+end $$;
 
 revoke all on schema gateway from public;
 grant usage, create on schema gateway to gateway_owner;
