@@ -2,7 +2,7 @@ import pg from 'pg';
 import { connectionUrls, serverName } from '../db/connection-url.js';
 import type { WorkspaceId } from '../db/statement.js';
 import { compileResource } from '../definition/compiled.js';
-import type { Resource } from '../definition/resource.js';
+import { leaves, type Resource } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import type { Settings } from '../settings.js';
@@ -97,9 +97,15 @@ async function* checkReplica(
   for (const [i, resource] of resources.entries()) {
     if (views[i]?.level !== 'ok') continue;
     if (ids.length > 0) yield [await checkWall(client, resource, ids)];
-    if (projection) yield await checkRecords(client, resource, projection, ids, { schema: thorough });
+    if (projection && (thorough || isEncoded(resource)))
+      yield await checkRecords(client, resource, projection, ids, { thorough });
     if (thorough) yield [await checkPlans(client, resource)];
   }
+}
+
+/** Whether values of the resource are decoded: with a wrong key all of them would be null. */
+function isEncoded(resource: Resource): boolean {
+  return leaves(resource).some(({ field }) => field.codec !== undefined);
 }
 
 async function* checkPrimary(

@@ -20,7 +20,7 @@ const resources = loadResources('');
 
 /** The data set has three values that cannot be decoded, on purpose. */
 const damagedSeed =
-  /^[/]fields[/]adres[/]group[/]straat: 1 of \d+ values [^;]*\(bad_tag\)[^;]*; [^;]*[/]plaats: 1 of [^;]*; [/]fields[/]kvkNummer: 1 of [^;]*; the definition is config[/]resources[/]klanten[.]json[.]$/;
+  /^([/]fields[/](adres[/]group[/]straat|adres[/]group[/]plaats|kvkNummer): 1 of \d+ values [^;]*; )+the definition is config[/]resources[/]klanten[.]json[.]$/;
 
 /** The findings of check that are not ok, beside that of the data set. */
 async function wrong(
