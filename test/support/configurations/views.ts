@@ -30,7 +30,7 @@ export const wrongViews: Configurations = {
     undo: () => 'alter view gateway.hours rename to werkbonnen_uren',
     level: 'refused',
     code: 'view',
-    detail: /gateway.werkbonnen_uren does not exist: run `migrate`/,
+    detail: /gateway\.werkbonnen_uren does not exist .*run `migrate`, or write it/,
     also: ['privileges'],
   },
   'a column has a type that does not fit': {
