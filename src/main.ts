@@ -30,6 +30,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "Drop and create the views around changes of the app's tables",
     load: async () => (await import('./cli/views.js')).viewsCommand,
   },
+  pull: {
+    summary: 'Keep a copy of a workspace in a database of your own, through the API',
+    load: async () => (await import('./cli/pull.js')).pullCommand,
+  },
   tokens: {
     summary: 'Create, list, rotate and revoke access tokens',
     load: async () => (await import('./cli/tokens.js')).tokens,

@@ -2,6 +2,7 @@ import { soakFlood } from './flood.js';
 import { soakFuzz } from './fuzz.js';
 import { soakPages } from './pages.js';
 import { soakSlowClients } from './slow-clients.js';
+import { soakSync } from './sync.js';
 import { soakWrites } from './writes.js';
 
 // `npm run soak -- NAME`: the long runs, against real servers of their own. Each prints its figures as a table.
@@ -18,6 +19,7 @@ const soaks: Readonly<Record<string, () => Promise<Figures>>> = {
   flood: soakFlood,
   writes: soakWrites,
   fuzz: soakFuzz,
+  sync: soakSync,
 };
 
 const soak = soaks[process.argv[2] ?? ''];

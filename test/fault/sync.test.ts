@@ -1,0 +1,17 @@
+import test from 'ava';
+import { syncStorm } from '../support/sync-storm.js';
+
+test('copies by sync equal the views row by row, whatever writers and replicas do meanwhile', async (t) => {
+  t.timeout(300_000);
+  const { passes, changes, startedOver, wrong } = await syncStorm({
+    rounds: 3,
+    passesMin: 200,
+    roundMs: 5000,
+    longMs: 2000,
+  });
+  t.log(`${passes} passes, ${changes} changes, started over ${startedOver} times`);
+  t.deepEqual(wrong.slice(0, 10), []);
+  t.is(startedOver, 0);
+  t.true(passes >= 200, `${passes} passes`);
+  t.true(changes >= 300, `${changes} changes`);
+});

@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+interface SyncRow {
+  readonly id: string;
+  readonly [member: string]: unknown;
+}
+
+interface Envelope<T> {
+  readonly data: readonly T[];
+  readonly pagination: { readonly nextCursor: string | null; readonly since: string | null };
+}
+
+/** A client that keeps a copy of a resource by sync, and notes everything that sync must not do. */
+export class SyncCopy {
+  readonly rows = new Map<string, SyncRow>();
+  readonly faults: string[] = [];
+  passes = 0;
+  startedOver = 0;
+  #since: string | null = null;
+  #turn = 0;
+  readonly #serials = new Map<string, number>();
+  readonly #resource: string;
+  readonly #token: string;
+  readonly #gateways: readonly string[];
+
+  /** `gateways` are origins; each page is asked of the next. */
+  constructor(resource: string, token: string, gateways: readonly string[]) {
+    this.#resource = resource;
+    this.#token = token;
+    this.#gateways = gateways;
+  }
+
+  /** A pass in pages of random size, and the deletions that the digest shows. */
+  async pass(): Promise<void> {
+    const perPage = 1 + Math.floor(Math.random() * 60);
+    let query: string = this.#since === null ? '' : `&since=${this.#since}`;
+    for (;;) {
+      const page = await this.#get<SyncRow>(`?perPage=${perPage}${query}`);
+      if (page === null) return this.#startOver();
+      for (const row of page.data) this.#take(row);
+      const { nextCursor, since } = page.pagination;
+      if (nextCursor === null) {
+        this.#since = since;
+        break;
+      }
+      query = `&cursor=${nextCursor}`;
+    }
+    this.passes++;
+    await this.#delete();
+  }
+
+  /** Each version of a record has a larger number in `omschrijving` than the version before. */
+  #take(row: SyncRow): void {
+    const serial = Number(row.omschrijving ?? 0);
+    const before = this.#serials.get(row.id) ?? 0;
+    if (serial < before) this.faults.push(`${row.id} came as ${serial} after ${before}`);
+    this.#serials.set(row.id, serial);
+    this.rows.set(row.id, row);
+  }
+
+  async #delete(): Promise<void> {
+    const since = `since=${this.#since}`;
+    const digest = await this.#get<{ prefix: string; count: number; hash: string }>(`/digest?depth=1&${since}`);
+    if (digest === null) return this.#startOver();
+    const theirs = new Map(digest.data.map(({ prefix, count, hash }) => [prefix, `${count} ${hash}`]));
+    for (const [prefix, mine] of this.#groups()) {
+      if (theirs.get(prefix) === mine.digest) continue;
+      const ids = await this.#get<string>(`/ids?prefix=${prefix}&${since}`);
+      if (ids === null) return this.#startOver();
+      const present = new Set(ids.data);
+      for (const id of mine.ids) if (!present.has(id)) this.rows.delete(id);
+    }
+  }
+
+  #groups(): Map<string, { ids: string[]; digest: string }> {
+    const groups = new Map<string, { ids: string[]; hash: bigint }>();
+    for (const id of this.rows.keys()) {
+      const hash = createHash('sha256').update(id).digest('hex');
+      const group = groups.get(hash.slice(0, 1)) ?? { ids: [], hash: 0n };
+      group.ids.push(id);
+      group.hash ^= BigInt(`0x${hash.slice(0, 16)}`);
+      groups.set(hash.slice(0, 1), group);
+    }
+    const digestOf = (count: number, hash: bigint): string => `${count} ${hash.toString(16).padStart(16, '0')}`;
+    return new Map([...groups].map(([prefix, { ids, hash }]) => [prefix, { ids, digest: digestOf(ids.length, hash) }]));
+  }
+
+  #startOver(): void {
+    this.startedOver++;
+    this.#since = null;
+    this.rows.clear();
+    this.#serials.clear();
+  }
+
+  /** Repeats what a client repeats: 503, and broken connections. Null for 410. */
+  async #get<T>(path: string): Promise<Envelope<T> | null> {
+    for (let attempt = 0; attempt < 600; attempt++) {
+      const gateway = this.#gateways[this.#turn++ % this.#gateways.length];
+      try {
+        const reply = await fetch(`${gateway}/api/v1/sync/${this.#resource}${path}`, {
+          headers: { authorization: `Bearer ${this.#token}` },
+        });
+        if (reply.status === 410) return null;
+        if (reply.status === 200) return (await reply.json()) as Envelope<T>;
+        const text = await reply.text();
+        if (reply.status !== 503) this.faults.push(`${path}: ${reply.status} ${text}`);
+      } catch (error) {
+        if (error instanceof SyntaxError) this.faults.push(`${path}: a body that is not whole ended cleanly`);
+      }
+      await sleep(100);
+    }
+    throw new Error(`${path}: no answer in 60 s`);
+  }
+}
