@@ -4,7 +4,7 @@ import { connectionUrls } from './db/connection-url.js';
 import { Heartbeat } from './db/heartbeat.js';
 import { connectWith, Login } from './db/login.js';
 import { Primary, type PrimaryBounds } from './db/primary.js';
-import { PrimaryProbe } from './db/primary-probe.js';
+import { type PrimaryNode, PrimaryNodes } from './db/primary-nodes.js';
 import type { ProbeBounds } from './db/probe.js';
 import { Replica, type ReplicaBounds } from './db/replica.js';
 import type { Observe } from './events.js';
@@ -14,7 +14,7 @@ import type { Settings } from './settings.js';
 export interface Databases {
   readonly replicas: readonly Replica[];
   readonly heartbeat: Heartbeat;
-  /** Null without PRIMARY_URL: then there are no write routes. */
+  /** Null without PRIMARY_URLS: then there are no write routes. */
   readonly primary: PrimaryParts | null;
   /** Probes all servers, and again at every interval. Resolves when the state of each is known. */
   start(): Promise<void>;
@@ -25,12 +25,24 @@ export interface Databases {
 export interface PrimaryParts {
   readonly writes: Primary;
   readonly reads: ConnectionPool;
-  readonly probe: PrimaryProbe;
+  readonly nodes: PrimaryNodes;
+}
+
+/** The replicas, counted from 0, that could not be checked at the start, and the check to make before their first use. */
+export interface LateChecks {
+  readonly unchecked: ReadonlySet<number>;
+  /** Resolves to the reason why the replica must not be used; null for none. */
+  readonly refusalOf: (url: string) => Promise<string | null>;
 }
 
 /** Constructs pools and probes; opens no connection. `readAgain` reads the settings again, for logins that were renewed. */
-export function databases(settings: Settings, readAgain: () => Settings, observe: Observe): Databases {
-  const login = (url: string, setting: 'replicaUrls' | 'primaryUrl', server: string): Login =>
+export function databases(
+  settings: Settings,
+  readAgain: () => Settings,
+  observe: Observe,
+  { unchecked, refusalOf }: LateChecks,
+): Databases {
+  const login = (url: string, setting: 'replicaUrls' | 'primaryUrls', server: string): Login =>
     new Login(
       url,
       () => connectionUrls(readAgain()[setting]),
@@ -40,24 +52,28 @@ export function databases(settings: Settings, readAgain: () => Settings, observe
   const bounds = replicaBounds(settings, new ActiveWorkspaces());
   const replicas = connectionUrls(settings.replicaUrls).map((url, i) => {
     const name = `replica${i + 1}`;
-    return new Replica(name, connectWith(login(url, 'replicaUrls', name), settings), bounds, heartbeat, observe);
+    const own = login(url, 'replicaUrls', name);
+    const check = unchecked.has(i) ? () => refusalOf(own.url) : null;
+    return new Replica(name, connectWith(own, settings), bounds, heartbeat, observe, check);
   });
-  const { primaryUrl } = settings;
-  const primary =
-    primaryUrl === '' ? null : primaryParts(login(primaryUrl, 'primaryUrl', 'primary'), settings, heartbeat, observe);
+  const nodes = connectionUrls(settings.primaryUrls).map((url, i, { length }) => {
+    const name = length === 1 ? 'primary' : `primary${i + 1}`;
+    return { name, login: login(url, 'primaryUrls', name) };
+  });
+  const primary = nodes.length === 0 ? null : primaryParts(nodes, settings, heartbeat, observe);
   return {
     replicas,
     heartbeat,
     primary,
     start: async () => {
-      await primary?.probe.start();
+      await primary?.nodes.start();
       await Promise.all(replicas.map((replica) => replica.start()));
       // A second time, the primary first: a replica that is ahead of a position sampled after its probe follows another history.
-      await primary?.probe.sample();
+      await primary?.nodes.sample();
       await Promise.all(replicas.map((replica) => replica.probe()));
     },
     close: async () => {
-      primary?.probe.close();
+      primary?.nodes.close();
       for (const replica of replicas) replica.close();
       primary?.reads.close();
       await primary?.writes.close();
@@ -65,13 +81,20 @@ export function databases(settings: Settings, readAgain: () => Settings, observe
   };
 }
 
-function primaryParts(login: Login, settings: Settings, heartbeat: Heartbeat, observe: Observe): PrimaryParts {
-  const connect = connectWith(login, settings);
-  return {
-    writes: new Primary(login, primaryBounds(settings), observe),
-    reads: new ConnectionPool(primaryReadLimits(settings), connect),
-    probe: new PrimaryProbe(connect, probeBounds(settings), heartbeat, observe),
-  };
+function primaryParts(
+  all: readonly PrimaryNode[],
+  settings: Settings,
+  heartbeat: Heartbeat,
+  observe: Observe,
+): PrimaryParts {
+  const options = { ...settings, probe: probeBounds(settings) };
+  const nodes: PrimaryNodes = new PrimaryNodes(all, options, heartbeat, observe, () => {
+    writes.moveToNewPrimary();
+    reads.reset();
+  });
+  const writes = new Primary(() => nodes.login, primaryBounds(settings), observe);
+  const reads = new ConnectionPool(primaryReadLimits(settings), () => connectWith(nodes.login, settings)());
+  return { nodes, writes, reads };
 }
 
 function probeBounds({ probeIntervalMs, probeDeadlineMs }: Settings): ProbeBounds {

@@ -46,6 +46,8 @@ export type Event =
   | { readonly type: 'replica_ejected'; readonly replica: string; readonly reason: string }
   | { readonly type: 'replica_failed'; readonly replica: string; readonly code: string }
   | { readonly type: 'primary_failed'; readonly code: string }
+  | { readonly type: 'server_unfit'; readonly server: string; readonly item: string; readonly detail: string }
+  | { readonly type: 'primary_changed'; readonly server: string }
   | { readonly type: 'login_renewed'; readonly server: string }
   | { readonly type: 'redis_failed' }
   | { readonly type: 'redis_away'; readonly reason: string }
@@ -206,6 +208,11 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
     metrics: counter('primary_failures', 'Transactions that failed on the primary, and were retried or answered 503.', {
       code: null,
     }),
+  },
+  server_unfit: { level: 'warn' },
+  primary_changed: {
+    level: 'warn',
+    metrics: counter('primary_changes', 'Times another server of PRIMARY_URLS became the primary.'),
   },
   login_renewed: { level: 'info' },
   primary_read: {

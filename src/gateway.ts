@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 import { app } from './app.js';
 import { fittingSettings } from './check/fitting-settings.js';
+import { refusalOf } from './check/inspect.js';
 import { databases } from './databases.js';
 import { primaryTarget } from './db/read-target.js';
 import type { Replica } from './db/replica.js';
@@ -102,7 +103,7 @@ async function start(
   assertWireShape();
   const keyring = keyringOf(given);
   const resources = loadResources(given.resourcesDir);
-  const settings = await fittingSettings(given, resources, observe);
+  const { settings, unchecked, system } = await fittingSettings(given, resources, observe);
   const redactDiff = compileRedaction(redactionRules(resources));
   const projection: ProjectionOptions = {
     keyring,
@@ -113,7 +114,10 @@ async function start(
     decode: await loadCodecModule(settings.codecModule),
   };
   const compiled = resources.map((resource) => compileResource(resource, projection, observe));
-  const { replicas, heartbeat, primary, ...connections } = databases(settings, readAgain, observe);
+  const { replicas, heartbeat, primary, ...connections } = databases(settings, readAgain, observe, {
+    unchecked,
+    refusalOf: (url) => refusalOf(url, settings, resources, system),
+  });
   const positions = new WritePositions(() => heartbeat.first);
   const peers = await peersOf(settings, positions, observe);
   closers.push(() => peers.close());
@@ -123,7 +127,7 @@ async function start(
   const underWay = { requests: 0 };
   const sources: GaugeSources = {
     replicas,
-    primaryUp: () => primary?.probe.reachable ?? null,
+    primaryUp: () => primary?.nodes.reachable ?? null,
     redis: () => peers.redis(),
     requestsInFlight: () => underWay.requests,
     largePages: () => largePages.underWay,
@@ -164,7 +168,7 @@ async function start(
         chunkBytes,
         resumeMs,
         skipRowsMax,
-        primaryReachable: () => primary?.probe.reachable ?? false,
+        primaryReachable: () => primary?.nodes.reachable ?? false,
         chunkMemory: new ChunkMemory(),
         pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
         chunkWaitMs: settings.statementTimeoutMs,
@@ -172,7 +176,7 @@ async function start(
           replicas,
           positions,
           heartbeat,
-          primary: () => (primary?.probe.reachable ? primaryTarget(primary.reads) : null),
+          primary: () => (primary?.nodes.reachable ? primaryTarget(primary.reads) : null),
           primaryReadsPerSecond: settings.primaryReadsPerSecond,
           waitMs: settings.freshnessWaitMs,
           observe,

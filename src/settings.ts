@@ -99,7 +99,7 @@ function faultOf(setting: string, value: unknown, { properties }: SettingsSchema
 /** The faults of values whose form the schema cannot say; none quotes the value. */
 const unusableValues: Readonly<Record<string, (name: string, value: string) => string[]>> = {
   replicaUrls: databaseUrlFaults,
-  primaryUrl: databaseUrlFaults,
+  primaryUrls: databaseUrlFaults,
   adminUrl: databaseUrlFaults,
   redisUrl: (name, value) =>
     value === '' || (/^rediss?:[/][/]/.test(value) && URL.canParse(value))

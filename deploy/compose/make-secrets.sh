@@ -11,5 +11,5 @@ make() { [ -s "$1" ] || printf '%s\n' "$2" >"$1"; }
 for name in postgres replicator gateway_reader gateway_writer; do make "password_$name" "$(openssl rand -hex 24)"; done
 make data_keys "{\"k1\":\"$(openssl rand -base64 32)\"}"
 make replica_urls "postgres://gateway_reader:$(cat password_gateway_reader)@standby/workspace"
-make primary_url "postgres://gateway_writer:$(cat password_gateway_writer)@primary/workspace"
+make primary_urls "postgres://gateway_writer:$(cat password_gateway_writer)@primary/workspace"
 make admin_url "postgres://postgres:$(cat password_postgres)@primary/workspace"

@@ -30,13 +30,14 @@ export const findings = {
   },
   cluster: {
     meaning:
-      'All servers belong to one cluster (`system_identifier`). Refused without `PRIMARY_URL`, as the gateway cannot tell which one is right',
-    advice: 'Let REPLICA_URLS and PRIMARY_URL name servers of one cluster.',
+      'All servers belong to one cluster (`system_identifier`). Refused without `PRIMARY_URLS`, as the gateway cannot tell which one is right',
+    advice: 'Let REPLICA_URLS and PRIMARY_URLS name servers of one cluster.',
   },
   connection: {
-    meaning: 'The server is reachable and accepts the login',
+    meaning:
+      'The server is reachable and accepts the login. A refused login is `failed`, not `refused`, while another server in the same setting is fine',
     advice:
-      'Look at host, port, password, pg_hba.conf and firewall; REPLICA_URLS and PRIMARY_URL hold the address and the login.',
+      'Look at host, port, password, pg_hba.conf and firewall; REPLICA_URLS and PRIMARY_URLS hold the address and the login.',
   },
   encryption: {
     meaning: 'TLS with a verified certificate, unless the server is on the same machine; a warning',
@@ -60,8 +61,9 @@ export const findings = {
       'Raise the limit, lower the pools (SHORT_CONNECTIONS, LONG_CONNECTIONS, PRIMARY_CONNECTIONS), or use a pooler.',
   },
   recovery: {
-    meaning: 'A replica is in recovery and read-only, a primary is neither',
-    advice: 'Let REPLICA_URLS name replicas and PRIMARY_URL the primary of the same cluster.',
+    meaning:
+      'A replica is in recovery and read-only, a primary is neither. No fault of one server while another in the same setting has the state wanted',
+    advice: 'Let REPLICA_URLS name replicas and PRIMARY_URLS the primary of the same cluster.',
   },
   session: {
     meaning: '`TimeZone` UTC, `DateStyle` ISO, `bytea_output` hex, `extra_float_digits` above 0, encoding UTF8',
@@ -77,7 +79,7 @@ export const findings = {
   },
   role: {
     meaning: 'No superuser, no attribute, membership or possession beyond the task of the role',
-    advice: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URL, and take from them the rest.',
+    advice: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URLS, and take from them the rest.',
   },
   privileges: {
     meaning: 'No privilege beyond those that the role needs, granted by any role, to it or to PUBLIC',

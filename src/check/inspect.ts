@@ -6,8 +6,8 @@ import { leaves, type Resource } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import type { Settings } from '../settings.js';
-import { checkCluster } from './cluster.js';
-import { type Finding, failure, found, type Item, verdict } from './finding.js';
+import { checkCluster, strangersOf } from './cluster.js';
+import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
 import { checkOpenPoints } from './open-points.js';
 import { checkPlans } from './plans.js';
 import { checkedProjection } from './projection.js';
@@ -16,6 +16,7 @@ import { checkRedis } from './redis.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkSession } from './session.js';
+import { spared, uncheckedReplicas } from './spared.js';
 import { checkEncryption, checkPooler } from './transport.js';
 import { checkViews } from './views.js';
 import { checkWall, sampleWorkspaces } from './workspaces.js';
@@ -33,6 +34,15 @@ interface Inspection {
   readonly thorough: boolean;
 }
 
+/** The result of an inspection. */
+export interface Inspected {
+  readonly findings: readonly Finding[];
+  /** Replicas, counted from 0, that must be checked before their first use. */
+  readonly unchecked: ReadonlySet<number>;
+  /** System identifier of the cluster; undefined when no server answered. */
+  readonly system: string | undefined;
+}
+
 /** Facts of servers that the findings of others need. */
 interface Seen {
   /** The writer cannot list them. */
@@ -42,7 +52,7 @@ interface Seen {
 }
 
 /**
- * Checks every replica and the primary at the same time, over one connection each, and throws nothing: a server that cannot be reached
+ * Checks every replica and every server of PRIMARY_URLS at the same time, over one connection each, and throws nothing: a server that cannot be reached
  * is a finding that does not refuse. `serve` starts when no finding refuses. Changes nothing; `thorough`, for `check` alone, also
  * compares records with their schema, makes plans, and tries writes that are rolled back.
  */
@@ -50,10 +60,14 @@ export async function inspect(
   settings: Settings,
   resources: readonly Resource[],
   { thorough = false } = {},
-): Promise<Finding[]> {
+): Promise<Inspected> {
   const replicas = connectionUrls(settings.replicaUrls);
   if (replicas.length === 0)
-    return [found('settings', verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']))];
+    return {
+      findings: [found('settings', verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']))],
+      unchecked: new Set(),
+      system: undefined,
+    };
   const { projection, items } = await checkedProjection(settings, resources);
   const inspection = { settings, resources, projection, thorough };
   const seen: Seen = { workspaces: new Set(), systems: new Map() };
@@ -64,17 +78,36 @@ export async function inspect(
     }),
   );
   const sampled = onReplicas.then(() => [...seen.workspaces]);
-  const onPrimary =
-    settings.primaryUrl === ''
-      ? []
-      : inspectServer('primary', settings.primaryUrl, settings, (client) =>
-          checkPrimary(client, inspection, seen, sampled),
-        );
-  const servers = (await Promise.all([onReplicas, onPrimary])).flat(2);
+  const onPrimaries = connectionUrls(settings.primaryUrls).map((url, i, { length }) => {
+    const name = length === 1 ? 'primary' : `primary ${i + 1}`;
+    return inspectServer(name, url, settings, (client) => checkPrimary(client, inspection, seen, sampled, name));
+  });
+  const servers = [...(await onReplicas), ...(await Promise.all(onPrimaries))].flat();
+  const strangers = strangersOf(seen.systems);
   if (seen.systems.size > 1) items.push(checkCluster(seen.systems));
   if (thorough && settings.redisUrl !== '') items.push(await checkRedis(settings, settings.connectTimeoutMs));
   if (thorough) items.push(...resources.flatMap(checkOpenPoints));
-  return [...items.map((item) => found('settings', item)), ...servers];
+  const findings = [...items.map((item) => found('settings', item)), ...spared(servers, strangers)];
+  const [system] = [...seen.systems].filter(([name]) => !strangers.has(name)).map(([, id]) => id);
+  return { findings, unchecked: uncheckedReplicas(servers, strangers), system };
+}
+
+/** Checks a replica that could not be checked at the start, where `system` was the cluster. Returns the first fault; null for none. */
+export async function refusalOf(
+  url: string,
+  settings: Settings,
+  resources: readonly Resource[],
+  system: string | undefined,
+): Promise<string | null> {
+  const { projection } = await checkedProjection(settings, resources);
+  const seen: Seen = { workspaces: new Set(), systems: new Map() };
+  const findings = await inspectServer('replica', url, settings, (client) =>
+    checkReplica(client, { settings, resources, projection, thorough: false }, seen, 'replica'),
+  );
+  if (system !== undefined && seen.systems.get('replica') !== system)
+    return 'it belongs to another cluster, or cannot be checked';
+  const refusal = findings.find(({ code, level }) => level === 'refused' || (code === 'connection' && level !== 'ok'));
+  return refusal === undefined ? null : `check refuses it: ${titleOf(refusal)}: ${refusal.detail}`;
 }
 
 async function* checkReplica(
@@ -113,10 +146,11 @@ async function* checkPrimary(
   { resources, projection, thorough }: Inspection,
   { systems }: Seen,
   workspaces: Promise<readonly WorkspaceId[]>,
+  name: string,
 ): AsyncGenerator<Item[]> {
   const server = await checkServer(client, 'primary');
   yield server.items;
-  systems.set('primary', server.systemIdentifier);
+  systems.set(name, server.systemIdentifier);
   yield await checkRole(client, writer);
   const views = await checkWriteViews(client, resources);
   yield views;
@@ -137,7 +171,7 @@ async function inspectServer(
   check: (client: pg.Client) => AsyncGenerator<Item[]>,
 ): Promise<Finding[]> {
   const items: Item[] = [];
-  const kind = name === 'primary' ? 'primary' : 'replica';
+  const kind = name.startsWith('primary') ? 'primary' : 'replica';
   let client: pg.Client | null = null;
   try {
     client = await connectTo(url, settings);

@@ -12,7 +12,7 @@ export const check: Command = async (args) => {
   const settings = loadSettings(process.env);
   const findings = [
     ...misspeltNames(process.env).map((sentence) => found('settings', warning('environment', sentence))),
-    ...(await inspect(settings, loadResources(settings.resourcesDir), { thorough: true })),
+    ...(await inspect(settings, loadResources(settings.resourcesDir), { thorough: true })).findings,
   ];
   const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
   if (values.json) printText(JSON.stringify({ ok: isOk, findings }, null, 2));

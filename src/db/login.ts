@@ -3,7 +3,7 @@ import { type Connect, Connection, type ConnectionOptions } from './connection.j
 import { serverName } from './connection-url.js';
 
 /** Pause between two readings of a URL, so that many refused logins read its file once. */
-const readPauseMs = 1000;
+const readPauseMs = 100;
 
 /**
  * The connection URL of a server. When PostgreSQL refuses the login, the URL is read again from its setting, so that a rotated

@@ -41,23 +41,19 @@ const attemptsMax = 3;
 
 /** The primary, for writes: a small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
-  readonly #login: Login;
-  readonly #pool: pg.Pool;
+  /** The login of the primary of this moment. */
+  readonly #login: () => Login;
+  /** Connections that run a transaction. */
+  readonly #busy = new Set<pg.PoolClient>();
+  #pool: pg.Pool;
   readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
 
-  constructor(login: Login, bounds: PrimaryBounds, observe: Observe) {
+  constructor(login: () => Login, bounds: PrimaryBounds, observe: Observe) {
     this.#login = login;
     this.#bounds = bounds;
     this.#observe = observe;
-    this.#pool = new pg.Pool({
-      Client: clientOf(login, bounds),
-      max: bounds.connections,
-      connectionTimeoutMillis: bounds.waitMs,
-      idleTimeoutMillis: 30_000,
-    });
-    this.#pool.on('error', () => {}); // the pool replaces an idle connection that died
-    this.#pool.on('connect', (client) => client.on('error', () => {}));
+    this.#pool = poolOf(login, bounds);
   }
 
   /**
@@ -90,24 +86,37 @@ export class Primary {
     return this.#within(client, deadlineMs, () => run(client, statement, null, values));
   }
 
+  /** Ends every connection, those in a transaction too: another server is the primary now, and runs the transactions again. */
+  moveToNewPrimary(): void {
+    const old = this.#pool;
+    this.#pool = poolOf(this.#login, this.#bounds);
+    for (const client of this.#busy) streamOf(client).destroy();
+    old.end().catch(() => {});
+  }
+
   async close(): Promise<void> {
     await this.#pool.end();
   }
 
   /** Throws primary_unavailable without a retry when the primary refuses connections, or no connection is free in time. */
   async #connect(): Promise<pg.PoolClient> {
-    if (this.#pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
+    const pool = this.#pool;
+    if (pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
     try {
-      return await this.#login.use(() => this.#pool.connect());
+      const client = await this.#login().use(() => pool.connect());
+      if (pool === this.#pool) return client;
+      client.release(true); // it leads to the old primary
     } catch (error) {
       this.#observe({ type: 'primary_failed', code: errorCode(error) });
       throw primaryUnavailable();
     }
+    return this.#connect();
   }
 
   /** Runs `work`, and destroys its connection at the deadline. After a failure the connection is not used again. */
   async #within<T>(client: pg.PoolClient, deadlineMs: number, work: () => Promise<T>): Promise<T> {
     const timer = setTimeout(() => streamOf(client).destroy(), Math.max(0, deadlineMs - performance.now()));
+    this.#busy.add(client);
     try {
       const value = await work();
       client.release();
@@ -117,6 +126,7 @@ export class Primary {
       throw error;
     } finally {
       clearTimeout(timer);
+      this.#busy.delete(client);
     }
   }
 
@@ -134,12 +144,24 @@ export function transactionOn(client: pg.ClientBase, workspace: WorkspaceId): Tr
   return { query: (statement, values) => run(client, statement, workspace, values) };
 }
 
+function poolOf(login: () => Login, bounds: PrimaryBounds): pg.Pool {
+  const pool = new pg.Pool({
+    Client: clientOf(login, bounds),
+    max: bounds.connections,
+    connectionTimeoutMillis: bounds.waitMs,
+    idleTimeoutMillis: 30_000,
+  });
+  pool.on('error', () => {}); // the pool replaces an idle connection that died
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
+}
+
 /** A client with the login's URL of the moment: options of the pool would keep the first one. */
-function clientOf(login: Login, { waitMs }: PrimaryBounds): new () => pg.Client {
+function clientOf(login: () => Login, { waitMs }: PrimaryBounds): new () => pg.Client {
   return class extends pg.Client {
     constructor() {
       super({
-        connectionString: login.url,
+        connectionString: login().url,
         application_name: applicationName,
         connectionTimeoutMillis: waitMs,
         keepAlive: true,

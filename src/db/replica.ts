@@ -16,6 +16,8 @@ const probeStatement: Statement = {
   parameters: [],
 };
 const goodProbesToReadmit = 3;
+/** Pause between two checks of a replica that is refused. */
+const checkEveryMs = 5000;
 
 /** The state of a replica, as its last probes found it. */
 export interface ReplicaState {
@@ -55,7 +57,21 @@ export class Replica {
   /** The position at which the replica was found ahead of its primary; null when it was not. */
   #divergedAt: Lsn | null = null;
 
-  constructor(name: string, connect: Connect, bounds: ReplicaBounds, heartbeat: Heartbeat, observe: Observe) {
+  /** The check before the first use; null when it was made. */
+  #check: (() => Promise<string | null>) | null;
+  #checkedMs = Number.NEGATIVE_INFINITY;
+  #refusal: string | null = null;
+
+  /** `check` resolves to the reason why the replica must not be used; it is made before the first use. */
+  constructor(
+    name: string,
+    connect: Connect,
+    bounds: ReplicaBounds,
+    heartbeat: Heartbeat,
+    observe: Observe,
+    check: (() => Promise<string | null>) | null = null,
+  ) {
+    this.#check = check;
     this.name = name;
     this.#heartbeat = heartbeat;
     this.#lagMaxMs = bounds.lagMaxMs;
@@ -101,14 +117,14 @@ export class Replica {
   async #probeOnce(): Promise<void> {
     try {
       const answer = await this.#probe.ask();
-      if (!this.#probe.closed) this.#update(answer);
+      if (!this.#probe.closed) await this.#update(answer);
     } catch (error) {
       if (!this.#probe.closed) this.#eject(reasonOf(error as Error));
     }
     this.#probedMs = performance.now();
   }
 
-  #update([inRecovery, replayedText, systemIdentifier, replayedAtMs]: TextRow): void {
+  async #update([inRecovery, replayedText, systemIdentifier, replayedAtMs]: TextRow): Promise<void> {
     if (inRecovery !== 't') return this.#eject('it is not in recovery: it was promoted, or it is a primary');
     this.#systemIdentifier ??= systemIdentifier as string;
     const cluster = this.#heartbeat.newest?.systemIdentifier ?? this.#systemIdentifier;
@@ -118,11 +134,22 @@ export class Replica {
     const known = this.#currency(replayed, replayedAtMs == null ? null : Number(replayedAtMs));
     if (known.lagMs !== null && known.lagMs > this.#lagMaxMs)
       return this.#eject('it lags behind the primary', { ...known, replayed });
+    const refusal = await this.#refusalBeforeUse();
+    if (refusal !== null) return this.#eject(refusal);
     this.#goodProbes++;
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
     if (healthy && !this.state.healthy) this.#observe({ type: 'replica_admitted', replica: this.name });
     this.#everHealthy ||= healthy;
     this.state = { healthy, reason: healthy ? null : 'it is back, and on probation', replayed, ...known };
+  }
+
+  async #refusalBeforeUse(): Promise<string | null> {
+    if (this.#check !== null && performance.now() - this.#checkedMs >= checkEveryMs) {
+      this.#checkedMs = performance.now();
+      this.#refusal = await this.#check();
+      if (this.#refusal === null) this.#check = null;
+    }
+    return this.#refusal;
   }
 
   /** Uses the heartbeat; for a replica older than all samples, as at start-up, the commit time of its last replayed transaction. */

@@ -15,7 +15,7 @@ export interface OpenApiOptions
   extends Pick<
     Settings,
     | 'publicUrl'
-    | 'primaryUrl'
+    | 'primaryUrls'
     | 'apiContact'
     | 'basicAuth'
     | 'timeZone'
@@ -104,8 +104,8 @@ export function filterValues(filter: Filter, timeZone: string): Values {
 }
 
 /** Without a primary the gateway has no writes. */
-function isWritable({ write }: Resource, { primaryUrl }: OpenApiOptions): boolean {
-  return write !== undefined && primaryUrl !== '';
+function isWritable({ write }: Resource, { primaryUrls }: OpenApiOptions): boolean {
+  return write !== undefined && primaryUrls !== '';
 }
 
 /** "`createdAt`, `id`": the members that order a list. */

@@ -123,7 +123,7 @@ test.serial('after a failover a replica that still follows the old primary is ej
   const { replicaUrls } = setUp.settings();
   const failedOver = await setUp.gateway({
     replicaUrls: replicaUrls.split(' ')[1] as string,
-    primaryUrl: first.url(templateName, 'gateway_writer'),
+    primaryUrls: first.url(templateName, 'gateway_writer'),
   });
   t.is((await readPage(failedOver.url('/klanten'), { token })).status, 503);
   t.regex(String(failedOver.gateway.replicas[0]?.state.reason), /another timeline/);

@@ -36,15 +36,15 @@ async function setReplay(how: 'pause' | 'resume'): Promise<void> {
 }
 
 async function serve(t: ExecutionContext, overrides: object = {}): Promise<ServeProcess> {
-  const { primaryUrl, ...settings } = setUp.settings({
+  const { primaryUrls, ...settings } = setUp.settings({
     primaryReadsPerSecond: 1000,
     freshnessWaitMs: 20,
     lagMaxMs: 600_000,
   });
-  const proxied = primaryUrl.replace(/:\d+\//, `:${primaryProxy.port}/`);
+  const proxied = primaryUrls.replace(/:\d+\//, `:${primaryProxy.port}/`);
   // Workers that are all killed leave no listener behind from which their successors could inherit a random port.
   const port = await freePort();
-  const served = await serveProcess({ ...settings, primaryUrl: proxied, port, logLevel: 'warn', ...overrides });
+  const served = await serveProcess({ ...settings, primaryUrls: proxied, port, logLevel: 'warn', ...overrides });
   t.teardown(() => served.stop('SIGKILL'));
   return served;
 }

@@ -50,7 +50,7 @@ async function newDatabase(
   await fill(client).finally(() => client.end());
   const { dataKeys } = database.settings;
   const replicaUrls = urlAs(shared.replicas[0] as string, 'gateway_reader', own);
-  return { adminUrl, replicaUrls, primaryUrl: urlAs(shared.primary, 'gateway_writer', own), dataKeys };
+  return { adminUrl, replicaUrls, primaryUrls: urlAs(shared.primary, 'gateway_writer', own), dataKeys };
 }
 
 interface Adopted {

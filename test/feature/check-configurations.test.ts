@@ -30,7 +30,7 @@ async function wrong(
 ): Promise<Finding[]> {
   const { database } = t.context;
   await database.caughtUp();
-  const findings = await inspect({ ...database.settings, ...settings }, resources, { thorough });
+  const { findings } = await inspect({ ...database.settings, ...settings }, resources, { thorough });
   return findings.filter(
     ({ level, code, detail }) =>
       level !== 'ok' && !(level === 'warning' && code === 'values' && damagedSeed.test(detail)),
@@ -90,7 +90,7 @@ test.serial('check finds that a replica belongs to another cluster, also without
     const settings = { replicaUrls: `${replicaUrls} ${other.primary.url()}` };
     const [withPrimary, without] = [
       await wrong(t, settings, false),
-      await wrong(t, { ...settings, primaryUrl: '' }, false),
+      await wrong(t, { ...settings, primaryUrls: '' }, false),
     ];
     const ofCluster = ({ code }: Finding): boolean => code === 'cluster';
     t.is(withPrimary.find(ofCluster)?.level, 'failed');

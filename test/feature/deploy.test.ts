@@ -68,7 +68,7 @@ test('the secrets of compose.yaml are settings that the gateway takes', async (t
   const secret = (name: string): string => join(folder, 'compose/secrets', name);
   const settings = loadSettings({
     REPLICA_URLS_FILE: secret('replica_urls'),
-    PRIMARY_URL_FILE: secret('primary_url'),
+    PRIMARY_URLS_FILE: secret('primary_urls'),
     ADMIN_URL_FILE: secret('admin_url'),
     DATA_KEYS_FILE: secret('data_keys'),
   });
@@ -220,7 +220,7 @@ testWith(
   async (t) => {
     const { database } = t.context;
     const port = await freePort();
-    const [replica, primary] = [new URL(database.settings.replicaUrls), new URL(database.settings.primaryUrl)];
+    const [replica, primary] = [new URL(database.settings.replicaUrls), new URL(database.settings.primaryUrls)];
     const { rows } = await database.primary.query<{ rolname: string; rolpassword: string }>(
       `select rolname, rolpassword from pg_authid where rolname in ('gateway_reader', 'gateway_writer')`,
     );
@@ -242,7 +242,7 @@ testWith(
     await eventually(t, `pgbouncer: ${log.output()}`, async () => log.output().includes('process up'));
     const { client } = await database.gateway({
       replicaUrls: `${pooled(replica, 'workspace_replica1')} ${pooled(replica, 'workspace_replica2')}`,
-      primaryUrl: pooled(primary, 'workspace_primary'),
+      primaryUrls: pooled(primary, 'workspace_primary'),
       namedStatements: false,
     });
     const tokens = [await database.token(), await database.token({ workspace: 1 })];

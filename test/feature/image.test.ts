@@ -64,8 +64,8 @@ const commands = [...text.matchAll(/^ *CMD (\["node", .*\])$/gm)].map(([, list =
 );
 
 test("the image's start command serves, its health check asks /livez, and its stop signal ends it with 0", async (t) => {
-  const { replicaUrls, primaryUrl, dataKeys } = connections(t.context.database);
-  const settings = { replicaUrls, primaryUrl, dataKeys, host: '127.0.0.1', port: 0, opsPort: 0 };
+  const { replicaUrls, primaryUrls, dataKeys } = connections(t.context.database);
+  const settings = { replicaUrls, primaryUrls, dataKeys, host: '127.0.0.1', port: 0, opsPort: 0 };
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );

@@ -97,7 +97,7 @@ test('tokens, the tenant wall, check and plans work with integer tenants and the
     await eventually(t, 'check', async () => (await run('check')).code === 0, 30_000);
     t.is((await run('check')).stdout.includes('All is well.'), true);
 
-    gateway = await startGateway({ ...base, ...settings, primaryUrl: '' }, new PassThrough().resume());
+    gateway = await startGateway({ ...base, ...settings, primaryUrls: '' }, new PassThrough().resume());
     const { url } = gateway;
     const get = (token: string, path: string): Promise<Response> =>
       fetch(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${token.trim()}` } });

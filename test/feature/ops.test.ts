@@ -36,7 +36,7 @@ test('without a replica /readyz says no and why, /livez still yes, and reads are
 });
 
 test('lag that is not known is null in /readyz and absent from /metrics; the age of the data is there', async (t) => {
-  const { gateway } = await t.context.database.gateway({ primaryUrl: '' });
+  const { gateway } = await t.context.database.gateway({ primaryUrls: '' });
   const { replicas } = (await (await fetch(`${gateway.opsUrl}/readyz`)).json()) as { replicas: object[] };
   t.like(replicas[0], { name: 'replica1', healthy: true, lagMs: null });
   const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();

@@ -18,11 +18,11 @@ const pooler: { running?: Pgbouncer } = {};
 
 base.serial.before(async (t) => {
   if (pgbouncerBinary === null) return;
-  const { replicaUrls, primaryUrl } = t.context.database.settings;
+  const { replicaUrls, primaryUrls } = t.context.database.settings;
   pooler.running = await startPgbouncer({
     reads: { url: replicaUrls, mode: 'transaction' },
     sessions: { url: replicaUrls, mode: 'session' },
-    writes: { url: primaryUrl, mode: 'transaction' },
+    writes: { url: primaryUrls, mode: 'transaction' },
   });
 });
 base.after.always(() => pooler.running?.stop());
@@ -35,7 +35,7 @@ async function finding(
   code: FindingCode,
   settings: Partial<Settings>,
 ): Promise<string> {
-  const findings = await inspect({ ...t.context.database.settings, primaryUrl: '', ...settings }, resources);
+  const { findings } = await inspect({ ...t.context.database.settings, primaryUrls: '', ...settings }, resources);
   const found = findings.find((one) => one.code === code);
   return `${found?.level}: ${found?.detail}`;
 }
@@ -56,7 +56,7 @@ test(`check tells whether prepared statements survive a pooler${why}`, async (t)
 
 test(`no request fails behind PgBouncer in transaction mode${why}`, async (t) => {
   const { database } = t.context;
-  const settings = { replicaUrls: url('reads'), primaryUrl: url('writes'), namedStatements: true };
+  const settings = { replicaUrls: url('reads'), primaryUrls: url('writes'), namedStatements: true };
   const { client, log } = await database.gateway(settings);
   const isOff = (await finding(t, 'pooler', settings)).startsWith('warning');
   t.is(log().includes('"msg":"named_statements_off"'), isOff);

@@ -8,7 +8,7 @@ import { commandLine } from '../support/command-line.js';
 test('every unusable setting is named at once, a secret without its value, and the exit code is 2', async (t) => {
   const settings = {
     replicaUrls: 'postgres://reader@127.0.0.1:1/a http://secret@127.0.0.1:1/b',
-    primaryUrl: 'secret',
+    primaryUrls: 'secret',
     adminUrl: 'mysql://secret@127.0.0.1/a',
     redisUrl: 'secret:6379',
     dataKeys: '{"k1": "secret"}',
@@ -29,7 +29,7 @@ test('every unusable setting is named at once, a secret without its value, and t
   BASIC_AUTH must be one of true, false, not "ja".
   LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "loud".
   REPLICA_URLS, entry 2, must be a connection URL, postgres://….
-  PRIMARY_URL must be a connection URL, postgres://….
+  PRIMARY_URLS must be a connection URL, postgres://….
   ADMIN_URL must be a connection URL, postgres://….
   REDIS_URL must be a URL, redis://… or rediss://….
   DATA_KEYS: The keyring is not usable: entry 1 ("k1"): the key must be the base64 of exactly 32 bytes.

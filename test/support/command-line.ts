@@ -29,6 +29,6 @@ export function commandLine(
 
 /** The settings that lead to the test's database, also as an admin. */
 export function connections({ settings }: TestDatabase): Partial<Settings> {
-  const { replicaUrls, primaryUrl, dataKeys, adminUrl } = settings;
-  return { replicaUrls, primaryUrl, dataKeys, adminUrl };
+  const { replicaUrls, primaryUrls, dataKeys, adminUrl } = settings;
+  return { replicaUrls, primaryUrls, dataKeys, adminUrl };
 }

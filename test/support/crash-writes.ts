@@ -37,8 +37,8 @@ export async function crashWrites({ writes, clients, upMs, killsMax, shareLost }
   const { primary } = setUp.cluster;
   const proxy = await commitProxy(primary.port);
   try {
-    const primaryUrl = setUp.settings().primaryUrl.replace(`:${primary.port}/`, `:${proxy.port}/`);
-    const { gateway } = await setUp.gateway({ primaryUrl, logLevel: 'silent' });
+    const primaryUrls = setUp.settings().primaryUrls.replace(`:${primary.port}/`, `:${proxy.port}/`);
+    const { gateway } = await setUp.gateway({ primaryUrls, logLevel: 'silent' });
     const token = await setUp.token({ scopes: ['read:installaties', 'write:installaties'] });
     const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
     const client = apiClient(`${gateway.url}/api/v1`, { token, document });

@@ -97,7 +97,7 @@ async function fill(
         replicaUrls: replicas
           .map((node, i) => readerUrl(node, proxied ? (proxies[i] as TcpProxy).port : node.port))
           .join(' '),
-        primaryUrl: primary.url(templateName, 'gateway_writer'),
+        primaryUrls: primary.url(templateName, 'gateway_writer'),
         dataKeys: JSON.stringify(keys),
         rateLimitPerMinute: 1_000_000,
         writesPerMinute: 1_000_000,

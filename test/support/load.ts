@@ -5,12 +5,14 @@ import { until } from '../../src/demo/cluster/wait.js';
 export interface Load {
   /** Resolves when so many more requests have been answered; false when that takes over 20 s. */
   passed(requests: number): Promise<boolean>;
+  /** Resolves when so many more writes have been acknowledged; false when that takes over 30 s. */
+  written(writes: number): Promise<boolean>;
   /** Ends the clients; resolves with their counts. May be called again. */
   stop(): Promise<LoadResult>;
 }
 
 export interface LoadResult {
-  /** Each outcome other than 2xx, once, such as `503 {"type":…}` or the error of a connection. */
+  /** Each outcome other than 2xx, once, such as `GET 503 {"type":…}` or the error of a connection. */
   readonly outcomes: readonly string[];
   readonly reads: number;
   readonly writes: number;
@@ -45,10 +47,10 @@ export function startLoad(
       const headers = { authorization, ...(init.headers as Record<string, string>) };
       const reply = await fetch(`${origin}/api/v1${path}`, { ...init, headers });
       const text = await reply.text();
-      if (!reply.ok) outcomes.add(`${reply.status} ${text.replace(/"requestId":"[^"]*"/, '')}`);
+      if (!reply.ok) outcomes.add(`${init.method ?? 'GET'} ${reply.status} ${text.replace(/"requestId":"[^"]*"/, '')}`);
       return reply.ok;
     } catch (error) {
-      outcomes.add(String((error as Error).cause ?? error));
+      outcomes.add(`${init.method ?? 'GET'} ${(error as Error).cause ?? error}`);
       return false;
     } finally {
       answered++;
@@ -80,6 +82,10 @@ export function startLoad(
     passed: (requests) => {
       const goal = answered + requests;
       return until(() => answered >= goal, 20_000, 10);
+    },
+    written: (more) => {
+      const goal = writes + more;
+      return until(() => writes >= goal, 30_000, 10);
     },
     stop: async () => {
       isRunning = false;

@@ -88,7 +88,7 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<Test
       port: 0,
       opsPort: 0,
       replicaUrls: urlAs(replicaServer, 'gateway_reader', name),
-      primaryUrl: urlAs(shared.primary, 'gateway_writer', name),
+      primaryUrls: urlAs(shared.primary, 'gateway_writer', name),
       adminUrl: urlAs(shared.primary, 'postgres', name),
       dataKeys: JSON.stringify(shared.keys),
       rateLimitPerMinute: 1_000_000,

@@ -15,7 +15,7 @@ const resources = loadResources('');
 const klanten = resources.find(({ name }) => name === 'klanten') as Resource;
 const document = openapi(resources, {
   version: '1.0.0',
-  ...loadSettings({}, { primaryUrl: 'postgres://primary/app' }),
+  ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }),
 });
 const validate = contractValidator(document);
 

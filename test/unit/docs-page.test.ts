@@ -7,7 +7,7 @@ import { loadSettings } from '../../src/settings.js';
 const resources = loadResources('');
 const document = openapi(resources, {
   version: '1.0.0',
-  ...loadSettings({}, { primaryUrl: 'postgres://primary/app' }),
+  ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }),
 });
 const page = docsPage(document);
 

@@ -26,7 +26,7 @@ const document = openapi(loadResources(''), {
   ...loadSettings({
     PUBLIC_URL: 'https://data.gateway.test',
     API_CONTACT: 'Help desk, api@example.com, https://example.com/help',
-    PRIMARY_URL: 'postgres://primary/app',
+    PRIMARY_URLS: 'postgres://primary/app',
   }),
 });
 

@@ -5,7 +5,7 @@ import { openapi } from '../../src/openapi/openapi.js';
 import { loadSettings } from '../../src/settings.js';
 
 const resources = loadResources('');
-const defaults = { version: '1.0.0', ...loadSettings({}, { primaryUrl: 'postgres://primary/app' }) };
+const defaults = { version: '1.0.0', ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }) };
 const document = openapi(resources, defaults);
 
 test('every sentence that depends on a setting follows the setting', (t) => {
@@ -46,7 +46,7 @@ test('the contact comes from a setting: a name, a URL and an e-mail address, and
 });
 
 test('a gateway without a primary describes no writes and nothing that only writes use', async (t) => {
-  const readOnly = openapi(resources, { ...defaults, primaryUrl: '' });
+  const readOnly = openapi(resources, { ...defaults, primaryUrls: '' });
   const methods = new Set(Object.values(readOnly.paths).flatMap((item) => Object.keys(item)));
   t.deepEqual([...methods], ['get']);
   t.notRegex(JSON.stringify(readOnly), /Idempoten|write:|primary_unavailable":\{|installatie\.create|guarded writes/);

@@ -12,7 +12,7 @@ import { loadSettings } from '../../src/settings.js';
 import { sourcesIn } from '../support/sources.js';
 
 const resources = loadResources('');
-const settings = loadSettings({}, { primaryUrl: 'postgres://primary/app', publicUrl: 'https://api.example.com' });
+const settings = loadSettings({}, { primaryUrls: 'postgres://primary/app', publicUrl: 'https://api.example.com' });
 const document = openapi(resources, { version: '1.0.0', ...settings });
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ path, method: method as Method, operation })),

@@ -42,8 +42,8 @@ export const wrongServers: Configurations = {
     code: 'recovery',
     detail: /this is no replica but a primary/,
   },
-  'PRIMARY_URL names a replica': {
-    settings: (database) => ({ primaryUrl: replicaAs('gateway_writer', database) }),
+  'PRIMARY_URLS names a replica': {
+    settings: (database) => ({ primaryUrls: replicaAs('gateway_writer', database) }),
     level: 'failed',
     code: 'recovery',
     detail: /writes will be answered 503/,

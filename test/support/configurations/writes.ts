@@ -3,7 +3,7 @@ import { type Configurations, primaryAs } from './configuration.js';
 /** Wrong privileges of the writer, write views and triggers. */
 export const wrongWrites: Configurations = {
   'the login of the replicas is used for the primary': {
-    settings: (database) => ({ primaryUrl: primaryAs('gateway_reader', database) }),
+    settings: (database) => ({ primaryUrls: primaryAs('gateway_reader', database) }),
     level: 'refused',
     code: 'write_view',
     detail: /the role cannot update naam \([/]fields[/]naam[/]write\)/,

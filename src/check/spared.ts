@@ -1,0 +1,53 @@
+import { type Finding, found } from './finding.js';
+
+/** Answers of other recovery states than that of the setting, which are no fault while another server has that state. */
+const otherState: Readonly<Record<string, string>> = {
+  replica: 'It is a primary now: it serves no reads until it is a standby.',
+  primary: 'It is a standby now: it takes writes when it is promoted.',
+};
+
+/**
+ * Takes the refusal from the faults of one server while another in the same setting is fine: a wrong password, an unknown
+ * database, a promoted or demoted server, another cluster. `serve` starts without the server, and uses it when it becomes good.
+ */
+export function spared(findings: readonly Finding[], strangers: ReadonlySet<string>): Finding[] {
+  const isFine = (where: string): boolean =>
+    !strangers.has(nameOf(where)) && ownFaults(findings, where).length === 0 && kindOf(where) !== undefined;
+  const fineKinds = new Set(findings.filter(({ where }) => isFine(where)).map(({ where }) => kindOf(where)));
+  return findings.flatMap((finding) => {
+    const { where, code, level, detail } = finding;
+    if (isFine(where) || !fineKinds.has(kindOf(where))) return [finding];
+    if (strangers.has(nameOf(where))) return code === 'connection' ? [finding] : [];
+    if (code === 'recovery' && level !== 'ok')
+      return [found(where, { level: 'ok', code, object: '', detail: otherState[kindOf(where) as string] as string })];
+    return [
+      code === 'connection' && level === 'refused'
+        ? found(where, { level: 'failed', code, object: '', detail })
+        : finding,
+    ];
+  });
+}
+
+/** The replicas, counted from 0, that answered no check, or belong to another cluster: to be checked before their first use. */
+export function uncheckedReplicas(findings: readonly Finding[], strangers: ReadonlySet<string>): ReadonlySet<number> {
+  const names = findings.filter(({ code, level, where }) => {
+    return kindOf(where) === 'replica' && (strangers.has(nameOf(where)) || (code === 'connection' && level !== 'ok'));
+  });
+  return new Set(names.map(({ where }) => Number(/\d+/.exec(where)?.[0]) - 1));
+}
+
+/** The faults that make a server unable to do its work now. */
+function ownFaults(findings: readonly Finding[], where: string): Finding[] {
+  return findings.filter(
+    (finding) => finding.where === where && /^(connection|recovery)$/.test(finding.code) && finding.level !== 'ok',
+  );
+}
+
+/** "replica 1 (host:5432/app)" → "replica 1". */
+function nameOf(where: string): string {
+  return where.replace(/ \(.*/, '');
+}
+
+function kindOf(where: string): string | undefined {
+  return /^(replica|primary)\b/.exec(where)?.[0];
+}
