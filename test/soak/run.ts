@@ -1,5 +1,6 @@
 import { soakFlood } from './flood.js';
 import { soakFuzz } from './fuzz.js';
+import { soakMixed } from './mixed.js';
 import { soakPages } from './pages.js';
 import { soakSlowClients } from './slow-clients.js';
 import { soakSync } from './sync.js';
@@ -19,6 +20,7 @@ const soaks: Readonly<Record<string, () => Promise<Figures>>> = {
   flood: soakFlood,
   writes: soakWrites,
   fuzz: soakFuzz,
+  mixed: soakMixed,
   sync: soakSync,
 };
 

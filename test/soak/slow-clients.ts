@@ -4,9 +4,9 @@ import { slowClients } from '../support/slow-clients.js';
 import type { Figures } from './run.js';
 
 const rows = 200_000;
-const clients = 50;
+const clients = 75;
 const bytesPerSecond = 20_000;
-const seconds = 120;
+const seconds = 90;
 const megabytesMax = 256;
 
 /** Clients reading pages of 200,000 rows at 20 KB/s, in each encoding. The short form of this is in test/fault/serve.test.ts. */
