@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../src/demo/cluster/ports.js';
 import { until } from '../../src/demo/cluster/wait.js';
@@ -44,7 +43,7 @@ async function serve(t: ExecutionContext, overrides: object = {}): Promise<Serve
   const proxied = primaryUrls.replace(/:\d+\//, `:${primaryProxy.port}/`);
   // Workers that are all killed leave no listener behind from which their successors could inherit a random port.
   const port = await freePort();
-  const served = await serveProcess({ ...settings, primaryUrls: proxied, port, logLevel: 'warn', ...overrides });
+  const served = await serveProcess({ ...settings, primaryUrls: proxied, port, logLevel: 'info', ...overrides });
   t.teardown(() => served.stop('SIGKILL'));
   return served;
 }
@@ -80,10 +79,22 @@ function childrenOf({ child }: ServeProcess): number[] {
   return readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(/\s+/).map(Number);
 }
 
-async function replaced(t: ExecutionContext, served: ServeProcess, killed: number): Promise<void> {
-  const isReplaced = (): boolean => childrenOf(served).length === 2 && !childrenOf(served).includes(killed);
-  t.true(await until(isReplaced, 15_000, 25));
-  await pause(1500); // until the new worker listens
+/** How many times a worker of the gateway began to listen. */
+function starts(served: ServeProcess): number {
+  return served.output().match(/"msg":"started"/g)?.length ?? 0;
+}
+
+/** Kills a worker and resolves when another listens in its place. */
+async function replace(
+  t: ExecutionContext,
+  served: ServeProcess,
+  victim: number,
+  meanwhile?: () => Promise<unknown>,
+): Promise<void> {
+  const before = starts(served);
+  process.kill(victim, 'SIGKILL');
+  await meanwhile?.();
+  t.true(await until(() => starts(served) > before, 30_000, 25), 'a new worker listens');
 }
 
 test.serial(
@@ -94,9 +105,7 @@ test.serial(
     for (let round = 0; round < 4; round++) {
       const id = await create(served);
       const victim = childrenOf(served)[round % 2] as number;
-      process.kill(victim, 'SIGKILL');
-      seen.push(...(await statuses(served, id, 4)));
-      await replaced(t, served, victim);
+      await replace(t, served, victim, async () => seen.push(...(await statuses(served, id, 4))));
       seen.push(...(await statuses(served, id, 8)));
     }
     t.deepEqual(
@@ -135,8 +144,7 @@ test.serial('a worker that starts while the primary is away knows the writes tha
   const id = await create(served);
   await primaryProxy.close();
   for (const victim of childrenOf(served)) {
-    process.kill(victim, 'SIGKILL');
-    await replaced(t, served, victim);
+    await replace(t, served, victim);
   }
   t.true(await until(async () => (await statuses(served, id, 1))[0] !== null, 30_000, 50), 'a new worker listens');
   // A request that the killed worker had accepted is never answered: null.
