@@ -7,7 +7,7 @@ import { attempt, queryCanceled } from './views.js';
 
 /** Rows of each end of a list that are compared, and the time that a view has for one statement. */
 const rowsPerEnd = 250;
-const bound = `set local statement_timeout = '100ms'`;
+const bound = `set local statement_timeout = '500ms'`;
 
 /** Ids of up to ten workspaces, those with a token first; the finding says when the function cannot be executed. */
 export async function sampleWorkspaces(client: pg.Client): Promise<{ ids: WorkspaceId[]; item: Item }> {
@@ -85,5 +85,5 @@ function bothEnds({ view, order }: Resource): string {
 }
 
 function reasonOf({ code, message }: { code?: string; message: string }): string {
-  return code === queryCanceled ? 'a page takes more than 100 ms, so an index that fits its order is missing' : message;
+  return code === queryCanceled ? 'a page takes more than 500 ms, so an index that fits its order is missing' : message;
 }
