@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
+import { app } from '../support/app.js';
 import { faultsOf, listNames, page, records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -35,7 +36,7 @@ for (const list of listNames) {
       '%F0%9F%98%80',
       'null',
       '../../etc/passwd',
-      encodeURIComponent("'; drop table app.klanten; --"),
+      encodeURIComponent("'; drop table probe.klanten; --"),
       'A'.repeat(3000),
     ];
     for (const cursor of [...flipped, ...others]) {
@@ -124,14 +125,14 @@ test('a cursor with a moment in the future is served like a cursor of now', asyn
 
 test('a cursor belongs to the filters it came with', async (t) => {
   const { client } = t.context;
-  const filters = 'entity=werkbon&from=2020-01-01';
+  const filters = `entity=${app.log.order}&from=2020-01-01`;
   const { endCursor } = (await page(client, `/logboeken?${filters}&perPage=3`)).pagination;
-  t.is((await client.get(`/logboeken?from=2020-01-01&entity=werkbon&cursor=${endCursor}`)).status, 200);
+  t.is((await client.get(`/logboeken?from=2020-01-01&entity=${app.log.order}&cursor=${endCursor}`)).status, 200);
   for (const other of [
     '',
-    'entity=werkbon',
-    'entity=klant&from=2020-01-01',
-    'entity=werkbon&from=2020-01-02',
+    `entity=${app.log.order}`,
+    `entity=${app.log.customer}&from=2020-01-01`,
+    `entity=${app.log.order}&from=2020-01-02`,
     `${filters}&to=2030-01-01`,
   ]) {
     t.deepEqual(faultsOf(await client.get(`/logboeken?${other}&cursor=${endCursor}`)), refused, other);
@@ -151,8 +152,8 @@ test('the cursor of an empty page starts at the beginning once there is somethin
   const filter = 'entity=nieuwsoort';
   const { endCursor } = (await page(client, `/logboeken?${filter}`)).pagination;
   await database.primary.query(
-    `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
-     values ($1, '2019-01-01', 'nieuwsoort', 'x', 'aangemaakt', 'systeem')`,
+    `insert into probe.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
+     values ($1, '2024-01-01', 'nieuwsoort', '1', 'aangemaakt', 'systeem')`,
     [database.workspaces[0]?.id],
   );
   await database.caughtUp();

@@ -1,3 +1,4 @@
+import { app } from '../support/app.js';
 import { codeOf, type Page } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -13,14 +14,16 @@ const own = (context: unknown) => context as { path: string; etag: string };
 test('the detail of an installation has a strong ETag that moves with its version when the app changes it', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string }>(
-    'select id from app.installaties where workspace_id = $1 order by id desc limit 1',
+    'select id from probe.installaties where workspace_id = $1 order by id desc limit 1',
     [database.workspaces[0]?.id],
   );
   const path = `/installaties/${rows[0]?.id}`;
   const before = await client.get(path);
   t.regex(before.headers.etag as string, /^"[!#-~]+"$/);
   t.is((await client.get(path)).headers.etag, before.headers.etag);
-  await database.primary.query("update app.installaties set interne_notities = 'x' where id = $1", [rows[0]?.id]);
+  await database.primary.query(`update probe.installaties set interne_notities = 'x'${app.moves} where id = $1`, [
+    rows[0]?.id,
+  ]);
   await database.caughtUp();
   const after = await client.get(path, { headers: { 'if-none-match': before.headers.etag } });
   t.is(after.status, 200);

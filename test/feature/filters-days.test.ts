@@ -10,7 +10,7 @@ test('days are days of the configured time zone, also those of 23 and 25 hours a
   const { client, database } = t.context;
   const days = await column<string>(
     database,
-    `select distinct ((tijdstip at time zone 'Europe/Amsterdam')::date + step)::text from app.logboeken, generate_series(-1, 1) step
+    `select distinct ((tijdstip at time zone 'Europe/Amsterdam')::date + step)::text from probe.logboeken, generate_series(-1, 1) step
      where workspace_id = $1 and (tijdstip at time zone 'Europe/Amsterdam')::date in (
        '2021-03-28', '2021-10-31', '2024-03-31', '2024-10-27', '2025-12-31', '2026-03-29', '2026-10-25') order by 1`,
   );

@@ -1,3 +1,4 @@
+import { app } from '../support/app.js';
 import { faultsOf, page, records } from '../support/lists.js';
 import { column, ids } from '../support/sql.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -12,7 +13,7 @@ test('work orders by state and by number, installations by serial number, log en
     (
       await column<string>(
         database,
-        `select ${of} from app.${table} where workspace_id = $1 and ${of} is not null order by id limit 1`,
+        `select ${of} from probe.${table} where workspace_id = $1 and ${of} is not null order by id limit 1`,
       )
     )[0] as string;
   const cases = [
@@ -35,7 +36,7 @@ for (const list of ['klanten', 'installaties', 'werkbonnen'] as const) {
     const [middle = ''] = await column<string>(
       database,
       `select to_char(percentile_disc(0.5) within group (order by updated_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')
-       from app.${list} where workspace_id = $1`,
+       from probe.${list} where workspace_id = $1`,
     );
     const expected = await ids(database, `${list} updated_at >= $2::timestamptz`, `${middle}Z`);
     t.true(expected.length > 1);
@@ -56,7 +57,7 @@ for (const list of ['klanten', 'installaties', 'werkbonnen'] as const) {
     const { database } = t.context;
     const [day = ''] = await column<string>(
       database,
-      `select (percentile_disc(0.5) within group (order by updated_at))::date::text from app.${list} where workspace_id = $1`,
+      `select (percentile_disc(0.5) within group (order by updated_at))::date::text from probe.${list} where workspace_id = $1`,
     );
     for (const timeZone of ['Europe/Amsterdam', 'Pacific/Auckland']) {
       const { client } = await database.gateway({ timeZone });
@@ -90,17 +91,17 @@ for (const list of ['klanten', 'installaties', 'werkbonnen'] as const) {
 
 test('the new filters combine with the others, and a cursor belongs to them', async (t) => {
   const { client, database } = t.context;
-  const query = 'status=afgerond&from=2021-01-01&updatedSince=2020-01-01&order=desc&perPage=3';
+  const query = `status=${app.done}&from=2021-01-01&updatedSince=2020-01-01&order=desc&perPage=3`;
   const found = await records<Row>(client, `/werkbonnen?${query}`);
   t.deepEqual(
     idsOf(found).reverse(),
     await ids(
       database,
-      `werkbonnen status = 'afgerond' and datum >= '2021-01-01' and updated_at >= '2019-12-31T23:00Z'`,
+      `werkbonnen status = '${app.done}' and datum >= '2021-01-01' and updated_at >= '2019-12-31T23:00Z'`,
     ),
   );
   const { endCursor } = (await page(client, `/werkbonnen?${query}`)).pagination;
-  for (const other of ['status=gepland', 'updatedSince=2020-01-02', 'order=asc']) {
+  for (const other of [`status=${app.planned}`, 'updatedSince=2020-01-02', 'order=asc']) {
     const changed = new URLSearchParams(query);
     const [name = '', value = ''] = other.split('=');
     changed.set(name, value);

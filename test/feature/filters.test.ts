@@ -1,3 +1,4 @@
+import { app } from '../support/app.js';
 import { records } from '../support/lists.js';
 import { column, ids } from '../support/sql.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -10,7 +11,7 @@ test('installations of one customer', async (t) => {
   const { client, database } = t.context;
   const customers = await column<string>(
     database,
-    'select klant_id from app.installaties where workspace_id = $1 group by 1 order by count(*) desc, 1 limit 5',
+    'select klant_id from probe.installaties where workspace_id = $1 group by 1 order by count(*) desc, 1 limit 5',
   );
   for (const customer of customers) {
     const found = await records<Record>(client, `/installaties?customerId=${customer}&perPage=2`);
@@ -26,11 +27,11 @@ test('work orders of one installation, and between dates, both inclusive', async
   const { client, database } = t.context;
   const [installation] = await column<string>(
     database,
-    'select installatie_id from app.werkbonnen where workspace_id = $1 group by 1 order by count(*) desc, 1 limit 1',
+    'select installatie_id from probe.werkbonnen where workspace_id = $1 group by 1 order by count(*) desc, 1 limit 1',
   );
   const [first, last] = await column<string>(
     database,
-    `select unnest(array[min(datum), max(datum)])::text from app.werkbonnen where workspace_id = $1 and installatie_id = $2`,
+    `select unnest(array[min(datum), max(datum)])::text from probe.werkbonnen where workspace_id = $1 and installatie_id = $2`,
     installation,
   );
   const of = `installationId=${installation}`;
@@ -58,20 +59,21 @@ test('log entries by kind, by entity, and by days, combined with AND', async (t)
   const { client, database } = t.context;
   const [entity] = await column<string>(
     database,
-    `select entiteit_id from app.logboeken where workspace_id = $1 and entiteit = 'klant' group by 1 order by count(*) desc, 1 limit 1`,
+    `select entiteit_id from probe.logboeken where workspace_id = $1 and entiteit = $2 group by 1 order by count(*) desc, 1 limit 1`,
+    app.log.customer,
   );
   const day = (operator: string, parameter: string) =>
     `(tijdstip at time zone 'Europe/Amsterdam')::date ${operator} ${parameter}::date`;
   const cases: [string, string, unknown[]][] = [
-    ['entity=klant', 'entiteit = $2', ['klant']],
+    [`entity=${app.log.customer}`, 'entiteit = $2', [app.log.customer]],
     [`entityId=${entity}`, 'entiteit_id = $2', [entity]],
-    [`entity=klant&entityId=${entity}`, 'entiteit = $2 and entiteit_id = $3', ['klant', entity]],
+    [`entity=${app.log.customer}&entityId=${entity}`, 'entiteit = $2 and entiteit_id = $3', [app.log.customer, entity]],
     ['from=2024-05-01', day('>=', '$2'), ['2024-05-01']],
     ['to=2020-05-01', day('<=', '$2'), ['2020-05-01']],
     [
-      'entity=klant&from=2022-01-01&to=2022-12-31',
+      `entity=${app.log.customer}&from=2022-01-01&to=2022-12-31`,
       `entiteit = $2 and ${day('between $3::date and', '$4')}`,
-      ['klant', '2022-01-01', '2022-12-31'],
+      [app.log.customer, '2022-01-01', '2022-12-31'],
     ],
   ];
   for (const [query, condition, values] of cases) {
@@ -83,7 +85,11 @@ test('log entries by kind, by entity, and by days, combined with AND', async (t)
       query,
     );
   }
-  t.deepEqual(await records(client, `/logboeken?entity=werkbon&entityId=${entity}`), [], 'an entity of another kind');
+  t.deepEqual(
+    await records(client, `/logboeken?entity=${app.log.user}&entityId=${entity}`),
+    [],
+    'an entity of another kind',
+  );
 });
 
 test('a filter that nothing can match gives an empty page, not an error', async (t) => {
@@ -121,12 +127,12 @@ test('a filter that nothing can match gives an empty page, not an error', async 
 test('an id of another workspace matches nothing', async (t) => {
   const { client, database } = t.context;
   const other = { ...database, workspaces: database.workspaces.slice(1) };
-  const [customer] = await column<string>(other, 'select klant_id from app.installaties where workspace_id = $1');
+  const [customer] = await column<string>(other, 'select klant_id from probe.installaties where workspace_id = $1');
   const [installation] = await column<string>(
     other,
-    'select installatie_id from app.werkbonnen where workspace_id = $1',
+    'select installatie_id from probe.werkbonnen where workspace_id = $1',
   );
-  const [entity] = await column<string>(other, 'select entiteit_id from app.logboeken where workspace_id = $1');
+  const [entity] = await column<string>(other, 'select entiteit_id from probe.logboeken where workspace_id = $1');
   t.deepEqual(await records(client, `/installaties?customerId=${customer}`), []);
   t.deepEqual(await records(client, `/werkbonnen?installationId=${installation}`), []);
   t.deepEqual(await records(client, `/logboeken?entityId=${entity}`), []);

@@ -1,3 +1,4 @@
+import { app } from '../support/app.js';
 import { faultsOf, listNames, type Page, page, pages, records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -83,7 +84,7 @@ for (const list of listNames) {
   test.serial(`${list}: total is exact, and only there when asked for`, async (t) => {
     const { client, database } = t.context;
     const { rows } = await database.primary.query<{ count: string }>(
-      `select count(*) from app.${list} where workspace_id = $1`,
+      `select count(*) from probe.${list} where workspace_id = $1`,
       [database.workspaces[0]?.id],
     );
     const total = Number(rows[0]?.count);
@@ -152,7 +153,7 @@ test.serial('links behind a proxy follow X-Forwarded-Proto and -Host only when t
 
 test.serial('following next to the end gives the whole list, with its filters', async (t) => {
   const { client } = t.context;
-  const filter = 'entity=werkbon&from=2021-01-01&to=2022-12-31';
+  const filter = `entity=${app.log.order}&from=2021-01-01&to=2022-12-31`;
   const seen: string[] = [];
   for (let path: string | null = `/logboeken?${filter}&perPage=150`; path !== null; ) {
     const { data, pagination }: Page = await page(client, path);

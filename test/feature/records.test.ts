@@ -53,7 +53,7 @@ test.serial('installations are those of the table, value by value', async (t) =>
        interne_notities as "interneNotities", lmra_verplicht as "lmraVerplicht", version::int,
        to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "createdAt",
        to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "updatedAt"
-     from app.installaties i where workspace_id = $1 order by i.created_at, i.id`,
+     from probe.installaties i where workspace_id = $1 order by i.created_at, i.id`,
     [database.workspaces[0]?.id],
   );
   t.deepEqual(await records(client, '/installaties?perPage=1000'), rows);
@@ -66,7 +66,7 @@ test.serial('work orders are those of the table, but for their signature, to the
        to_char(ondertekend_op at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "ondertekendOp",
        to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "createdAt",
        to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "updatedAt"
-     from app.werkbonnen w where workspace_id = $1 order by w.datum, w.id`,
+     from probe.werkbonnen w where workspace_id = $1 order by w.datum, w.id`,
     [database.workspaces[0]?.id],
   );
   const shown = await records<Json>(client, '/werkbonnen?perPage=1000');
@@ -79,8 +79,8 @@ test.serial('work orders are those of the table, but for their signature, to the
 test.serial('amounts are JSON numbers that lose nothing, however many digits they have', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string; kg: string }>(
-    `with picked as (select id, row_number() over () as n from app.installaties where workspace_id = $1 limit 4)
-     update app.installaties i set vulling_kg = (array[9999999.999, 0, 0.001, 1234567.100])[picked.n]
+    `with picked as (select id, row_number() over () as n from probe.installaties where workspace_id = $1 limit 4)
+     update probe.installaties i set vulling_kg = (array[9999999.999, 0, 0.001, 1234567.100])[picked.n]
      from picked where i.id = picked.id returning i.id, vulling_kg::text as kg`,
     [database.workspaces[1]?.id],
   );
@@ -93,7 +93,7 @@ test.serial('amounts are JSON numbers that lose nothing, however many digits the
   }
   const { text } = await client.get('/installaties?perPage=100', { token });
   const all = await database.primary.query<{ kg: string | null }>(
-    'select vulling_kg::text as kg from app.installaties i where workspace_id = $1 order by i.created_at, i.id',
+    'select vulling_kg::text as kg from probe.installaties i where workspace_id = $1 order by i.created_at, i.id',
     [database.workspaces[1]?.id],
   );
   t.deepEqual(
@@ -105,9 +105,9 @@ test.serial('amounts are JSON numbers that lose nothing, however many digits the
 test.serial('microseconds are cut, not rounded, and an infinite moment does not break the record', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string }>(
-    `insert into app.klanten (id, workspace_id, created_at, updated_at) values
-       (gen_random_uuid(), $1, '2026-03-29 00:59:59.999999+00', '2026-03-29 02:00:00+02'),
-       (gen_random_uuid(), $1, '2026-03-29 01:00:00.0001+00', 'infinity') returning id`,
+    `insert into probe.klanten (id, workspace_id, created_at, updated_at) values
+       (probe.new_id(), $1, '2026-03-29 00:59:59.999999+00', '2026-03-29 02:00:00+02'),
+       (probe.new_id(), $1, '2026-03-29 01:00:00.0001+00', 'infinity') returning id`,
     [database.workspaces[1]?.id],
   );
   await database.caughtUp();

@@ -1,6 +1,7 @@
 import { Connection } from '../../src/db/connection.js';
 import type { WorkspaceId } from '../../src/db/statement.js';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { app } from '../support/app.js';
 import { listNames, type Page, records } from '../support/lists.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
@@ -14,7 +15,7 @@ for (const list of ['klanten', 'installaties', 'werkbonnen']) {
     t.is((await client.get(`/${list}/${record?.id}`, { token: other })).status, 200);
     const [foreign, unknown] = [
       await client.get(`/${list}/${record?.id}`),
-      await client.get(`/${list}/00000000-0000-4000-8000-000000000000`),
+      await client.get(`/${list}/${app.unknownId}`),
     ];
     t.is(foreign.status, 404);
     t.is(foreign.text.replace(/"requestId":"[^"]*"/, ''), unknown.text.replace(/"requestId":"[^"]*"/, ''));

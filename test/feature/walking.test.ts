@@ -15,7 +15,7 @@ const order: Readonly<Record<ListName, string>> = {
 
 async function idsInOrder({ primary, workspaces }: TestDatabase, list: ListName): Promise<string[]> {
   const { rows } = await primary.query<{ id: string }>(
-    `select l.id::text from app.${list} l where workspace_id = $1 order by ${order[list]}`,
+    `select l.id::text from probe.${list} l where workspace_id = $1 order by ${order[list]}`,
     [workspaces[0]?.id],
   );
   return rows.map(({ id }) => id);
@@ -63,9 +63,9 @@ for (const list of listNames) {
   test.serial(`${list}: rows that share their moment or day are not lost between pages of one row`, async (t) => {
     const { client, database } = t.context;
     const { rows } = await database.primary.query<{ id: string }>(
-      `select l.id::text from app.${list} l
+      `select l.id::text from probe.${list} l
        where workspace_id = $1 and ${order[list].split(',')[0]} = (
-         select mode() within group (order by ${order[list].split(',')[0]}) from app.${list} l where workspace_id = $1)
+         select mode() within group (order by ${order[list].split(',')[0]}) from probe.${list} l where workspace_id = $1)
        order by ${order[list]} limit 8`,
       [database.workspaces[0]?.id],
     );

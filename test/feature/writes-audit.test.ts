@@ -1,3 +1,4 @@
+import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { records } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
@@ -18,7 +19,7 @@ interface Entry {
 /** The log entries of an installation as the API gives them. */
 async function entriesOf({ client, database }: TestContext, id: string): Promise<Entry[]> {
   await database.caughtUp();
-  return records<Entry>(client, `/logboeken?entity=installatie&entityId=${id}`);
+  return records<Entry>(client, `/logboeken?entity=${app.log.installation}&entityId=${id}`);
 }
 
 test('creating writes one entry: the token as actor, and each field given with its value', async (t) => {
@@ -27,25 +28,28 @@ test('creating writes one entry: the token as actor, and each field given with i
   const body = { naam: 'Koelcel', customerId, bouwjaar: 2019, inbedrijfstelling: '2020-02-29', merk: null };
   const { id } = await created(client, body);
   const { rows } = await database.primary.query<{ id: string }>(
-    'select id from app.api_tokens where token_hash = sha256($1)',
+    'select id from gateway.api_tokens where token_hash = sha256($1)',
     [Buffer.from(token)],
   );
   const [entry, ...others] = await entriesOf(t.context, id);
   t.deepEqual(others, []);
   const { tijdstip, wijzigingen, ...rest } = entry as Entry;
   t.like(rest, {
-    entity: 'installatie',
+    entity: app.log.installation,
     entityId: id,
-    actie: 'aangemaakt',
-    actor: { type: 'token', id: rows[0]?.id as string },
+    actie: app.log.created,
+    actor: { type: app.log.token, id: rows[0]?.id as string },
   });
   t.true(Math.abs(Date.now() - Date.parse(tijdstip)) < 10_000);
-  t.deepEqual(wijzigingen.map(({ veld, oud, nieuw }) => [veld, oud, nieuw]).sort(), [
-    ['bouwjaar', null, 2019],
-    ['inbedrijfstelling', null, '2020-02-29'],
-    ['klant_id', null, customerId],
-    ['naam', null, 'Koelcel'],
-  ]);
+  t.deepEqual(
+    Object.fromEntries(wijzigingen.map(({ veld, oud, nieuw }) => [veld, [oud, nieuw]])),
+    Object.fromEntries<unknown[]>([
+      [app.logged.bouwjaar, [null, 2019]],
+      [app.logged.inbedrijfstelling, [null, '2020-02-29']],
+      [app.logged.customerId, [null, customerId]],
+      [app.logged.naam, [null, 'Koelcel']],
+    ]),
+  );
 });
 
 test('changing writes one entry with the old and the new values of the changed fields, as JSON of their types', async (t) => {
@@ -55,23 +59,26 @@ test('changing writes one entry with the old and the new values of the changed f
   await patch(client, record.id, etagOf(record), { naam: 'Koelcel', bouwjaar: 2020, locatie: null, merk: 'Daikin' });
   const [, changed, ...others] = await entriesOf(t.context, record.id);
   t.deepEqual(others, []);
-  t.is(changed?.actie, 'gewijzigd');
-  t.deepEqual(changed?.wijzigingen.map(({ veld, oud, nieuw }) => [veld, oud, nieuw]).sort(), [
-    ['bouwjaar', 2019, 2020],
-    ['locatie', 'Kelder', null],
-    ['merk', null, 'Daikin'],
-  ]);
+  t.is(changed?.actie, app.log.changed);
+  t.deepEqual(
+    Object.fromEntries((changed?.wijzigingen ?? []).map(({ veld, oud, nieuw }) => [veld, [oud, nieuw]])),
+    Object.fromEntries<unknown[]>([
+      [app.logged.bouwjaar, [2019, 2020]],
+      [app.logged.locatie, ['Kelder', null]],
+      [app.logged.merk, [null, 'Daikin']],
+    ]),
+  );
 });
 
 test('replays, refusals and empty changes write none', async (t) => {
   const { client, database } = t.context;
   const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
   const key = newKey();
-  await patch(client, record.id, '"v1"', { naam: 'y' }, { key });
-  await patch(client, record.id, '"v1"', { naam: 'y' }, { key });
-  await patch(client, record.id, '"v1"', { naam: 'z' });
-  await patch(client, record.id, '"v2"', { customerId: await customerOf(database, 1) });
-  await patch(client, record.id, '"v2"', {});
+  await patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
+  await patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
+  await patch(client, record.id, etagOf(record), { naam: 'z' });
+  await patch(client, record.id, etagOf(record, 1), { customerId: await customerOf(database, 1) });
+  await patch(client, record.id, etagOf(record, 1), {});
   t.is((await entriesOf(t.context, record.id)).length, 2);
 });
 
@@ -99,14 +106,15 @@ test('a token without read:installaties gets back the writable members, the id, 
     await post(client, { naam: 'x', customerId }, { token, key }),
     await post(client, { naam: 'x', customerId }, { token, key }),
   ];
-  const { id } = (replies[0] as ApiReply).json<Installation>();
+  const record = (replies[0] as ApiReply).json<Installation>();
+  const { id } = record;
   await database.primary.query(
-    "update app.installaties set interne_notities = 'geheim', koudemiddel = 'R32' where id = $1",
+    `update probe.installaties set interne_notities = 'geheim', koudemiddel = 'R32'${app.moves} where id = $1`,
     [id],
   );
   replies.push(
-    await patch(client, id, '"v2"', { naam: 'y' }, { token }),
-    await patch(client, id, '"v3"', {}, { token }),
+    await patch(client, id, etagOf(record, 1), { naam: 'y' }, { token }),
+    await patch(client, id, etagOf(record, 2), {}, { token }),
   );
   for (const reply of replies) {
     t.deepEqual(Object.keys(reply.json<object>()), shown);

@@ -1,3 +1,4 @@
+import { app } from '../support/app.js';
 import { codeOf, faultsOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -31,7 +32,7 @@ test('POST creates an installation and answers with the whole record, its URL an
     interneNotities: null,
     lmraVerplicht: false,
   });
-  t.is(version, 1);
+  t.is(version, app.firstVersion);
   t.is(createdAt, updatedAt);
   t.true(Math.abs(Date.now() - Date.parse(createdAt as string)) < 10_000);
   t.is(reply.headers.etag, etagOf(record));
@@ -79,7 +80,7 @@ test('the texts of a body are stored as they are, in their own form of Unicode a
 
 test('an unknown customer and a customer of another workspace get the same answer', async (t) => {
   const { client, database } = t.context;
-  const [unknown, foreign] = ['00000000-0000-4000-8000-000000000000', await customerOf(database, 1)];
+  const [unknown, foreign] = [app.unknownId, await customerOf(database, 1)];
   const replies = await Promise.all([unknown, foreign].map((customerId) => post(client, { naam: 'x', customerId })));
   const told = replies.map((reply) => {
     const { requestId: _, ...problem } = reply.json<Record<string, unknown>>();
@@ -95,8 +96,8 @@ test('a refused POST leaves nothing behind: no record, no log entry, and its key
   const key = 'used-after-a-refusal';
   const count = async (): Promise<unknown> =>
     (
-      await database.primary.query(`select (select count(*) from app.installaties where naam = 'geweigerd') records,
-        (select count(*) from app.logboeken where wijzigingen @> '[{"nieuw": "geweigerd"}]') entries,
+      await database.primary.query(`select (select count(*) from probe.installaties where naam = 'geweigerd') records,
+        (select count(*) from probe.logboeken where wijzigingen::text like '%"geweigerd"%') entries,
         (select count(*) from gateway.idempotency where key = '${key}') keys`)
     ).rows[0];
   const body = { naam: 'geweigerd', customerId: await customerOf(database, 1) };

@@ -1,11 +1,12 @@
+import { app } from '../support/app.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf, logStatements, statementsOn } from '../support/primary-side.js';
 import { gatewayTest } from '../support/workspace.js';
-import { created, newKey, patch, post } from '../support/writes.js';
+import { created, etagOf, newKey, patch, post } from '../support/writes.js';
 
 // Each request has several things wrong with it; the answer tells which one is looked at first.
 const test = gatewayTest();
-const unknown = '00000000-0000-4000-8000-000000000000';
+const unknown = app.unknownId;
 const wrong = { accept: 'text/html', 'content-type': 'text/plain', 'idempotency-key': '' };
 const huge = ' '.repeat(70_000);
 
@@ -46,7 +47,7 @@ test('then the key, whether the record is there, and its version', async (t) => 
   const { client, database } = t.context;
   const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
   const key = newKey();
-  t.is((await patch(client, record.id, '"v1"', { naam: 'y' }, { key })).status, 200);
+  t.is((await patch(client, record.id, etagOf(record), { naam: 'y' }, { key })).status, 200);
   t.is(codeOf(await patch(client, unknown, '"v9"', { naam: 'z' }, { key })), 'idempotency_key_reused');
   t.is(codeOf(await patch(client, unknown, '"v9"', { naam: 'z' })), 'not_found');
   t.is(codeOf(await patch(client, record.id, '"v9"', { naam: 'z' })), 'precondition_failed');

@@ -1,4 +1,5 @@
 import { tokenHash } from '../../src/http/token-format.js';
+import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
@@ -25,7 +26,7 @@ test('a POST with a used key repeats status, body, Location and ETag, and does n
     t.is(repeated.headers['idempotent-replayed'], 'true');
   }
   t.is(first.headers['idempotent-replayed'], undefined);
-  const { rows } = await database.primary.query("select id from app.installaties where naam = 'eenmaal'");
+  const { rows } = await database.primary.query("select id from probe.installaties where naam = 'eenmaal'");
   t.is(rows.length, 1);
 });
 
@@ -44,11 +45,11 @@ test('a PATCH is replayed although its If-Match is stale by then, and the record
   const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
   const key = newKey();
   const first = await patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
-  t.is((await patch(client, record.id, '"v2"', { naam: 'z' })).status, 200);
+  t.is((await patch(client, record.id, etagOf(record, 1), { naam: 'z' })).status, 200);
   const repeated = await patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
   t.deepEqual(outcomeOf(repeated), outcomeOf(first));
   t.is(repeated.headers['idempotent-replayed'], 'true');
-  t.is((await client.get(`/installaties/${record.id}`)).headers.etag, '"v3"');
+  t.is((await client.get(`/installaties/${record.id}`)).headers.etag, etagOf(record, 2));
   t.is(codeOf(await patch(client, record.id, etagOf(record), { naam: 'y' })), 'precondition_failed');
 });
 
@@ -56,9 +57,9 @@ test('an empty PATCH is an outcome that is replayed too', async (t) => {
   const { client, database } = t.context;
   const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
   const key = newKey();
-  const first = await patch(client, record.id, '"v1"', {}, { key });
-  await patch(client, record.id, '"v1"', { naam: 'y' });
-  t.deepEqual(outcomeOf(await patch(client, record.id, '"v1"', {}, { key })), outcomeOf(first));
+  const first = await patch(client, record.id, etagOf(record), {}, { key });
+  await patch(client, record.id, etagOf(record), { naam: 'y' });
+  t.deepEqual(outcomeOf(await patch(client, record.id, etagOf(record), {}, { key })), outcomeOf(first));
 });
 
 test('the order of the members and white space do not make another request', async (t) => {
@@ -78,21 +79,21 @@ test('the same key with another body, method, path or If-Match is refused', asyn
     await created(client, { naam: 'x', customerId }),
   ];
   const key = newKey();
-  t.is((await patch(client, one.id, '"v1"', { naam: 'y' }, { key })).status, 200);
+  t.is((await patch(client, one.id, etagOf(one), { naam: 'y' }, { key })).status, 200);
   const others = [
-    patch(client, one.id, '"v1"', { naam: 'z' }, { key }),
-    patch(client, one.id, '"v1"', { naam: 'y', merk: null }, { key }),
-    patch(client, one.id, '"v2"', { naam: 'y' }, { key }),
-    patch(client, one.id, 'W/"v1"', { naam: 'y' }, { key }),
-    patch(client, two.id, '"v1"', { naam: 'y' }, { key }),
-    patch(client, '00000000-0000-4000-8000-000000000000', '"v1"', { naam: 'y' }, { key }),
+    patch(client, one.id, etagOf(one), { naam: 'z' }, { key }),
+    patch(client, one.id, etagOf(one), { naam: 'y', merk: null }, { key }),
+    patch(client, one.id, etagOf(one, 1), { naam: 'y' }, { key }),
+    patch(client, one.id, `W/${etagOf(one)}`, { naam: 'y' }, { key }),
+    patch(client, two.id, etagOf(two), { naam: 'y' }, { key }),
+    patch(client, app.unknownId, etagOf(one), { naam: 'y' }, { key }),
     post(client, { naam: 'y', customerId }, { key }),
   ];
   for (const reply of await Promise.all(others)) {
     t.is(reply.status, 422);
     t.is(codeOf(reply), 'idempotency_key_reused');
   }
-  t.is((await patch(client, one.id, '"v1"', { naam: 'y' }, { key })).headers['idempotent-replayed'], 'true');
+  t.is((await patch(client, one.id, etagOf(one), { naam: 'y' }, { key })).headers['idempotent-replayed'], 'true');
 });
 
 test('two tokens may use the same key, also in one workspace', async (t) => {
@@ -117,7 +118,7 @@ test('only successful answers are stored: after a 412 the key is free for the sa
   const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
   const key = newKey();
   t.is((await patch(client, record.id, '"v9"', { naam: 'y' }, { key })).status, 412);
-  const reply = await patch(client, record.id, '"v1"', { naam: 'z' }, { key });
+  const reply = await patch(client, record.id, etagOf(record), { naam: 'z' }, { key });
   t.is(reply.status, 200);
   t.is(reply.headers['idempotent-replayed'], undefined);
 });
@@ -129,7 +130,7 @@ test('a replay to a token that lost read:installaties shows the write scope only
   const [stored, cut] = [newKey(), newKey()];
   const whole = await post(client, body, { key: stored, token });
   const setScopes = async (...scopes: string[]): Promise<void> => {
-    await database.primary.query('update app.api_tokens set scopes = $1 where token_hash = $2', [
+    await database.primary.query('update gateway.api_tokens set scopes = $1 where token_hash = $2', [
       scopes,
       tokenHash(token),
     ]);

@@ -11,7 +11,7 @@ import { loadSettings, type Settings } from '../../src/settings.js';
 import { startSeeded } from './seeded-cluster.js';
 import { type Shared, shared } from './shared.js';
 import { type TcpProxy, tcpProxy } from './tcp-proxy.js';
-import { makeTemplate, templateName } from './template.js';
+import { makeTemplate, type SharedTemplate, templateName } from './template.js';
 
 /** The roles' application name, by which the gateway's connections are told from ours. */
 const gatewayName = 'workspace-data-gateway';
@@ -79,7 +79,7 @@ async function fill(
   cleanUps: (() => Promise<unknown>)[],
   stop: () => Promise<void>,
 ): Promise<FaultCluster> {
-  const { keys, workspaces } = shared ?? (await seed(cluster));
+  const { keys, workspaces } = shared ? { keys: shared.keys, ...shared.apps.first } : await seed(cluster);
   const { primary, replicas } = cluster;
   const proxies = await Promise.all(replicas.map((node) => tcpProxy(node.port)));
   cleanUps.push(() => Promise.all(proxies.map((proxy) => proxy.close())));
@@ -133,7 +133,7 @@ async function fill(
 }
 
 /** For programs that run without `npm test`. */
-async function seed(cluster: Cluster): Promise<Pick<Shared, 'keys' | 'workspaces'>> {
+async function seed(cluster: Cluster): Promise<Pick<Shared, 'keys'> & SharedTemplate> {
   const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
   return { keys, ...(await makeTemplate(cluster, keys)) };
 }

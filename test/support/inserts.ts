@@ -3,13 +3,13 @@ import type { ListName } from './lists.js';
 
 /** SQL that adds ten rows among those of workspace $1: at the moment of a row that is there, or just after it. */
 const insertAmong: Readonly<Record<ListName, string>> = {
-  klanten: `insert into app.klanten (id, workspace_id, created_at)
-    select gen_random_uuid(), $1, created_at + jitter from picked`,
-  installaties: `insert into app.installaties (id, workspace_id, klant_id, naam, created_at)
-    select gen_random_uuid(), $1, klant_id, 'tussengevoegd', created_at + jitter from picked`,
-  werkbonnen: `insert into app.werkbonnen (id, workspace_id, installatie_id, nummer, datum, status)
-    select gen_random_uuid(), $1, installatie_id, 'tussen', datum, 'gepland' from picked`,
-  logboeken: `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
+  klanten: `insert into probe.klanten (id, workspace_id, created_at)
+    select probe.new_id(), $1, created_at + jitter from picked`,
+  installaties: `insert into probe.installaties (id, workspace_id, klant_id, naam, created_at)
+    select probe.new_id(), $1, klant_id, 'tussengevoegd', created_at + jitter from picked`,
+  werkbonnen: `insert into probe.werkbonnen (id, workspace_id, installatie_id, nummer, datum, status)
+    select probe.new_id(), $1, installatie_id, 'tussen', datum, status from picked`,
+  logboeken: `insert into probe.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
     select $1, tijdstip + jitter, 'klant', entiteit_id, 'gewijzigd', 'systeem' from picked`,
 };
 
@@ -24,7 +24,7 @@ export async function whileInserting<T>(
 ): Promise<{ result: T; inserted: number }> {
   const sql = `with picked as (
       select *, (random() < 0.5)::int * interval '1 microsecond' as jitter
-      from app.${list} tablesample bernoulli (5) where workspace_id = $1 order by random() limit 10
+      from probe.${list} where workspace_id = $1 and random() < 0.05 order by random() limit 10
     ) ${insertAmong[list]}`;
   let working = true;
   let inserted = 0;

@@ -5,7 +5,7 @@ import type { TestDatabase } from './workspace.js';
 /** Some customer of a workspace. */
 export async function customerOf(database: TestDatabase, workspace = 0): Promise<string> {
   const { rows } = await database.primary.query<{ id: string }>(
-    'select id from app.klanten where workspace_id = $1 order by id limit 1',
+    'select id from probe.klanten where workspace_id = $1 order by id limit 1',
     [database.workspaces[workspace]?.id],
   );
   return (rows[0] as { id: string }).id;

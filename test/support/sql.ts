@@ -19,7 +19,7 @@ export async function ids(database: TestDatabase, where: string, ...values: unkn
   const condition = where.slice(table.length + 1);
   return column(
     database,
-    `select l.id::text from app.${table} l where workspace_id = $1 and ${condition} order by l.${order}, l.id`,
+    `select l.id::text from probe.${table} l where workspace_id = $1 and ${condition} order by l.${order}, l.id`,
     ...values,
   );
 }

@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Cluster } from '../../src/demo/cluster/cluster.js';
 import { apps, type SeededApp } from '../../src/demo/seed/apps.js';
 import { seed } from '../../src/demo/seed/seed.js';
+import { createIndexes } from '../../src/migrate/indexes.js';
 import { migrate } from '../../src/migrate/migrations.js';
 import { projectRoot } from '../../src/paths.js';
 
@@ -12,8 +13,10 @@ export interface SharedTemplate {
   readonly workspaces: { id: string; name: string; ownerId: string }[];
 }
 
-/** The database every test file clones: a reference app, small data set, gateway schema. */
+/** The database that test files clone: a reference app, small data set, gateway schema. */
 export const templateName = 'template_workspace';
+/** The same of the second app. */
+export const secondTemplateName = 'template_second';
 
 export async function makeTemplate(
   cluster: Cluster,
@@ -37,6 +40,9 @@ export async function makeTemplate(
       now: new Date('2026-11-21T12:00:00Z'),
     });
     await migrate(url, { viewsDir: app.viewsDir });
+    // The lists of the second app are ordered by an expression that no index of the app has.
+    if (app === apps.second) await createIndexes(url, { viewsDir: app.viewsDir });
+    await client.query(await readFile(join(projectRoot, `test/support/probe/${app.name}.sql`), 'utf8'));
     await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
     return { workspaces };
   } finally {

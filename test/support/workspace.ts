@@ -3,13 +3,15 @@ import { PassThrough } from 'node:stream';
 import anyTest, { type ExecutionContext, type TestFn } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { type AppName, apps } from '../../src/demo/seed/apps.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
+import { appName } from './app.js';
 import { type ApiClient, apiClient } from './client.js';
-import { type Shared, shared } from './shared.js';
-import { templateName } from './template.js';
+import { shared } from './shared.js';
+import { type SharedTemplate, secondTemplateName, templateName } from './template.js';
 
 export { shared };
 
@@ -32,7 +34,7 @@ export interface TestDatabase {
   readonly name: string;
   readonly primary: pg.Client;
   readonly replica: pg.Client;
-  readonly workspaces: Shared['workspaces'];
+  readonly workspaces: SharedTemplate['workspaces'];
   readonly settings: Settings;
   /** A new token's text. */
   token(options?: { workspace?: number; scopes?: readonly string[]; expiresAt?: Date | null }): Promise<string>;
@@ -56,14 +58,14 @@ export interface TestContext extends RunningGateway {
 }
 
 /**
- * AVA's `test` for a file with a database and a gateway of its own: `t.context` holds both. Everything is taken down
- * after the file's tests.
+ * AVA's `test` for a file with a database and a gateway of its own: `t.context` holds both. The database is that of the app under
+ * test, or of `app`. Everything is taken down after the file's tests.
  */
-export function gatewayTest(overrides: Partial<Settings> = {}): TestFn<TestContext> {
+export function gatewayTest(overrides: Partial<Settings> = {}, app: AppName = appName): TestFn<TestContext> {
   const test = anyTest as TestFn<TestContext>;
   const cleanUps: (() => Promise<unknown>)[] = [];
   test.serial.before(async (t) => {
-    const database = await cloneTemplate(cleanUps);
+    const database = await cloneTemplate(cleanUps, app);
     Object.assign(t.context, { database, ...(await database.gateway(overrides)) });
   });
   test.after.always(async () => {
@@ -72,10 +74,10 @@ export function gatewayTest(overrides: Partial<Settings> = {}): TestFn<TestConte
   return test;
 }
 
-async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<TestDatabase> {
+async function cloneTemplate(cleanUps: (() => Promise<unknown>)[], app: AppName): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '').slice(0, 12)}`;
   const [replicaServer] = shared.replicas as [string];
-  await onServer(`create database ${name} template ${templateName}`);
+  await onServer(`create database ${name} template ${app === 'first' ? templateName : secondTemplateName}`);
   await onServer(`revoke temporary on database ${name} from public`); // CREATE DATABASE copies no privileges of a database
   cleanUps.push(() => onServer(`drop database ${name} with (force)`));
   const primary = await connected(urlAs(shared.primary, 'postgres', name), cleanUps);
@@ -91,6 +93,7 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<Test
       primaryUrls: urlAs(shared.primary, 'gateway_writer', name),
       adminUrl: urlAs(shared.primary, 'postgres', name),
       dataKeys: JSON.stringify(shared.keys),
+      resourcesDir: apps[app].resourcesDir,
       rateLimitPerMinute: 1_000_000,
       writesPerMinute: 1_000_000,
       authFailuresPerMinute: 1_000_000,
@@ -98,12 +101,13 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<Test
       logLevel: 'trace',
     },
   );
+  const { workspaces } = shared.apps[app];
   const caughtUp = (): Promise<void> => replayed(primary, replicaServer);
   const token: TestDatabase['token'] = async ({ workspace = 0, scopes = allScopes, expiresAt = null } = {}) => {
     const text = newToken();
-    const { id, ownerId } = shared.workspaces[workspace] as { id: string; ownerId: string };
+    const { id, ownerId } = workspaces[workspace] as { id: string; ownerId: string };
     await primary.query(
-      'insert into app.api_tokens (id, workspace_id, created_by, naam, token_hash, scopes, expires_at) values ($1, $2, $3, $4, $5, $6, $7)',
+      'insert into gateway.api_tokens (id, workspace_id, created_by, name, token_hash, scopes, expires_at) values ($1, $2, $3, $4, $5, $6, $7)',
       [randomUUID(), id, ownerId, 'test', tokenHash(text), scopes, expiresAt],
     );
     await caughtUp();
@@ -119,7 +123,7 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[]): Promise<Test
     const client = apiClient(`${running.url}/api/v1`, { token: text, document: await openapiOf(running.url) });
     return { gateway: running, client, token: text, log: () => chunks.join('') };
   };
-  return { name, primary, replica, workspaces: shared.workspaces, settings, caughtUp, token, gateway };
+  return { name, primary, replica, workspaces, settings, caughtUp, token, gateway };
 }
 
 async function connected(url: string, cleanUps: (() => Promise<unknown>)[]): Promise<pg.Client> {

@@ -42,4 +42,5 @@ export async function created(client: ApiClient, body: object, options: WriteOpt
   return reply.json<Installation>();
 }
 
-export const etagOf = ({ version }: { version: number }): string => `"v${version}"`;
+/** The ETag of a record, or after a number of changes. */
+export const etagOf = ({ version }: { readonly version: number }, changes = 0): string => `"v${version + changes}"`;

@@ -28,8 +28,7 @@ select pg_temp.seed_id(o.workspace, o.n + case when gone then 5000000 else 0 end
   case when o.planned_on > o.today then 'planned' when o.planned_on = o.today then 'busy'
     when pg_temp.draw(o.workspace, o.n, 30, 20) < 6 or o.planned_on > o.today - 60 then 'done' else 'billed' end,
   (array['Periodiek onderhoud', 'Storing hoge druk', E'Klant meldt: "het lekt".\nGraag vóór 12:00 uur.', null, E'Let op:\u2028sleutel bij receptie',
-    E'Pad \\\\server\\foto''s\\2024\tzie ook "offerte"', E'Scanner gaf stuurteken \u0001\u001f mee', '', 'Filters vervangen <spoed> 🚨'])[1 + pg_temp.draw(o.workspace, o.n, 34, 9)]
-    || case when o.n % 97 = 5 then ' data:image/png;base64,' || s.image else '' end,
+    E'Pad \\\\server\\foto''s\\2024\tzie ook "offerte"', E'Scanner gaf stuurteken \u0001\u001f mee', '', 'Filters vervangen <spoed> 🚨'])[1 + pg_temp.draw(o.workspace, o.n, 34, 9)],
   case when o.n % 211 = 3 then '{"broken": true}' when o.n = 9 then 'null' else a.actions end,
   s.image, case when s.image is not null then times.signed_at end, times.entered_at, case when s.image is not null then times.signed_at else times.entered_at end,
   case when gone then o.today - 1 + time '12:00' end

@@ -1,0 +1,128 @@
+import { type AppName, apps, isAppName } from '../../src/demo/seed/apps.js';
+import { corruptCustomers } from '../../src/demo/seed/customers.js';
+import { customerPlain } from '../../src/demo/seed/plain.js';
+import { numberedId, seedId } from '../../src/demo/seed/random.js';
+
+/**
+ * The facts in which the reference apps differ; tests that run on each take them from here, and their SQL from the views in
+ * test/support/probe. TEST_APP chooses the app: `npm test` runs the files of `everyApp` once for each.
+ */
+interface AppFacts {
+  /** An id that no record has. */
+  readonly unknownId: string;
+  readonly customerId: (workspace: number, n: number) => string;
+  /** Pointers of all members that one undecodable stored value makes null. */
+  readonly lostMembers: (pointer: string) => readonly string[];
+  /** Version of a new installation. */
+  readonly firstVersion: number;
+  /** What the app itself appends to the SET list when it changes an installation. */
+  readonly moves: string;
+  /** The app's table of installations. */
+  readonly installations: string;
+  /** Names in the audit log. */
+  readonly log: Readonly<
+    Record<'customer' | 'installation' | 'order' | 'user' | 'created' | 'changed' | 'token', string>
+  >;
+  /** Names of members of an installation in the audit log. */
+  readonly logged: Readonly<
+    Record<'customerId' | 'naam' | 'bouwjaar' | 'inbedrijfstelling' | 'locatie' | 'merk', string>
+  >;
+  /** States of a work order. */
+  readonly planned: string;
+  readonly done: string;
+}
+
+const first: AppFacts = {
+  unknownId: '00000000-0000-4000-8000-000000000000',
+  customerId: (workspace, n) => seedId('klant', workspace, n),
+  lostMembers: (pointer) => [pointer],
+  firstVersion: 1,
+  moves: '',
+  installations: 'app.installaties',
+  log: {
+    customer: 'klant',
+    installation: 'installatie',
+    order: 'werkbon',
+    user: 'gebruiker',
+    created: 'aangemaakt',
+    changed: 'gewijzigd',
+    token: 'token',
+  },
+  logged: {
+    customerId: 'klant_id',
+    naam: 'naam',
+    bouwjaar: 'bouwjaar',
+    inbedrijfstelling: 'inbedrijfstelling',
+    locatie: 'locatie',
+    merk: 'merk',
+  },
+  planned: 'gepland',
+  done: 'afgerond',
+};
+
+const sealedMembers = [
+  '/naam',
+  ...['straat', 'huisnummer', 'toevoeging', 'postcode', 'plaats', 'land'].map((member) => `/adres/${member}`),
+  '/kvkNummer',
+];
+
+const second: AppFacts = {
+  unknownId: '999999999999',
+  customerId: numberedId,
+  lostMembers: () => sealedMembers,
+  firstVersion: 0,
+  moves: ', version = version + 1, updated_at = clock_timestamp()',
+  installations: 'fieldops.assets',
+  log: {
+    customer: 'Customer',
+    installation: 'Asset',
+    order: 'WorkOrder',
+    user: 'Staff',
+    created: 'create',
+    changed: 'update',
+    token: 'api_token',
+  },
+  logged: {
+    customerId: 'customer_id',
+    naam: 'name',
+    bouwjaar: 'built_in',
+    inbedrijfstelling: 'commissioned_on',
+    locatie: 'location',
+    merk: 'brand',
+  },
+  planned: 'planned',
+  done: 'done',
+};
+
+const chosen = process.env.TEST_APP ?? 'first';
+if (!isAppName(chosen)) throw new Error(`TEST_APP must be ${Object.keys(apps).join(' or ')}, not "${chosen}".`);
+
+export const appName: AppName = chosen;
+export const app: AppFacts = { first, second }[appName];
+
+/** A customer as the API shows it, without its timestamps. */
+export interface Customer {
+  readonly id: string;
+  readonly naam: string | null;
+  readonly adres: Readonly<Record<string, string | null>>;
+  readonly kvkNummer: string | null;
+  readonly decodeErrors?: readonly string[];
+}
+
+/** Customers that cannot be decoded whole: ids, and pointers of the members that are null for it. */
+export const undecodable: readonly { readonly n: number; readonly id: string; readonly pointers: readonly string[] }[] =
+  corruptCustomers.map(({ n, pointer }) => ({ n, id: app.customerId(0, n), pointers: app.lostMembers(pointer) }));
+
+/** Customer number n as the seed put it in and the API has to show it. */
+export function customerOf(workspace: number, n: number): Customer {
+  const { naam, adres, kvkNummer } = customerPlain(workspace, n);
+  const lost = undecodable.find((each) => workspace === 0 && each.n === n)?.pointers;
+  const shown = <T>(pointer: string, value: T): T | null => (lost?.includes(pointer) ? null : value);
+  return {
+    id: app.customerId(workspace, n),
+    naam: shown('/naam', naam),
+    adres: Object.fromEntries(Object.entries(adres).map(([name, value]) => [name, shown(`/adres/${name}`, value)])),
+    kvkNummer: shown('/kvkNummer', kvkNummer),
+    ...(lost && { decodeErrors: lost }),
+  };
+}
