@@ -15,7 +15,7 @@ interface AppFacts {
   readonly lostMembers: (pointer: string) => readonly string[];
   /** Version of a new installation. */
   readonly firstVersion: number;
-  /** What the app itself appends to the SET list when it changes an installation. */
+  /** Assignments that the app itself appends to an UPDATE of an installation. */
   readonly moves: string;
   /** The app's table of installations. */
   readonly installations: string;
