@@ -55,8 +55,11 @@ try {
     logs: logFiles(),
   };
   const named = process.argv.slice(2);
-  code = await runAva(shared, named);
-  if (named.length === 0) code = (await runAva(shared, everyApp, 'second')) || code;
+  const runs = [await runAva(shared, named)];
+  if (named.length === 0) runs.push(await runAva(shared, everyApp, 'second'));
+  code = Math.max(...runs.map((run) => run.code));
+  const sum = (count: 'passed' | 'failed' | 'skipped') => runs.reduce((all, run) => all + run[count], 0);
+  console.log(`${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);
 } finally {
   await cluster.stop();
 }
@@ -66,8 +69,15 @@ function logFiles(): { primary: string; replica: string } {
   return { primary: cluster.primary.log, replica: (cluster.replicas[0] as { log: string }).log };
 }
 
-/** Runs AVA on one app, shows its output, and closes with a line that counts. */
-async function runAva(shared: object, args: readonly string[], app = process.env.TEST_APP ?? 'first'): Promise<number> {
+interface Run {
+  readonly code: number;
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+/** Runs AVA on one app, shows its output, and counts. */
+async function runAva(shared: object, args: readonly string[], app = process.env.TEST_APP ?? 'first'): Promise<Run> {
   const ava = join(projectRoot, 'node_modules/ava/entrypoints/cli.mjs');
   const child = spawn(process.execPath, [ava, ...args], {
     cwd: projectRoot,
@@ -86,8 +96,6 @@ async function runAva(shared: object, args: readonly string[], app = process.env
       if (mark !== undefined) counts[mark]++;
     }
   });
-  const exitCode = await new Promise<number>((resolve) => child.on('close', (status) => resolve(status ?? 1)));
-  const failed = exitCode === 0 ? 0 : Math.max(counts['✘'], 1);
-  console.log(`On the ${app} app: ${counts['✔']} passed, ${failed} failed, ${counts['-']} skipped`);
-  return exitCode;
+  const code = await new Promise<number>((resolve) => child.on('close', (status) => resolve(status ?? 1)));
+  return { code, passed: counts['✔'], failed: code === 0 ? 0 : Math.max(counts['✘'], 1), skipped: counts['-'] };
 }
