@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { request as httpRequest, type RequestOptions } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../src/demo/cluster/ports.js';
 import { until } from '../../src/demo/cluster/wait.js';
@@ -48,21 +49,39 @@ async function serve(t: ExecutionContext, overrides: object = {}): Promise<Serve
   return served;
 }
 
-/** A connection of its own for each request, so that any worker may take it. */
-function send(served: ServeProcess, path: string, init: RequestInit = {}): Promise<Response> {
-  const headers = { authorization: `Bearer ${token}`, connection: 'close', ...init.headers };
-  return fetch(`${served.url}/api/v1${path}`, { ...init, headers, signal: AbortSignal.timeout(2000) });
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** A connection of its own for each request, so that any worker can get it. */
+function send(served: ServeProcess, path: string, options: RequestOptions = {}, body?: string): Promise<Answer> {
+  const headers = { authorization: `Bearer ${token}`, ...options.headers };
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(2000);
+    const request = httpRequest(
+      `${served.url}/api/v1${path}`,
+      { agent: false, ...options, headers, signal },
+      (reply) => {
+        let text = '';
+        reply.on('data', (chunk: Buffer) => (text += chunk.toString()));
+        reply.on('end', () => resolve({ status: reply.statusCode as number, text }));
+        reply.on('error', reject);
+      },
+    );
+    request.on('error', reject).end(body);
+  });
 }
 
 let keys = 0;
 async function create(served: ServeProcess): Promise<string> {
   const headers = { 'content-type': 'application/json', 'idempotency-key': `restarts-${keys++}` };
   const body = JSON.stringify({ customerId, naam: 'restarts' });
-  const attempt = () => send(served, '/installaties', { method: 'POST', headers, body });
+  const attempt = () => send(served, '/installaties', { method: 'POST', headers }, body);
   // A killed worker takes requests with it: as a client does, the test repeats them with the same key.
   const reply = await attempt().catch(attempt).catch(attempt);
-  if (reply.status !== 201) throw new Error(`POST: ${reply.status} ${await reply.text()}`);
-  return ((await reply.json()) as { id: string }).id;
+  if (reply.status !== 201) throw new Error(`POST: ${reply.status} ${reply.text}`);
+  return (JSON.parse(reply.text) as { id: string }).id;
 }
 
 /** Statuses of as many reads; null for a request that was with a worker when it was killed. */

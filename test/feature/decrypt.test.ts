@@ -59,9 +59,8 @@ test.serial('a gateway whose batched decryption is wrong does not start, unless 
 
 test.serial('a page under a wrong key is a few log lines, which tell the number of values', async (t) => {
   const { dataKeys } = t.context.database.settings;
-  const wrong = Object.fromEntries(
-    Object.keys(JSON.parse(dataKeys) as object).map((id) => [id, randomBytes(32).toString('base64')]),
-  );
+  // A single one: a gateway that can decode no value of a field refuses to start.
+  const wrong = { ...(JSON.parse(dataKeys) as object), k1: randomBytes(32).toString('base64') };
   const { client, gateway, log } = await t.context.database.gateway({ dataKeys: JSON.stringify(wrong) });
   await client.get('/klanten?perPage=1000');
   const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
