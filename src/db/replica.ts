@@ -11,7 +11,8 @@ import { type Lsn, parseLsn } from './wal-position.js';
 const probeStatement: Statement = {
   name: 'probe',
   text: `select pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn(), '0/0'), system_identifier,
-    (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint
+    (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint,
+    case when not pg_is_in_recovery() then substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) end
     from pg_control_system()`,
   parameters: [],
 };
@@ -24,6 +25,8 @@ export interface ReplicaState {
   readonly healthy: boolean;
   /** Why the replica must not be used; null while it is healthy. */
   readonly reason: string | null;
+  /** Whether the server is the primary that PRIMARY_URLS leads to: no fault where both settings list every server. */
+  readonly isPrimary: boolean;
   readonly replayed: Lsn;
   readonly asOfMs: number | null;
   /** Null while it is not known: without a position of the primary, or without an answer of the replica. */
@@ -44,7 +47,14 @@ export class Replica {
   readonly name: string;
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;
-  state: ReplicaState = { healthy: false, reason: 'not probed yet', replayed: 0n, asOfMs: null, lagMs: null };
+  state: ReplicaState = {
+    healthy: false,
+    reason: 'not probed yet',
+    isPrimary: false,
+    replayed: 0n,
+    asOfMs: null,
+    lagMs: null,
+  };
   readonly #heartbeat: Heartbeat;
   readonly #lagMaxMs: number;
   readonly #observe: Observe;
@@ -124,8 +134,15 @@ export class Replica {
     this.#probedMs = performance.now();
   }
 
-  async #update([inRecovery, replayedText, systemIdentifier, replayedAtMs]: TextRow): Promise<void> {
-    if (inRecovery !== 't') return this.#eject('it is not in recovery: it was promoted, or it is a primary');
+  async #update([inRecovery, replayedText, systemIdentifier, replayedAtMs, timeline]: TextRow): Promise<void> {
+    if (inRecovery !== 't') {
+      this.#eject('it is not in recovery: it was promoted, or it is a primary');
+      // Each promotion begins a timeline: another server out of recovery, which is a fault, is on another one.
+      const { newest } = this.#heartbeat;
+      const isPrimary = newest?.systemIdentifier === systemIdentifier && newest?.timeline === timeline;
+      this.state = { ...this.state, isPrimary };
+      return;
+    }
     this.#systemIdentifier ??= systemIdentifier as string;
     const cluster = this.#heartbeat.newest?.systemIdentifier ?? this.#systemIdentifier;
     if (systemIdentifier !== cluster) return this.#eject('it belongs to another cluster');
@@ -140,7 +157,8 @@ export class Replica {
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
     if (healthy && !this.state.healthy) this.#observe({ type: 'replica_admitted', replica: this.name });
     this.#everHealthy ||= healthy;
-    this.state = { healthy, reason: healthy ? null : 'it is back, and on probation', replayed, ...known };
+    const reason = healthy ? null : 'it is back, and on probation';
+    this.state = { healthy, reason, isPrimary: false, replayed, ...known };
   }
 
   async #refusalBeforeUse(): Promise<string | null> {
@@ -180,7 +198,7 @@ export class Replica {
     this.#goodProbes = 0;
     if (this.state.healthy || this.state.reason !== reason)
       this.#observe({ type: 'replica_ejected', replica: this.name, reason });
-    this.state = { ...this.state, lagMs: null, ...lagging, healthy: false, reason };
+    this.state = { ...this.state, lagMs: null, isPrimary: false, ...lagging, healthy: false, reason };
     if (lagging !== undefined) return;
     this.short.reset();
     this.long.reset();

@@ -23,14 +23,14 @@ interface GaugeRow {
 const replicaGauge = (
   help: string,
   ofWorkers: GaugeRow['ofWorkers'],
-  read: (replica: Replica) => number | null,
+  read: (replica: Replica, replicas: readonly Replica[]) => number | null,
 ): GaugeRow => ({
   help,
   ofWorkers,
   labels: ['replica'],
   samples: ({ replicas }) =>
     replicas.flatMap((replica): Sample[] => {
-      const value = read(replica);
+      const value = read(replica, replicas);
       return value !== null && Number.isFinite(value) ? [[{ replica: replica.name }, value]] : [];
     }),
 });
@@ -58,7 +58,12 @@ const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null):
 
 /** The one table of gauges, by name without the prefix `gateway_`. docs/operators-guide.md is compared with it. */
 export const gauges: Readonly<Record<string, GaugeRow>> = {
-  replica_healthy: replicaGauge('1 while the replica may be used.', 'min', ({ state }) => (state.healthy ? 1 : 0)),
+  replica_healthy: replicaGauge(
+    '1 while the replica may be used. Absent for the primary while a replica may be used.',
+    'min',
+    ({ state }, replicas) =>
+      state.isPrimary && replicas.some(({ state }) => state.healthy) ? null : Number(state.healthy),
+  ),
   replica_lag_seconds: replicaGauge(
     'How far the replica is behind the newest known position of the primary. Absent while it is not known.',
     'max',

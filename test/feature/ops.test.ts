@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { eventually, gatewayTest } from '../support/workspace.js';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { eventually, gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
 
 const test = gatewayTest();
 
@@ -35,25 +36,42 @@ test('without a replica /readyz says no and why, /livez still yes, and reads are
   t.is((await client.get('/openapi.json')).status, 200);
 });
 
+/** REPLICA_URLS that lists the replica and the primary. */
+const everyServer = ({ settings, name }: TestDatabase): string =>
+  `${settings.replicaUrls} ${urlAs(shared.primary, 'gateway_reader', name)}`;
+
 test('lag that is not known is null in /readyz and absent from /metrics; the age of the data is there', async (t) => {
-  const { gateway } = await t.context.database.gateway({ primaryUrls: '' });
+  const { database } = t.context;
+  const { gateway } = await database.gateway({ replicaUrls: everyServer(database), primaryUrls: '' });
   const { replicas } = (await (await fetch(`${gateway.opsUrl}/readyz`)).json()) as { replicas: object[] };
   t.like(replicas[0], { name: 'replica1', healthy: true, lagMs: null });
   const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
   t.notRegex(metrics, /^gateway_replica_lag_seconds\{/m);
   t.regex(metrics, /^gateway_data_age_seconds\{replica="replica1"\} \d/m);
+  t.regex(
+    metrics,
+    /^gateway_replica_healthy\{replica="replica2"\} 0$/m,
+    'a server out of recovery, of which nothing is known',
+  );
   const seen = await (await fetch(`${t.context.gateway.opsUrl}/metrics`)).text();
   t.regex(seen, /^gateway_replica_lag_seconds\{replica="replica1"\} \d/m);
 });
 
 test('/metrics counts requests by route and status, problems by code, and shows the replicas', async (t) => {
-  const { gateway, client } = await t.context.database.gateway();
+  const { database } = t.context;
+  const { gateway, client } = await database.gateway({ replicaUrls: everyServer(database) });
   await client.get('/klanten?perPage=1');
   await client.get('/klanten/x');
   await client.get('/klanten?perPage=0');
   const metrics = async () => (await fetch(`${gateway.opsUrl}/metrics`)).text();
   await eventually(t, 'the last request', async () =>
     (await metrics()).includes('gateway_problems_total{code="invalid_request"} 1'),
+  );
+  t.is(gateway.replicas[1]?.state.healthy, false);
+  await eventually(
+    t,
+    'the primary known as such',
+    async () => !(await metrics()).includes('gateway_replica_healthy{replica="replica2"}'),
   );
   const scraped = await metrics();
   t.regex(scraped, /^gateway_request_seconds_count\{method="GET",route="\/api\/v1\/klanten",status="200"\} 1$/m);
