@@ -4,6 +4,7 @@ import { listFiles, migrate, plannedChanges } from '../migrate/migrations.js';
 import { defaultViewsDir } from '../migrate/sql-files.js';
 import { adminUrl } from './admin-url.js';
 import { type Command, print, UsageError } from './command.js';
+import { lockOptions, waitOption } from './lock-options.js';
 
 /** `migrate`: applies sql/core, the views and index proposals. */
 export const migrateCommand: Command = async (args) => {
@@ -15,12 +16,14 @@ export const migrateCommand: Command = async (args) => {
       pending: { type: 'boolean', default: false },
       'dry-run': { type: 'boolean', default: false },
       indexes: { type: 'boolean', default: false },
+      wait: waitOption,
     },
   });
   const { views: viewsDir, list, pending, 'dry-run': dryRun, indexes } = values;
   if ([list, pending, dryRun, indexes].filter(Boolean).length > 1)
     throw new UsageError('Give one of --list, --pending, --dry-run and --indexes.');
   if (pending) return listPending(viewsDir);
+  const wait = lockOptions(values.wait);
   const changes: string[] = [];
   const note = (change: string): void => {
     changes.push(change);
@@ -28,8 +31,9 @@ export const migrateCommand: Command = async (args) => {
   };
   if (list) for (const file of await listFiles(adminUrl(), viewsDir)) note(file);
   else if (dryRun) for (const change of await plannedChanges(adminUrl(), viewsDir)) note(change);
-  else if (indexes) await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`) });
-  else await migrate(adminUrl(), { viewsDir, onChange: note });
+  else if (indexes)
+    await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
+  else await migrate(adminUrl(), { viewsDir, onChange: note, ...wait });
   if (changes.length === 0) print('nothing to do');
   return 0;
 };

@@ -3,18 +3,20 @@ import { createViews, dropAllViews } from '../migrate/migrations.js';
 import { defaultViewsDir } from '../migrate/sql-files.js';
 import { adminUrl } from './admin-url.js';
 import { type Command, print, UsageError } from './command.js';
+import { lockOptions, waitOption } from './lock-options.js';
 
 /** `views`: drops and creates the views around changes of the app's tables. */
 export const viewsCommand: Command = async (args) => {
   const { values } = parseArgs({
     args: [...args],
-    options: { drop: { type: 'boolean' }, create: { type: 'boolean' }, views: { type: 'string' } },
+    options: { drop: { type: 'boolean' }, create: { type: 'boolean' }, views: { type: 'string' }, wait: waitOption },
   });
   if ((values.drop === true) === (values.create === true)) throw new UsageError('Give --drop or --create.');
   if (values.drop && values.views !== undefined)
     throw new UsageError('--drop takes no --views: it drops what was created.');
-  if (values.drop) await dropAllViews(adminUrl());
-  else await createViews(adminUrl(), values.views ?? defaultViewsDir);
+  const wait = lockOptions(values.wait);
+  if (values.drop) await dropAllViews(adminUrl(), wait);
+  else await createViews(adminUrl(), { viewsDir: values.views ?? defaultViewsDir, ...wait });
   print(values.drop ? 'dropped the views' : 'created the views');
   return 0;
 };

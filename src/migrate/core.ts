@@ -2,9 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import knexModule, { type Knex } from 'knex';
 import type pg from 'pg';
 import { coreDir, fileStates, MigrationFailed, noteApplied, readSqlFiles, refused, type SqlFile } from './sql-files.js';
+import { statementsOf } from './sql-statements.js';
 
 const { knex } = knexModule;
 const attemptsMax = 20;
+/** A statement of these files that waits for a lock of the app delays the app behind it. */
+const lockTimeoutSeconds = 10;
 
 /** The files of sql/core. Throws MigrationFailed when one changed after the database has applied it, or is missing. */
 export async function unchangedCore(client: pg.Client): Promise<{ files: SqlFile[]; pending: string[] }> {
@@ -39,6 +42,8 @@ export async function applyCore(
   });
   const config = { migrationSource: migrationsOf(files), tableName: 'migrations', schemaName: 'gateway' };
   try {
+    // A run that was killed left knex's lock behind; the caller holds the lock that counts.
+    await connection.migrate.forceFreeMigrationsLock(config);
     for (;;) {
       const name = await applyNext(connection, config);
       if (name === undefined) return;
@@ -85,9 +90,11 @@ function migrationsOf(files: readonly SqlFile[]): Knex.MigrationSource<SqlFile> 
         up: async (transaction) => {
           // Not by knex, which would take a "?" in the file for a parameter.
           const connection = (await transaction.client.acquireConnection()) as pg.Client;
-          await connection.query(file.sql).catch((error: unknown) => {
-            throw refused(file, error);
-          });
+          await connection.query(`set local lock_timeout = '${lockTimeoutSeconds}s'`);
+          for (const statement of statementsOf(file.sql))
+            await connection.query(statement.text).catch((error: unknown) => {
+              throw refused(file, statement, error);
+            });
           await noteApplied(connection, file);
         },
         down: () => Promise.reject(new MigrationFailed('Migrations go forward only.')),

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { asAdmin } from '../db/admin.js';
-import { defaultViewsDir, lock, MigrationFailed, sqlNames } from './sql-files.js';
+import { type LockOptions, lock } from './lock.js';
+import { defaultViewsDir, MigrationFailed, sqlNames } from './sql-files.js';
 
 const name = pg.escapeIdentifier;
 
@@ -21,11 +22,11 @@ interface Proposal {
  */
 export async function createIndexes(
   adminUrl: string,
-  options: { viewsDir?: string; onCreated?: (index: string) => void } = {},
+  options: LockOptions & { viewsDir?: string; onCreated?: (index: string) => void } = {},
 ) {
   const proposals = readProposals(join(options.viewsDir ?? defaultViewsDir, 'indexes'));
   return asAdmin(adminUrl, async (client) => {
-    await lock(client);
+    await lock(client, options);
     await client.query('set statement_timeout = 0');
     const created: string[] = [];
     const note = (index: string): void => {

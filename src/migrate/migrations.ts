@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import { asAdmin } from '../db/admin.js';
 import { applyCore, unchangedCore } from './core.js';
+import { type LockOptions, lock } from './lock.js';
 import {
   coreDir,
   defaultViewsDir,
   type FileState,
   fileStates,
-  lock,
   MigrationFailed,
   prepare,
   readSqlFiles,
@@ -14,7 +14,7 @@ import {
 import { dropViews, replaceViews } from './views.js';
 
 /** The folder of the views, and a listener to each committed change, such as "applied core/001_roles.sql". */
-export interface MigrateOptions {
+export interface MigrateOptions extends LockOptions {
   readonly viewsDir?: string;
   readonly onChange?: (change: string) => void;
 }
@@ -25,10 +25,10 @@ export interface MigrateOptions {
  */
 export async function migrate(
   adminUrl: string,
-  { viewsDir = defaultViewsDir, onChange = () => undefined }: MigrateOptions = {},
+  { viewsDir = defaultViewsDir, onChange = () => undefined, ...wait }: MigrateOptions = {},
 ): Promise<void> {
   const views = readSqlFiles('views', viewsDir);
-  await locked(adminUrl, async (client) => {
+  await locked(adminUrl, wait, async (client) => {
     const { files } = await unchangedCore(client);
     await applyCore(adminUrl, files, (file) => onChange(`applied ${file}`));
     const changes = differences(await fileStates(client, 'views', views));
@@ -61,9 +61,12 @@ export async function listFiles(adminUrl: string, viewsDir = defaultViewsDir): P
 }
 
 /** Creates the views, or creates them again, whether their files changed or not. */
-export async function createViews(adminUrl: string, viewsDir = defaultViewsDir): Promise<void> {
+export async function createViews(
+  adminUrl: string,
+  { viewsDir = defaultViewsDir, ...wait }: MigrateOptions = {},
+): Promise<void> {
   const views = readSqlFiles('views', viewsDir);
-  await locked(adminUrl, async (client) => {
+  await locked(adminUrl, wait, async (client) => {
     const { pending } = await unchangedCore(client);
     if (pending.length > 0)
       throw new MigrationFailed(`Run \`migrate\` first: the database lacks ${pending.join(', ')}.`);
@@ -72,13 +75,13 @@ export async function createViews(adminUrl: string, viewsDir = defaultViewsDir):
 }
 
 /** Drops all that the files of the views created. */
-export async function dropAllViews(adminUrl: string): Promise<void> {
-  await locked(adminUrl, dropViews);
+export async function dropAllViews(adminUrl: string, wait: LockOptions = {}): Promise<void> {
+  await locked(adminUrl, wait, dropViews);
 }
 
-function locked(adminUrl: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+function locked(adminUrl: string, wait: LockOptions, work: (client: pg.Client) => Promise<void>): Promise<void> {
   return asAdmin(adminUrl, async (client) => {
-    await lock(client);
+    await lock(client, wait);
     await prepare(client);
     await work(client);
   });

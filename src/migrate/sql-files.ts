@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { projectRoot } from '../paths.js';
+import { lineAt, type SqlStatement } from './sql-statements.js';
 
 /** The gateway's own SQL, applied by number and never changed. */
 export const coreDir: string = join(projectRoot, 'sql/core');
@@ -96,24 +97,24 @@ export async function noteApplied(
   await client.query(text, [root, name, hash, objects, revokes]);
 }
 
-/** The error of PostgreSQL with file and line. */
-export function refused({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
+/** Characters of a statement that an error shows. */
+const shownMax = 160;
+
+/** The error of PostgreSQL with file, line and the beginning of the statement. */
+export function refused({ root, name }: SqlFile, statement: SqlStatement, error: unknown): MigrationFailed {
   const { message, hint, ...places } = error as {
     message: string;
     hint?: string;
     position?: string;
     internalPosition?: string;
+    internalQuery?: string;
   };
-  const position = places.internalPosition ?? places.position;
-  const line = position === undefined ? '' : `:${sql.slice(0, Number(position)).split('\n').length}`;
-  return new MigrationFailed(`${root}/${name}${line}: ${message}${hint ? ` (${hint})` : ''}`, { cause: error });
-}
-
-/**
- * Lets one migration at a time run per database. Polls for the lock: a waiting statement would hold a snapshot, and CREATE
- * INDEX CONCURRENTLY in the session that has the lock would wait for that snapshot for ever.
- */
-export async function lock(client: pg.Client): Promise<void> {
-  const text = `select pg_try_advisory_lock(hashtext('gateway.migrations')) as locked`;
-  while (!(await client.query(text)).rows[0].locked) await new Promise((resolve) => setTimeout(resolve, 200));
+  // Other internal positions belong to statements inside the statement.
+  const position = places.internalQuery === statement.text ? places.internalPosition : places.position;
+  const line = statement.line + (position === undefined ? 0 : lineAt(statement.text, Number(position) - 1) - 1);
+  const text = statement.text.replace(/\s+/g, ' ');
+  const shown = text.length > shownMax ? `${text.slice(0, shownMax)} …` : text;
+  return new MigrationFailed(`${root}/${name}:${line}: ${message}${hint ? ` (${hint})` : ''}. Statement: ${shown}`, {
+    cause: error,
+  });
 }

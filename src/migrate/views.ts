@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { appPrivileges } from './grants.js';
 import { MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
+import { statementsOf } from './sql-statements.js';
 
 /**
  * DROP VIEW waits for running statements, and all later statements wait behind it: so the wait is short and is repeated. A
@@ -70,8 +71,8 @@ function refuse(error: unknown): never {
 async function create(client: pg.Client, file: SqlFile): Promise<void> {
   const before = new Set((await objectsInSchema(client)).map(({ id }) => id));
   const granted = new Set(await appPrivileges(client));
-  await client.query(`do ${pg.escapeLiteral(`begin execute ${pg.escapeLiteral(file.sql)}; end`)}`).catch((error) => {
-    throw refused(file, error);
+  await client.query(`savepoint file; ${executed(file.sql)}`).catch(async (error: unknown) => {
+    throw isInUse.has((error as { code?: string }).code) ? error : await located(client, file, error);
   });
   const created = (await objectsInSchema(client)).filter(({ id }) => !before.has(id));
   const stored = created.find(({ type }) => type === 'table' || type === 'sequence');
@@ -81,6 +82,26 @@ async function create(client: pg.Client, file: SqlFile): Promise<void> {
     );
   const revokes = (await appPrivileges(client)).filter((revoke) => !granted.has(revoke));
   await noteApplied(client, file, { objects: created.map(({ object }) => object), revokes });
+}
+
+function executed(sql: string): string {
+  return `do ${pg.escapeLiteral(`begin execute ${pg.escapeLiteral(sql)}; end`)}`;
+}
+
+/**
+ * The error with its line and statement. A file is executed as a whole, because the locks of its views are held meanwhile; after an error
+ * its statements run one by one, in the transaction that is rolled back, until one fails.
+ */
+async function located(client: pg.Client, file: SqlFile, error: unknown): Promise<MigrationFailed> {
+  await client.query('rollback to savepoint file');
+  for (const statement of statementsOf(file.sql)) {
+    const failed = await client.query(executed(statement.text)).then(
+      () => null,
+      (reason: unknown) => refused(file, statement, reason),
+    );
+    if (failed !== null) return failed;
+  }
+  return new MigrationFailed(`views/${file.name}: ${(error as Error).message}`, { cause: error });
 }
 
 interface SchemaObject {

@@ -1,0 +1,44 @@
+import test from 'ava';
+import { statementsOf } from '../../src/migrate/sql-statements.js';
+import { sourcesIn } from '../support/sources.js';
+
+test('a semicolon in a comment, a string, a name, a dollar quote or a body ends no statement', (t) => {
+  const statements = [
+    `select ';', 'it''s; so', e'it\\'s; so', E'\\\\', ";", "a"";", $1 /* ; /* ; */ ; */ -- ;
+      from "x;y"`,
+    `do $$ begin perform 1; end $$`,
+    `do $body$ select $$ ; $$; $body$`,
+    `create function f() returns int language sql begin atomic select case when true then 1 end; select 2; end`,
+    `CREATE OR REPLACE PROCEDURE p() LANGUAGE sql BEGIN ATOMIC INSERT INTO t VALUES (1); END`,
+    `create rule r as on insert to t do instead (select 1; select 2)`,
+    `create view v as select case when a then 1 end, tag$x from "begin"`,
+    'begin',
+  ];
+  const found = statementsOf(`-- a comment; about it\n${statements.join(';\n\n /* ; */ ')}`);
+  t.deepEqual(
+    found.map(({ text }) => text),
+    statements,
+  );
+});
+
+test('each statement has the line in which it begins, whatever stands before it', (t) => {
+  const sql = '-- one\n\nselect 1; select 2\n;\n/* four\nfive */ select\n3';
+  t.deepEqual(statementsOf(sql), [
+    { text: 'select 1', line: 3 },
+    { text: 'select 2', line: 3 },
+    { text: 'select\n3', line: 6 },
+  ]);
+  t.deepEqual(statementsOf('-- nothing\n;;\n'), []);
+  t.is(statementsOf("select 'open").length, 1);
+});
+
+test('the statements of every shipped file are the file without comments between them', (t) => {
+  for (const { path, text } of [...sourcesIn('sql/core', '.sql'), ...sourcesIn('sql/views', '.sql')]) {
+    const statements = statementsOf(text);
+    t.true(statements.length > 0, path);
+    for (const { text: statement, line } of statements) {
+      t.regex(statement, /^(create|alter|grant|revoke|do|comment|insert|drop|set)\b/i, path);
+      t.true(text.split('\n')[line - 1]?.includes(statement.split('\n')[0] as string), path);
+    }
+  }
+});
