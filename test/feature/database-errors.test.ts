@@ -39,7 +39,11 @@ const misfits: readonly (readonly [
     /lacks a privilege.*`migrate`/,
     'grant insert (naam) on gateway.installaties_write to gateway_writer',
   ],
-  ['0A000', (definition) => `${view} ${definition.replace('merk,', 'lower(merk) as merk,')}`, /computes a column/],
+  [
+    '0A000',
+    (definition) => `${view} ${definition.replace(/(\w+\.)?merk,/, 'lower(merk) as merk,')}`,
+    /computes a column/,
+  ],
   [
     '428C9',
     (definition) => `alter table app.installaties add column brand text generated always as (lower(naam)) stored;

@@ -220,7 +220,6 @@ test.serial('views --drop and --create make room for a change of a column that v
   const { primary } = t.context.database;
   await primary.query('drop view probe.installaties cascade'); // of the tests, and reads the column as well
   const change = 'alter table app.installaties alter column merk type varchar(200)';
-  await primary.query('drop schema probe cascade'); // views of the tests that read the table as well
   await t.throwsAsync(primary.query(change), { message: /cannot alter type of a column used by a view/ });
   const before = await rights(t);
   t.is((await run(t, 'views', '--drop')).stdout, 'dropped the views\n');
