@@ -13,6 +13,7 @@ export interface Admission {
   readonly tokenLimiter: Limiter;
   /** Writes count against a limit of their own, too: they cost the primary and its replicas more than reads do. */
   readonly writeLimiter: Limiter;
+  /** Failed authentications, per client address, and per refused token that is repeated. */
   readonly failureLimiter: Limiter;
   /** Requests that need no token, per client address. */
   readonly publicLimiter: Limiter;
@@ -21,7 +22,7 @@ export interface Admission {
   readonly basicAuth: boolean;
 }
 
-/** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per client address. */
+/** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per address and token. */
 export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write' = 'read'): Promise<Access> {
   const { tokenLimiter, writeLimiter } = deps;
   const exchange = exchangeOf(ctx);
@@ -63,15 +64,20 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
 
 async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   const address = addressKey(ctx.ip);
+  let failureKeys: readonly string[] = [address];
   try {
-    const access = await deps.tokens.find(tokenOf(ctx.headers.authorization, deps.basicAuth), address);
-    if (access === null) throw tokenInvalid(deps.basicAuth);
-    return access;
+    const found = await deps.tokens.find(tokenOf(ctx.headers.authorization, deps.basicAuth), address);
+    if ('tokenId' in found) return found;
+    failureKeys = found.failureKeys;
+    throw tokenInvalid(deps.basicAuth);
   } catch (error) {
     const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');
-    const failures = failed ? await deps.failureLimiter.consume(address) : null;
-    if (failures === null || failures.allowed) throw error;
-    return refuse(deps, 'address', deps.failureLimiter, failures, 'Too many failed authentications from this address.');
+    if (!failed) throw error;
+    const failures = await Promise.all(failureKeys.map((key) => deps.failureLimiter.consume(key)));
+    const [limited] = failures.filter(({ allowed }) => !allowed).sort((a, b) => b.resetSeconds - a.resetSeconds);
+    if (limited === undefined) throw error;
+    const detail = 'Too many failed authentications from this address or with this token.';
+    return refuse(deps, 'address', deps.failureLimiter, limited, detail);
   }
 }
 

@@ -16,6 +16,12 @@ export interface Access {
   readonly expiresAtMs: number;
 }
 
+/** A token without rights. */
+export interface Refusal {
+  /** Keys under which the failure counts: the client's address, the hash of a token that was looked up, or both. */
+  readonly failureKeys: readonly string[];
+}
+
 /** Dependencies and bounds of token look-ups. */
 export interface TokenDeps {
   readonly replicas: readonly Replica[];
@@ -47,8 +53,13 @@ const refusalMs = 1000;
 /** Bounds of the look-ups of unknown tokens that run, and that run or wait: a flood of them leaves the pool to known tokens. */
 const unknownRunningMax = 8;
 const unknownMax = 256;
-/** Interval between look-ups for an address with too many failures, because valid tokens can come from the same address. */
-const exhaustedLookUpMs = 200;
+/** Result of a token that had to be looked up, but was not, because its address has had its look-ups. */
+const notLookedUp: LookUp = { access: null };
+/**
+ * Interval between look-ups for an address with too many failures, because valid tokens can come from the same address, and
+ * between those of refused tokens that an address repeats.
+ */
+const pacedLookUpMs = 200;
 
 /**
  * Looks tokens up on a replica, by hash, and caches the result for at most tokenCacheMs. A token that was valid in the last
@@ -59,7 +70,7 @@ export class Tokens {
   readonly #lookUps: LRUCache<string, LookUp>;
   readonly #known = new LRUCache<string, true>({ max: 10_000, ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
-  readonly #servedThoughExhausted = new LRUCache<string, true>({ max: 10_000, ttl: exhaustedLookUpMs });
+  readonly #paced = new LRUCache<string, true>({ max: 10_000, ttl: pacedLookUpMs });
   readonly #unknownTurns = new KeyedSemaphore(() => unknownRunningMax);
   /** Look-ups of unknown tokens that run or wait, by address and hash. */
   readonly #unknown = new Map<string, Promise<LookUp>>();
@@ -75,7 +86,6 @@ export class Tokens {
           lookUp(replica, hash, deps.queueWaitMs),
         );
         if (access === null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
-        if (access === null) this.#refused.set(key, true);
         else if (access.expiresAtMs > Date.now()) deps.noteUse(access.tokenId);
         return { access };
       },
@@ -83,16 +93,25 @@ export class Tokens {
   }
 
   /**
-   * The rights of the token; null for unknown, expired, revoked and malformed tokens alike. `address` is the client's
+   * The rights of the token, or the refusal of an unknown, expired, revoked or malformed token. `address` is the client's
    * (addressKey). Throws Problem `overloaded` when too many look-ups of unknown tokens wait.
    */
-  async find(token: string, address: string): Promise<Access | null> {
-    if (!wellFormed(token)) return null;
+  async find(token: string, address: string): Promise<Access | Refusal> {
+    if (!wellFormed(token)) return { failureKeys: [address] };
     const key = tokenHash(token).toString('base64');
-    const { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
-    if (access === null || access.expiresAtMs <= Date.now()) return null;
+    const found = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
+    const { access } = found;
+    if (access === null || access.expiresAtMs <= Date.now()) return this.#refuse(key, address, found !== notLookedUp);
     this.#known.set(key, true);
     return access;
+  }
+
+  /** A repeat of a refused token counts for the token alone, so that it does not exhaust the address that others share. */
+  #refuse(key: string, address: string, isLookedUp: boolean): Refusal {
+    const isRepeated = this.#refused.has(key);
+    if (isLookedUp) this.#refused.set(key, true);
+    else if (!isRepeated) return { failureKeys: [address] };
+    return { failureKeys: isRepeated ? [key] : [address, key] };
   }
 
   async #lookUp(key: string, address: string): Promise<LookUp> {
@@ -110,16 +129,18 @@ export class Tokens {
     const release = await this.#unknownTurns.acquire('', this.#deps.queueWaitMs);
     if (release === null) throw this.#overloaded();
     try {
-      return (await this.#isRefused(key, address)) ? { access: null } : ((await this.#lookUps.fetch(key)) as LookUp);
+      return (await this.#isTooSoon(key, address)) ? notLookedUp : ((await this.#lookUps.fetch(key)) as LookUp);
     } finally {
       release();
     }
   }
 
-  async #isRefused(key: string, address: string): Promise<boolean> {
-    if (!(await this.#deps.isExhausted(address))) return false;
-    if (this.#refused.has(key) || this.#servedThoughExhausted.has(address)) return true;
-    this.#servedThoughExhausted.set(address, true);
+  async #isTooSoon(key: string, address: string): Promise<boolean> {
+    const isExhausted = await this.#deps.isExhausted(address);
+    const isRepeated = this.#refused.has(key);
+    if (!isExhausted && !isRepeated) return false;
+    if ((isExhausted && isRepeated) || this.#paced.has(address)) return true;
+    this.#paced.set(address, true);
     return false;
   }
 

@@ -1,4 +1,4 @@
-import { newToken } from '../../src/http/token-format.js';
+import { newToken, tokenHash } from '../../src/http/token-format.js';
 import { codeOf, faultsOf } from '../support/lists.js';
 import { readPage } from '../support/page-reader.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
@@ -190,6 +190,60 @@ test.serial(
     await Promise.all(repeated);
   },
 );
+
+test('a refused token that is repeated takes no look-up from a valid token of an address with too many failures', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway({ authFailuresPerMinute: 1 });
+  const ask = async (token: string): Promise<number> => (await client.get('/klanten?perPage=1', { token })).status;
+  const valid = await database.token();
+  const refused = newToken();
+  t.is(await ask(refused), 401);
+  const endsMs = performance.now() + 1200;
+  await eventually(t, 'the end of the cached refusal', () => performance.now() > endsMs);
+  t.is(await ask(refused), 429);
+  t.is(await ask(valid), 200);
+});
+
+test('a refused token in a loop exhausts only itself, not the other tokens of its address', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway({ authFailuresPerMinute: 4 });
+  const ask = async (token: string): Promise<number> => (await client.get('/klanten?perPage=1', { token })).status;
+  const valid = await Promise.all(Array.from({ length: 10 }, () => database.token()));
+  const revoked = await database.token();
+  await database.primary.query('update app.api_tokens set revoked_at = now() where token_hash = $1', [
+    tokenHash(revoked),
+  ]);
+  const expired = await database.token({ expiresAt: new Date(Date.now() - 1000) });
+  for (const token of [revoked, expired, newToken()]) {
+    const statuses = await Promise.all(Array.from({ length: 10 }, () => ask(token)));
+    t.deepEqual(statuses.sort(), [401, 401, 401, 401, 429, 429, 429, 429, 429, 429]);
+  }
+  const limited = await client.get('/klanten', { token: revoked });
+  t.is(limited.status, 429);
+  t.regex(limited.headers['retry-after'] as string, /^([1-9]|[1-5]\d|60)$/);
+  t.deepEqual([...new Set(await Promise.all(valid.map(ask)))], [200]);
+  t.is(await ask(newToken()), 401, 'each of the three counted once for its address');
+  t.is(await ask(newToken()), 429);
+});
+
+test('refused tokens that an address repeats share a look-up each 200 ms, and are accepted again once they are valid', async (t) => {
+  const { client, database } = t.context;
+  const ask = async (token: string): Promise<number> => (await client.get('/klanten?perPage=1', { token })).status;
+  const tokens = await Promise.all(Array.from({ length: 12 }, () => database.token()));
+  const setRevokedAt = async (when: string | null): Promise<void> => {
+    const text = 'update app.api_tokens set revoked_at = $1 where token_hash = any($2)';
+    await database.primary.query(text, [when, tokens.map(tokenHash)]);
+    await database.caughtUp();
+  };
+  await setRevokedAt(new Date().toISOString());
+  t.deepEqual([...new Set(await Promise.all(tokens.map(ask)))], [401]);
+  await setRevokedAt(null);
+  const endsMs = performance.now() + 1200;
+  await eventually(t, 'the end of the cached refusals', () => performance.now() > endsMs);
+  const atOnce = await Promise.all(tokens.map(ask));
+  t.true(atOnce.includes(401) && atOnce.includes(200), `${atOnce}`);
+  for (const token of tokens.slice(0, 4)) await eventually(t, 'its answer', async () => (await ask(token)) === 200);
+});
 
 test('addresses of one IPv6 /64 are one client for the limit of failed authentications', async (t) => {
   const { client } = await t.context.database.gateway({ authFailuresPerMinute: 2, trustedProxyHops: 1 });
