@@ -71,8 +71,9 @@ test.serial('migrate waits for another run, says for which, and gives up after i
     ),
   );
   const waiting = migrate('--wait', '30');
-  const isWaited = `select from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and query like '%gateway.migrations%'`;
+  // It has asked for the holder, and has the answer.
+  const isWaited = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+    and state = 'idle' and query like '%pg_locks l join%gateway.migrations%'`;
   t.true(await until(async () => (await holder.query(isWaited)).rows.length > 0, 20_000, 50));
   await holder.end();
   const { code, stderr } = await waiting;
