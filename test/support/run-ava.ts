@@ -1,0 +1,105 @@
+import { type ChildProcess, type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { projectRoot } from '../../src/paths.js';
+
+/** How a run of AVA ended: the number of tests per outcome, and the test files in which a test or the process failed. */
+export interface AvaRun {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly failedFiles: readonly string[];
+}
+
+/** AVA ends a silent test process after its own three minutes with SIGTERM; a process that stays in spite of it holds up the run. */
+const silentMsMax = 300_000;
+
+/** Runs AVA with more environment and shows its output. A process that keeps silent after its end is named and killed, as a run must end. */
+export async function runAva(args: readonly string[], env: Readonly<Record<string, string>>): Promise<AvaRun> {
+  const ava = join(projectRoot, 'node_modules/ava/entrypoints/cli.mjs');
+  const child = spawn(process.execPath, [ava, ...args], {
+    cwd: projectRoot,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  const stop = (signal: NodeJS.Signals): void => {
+    child.kill(signal);
+    child.once('exit', () => process.exit(1));
+  };
+  for (const signal of stopSignals) process.on(signal, stop);
+  const seen = watchOutput(child);
+  const timer = setInterval(() => {
+    const silentMs = Date.now() - seen.lastMs;
+    if (seen.isAtSummary && silentMs > 10_000) {
+      console.error('AVA does not end, as a program that a test started holds its output open: killed.');
+      child.kill('SIGKILL');
+      for (const stream of [child.stdout, child.stderr]) stream.destroy();
+    } else if (silentMs > silentMsMax) {
+      seen.lastMs = Date.now();
+      killHanging(child);
+    }
+  }, 5000);
+  await once(child, 'close');
+  clearInterval(timer);
+  for (const signal of stopSignals) process.off(signal, stop);
+  const { '✔': passed, '✘': failed, '-': skipped } = seen.counts;
+  const isGood = child.exitCode === 0 || (seen.isAtSummary && failed === 0);
+  return { passed, failed: isGood ? 0 : Math.max(failed, 1), skipped, failedFiles: [...seen.failedFiles] };
+}
+
+const stopSignals = ['SIGINT', 'SIGTERM'] as const;
+
+/** Passes on the output of AVA, and reads from its lines the outcome of each test and the files with failures. */
+function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Readable>) {
+  const seen = {
+    counts: { '✔': 0, '✘': 0, '-': 0 },
+    failedFiles: new Set<string>(),
+    lastMs: Date.now(),
+    isAtSummary: false,
+  };
+  let rest = '';
+  stderr.pipe(process.stderr, { end: false });
+  stdout.on('data', (chunk: Buffer) => {
+    process.stdout.write(chunk);
+    seen.lastMs = Date.now();
+    const lines = (rest + chunk.toString()).split('\n');
+    rest = lines.pop() as string;
+    for (const line of lines) {
+      const mark = /^\s+([✔✘-]) /.exec(line)?.[1] as keyof typeof seen.counts | undefined;
+      if (mark !== undefined) seen.counts[mark]++;
+      seen.isAtSummary ||= line === '  ─';
+      for (const file of filesOfFailure(line)) seen.failedFiles.add(file);
+    }
+  });
+  return seen;
+}
+
+/** The test files that a line of AVA can report a failure of: it names a file, or titles a test with the parts of the path that differ. */
+function filesOfFailure(line: string): string[] {
+  const [, path] = /^\s+(?:✘|\d+ tests? (?:was|were) pending in) .*?(dist\/test\/\S+\.test\.js)/.exec(line) ?? [];
+  if (path !== undefined) return [path];
+  const [, title] = /^\s+✘ \[fail\]: (.*)/.exec(line) ?? [];
+  if (title === undefined) return [];
+  const parts = title.split(' › ');
+  return ['dist/test', 'dist/test/unit', 'dist/test/feature', 'dist/test/fault']
+    .flatMap((folder) => parts.slice(0, 2).map((part) => `${folder}/${part}.test.js`))
+    .filter((file) => existsSync(join(projectRoot, file)));
+}
+
+/** Kills the test processes, or AVA itself where it has none left. */
+function killHanging({ pid }: ChildProcess): void {
+  const { stdout } = spawnSync('ps', ['-o', 'pid,stat,wchan:20,etimes,args', '--ppid', String(pid)], {
+    encoding: 'utf8',
+  });
+  const pids = (stdout ?? '').split('\n').flatMap((line) => /^\s*(\d+)/.exec(line)?.[1] ?? []);
+  console.error(`No output for ${silentMsMax / 1000} s; killed:\n${pids.length > 0 ? stdout : `AVA, process ${pid}`}`);
+  for (const hanging of pids.length > 0 ? pids : [pid]) {
+    try {
+      process.kill(Number(hanging), 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  }
+}
