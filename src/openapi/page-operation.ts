@@ -8,7 +8,7 @@ export function operationArticle(document: OpenApiDocument, path: string, method
   return html`<article id="${operationId}">
 <h3><span class="method">${method.toUpperCase()}</span> <code>${path}</code> <span class="summary">${summary}</span></h3>
 ${prose(description)}
-<pre><code>${curl(document, path, method, operation)}</code></pre>
+<pre tabindex="0"><code>${curl(document, path, method, operation)}</code></pre>
 ${parameterTable(document, operation)}
 ${
   requestBody &&
@@ -58,7 +58,7 @@ function exampleDetails(document: OpenApiDocument, { responses }: Operation): Ht
   const media = resolve(document, reference).content?.['application/json'];
   if (media?.example === undefined) return undefined;
   const body = JSON.stringify(media.example, null, 2);
-  return html`<details><summary>Example of a ${status} body</summary><pre><code>${body}</code></pre></details>`;
+  return html`<details><summary>Example of a ${status} body</summary><pre tabindex="0"><code>${body}</code></pre></details>`;
 }
 
 /** The call with curl; without a public address the host is `$GATEWAY`. */

@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { toolsFolder, toolsMissing } from './client-tools.js';
+
+const chromium = '/usr/bin/chromium';
+/** End of the title of a test that needs Chromium; empty when it can run. */
+export const browserMissing = toolsMissing || (existsSync(chromium) ? '' : ' (skipped: install the package chromium)');
+
+const flags =
+  '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync';
+
+/** The part of playwright-core that the tests use: its types are there only after `npm ci --prefix test/tools`. */
+export interface Browser {
+  newContext(options: object): Promise<{
+    addInitScript(script: { readonly path: string }): Promise<unknown>;
+    newPage(): Promise<Page>;
+  }>;
+  close(): Promise<void>;
+}
+export interface Page {
+  readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
+  goto(address: string): Promise<unknown>;
+  /** Value of an expression in the page, after its promise is fulfilled. */
+  evaluate<T>(expression: string): Promise<T>;
+  /** Resolves when the expression is true in the page. */
+  waitForFunction(expression: string): Promise<unknown>;
+  click(selector: string): Promise<void>;
+  fill(selector: string, text: string): Promise<void>;
+  setViewportSize(size: { readonly width: number; readonly height: number }): Promise<void>;
+  emulateMedia(media: { readonly colorScheme: 'light' | 'dark' }): Promise<void>;
+  screenshot(options: { readonly path: string; readonly fullPage?: boolean }): Promise<unknown>;
+  on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void;
+  on(event: 'pageerror', listener: (error: Error) => void): void;
+  on(event: 'request', listener: (request: { url(): string }) => void): void;
+}
+
+/** A page and its faults so far: errors of the console (refusals by its policy among them), of scripts, and requests to other hosts. */
+export interface OpenPage {
+  readonly page: Page;
+  readonly faults: readonly string[];
+}
+
+/** Starts a headless Chromium; the test must close it. */
+export async function launchBrowser(): Promise<Browser> {
+  const load = createRequire(join(toolsFolder, 'package.json'));
+  const playwright = load('playwright-core') as { chromium: { launch(options: object): Promise<Browser> } };
+  return playwright.chromium.launch({ executablePath: chromium, args: flags.split(' ') });
+}
+
+/** Opens an address in a context of its own, which may read and write the clipboard. */
+export async function openPage(
+  browser: Browser,
+  address: string,
+  viewport = { width: 1280, height: 900 },
+): Promise<OpenPage> {
+  const context = await browser.newContext({ viewport, permissions: ['clipboard-read', 'clipboard-write'] });
+  await context.addInitScript({ path: join(toolsFolder, 'node_modules/axe-core/axe.min.js') });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== new URL(address).origin) faults.push(`request to ${request.url()}`);
+  });
+  await page.goto(address);
+  return { page, faults };
+}
+
+/** Findings of axe with the impact serious or critical: the rule and the first elements that break it. */
+export async function seriousFindings(page: Page): Promise<string[]> {
+  const { violations } = await page.evaluate<{ violations: AxeFinding[] }>('axe.run()');
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  return serious.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html)}`);
+}
+
+interface AxeFinding {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
+
+/** Elements that reach past the right edge of the window and are not inside one that scrolls by itself. */
+export function overflowing(page: Page): Promise<string[]> {
+  return page.evaluate(`[...document.querySelectorAll('body *')].filter((element) => {
+    if (element.getBoundingClientRect().right <= document.documentElement.clientWidth + 1) return false;
+    for (let each = element.parentElement; each !== null; each = each.parentElement)
+      if (['auto', 'scroll'].includes(getComputedStyle(each).overflowX)) return false;
+    return true;
+  }).map((element) => element.outerHTML.slice(0, 100))`);
+}
