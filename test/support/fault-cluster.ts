@@ -46,9 +46,9 @@ export interface FaultGateway {
   stop(): Promise<void>;
 }
 
-/** Starts it all; a few seconds. */
+/** Starts it all; a few seconds, and more with `pgBin`: programs of another version cannot begin with the seeded copy. */
 export async function faultCluster(
-  options: { replicas?: number; settings?: ServerSettings; replicaSettings?: ServerSettings } = {},
+  options: { replicas?: number; settings?: ServerSettings; replicaSettings?: ServerSettings; pgBin?: string } = {},
 ): Promise<FaultCluster> {
   const clusterOptions = {
     replicas: options.replicas ?? 2,
@@ -60,14 +60,16 @@ export async function faultCluster(
       ...options.settings,
     },
     ...(options.replicaSettings && { replicaSettings: options.replicaSettings }),
+    ...(options.pgBin !== undefined && { pgBin: options.pgBin }),
   };
-  const cluster = await (shared ? startSeeded(shared.seeded, clusterOptions) : startCluster(clusterOptions));
+  const copied = shared && options.pgBin === undefined ? shared : null;
+  const cluster = await (copied ? startSeeded(copied.seeded, clusterOptions) : startCluster(clusterOptions));
   const cleanUps: (() => Promise<unknown>)[] = [() => cluster.stop()];
   const stop = async (): Promise<void> => {
     for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
   };
   try {
-    return await fill(cluster, cleanUps, stop);
+    return await fill(cluster, copied, cleanUps, stop);
   } catch (error) {
     await stop();
     throw error;
@@ -76,10 +78,11 @@ export async function faultCluster(
 
 async function fill(
   cluster: Cluster,
+  copied: Shared | null,
   cleanUps: (() => Promise<unknown>)[],
   stop: () => Promise<void>,
 ): Promise<FaultCluster> {
-  const { keys, workspaces } = shared ? { keys: shared.keys, ...shared.apps.first } : await seed(cluster);
+  const { keys, workspaces } = copied ? { keys: copied.keys, ...copied.apps.first } : await seed(cluster);
   const { primary, replicas } = cluster;
   const proxies = await Promise.all(replicas.map((node) => tcpProxy(node.port)));
   cleanUps.push(() => Promise.all(proxies.map((proxy) => proxy.close())));

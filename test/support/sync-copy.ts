@@ -50,6 +50,23 @@ export class SyncCopy {
     await this.#delete();
   }
 
+  /** Compares the copy with the list, which must have so many records and change no more: all that is lost, old or extra. */
+  async differences(count: number): Promise<string[]> {
+    const reply = await fetch(`${this.#gateways[0]}/api/v1/${this.#resource}?perPage=100000`, {
+      headers: { authorization: `Bearer ${this.#token}` },
+    });
+    const { data } = (await reply.json()) as { data: SyncRow[] };
+    const found = data.length === count ? [] : [`the list has ${data.length} of ${count} records`];
+    const present = new Set(data.map(({ id }) => id));
+    for (const row of data) {
+      const copied = this.rows.get(row.id);
+      if (copied === undefined) found.push(`${row.id} is lost`);
+      else if (JSON.stringify(copied) !== JSON.stringify(row)) found.push(`${row.id} is an older version`);
+    }
+    for (const id of this.rows.keys()) if (!present.has(id)) found.push(`${id} is extra`);
+    return found.map((each) => `${this.#resource}: ${each}`);
+  }
+
   /** Each version of a record has a larger number in `omschrijving` than the version before. */
   #take(row: SyncRow): void {
     const serial = Number(row.omschrijving ?? 0);
