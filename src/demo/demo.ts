@@ -93,7 +93,7 @@ function environment(cluster: Cluster, { app, keys }: DemoState): NodeJS.Process
   return {
     ...demoEnvironment(),
     REPLICA_URLS: cluster.replicas.map((replica) => replica.url(databaseName, 'gateway_reader')).join(' '),
-    PRIMARY_URL: cluster.primary.url(databaseName, 'gateway_writer'),
+    PRIMARY_URLS: cluster.primary.url(databaseName, 'gateway_writer'),
     DATA_KEYS: JSON.stringify(keys),
     RESOURCES_DIR: apps[app].resourcesDir,
   };

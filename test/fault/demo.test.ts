@@ -15,7 +15,7 @@ interface Ready {
   readonly workspaces: readonly { readonly tokens: { readonly all: string } }[];
 }
 
-test('the demo answers, and its passwords are in the ready file of its owner alone', async (t) => {
+test('the demo answers reads and writes, and its passwords are in the ready file of its owner alone', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'demo-'));
   const readyFile = join(folder, 'ready.json');
   const args = ['--rows', '1', '--port', '0', '--ops-port', '0', '--ready-file', readyFile];
@@ -37,6 +37,8 @@ test('the demo answers, and its passwords are in the ready file of its owner alo
 
   const headers = { authorization: `Bearer ${workspaces[0]?.tokens.all}` };
   t.is((await fetch(`${baseUrl}/api/v1/klanten`, { headers })).status, 200);
+  const written = await fetch(`${baseUrl}/api/v1/installaties`, { method: 'POST', headers });
+  t.like(await written.json(), { status: 415 }, 'a gateway without a primary has no such method: 405');
   for (const href of [primaryUrl, ...replicaUrls]) {
     const url = new URL(href);
     t.is(url.password.length, 32);
