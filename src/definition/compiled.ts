@@ -1,3 +1,4 @@
+import type { Statement } from '../db/statement.js';
 import type { Observe } from '../events.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
@@ -6,7 +7,7 @@ import { columnsOf, type Field, type LoggedAs, leaves, type Resource, type Resou
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
 import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
-import { compileWriteStatements, type WriteStatements } from './write-statements.js';
+import { compileAuditStatement, compileWriteStatements, type WriteStatements } from './write-statements.js';
 import { compileWriteValidators, type WriteValidators } from './write-validators.js';
 
 /** A resource with all that is made of its definition at start-up; a request only picks from it. */
@@ -29,7 +30,7 @@ export interface CompiledWrite {
   readonly validators: WriteValidators;
   readonly statements: WriteStatements;
   /** How writes appear in the app's audit log; null: the app logs them itself. */
-  readonly audit: (LoggedAs & { readonly entity: string }) | null;
+  readonly audit: (LoggedAs & { readonly entity: string; readonly statement: Statement }) | null;
   /** Whether the gateway makes the id of a new record, a random UUID; else the database does. */
   readonly makesIds: boolean;
   /** Positions of the columns id and version in a row. */
@@ -74,7 +75,11 @@ function compileWrite(
   return {
     validators,
     statements: compileWriteStatements(resource),
-    audit: audit && { entity: resource.auditEntity as string, ...audit },
+    audit: audit && {
+      ...audit,
+      entity: resource.auditEntity as string,
+      statement: compileAuditStatement(resource, audit.view),
+    },
     makesIds: ids === 'gateway',
     idAt: columns.indexOf('id'),
     versionAt,

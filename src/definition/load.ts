@@ -4,8 +4,8 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
-import { apiDiff, type DiffShape } from '../projection/audit-diff.js';
 import type { Codec } from '../projection/codec.js';
+import { resolveAuditLogs } from './audit-logs.js';
 import { contradictions, type Flaw, sharedNames } from './contradictions.js';
 import { listValuesMax } from './filter-kinds.js';
 import { repeatedKeys } from './repeated-keys.js';
@@ -13,6 +13,7 @@ import {
   type AuditRule,
   type Field,
   type Filter,
+  type LoggedAs,
   leaves,
   type Resource,
   type ResourceSync,
@@ -63,10 +64,10 @@ export function loadResources(dir: string): readonly Resource[] {
   formats.default(ajv);
   for (const [path, file] of files)
     flaws.push(...contradictions(file, { views, ajv }).map((flaw) => sentence(path, flaw)));
-  for (const [path, flaw] of sharedNames(files)) flaws.push(sentence(path, flaw));
+  const logs = resolveAuditLogs(files);
+  for (const [path, flaw] of [...sharedNames(files), ...logs.flaws]) flaws.push(sentence(path, flaw));
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
-  const log = [...files.values()].flatMap(leaves).find(({ field }) => field.clean === 'audit-diff');
-  return [...files].map(([path, file]) => resourceOf(path, file, log?.field.diff ?? apiDiff));
+  return [...files].map(([path, file]) => resourceOf(path, file, logs.resolved.get(path) ?? null));
 }
 
 function definitionPaths(folder: string): string[] {
@@ -163,8 +164,8 @@ const idsFilter: Omit<Filter, 'type'> = {
   description: `Only records with these identifiers, separated by commas, at most ${listValuesMax}.`,
 };
 
-/** The resource of a file without flaws: the types of order, filters and id follow from the fields, the shape of diffs from the log. */
-function resourceOf(path: string, file: DefinitionFile, diff: DiffShape): Resource {
+/** The resource of a file without flaws: the types of order, filters and id follow from the fields. */
+function resourceOf(path: string, file: DefinitionFile, audit: LoggedAs | null): Resource {
   const fields = new Map(leaves(file).map(({ field }) => [field.column, field]));
   const typeOf = (column: string) => (fields.get(column) as Field).type;
   const { write, sync, order, filters, ...rest } = file;
@@ -181,6 +182,6 @@ function resourceOf(path: string, file: DefinitionFile, diff: DiffShape): Resour
       ]),
     ),
     ...(sync && { sync: { ...sync, appendOnly: sync.appendOnly ?? null } }),
-    ...(write && { write: { ...write, audit: write.audit ? { ...write.audit, diff } : null } }),
+    ...(write && { write: { ...write, audit } }),
   };
 }

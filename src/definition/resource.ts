@@ -69,10 +69,15 @@ export interface AuditRule {
   readonly changed: string;
   /** Kind of actor; its id is the id of the token. */
   readonly actorType: string;
+  /** Name of the resource that reads the log; absent: all logs have one shape. */
+  readonly log?: string;
+  /** The view that entries are inserted through. */
+  readonly view?: string;
 }
 
-/** An audit rule with the shape of the diff, which the definition of the audit log has. */
+/** An audit rule with its view and the shape of the diff, which the definition of the audit log has. */
 export interface LoggedAs extends AuditRule {
+  readonly view: string;
   readonly diff: DiffShape;
 }
 

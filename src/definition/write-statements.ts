@@ -17,6 +17,25 @@ export interface WriteStatements {
   readonly references: ReadonlyMap<string, Statement>;
 }
 
+/** The columns of an entry of the audit log, and their parameters. */
+const auditEntry = {
+  workspace_id: 'workspace',
+  entity: 'entity',
+  entity_id: 'id',
+  actie: 'action',
+  actor_type: 'actorType',
+  actor_id: 'token',
+  wijzigingen: 'changes',
+};
+
+/** Adds an entry to the app's audit log through the view. */
+export function compileAuditStatement(resource: Resource, view: string): Statement {
+  const builder = knex({ client: 'pg' });
+  const values = Object.entries(auditEntry).map(([column, parameter]) => [column, builder.raw('?', [parameter])]);
+  const { sql, bindings } = builder(view).insert(Object.fromEntries(values)).toSQL().toNative();
+  return { name: statementName(resource.name, 'audit'), text: sql, parameters: bindings as string[] };
+}
+
 /** The new value of a column that a PATCH moves. */
 const moves: Readonly<Record<Move, (builder: Knex, column: string) => Knex.Raw>> = {
   increment: (builder, column) => builder.raw('?? + 1', [column]),

@@ -36,12 +36,6 @@ const store: Statement = {
     returning true`,
   parameters: ['token', 'key', 'status', 'id', 'version', 'body'],
 };
-const audit: Statement = {
-  name: 'audit',
-  text: `insert into gateway.logboeken_write (workspace_id, entity, entity_id, actie, actor_type, actor_id, wijzigingen)
-    values ($1, $2, $3, $4, $5, $6, $7)`,
-  parameters: ['workspace', 'entity', 'id', 'action', 'actorType', 'token', 'changes'],
-};
 
 /**
  * The whole write, inside one transaction: claim the key → replay if the key was used → change the record → audit entry →
@@ -64,9 +58,9 @@ export async function writeOnce(
       : await update(transaction, write, request, request.target);
   if (write.audit !== null && (change.entries.length > 0 || change.action === 'created')) {
     const { id, action, entries } = change;
-    const { entity, actorType, diff: shape, [action]: actionName } = write.audit;
+    const { statement, entity, actorType, diff: shape, [action]: actionName } = write.audit;
     const changes = diffOf(entries, shape);
-    await transaction.query(audit, { entity, id, action: actionName, actorType, token: tokenId, changes });
+    await transaction.query(statement, { entity, id, action: actionName, actorType, token: tokenId, changes });
   }
   const serializer = request.mayRead ? write.fullRecord : write.writeScopeRecord;
   const body = serializer.json(Row.of(change.row), request.caller.workspace);

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { loadResources } from '../../src/definition/load.js';
 import { StartRefused } from '../../src/errors.js';
+import { apiDiff } from '../../src/projection/audit-diff.js';
 import { altered, field, items, load, owners } from '../support/definitions.js';
 
 /** An alteration of items.json, and the refusal's pointer and some of its words. */
@@ -178,6 +179,81 @@ test('without any writable field a resource cannot have writes', (t) => {
   t.throws(() => load({ 'items.json': unwritable }), {
     message: /\/write: no field can be written; add `write` to a field/,
   });
+});
+
+/** A log that stores changes in a shape. */
+const logOf = (name: string, diff?: object) => ({
+  ...owners,
+  name,
+  record: `${name}Entry`,
+  view: `api.${name}`,
+  fields: {
+    id: field('id', 'bigint'),
+    entity: field('entity', 'text'),
+    diff: field('diff', 'json', { clean: 'audit-diff', ...(diff && { diff }) }),
+  },
+});
+const pairs = { old: 0, new: 1 };
+const twoShapes = { 'log.json': logOf('log'), 'old-log.json': logOf('oldlog', pairs) };
+const otherWrites = (audit: object) => ({
+  ...altered(items, 'write/audit', { ...items.write.audit, ...audit }),
+  ...{ name: 'others', record: 'other', view: 'api.others', auditEntity: 'Other' },
+});
+const logs: readonly (readonly [files: object, message: RegExp])[] = [
+  [
+    { 'items.json': items, ...twoShapes },
+    /items\.json \/write\/audit: log and oldlog store changes in different shapes, .*; name it in \/write\/audit\/log/,
+  ],
+  [
+    { 'items.json': altered(items, 'write/audit/log', 'owners') },
+    /items\.json \/write\/audit\/log: owners is no resource with a field of clean audit-diff; remove it, or define the log/,
+  ],
+  [
+    { 'items.json': altered(items, 'write/audit/log', 'owners'), ...twoShapes },
+    /\/write\/audit\/log: owners is no resource with a field of clean audit-diff; use log, oldlog/,
+  ],
+  [
+    {
+      'items.json': altered(items, 'write/audit/log', 'log'),
+      'log.json': altered(logOf('log'), 'fields/older', field('older', 'json', { clean: 'audit-diff', diff: pairs })),
+    },
+    /\/write\/audit\/log: two fields of log store changes in different shapes; give both the same diff/,
+  ],
+  [
+    {
+      'items.json': altered(items, 'write/audit/log', 'log'),
+      'others.json': otherWrites({ log: 'oldlog' }),
+      ...twoShapes,
+    },
+    /others\.json \/write\/audit: .*items\.json adds entries of another shape through gateway\.logboeken_write; name the same log/,
+  ],
+  [
+    { 'items.json': altered(items, 'write/audit/view', 'log') },
+    /items\.json \/write\/audit\/view: it must match pattern/,
+  ],
+];
+for (const [files, message] of logs) {
+  test(`logs that contradict each other are refused: ${message.source.slice(0, 90)}`, (t) => {
+    const error = t.throws(() => load({ 'owners.json': owners, ...files }), { instanceOf: StartRefused });
+    t.is(error?.message.split('\n').length, 2, error?.message);
+    t.regex(error?.message ?? '', message);
+  });
+}
+
+test('a write is logged in the shape of the log that its definition names, of the only one, or else of the API', (t) => {
+  const shapes = (files: object) =>
+    load({ 'owners.json': owners, ...files }).flatMap(({ name, write }) =>
+      write?.audit ? [[name, write.audit.view, write.audit.diff]] : [],
+    );
+  const usual = 'gateway.logboeken_write';
+  t.deepEqual(shapes({ 'items.json': items }), [['items', usual, apiDiff]]);
+  t.deepEqual(shapes({ 'items.json': items, 'log.json': logOf('log', pairs) }), [['items', usual, pairs]]);
+  const named = altered(items, 'write/audit/log', 'oldlog');
+  const others = otherWrites({ log: 'log', view: 'api.log_write' });
+  t.deepEqual(shapes({ 'items.json': named, 'others.json': others, ...twoShapes }), [
+    ['items', usual, pairs],
+    ['others', 'api.log_write', apiDiff],
+  ]);
 });
 
 test('an audit diff needs the field that names the entity', (t) => {
