@@ -121,8 +121,9 @@ export const findings = {
   },
   plans: {
     meaning:
-      'Generic plans of every list (without filters, by each, by all) and of the detail, with sequential scans and sorts switched off: those that remain outside the parts of a record have no index',
-    advice: 'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list.',
+      'Generic plans of every list (without filters, by each, by all), of the detail and of sync, with sequential scans and sorts switched off: those that remain outside the parts of a record have no index',
+    advice:
+      'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list; for sync the workspace and the id, or the workspace, the id of the record and the id of the part.',
   },
   write_view: {
     meaning: 'The writer may write the fields of the write scope, and no other',

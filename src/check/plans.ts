@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Statement } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
 import { compileStatements } from '../definition/statements.js';
+import { compileSyncStatements, type Section } from '../definition/sync-statements.js';
 import { sqlStateOf } from '../errors.js';
 import { failure, type Item, verdict } from './finding.js';
 
@@ -19,8 +20,8 @@ interface Plan {
 }
 
 /**
- * Explains the generic plan of the detail and of every list: without filters, by each filter, and by all of them. A sort or a
- * sequential scan means that a page costs as much as its table.
+ * Explains the generic plan of the detail, of every list (without filters, by each filter, and by all of them) and of sync. A sort
+ * or a sequential scan means that a page costs as much as its table, and a statement of sync as much as that of all workspaces.
  */
 export async function checkPlans(client: pg.Client, resource: Resource): Promise<Item> {
   const faults: string[] = [];
@@ -53,7 +54,24 @@ function shapesOf(resource: Resource): [string, Statement[]][] {
     const shape = filters.length === 0 ? 'the list' : `the list by ${filters.join(', ')}`;
     return [shape, [...Object.values(rows), ...Object.values(keys), last, count]];
   });
-  return detail === null ? lists : [...lists, ['the detail', [detail]]];
+  return [
+    ...lists,
+    ...(detail === null ? [] : [['the detail', [detail]] as [string, Statement[]]]),
+    ...syncShapesOf(resource),
+  ];
+}
+
+function syncShapesOf(resource: Resource): [string, Statement[]][] {
+  const statements = compileSyncStatements(resource);
+  if (statements === null) return [];
+  const { changed, hashed, digest } = statements;
+  const names = [
+    'the sync list by since',
+    ...Object.keys(resource.sync?.parts ?? {}).map((part) => `${part} by since`),
+  ];
+  const ofSection = ({ ahead, find }: Section): Statement[] => [...Object.values(ahead), ...Object.values(find)];
+  const lists = changed.map((section, i): [string, Statement[]] => [names[i] as string, ofSection(section)]);
+  return [...lists, ['digest and ids', [...ofSection(hashed), ...Object.values(digest)]]];
 }
 
 async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {

@@ -40,8 +40,7 @@ export async function makeTemplate(
       now: new Date('2026-11-21T12:00:00Z'),
     });
     await migrate(url, { viewsDir: app.viewsDir });
-    // The lists of the second app are ordered by an expression that no index of the app has.
-    if (app === apps.second) await createIndexes(url, { viewsDir: app.viewsDir });
+    await createIndexes(url, { viewsDir: app.viewsDir });
     await client.query(await readFile(join(projectRoot, `test/support/probe/${app.name}.sql`), 'utf8'));
     await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
     return { workspaces };

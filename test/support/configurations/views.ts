@@ -119,11 +119,20 @@ export const wrongViews: Configurations = {
     thorough: true,
   },
   'a list has no index': {
-    change: () => 'drop index app.klanten_lijst',
-    undo: () => 'create index klanten_lijst on app.klanten (workspace_id, created_at, id)',
+    change: () => 'drop index app.klanten_lijst, app.gateway_klanten_gewijzigd',
+    undo: () => `create index klanten_lijst on app.klanten (workspace_id, created_at, id);
+      create index gateway_klanten_gewijzigd on app.klanten (workspace_id, created_at, id, updated_at)`,
     level: 'failed',
     code: 'plans',
     detail: /^No index fits: the list sorts/,
+    thorough: true,
+  },
+  'the parts of a record have no index for sync': {
+    change: () => 'drop index app.werkbon_uren_sync',
+    undo: () => 'create index werkbon_uren_sync on app.werkbon_uren (workspace_id, werkbon_id, id)',
+    level: 'failed',
+    code: 'plans',
+    detail: /^No index fits: uren by since sorts\.$/,
     thorough: true,
   },
 };
