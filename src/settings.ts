@@ -51,17 +51,16 @@ export function loadSettings(
   const schema = settingsSchema();
   const faults: string[] = [];
   const values: Record<string, unknown> = { ...readConfigFile(env.CONFIG_FILE, schema, faults) };
-  for (const [setting, { 'x-secret': secret }] of Object.entries(schema.properties)) {
+  for (const [setting, { type, 'x-secret': secret }] of Object.entries(schema.properties)) {
     const name = environmentName(setting);
     const file = secret ? env[`${name}_FILE`] : undefined;
     if (env[name] !== undefined && file !== undefined) faults.push(`${name} and ${name}_FILE are both set.`);
-    if (env[name] !== undefined) values[setting] = env[name];
+    if (env[name] !== undefined) values[setting] = fromText(type, env[name]);
     else if (file !== undefined) values[setting] = readSecretFile(`${name}_FILE`, file, faults);
   }
   Object.assign(values, overrides);
   const ajv = new Ajv2020({
     allErrors: true,
-    coerceTypes: true,
     useDefaults: true,
     strict: false,
     validateSchema: false, // it is ours, and a test validates it
@@ -78,6 +77,12 @@ export function loadSettings(
   if (faults.length > 0) throw new SettingsError(`The settings are not valid:\n  ${faults.join('\n  ')}`);
   delete values.$schema;
   return Object.freeze(values) as unknown as Settings;
+}
+
+/** The value as its type; a text that is none stays, for the schema to refuse. "1e3" and " 5" are no whole numbers here. */
+function fromText(type: string, text: string): unknown {
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  return type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
 /** Names the setting, its allowed values and the value that was given; or, for a name in CONFIG_FILE that is none, the nearest. */

@@ -9,3 +9,11 @@ test('the defaults are valid settings, each of the type in the schema', (t) => {
   ]);
   t.deepEqual(Object.fromEntries(types), Object.fromEntries(expected));
 });
+
+test('a number or a boolean has one spelling in the environment', (t) => {
+  t.is(loadSettings({ PER_PAGE_MAX: '1000', BASIC_AUTH: 'true' }).perPageMax, 1000);
+  for (const text of ['1e3', '+5', ' 5', '0x10', '1_000', '5.0', ''])
+    t.throws(() => loadSettings({ PER_PAGE_MAX: text }), { message: /PER_PAGE_MAX must be a whole number from/ }, text);
+  for (const text of ['1', 'TRUE', 'yes', 'null', ''])
+    t.throws(() => loadSettings({ BASIC_AUTH: text }), { message: /BASIC_AUTH must be one of true, false/ }, text);
+});
