@@ -11,7 +11,7 @@ import { assertWireShape } from './db/wire/wire.js';
 import { WritePositions } from './db/write-positions.js';
 import { compileResource } from './definition/compiled.js';
 import { loadResources } from './definition/load.js';
-import { redactionRules } from './definition/redaction-rules.js';
+import { redactionOf } from './definition/redaction-rules.js';
 import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
 import { bodyReader } from './http/body.js';
@@ -39,7 +39,6 @@ import { loadCodecModule } from './projection/codec-module.js';
 import { decryptModeOf } from './projection/codecs.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
 import type { ProjectionOptions } from './projection/options.js';
-import { compileRedaction } from './projection/redact.js';
 import { ChunkMemory } from './read/chunk-memory.js';
 import { freshnessRouter } from './read/freshness.js';
 import { PageMemory } from './read/page-ends.js';
@@ -104,7 +103,7 @@ async function start(
   const keyring = keyringOf(given);
   const resources = loadResources(given.resourcesDir);
   const { settings, unchecked, system } = await fittingSettings(given, resources, observe);
-  const redactDiff = compileRedaction(redactionRules(resources));
+  const redactDiff = redactionOf(resources);
   const projection: ProjectionOptions = {
     keyring,
     legacy: settings.decodeLegacy,

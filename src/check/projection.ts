@@ -1,9 +1,8 @@
-import { redactionRules } from '../definition/redaction-rules.js';
+import { redactionOf } from '../definition/redaction-rules.js';
 import { type Resource, usesCodecModule } from '../definition/resource.js';
 import { type DecodeFunction, loadCodecModule } from '../projection/codec-module.js';
 import { parseKeyring } from '../projection/keyring.js';
 import type { ProjectionOptions } from '../projection/options.js';
-import { compileRedaction } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
 import { type Item, verdict } from './finding.js';
 
@@ -42,7 +41,7 @@ function projectionOf(
     legacy: settings.decodeLegacy,
     decrypt: 'native',
     reportMismatch: () => undefined,
-    redactDiff: compileRedaction(redactionRules(resources)),
+    redactDiff: redactionOf(resources),
     decode,
   };
 }

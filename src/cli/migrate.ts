@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { createIndexes } from '../migrate/indexes.js';
+import { createIndexes, hasIndexes } from '../migrate/indexes.js';
 import { listFiles, migrate, plannedChanges } from '../migrate/migrations.js';
 import { defaultViewsDir } from '../migrate/sql-files.js';
 import { adminUrl } from './admin-url.js';
@@ -31,6 +31,7 @@ export const migrateCommand: Command = async (args) => {
   };
   if (list) for (const file of await listFiles(adminUrl(), viewsDir)) note(file);
   else if (dryRun) for (const change of await plannedChanges(adminUrl(), viewsDir)) note(change);
+  else if (indexes && !hasIndexes(viewsDir)) note(`no index is proposed: ${viewsDir} has no folder indexes`);
   else if (indexes)
     await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
   else await migrate(adminUrl(), { viewsDir, onChange: note, ...wait });

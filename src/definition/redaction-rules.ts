@@ -1,12 +1,18 @@
-import type { RedactionRules } from '../projection/redact.js';
+import { compileRedaction, type RedactDiff, type RedactionRules } from '../projection/redact.js';
+import { sealedTexts } from '../projection/sealed-texts.js';
 import { canFail } from './record-schema.js';
-import { leaves, type Resource } from './resource.js';
+import { codecsInUse, leaves, type Resource } from './resource.js';
+
+/** Redaction by the rules of all definitions, which hides values that any of their codecs stores, too. */
+export function redactionOf(resources: readonly Resource[]): RedactDiff {
+  return compileRedaction(redactionRules(resources), sealedTexts(resources.flatMap(codecsInUse)));
+}
 
 /**
  * The fields of the audit log that a reader of it may see: of each resource that the log knows the columns that are
  * neither encoded nor JSON, by their names in the view, in the API and in the log, and the fields it lists besides.
  */
-export function redactionRules(resources: readonly Resource[]): RedactionRules {
+function redactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, readonly string[]> = {};
   for (const resource of resources) {
     Object.assign(rules, resource.auditFieldsOfOthers);

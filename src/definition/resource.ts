@@ -185,7 +185,8 @@ export function usesCodecModule(resource: Resource): boolean {
   return codecsInUse(resource).some(({ cipher }) => cipher === 'module');
 }
 
-function codecsInUse(resource: Resource): Codec[] {
+/** The codecs of the resource's fields. */
+export function codecsInUse(resource: Resource): Codec[] {
   const names = new Set(leaves(resource).flatMap(({ field }) => field.codec ?? []));
   return [...names].map((name) => resource.codecs[name] as Codec);
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { asAdmin } from '../db/admin.js';
@@ -14,6 +14,12 @@ interface Proposal {
   readonly schema: string;
   readonly table: string;
   readonly columns: string;
+}
+
+/** Whether the folder of views has a folder of index proposals. Throws MigrationFailed when it cannot be read itself. */
+export function hasIndexes(viewsDir: string): boolean {
+  sqlNames(viewsDir);
+  return existsSync(join(viewsDir, 'indexes'));
 }
 
 /**

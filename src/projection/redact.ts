@@ -20,8 +20,8 @@ export type RedactionRules = Readonly<Record<string, readonly string[]>>;
  */
 export type RedactDiff = (entity: string, diff: string, shape?: DiffShape) => string;
 
-/** Compiles the rules; called once, at start-up. */
-export function compileRedaction(rules: RedactionRules): RedactDiff {
+/** Compiles the rules; called once, at start-up. `holdsSealed` finds stored values of the codecs in use (`sealedTexts`). */
+export function compileRedaction(rules: RedactionRules, holdsSealed: (text: string) => boolean): RedactDiff {
   const listed = new Map(
     Object.entries(rules).map(([entity, fields]) => [
       entity,
@@ -29,13 +29,19 @@ export function compileRedaction(rules: RedactionRules): RedactDiff {
     ]),
   );
   const none: ReadonlySet<string> = new Set();
-  return (entity, diff, shape = apiDiff) => redact(diff, shape, listed.get(entity) ?? none);
+  return (entity, diff, shape = apiDiff) => redact(diff, shape, { listed: listed.get(entity) ?? none, holdsSealed });
 }
 
-function redact(diff: string, shape: DiffShape, listed: ReadonlySet<string>): string {
+/** The compiled rules of an entity. */
+interface EntityRules {
+  readonly listed: ReadonlySet<string>;
+  readonly holdsSealed: (text: string) => boolean;
+}
+
+function redact(diff: string, shape: DiffShape, rules: EntityRules): string {
   try {
     return `[${changesOf(diff, shape)
-      .map((change) => redactChange(change, listed))
+      .map((change) => redactChange(change, rules))
       .join(',')}]`;
   } catch (error) {
     if (error instanceof MalformedJson) return '[]';
@@ -44,19 +50,20 @@ function redact(diff: string, shape: DiffShape, listed: ReadonlySet<string>): st
 }
 
 /** The change as the API shows it. Throws MalformedJson. */
-function redactChange({ name, before, after }: StoredChange, listed: ReadonlySet<string>): string {
+function redactChange({ name, before, after }: StoredChange, { listed, holdsSealed }: EntityRules): string {
   const isListed = listed.has(spelling(name));
   const field = JSON.stringify(name);
-  if (isListed && isPlain(before) && isPlain(after)) return `{"veld":${field},"oud":${before},"nieuw":${after}}`;
+  const isShown = isListed && [before, after].every((value) => isPlain(value, holdsSealed));
+  if (isShown) return `{"veld":${field},"oud":${before},"nieuw":${after}}`;
   return `{"veld":${isListed || isFieldName(name) ? field : hiddenName},"afgeschermd":true}`;
 }
 
 /** Whether a logged value is a scalar, and as a string neither encrypted, nor an image, nor structured data. */
-function isPlain(json: string): boolean {
+function isPlain(json: string, holdsSealed: (text: string) => boolean): boolean {
   if (json.startsWith('{') || json.startsWith('[')) return false;
   if (!json.startsWith('"')) return true;
   const text = stringAt(json, 0, json.length);
-  return !/enc:v/i.test(text) && !holdsImage(text) && !looksStructured(text);
+  return !holdsSealed(text) && !holdsImage(text) && !looksStructured(text);
 }
 
 /** "vullingKg", "vulling_kg" and "/vullingKg" are one field; a path such as "vulling.kg" is not. */

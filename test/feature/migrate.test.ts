@@ -55,6 +55,17 @@ test.serial(
   },
 );
 
+test.serial('a folder of views without index proposals is no error, and one that does not exist is', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'migrate-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const none = { code: 0, stdout: `no index is proposed: ${folder} has no folder indexes\n`, stderr: '' };
+  t.deepEqual(await migrate('--views', folder, '--indexes'), none);
+  const absent = join(folder, 'absent');
+  const { code, stderr } = await migrate('--views', absent, '--indexes');
+  t.is(code, 1);
+  t.is(stderr, `The folder ${absent} cannot be read: ENOENT.\n`);
+});
+
 test.serial('migrate waits for another run, says for which, and gives up after its time', async (t) => {
   const holder = new pg.Client({ connectionString: adminUrl, application_name: 'another migrate' });
   await holder.connect();

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { encryptValue } from '../../src/demo/seed/encrypt.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { records } from '../support/lists.js';
@@ -80,6 +82,18 @@ test('replays, refusals and empty changes write none', async (t) => {
   await patch(client, record.id, etagOf(record, 1), { customerId: await customerOf(database, 1) });
   await patch(client, record.id, etagOf(record, 1), {});
   t.is((await entriesOf(t.context, record.id)).length, 2);
+});
+
+test('an encrypted value is shielded in the log under a field that is shown, however short it is', async (t) => {
+  const { client, database } = t.context;
+  const record = await created(client, { naam: 'Koelcel', customerId: await customerOf(database) });
+  const merk = app.storedAs(encryptValue({ k: randomBytes(32) }, 'k', 2, ['any', 'place'], 'x'));
+  t.is((await patch(client, record.id, etagOf(record), { merk, locatie: 'Kelder' })).status, 200);
+  const [, changed] = await entriesOf(t.context, record.id);
+  t.deepEqual(changed?.wijzigingen.toSorted((a, b) => a.veld.length - b.veld.length) as object[], [
+    { veld: app.logged.merk, afgeschermd: true },
+    { veld: app.logged.locatie, oud: null, nieuw: 'Kelder' },
+  ]);
 });
 
 test('a token without read:installaties gets back the writable members, the id, the version and the timestamps', async (t) => {

@@ -27,6 +27,8 @@ interface AppFacts {
   readonly logged: Readonly<
     Record<'customerId' | 'naam' | 'bouwjaar' | 'inbedrijfstelling' | 'locatie' | 'merk', string>
   >;
+  /** A stored value of the form of a customer's, from one in the form of the first app. */
+  readonly storedAs: (value: string) => string;
   /** States of a work order. */
   readonly planned: string;
   readonly done: string;
@@ -56,6 +58,7 @@ const first: AppFacts = {
     locatie: 'locatie',
     merk: 'merk',
   },
+  storedAs: (value) => value,
   planned: 'gepland',
   done: 'afgerond',
 };
@@ -90,6 +93,7 @@ const second: AppFacts = {
     locatie: 'location',
     merk: 'brand',
   },
+  storedAs: (value) => value.split(':')[3] as string,
   planned: 'planned',
   done: 'done',
 };

@@ -1,6 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { codecPresets } from '../../src/definition/load.js';
+import type { Codec } from '../../src/projection/codec.js';
 import { compileRedaction } from '../../src/projection/redact.js';
+import { sealedTexts } from '../../src/projection/sealed-texts.js';
 
 const fields = {
   klant: ['id', 'status', 'updated_at'],
@@ -8,7 +11,8 @@ const fields = {
   installatie: ['naam', 'merk', 'locatie', 'vulling_kg', 'koudemiddelGwp', 'klant_id', 'interne_notities'],
   werkbon: ['nummer', 'datum', 'status', 'omschrijving', 'ondertekend_op'],
 };
-const redactDiff = compileRedaction(fields);
+const holdsSealed = sealedTexts([codecPresets()['aes-256-gcm'] as Codec]);
+const redactDiff = compileRedaction(fields, holdsSealed);
 
 const change = (veld: string, oud: string, nieuw: string): string =>
   `{"oud": ${oud}, "veld": ${JSON.stringify(veld)}, "nieuw": ${nieuw}}`;
@@ -89,7 +93,7 @@ test('a name of personal data or of a signature is shielded although it is liste
     'customerSignature',
     'paraaf',
   );
-  const everything = compileRedaction({ werkbon: [...names, 'plaatsing', 'contactorType', 'klantId'] });
+  const everything = compileRedaction({ werkbon: [...names, 'plaatsing', 'contactorType', 'klantId'] }, holdsSealed);
   const value = (veld: string) => JSON.parse(everything('werkbon', `[${change(veld, '"a"', '1')}]`))[0];
   for (const veld of names) t.deepEqual(Object.keys(value(veld)), ['veld', 'afgeschermd'], veld);
   for (const veld of ['plaatsing', 'contactorType', 'klantId']) t.deepEqual(value(veld), { veld, oud: 'a', nieuw: 1 });
