@@ -41,7 +41,7 @@ import { type Keyring, parseKeyring } from './projection/keyring.js';
 import type { ProjectionOptions } from './projection/options.js';
 import { ChunkMemory } from './read/chunk-memory.js';
 import { freshnessRouter } from './read/freshness.js';
-import { PageMemory } from './read/page-ends.js';
+import { PageMemory } from './read/page-memory.js';
 import type { Settings } from './settings.js';
 import { IdempotencyExpiry } from './write/idempotency-expiry.js';
 import { RunningWrites } from './write/running-writes.js';

@@ -15,8 +15,11 @@ export type Bounds = 'all' | 'after' | 'until' | 'between';
 export interface ListStatements {
   /** Rows in order, `limit` of them. Parameters: workspace, filters, after0/after1, until0/until1, limit. */
   readonly rows: Readonly<Record<Bounds, Statement>>;
-  /** Keys only, skipping `skip`: an index-only scan where the filters' index covers the order. */
-  readonly keys: Readonly<Record<'all' | 'after', Statement>>;
+  /**
+   * Keys only, skipping `skip`: an index-only scan where the filters' index covers the order. `before` reads backwards, from the row
+   * before the key until0/until1.
+   */
+  readonly keys: Readonly<Record<'all' | 'after' | 'before', Statement>>;
   /** The last key of all. */
   readonly last: Statement;
   /** The exact number of rows. */
@@ -107,9 +110,15 @@ function compileList(
       'skip',
     ]);
   const backward = ordered(direction === 'asc' ? 'desc' : 'asc');
+  const before = filtered().where(comparison(builder, resource, direction === 'asc' ? '<' : '>', 'until'));
+  const keysBefore = before.select(key).orderBy(backward);
   return {
     rows: { all: rows('all'), after: rows('after'), until: rows('until'), between: rows('between') },
-    keys: { all: keys('all'), after: keys('after') },
+    keys: {
+      all: keys('all'),
+      after: keys('after'),
+      before: finish(named('keys-before'), keysBefore, ['limit', 'skip']),
+    },
     last: finish(named('last'), filtered().select(key).orderBy(backward), ['limit']),
     count: finish(named('count'), filtered().count('*')),
   };

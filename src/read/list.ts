@@ -5,7 +5,7 @@ import { type Chunk, type Range, rangeValues, readChunk } from './chunks.js';
 import { encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest } from './parse.js';
 import { dataAsOf, type PageSize, type Reply } from './reply.js';
-import { anywhere, type PagePhase, type ReadDeps, readRows } from './routing.js';
+import { type PagePhase, type ReadDeps, readRows } from './routing.js';
 import { firstChunkRows, streamPage } from './stream.js';
 
 /** The start of a page: the end of the page before, and the page's number if the client sent one. */
@@ -39,7 +39,7 @@ export async function readList(deps: ReadDeps, request: ListRequest): Promise<Re
   const headers = { Link: links(request, hasMore ? endOf(first.last) : null), ...dataAsOf(first.asOfMs) };
   const finish = async (count: number, last: Key | null): Promise<string> => {
     const end = endOf(last);
-    if (start.number !== null) deps.pageMemory.remember(request, start.number, end);
+    if (start.number !== null) deps.pageMemory.remember(request, start.number, end, hasMore);
     return envelopeEnd(request, { page: start.number, count, hasMore, end, total: await total });
   };
   const databaseMs = performance.now() - startedMs;
@@ -76,27 +76,29 @@ function laterOf(a: number | null, b: number | null): number | null {
 }
 
 /**
- * Finds the end of the page before: from the cursor, from memory, or by an index-only skip of at most skipRowsMax rows.
- * Throws invalid() for a page that needs a longer skip.
+ * Finds the end of the page before: from the cursor, from memory, or by an index-only skip of at most skipRowsMax rows from the
+ * nearest remembered end, forward or backward. Throws invalid() for a page that needs a longer skip.
  */
 async function findStart(deps: ReadDeps, request: ListRequest): Promise<Start> {
   if ('after' in request.start) return { number: null, after: request.start.after };
   const { page: number } = request.start;
-  if (number === 1) return { number, after: { key: null, asOfMs: null } };
-  const remembered = deps.pageMemory.endOf(request, number - 1);
-  if (remembered !== undefined) return { number, after: remembered };
-  const skipped = (number - 1) * request.perPage;
+  const before = number - 1;
+  const { page, end } = deps.pageMemory.nearest(request, before);
+  if (page === before) return { number, after: end };
+  const skipped = Math.abs(before - page) * request.perPage;
   if (skipped > deps.skipRowsMax) throw tooDeep(skipped, deps.skipRowsMax);
-  const { statements } = request;
-  const { rows, asOfMs } = await readRows(
-    deps,
-    request,
-    statements.keys.all,
-    { skip: skipped - 1, limit: 1 },
-    anywhere,
-  );
-  const key = keyOf(rows[0]) ?? (await lastKey(deps, request, firstPhase(asOfMs)));
-  return { number, after: { key, asOfMs } };
+  const { keys } = request.statements;
+  const isBackward = page > before;
+  const statement = isBackward ? keys.before : keys[end.key ? 'after' : 'all'];
+  const values = { ...rangeValues({ after: end.key, until: end.key }), skip: skipped - 1, limit: 1 };
+  const found = await readRows(deps, request, statement, values, firstPhase(end.asOfMs));
+  const asOfMs = laterOf(found.asOfMs, end.asOfMs);
+  const key = keyOf(found.rows[0]);
+  if (key === null && !isBackward)
+    return { number, after: { key: await lastKey(deps, request, firstPhase(asOfMs)), asOfMs } };
+  const after = { key, asOfMs };
+  if (key !== null) deps.pageMemory.remember(request, before, after, true);
+  return { number, after };
 }
 
 function tooDeep(skipped: number, skipRowsMax: number): Error {

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Caller } from '../db/statement.js';
 import { fieldType } from '../definition/field-types.js';
 import type { OrderColumn } from '../definition/resource.js';
@@ -71,29 +70,4 @@ const digestBytes = 12;
 
 function digest(context: string, payload: Buffer): Buffer {
   return createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, digestBytes);
-}
-
-/**
- * Remembers the end of each page, so that page N+1 after page N seeks there instead of skipping N pages, and a walk by page
- * number sees each row once although rows are inserted meanwhile. By token, as two clients may see different pages.
- */
-export class PageMemory {
-  readonly #ends: LRUCache<string, PageEnd>;
-
-  constructor(max: number, ttlMs: number) {
-    this.#ends = new LRUCache({ max, ttl: ttlMs });
-  }
-
-  /** The end of a page; undefined when it is not remembered. */
-  endOf(series: PageSeries, page: number): PageEnd | undefined {
-    return this.#ends.get(name(series, page));
-  }
-
-  remember(series: PageSeries, page: number, end: PageEnd): void {
-    this.#ends.set(name(series, page), end);
-  }
-}
-
-function name({ caller, context, perPage }: PageSeries, page: number): string {
-  return `${caller.tokenId} ${perPage} ${page} ${context}`;
 }

@@ -14,7 +14,7 @@ import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { ChunkMemory } from './chunk-memory.js';
 import type { FreshnessRouter } from './freshness.js';
-import type { PageMemory } from './page-ends.js';
+import type { PageMemory } from './page-memory.js';
 import type { ListRequest } from './parse.js';
 
 /** Dependencies and bounds of reads; made once per gateway. */

@@ -94,6 +94,20 @@ test.serial('only total counts', async (t) => {
   t.deepEqual(asked.sort(), ['klanten.count', 'klanten.rows-all', 'workspace-guard', 'workspace-guard']);
 });
 
+test.serial('a page far away is one key, counted from the nearest page read, and its rows', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway();
+  const asked = async (page: number): Promise<string[]> => {
+    const names = await logged(shared.logs.replica, database.name, () => client.get(`/klanten?perPage=5&page=${page}`));
+    return names.filter((name) => name !== 'workspace-guard' && name !== 'find-token');
+  };
+  t.deepEqual(await asked(20), ['klanten.keys-all', 'klanten.rows-after']);
+  t.deepEqual(await asked(21), ['klanten.rows-after'], 'follows a page already read');
+  t.deepEqual(await asked(30), ['klanten.keys-after', 'klanten.rows-after']);
+  t.deepEqual(await asked(30), ['klanten.rows-after'], 'the same page again');
+  t.deepEqual(await asked(29), ['klanten.keys-before', 'klanten.rows-after']);
+});
+
 test.serial('guard and statement travel together: a read is exactly one round trip', async (t) => {
   const { database } = t.context;
   const server = new URL(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
