@@ -4,8 +4,9 @@ import { syncStorm } from '../support/sync-storm.js';
 test('copies by sync equal the views row by row, whatever writers and replicas do meanwhile', async (t) => {
   t.timeout(300_000);
   const { passes, changes, startedOver, wrong } = await syncStorm({
-    rounds: 3,
+    rounds: 2,
     passesMin: 200,
+    changesMin: 300,
     roundMs: 5000,
     longMs: 2000,
   });

@@ -5,10 +5,13 @@ import type { Figures } from './run.js';
 export async function soakSync(): Promise<Figures> {
   const startedMs = performance.now();
   const { passes, changes, startedOver, wrong } = await syncStorm({
-    rounds: 20,
+    rounds: 5,
     passesMin: 10_000,
-    roundMs: 240_000,
+    changesMin: 1_000_000,
+    roundMs: 180_000,
     longMs: 60_000,
+    largeMs: 100,
+    onRound: (report) => console.error(JSON.stringify(report)),
   });
   for (const each of wrong) console.error(each);
   return {

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 interface SyncRow {
   readonly id: string;
-  readonly [member: string]: unknown;
+  readonly omschrijving?: string | null;
+  readonly adres?: { readonly land: string | null };
 }
 
 interface Envelope<T> {
@@ -67,9 +68,9 @@ export class SyncCopy {
     return found.map((each) => `${this.#resource}: ${each}`);
   }
 
-  /** Each version of a record has a larger number in `omschrijving` than the version before. */
+  /** Each version of a record has a larger number in `omschrijving`, or in the country of a customer, than the version before. */
   #take(row: SyncRow): void {
-    const serial = Number(row.omschrijving ?? 0);
+    const serial = Number(row.omschrijving ?? row.adres?.land ?? 0);
     const before = this.#serials.get(row.id) ?? 0;
     if (serial < before) this.faults.push(`${row.id} came as ${serial} after ${before}`);
     this.#serials.set(row.id, serial);

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster } from '../../src/demo/cluster/cluster.js';
 import type { PgNode } from '../../src/demo/cluster/node.js';
 import { type FaultCluster, faultCluster } from './fault-cluster.js';
 import { SyncCopy } from './sync-copy.js';
@@ -7,27 +8,32 @@ import { templateName } from './template.js';
 
 /** The length of a storm. */
 interface StormBounds {
-  /** There are more rounds, up to ten times as many, until so many passes are done. */
+  /** There are more rounds, up to ten times as many, until so many passes and changes are done. */
   readonly rounds: number;
   readonly passesMin: number;
+  readonly changesMin: number;
   readonly roundMs: number;
   /** Longest pause inside a transaction. */
   readonly longMs: number;
+  /** Longest pause between backfills of most rows; absent: there are none. */
+  readonly largeMs?: number;
+  /** Called after every round. */
+  readonly onRound?: (report: StormReport) => void;
 }
 
 /** The outcome of a storm: all of `wrong` is a fault of sync. */
-interface StormReport {
+export interface StormReport {
   readonly passes: number;
   readonly changes: number;
   readonly startedOver: number;
   readonly wrong: readonly string[];
 }
 
-const resources = ['werkbonnen', 'logboeken'];
+const resources = ['klanten', 'installaties', 'werkbonnen', 'logboeken'];
 
 /**
- * Keeps copies through two gateways while writers write and replicas lag, pause and are killed, and compares each copy with the
- * list, record by record, after every round.
+ * Keeps a copy of every resource through two gateways while writers write and replicas lag, pause, are killed and are exchanged for
+ * others, and compares each copy with the list, record by record, after every round.
  */
 export async function syncStorm(bounds: StormBounds): Promise<StormReport> {
   const setUp = await faultCluster({ settings: { max_prepared_transactions: '20' } });
@@ -38,21 +44,31 @@ export async function syncStorm(bounds: StormBounds): Promise<StormReport> {
   }
 }
 
-async function storm(setUp: FaultCluster, { rounds, passesMin, roundMs, longMs }: StormBounds): Promise<StormReport> {
+async function storm(setUp: FaultCluster, bounds: StormBounds): Promise<StormReport> {
+  const { rounds, passesMin, changesMin, roundMs, longMs, largeMs, onRound } = bounds;
   const workspace = setUp.workspaces[1]?.id as string;
   const token = await setUp.token({ workspace: 1 });
   const settings = { probeIntervalMs: 100, largePagesPerToken: 50, largePagesPerWorkspace: 50 };
   const gateways = [await setUp.gateway(settings), await setUp.gateway(settings)];
   const origins = gateways.map(({ gateway }) => gateway.url);
   const copies = resources.map((resource) => new SyncCopy(resource, token, origins));
-  const writers = await syncWriters(setUp.cluster.primary.url(templateName), workspace, longMs);
+  const writers = await syncWriters(setUp.cluster.primary.url(templateName), workspace, longMs, largeMs);
   const wrong: string[] = [];
   const sum = (of: (copy: SyncCopy) => number): number => copies.reduce((total, copy) => total + of(copy), 0);
-  const passes = (): number => sum((copy) => copy.passes);
-  for (let round = 0; round < rounds || (round < rounds * 10 && passes() < passesMin); round++) {
+  const report = (): StormReport => ({
+    passes: sum((copy) => copy.passes),
+    changes: writers.changes(),
+    startedOver: sum((copy) => copy.startedOver),
+    wrong,
+  });
+  const isShort = (): boolean => report().passes < passesMin || report().changes < changesMin;
+  const disturb = disturbances(setUp.cluster);
+  for (let round = 0; round < rounds || (round < rounds * 10 && isShort()); round++) {
     let isOver = false;
     writers.resume();
-    const disturbing = disturb(setUp.cluster.replicas, () => isOver);
+    const disturbing = (async () => {
+      while (!isOver) await disturb();
+    })();
     const reading = copies.map(async (copy) => {
       while (!isOver) await copy.pass();
     });
@@ -67,27 +83,29 @@ async function storm(setUp: FaultCluster, { rounds, passesMin, roundMs, longMs }
       const [stored] = await setUp.sql<{ n: number }>(count, [workspace]);
       wrong.push(...copy.faults.splice(0), ...(await copy.differences(stored?.n ?? -1)));
     }
+    onRound?.(report());
   }
-  return {
-    passes: passes(),
-    changes: writers.changes(),
-    startedOver: sum((copy) => copy.startedOver),
-    wrong,
-  };
+  return report();
 }
 
-/** Pauses the replay of a replica, or kills a replica, one at a time. */
-async function disturb(replicas: readonly PgNode[], isOver: () => boolean): Promise<void> {
-  for (let i = 0; !isOver(); i++) {
-    const replica = replicas[i % replicas.length] as PgNode;
-    if (i % 6 === 5) {
-      await replica.kill9();
-      await replica.start();
-    } else {
-      await replica.query('select pg_wal_replay_pause()');
-      await sleep(Math.random() * 800);
-      await replica.query('select pg_wal_replay_resume()');
-    }
+/** Disturbs one replica after the other: pauses its replay, kills it, or puts a new copy of the primary in its place. */
+function disturbances(cluster: Cluster): () => Promise<void> {
+  const pause = async (replica: PgNode): Promise<void> => {
+    await replica.query('select pg_wal_replay_pause()');
+    await sleep(Math.random() * 800);
+    await replica.query('select pg_wal_replay_resume()');
+  };
+  const kill = async (replica: PgNode): Promise<void> => {
+    await replica.kill9();
+    await replica.start();
+  };
+  const exchange = (replica: PgNode): Promise<void> => cluster.rebuildReplica(cluster.replicas.indexOf(replica));
+  const kinds = [pause, pause, kill, pause, pause, exchange, pause];
+  let turn = 0;
+  return async () => {
+    const [kind, replica] = [kinds[turn % kinds.length], cluster.replicas[turn % cluster.replicas.length]];
+    turn++;
+    await kind?.(replica as PgNode);
     await sleep(100 + Math.random() * 400);
-  }
+  };
 }

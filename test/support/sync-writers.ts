@@ -21,32 +21,94 @@ const addPart = `insert into app.werkbon_uren (id, workspace_id, werkbon_id, med
 const add = `insert into app.werkbonnen (id, workspace_id, installatie_id, nummer, datum, status, omschrijving)
   select gen_random_uuid(), $1, ${any('installaties')}, 'S', date '2020-01-01' + (random() * 2000)::int, 'gepland', ${serial}`;
 const backfill = `update app.werkbonnen set omschrijving = ${serial} where workspace_id = $1 and random() < 0.05`;
+const touchInstallation = `update app.installaties set omschrijving = ${serial} where id = ${any('installaties')}`;
+const addInstallation = `insert into app.installaties (id, workspace_id, klant_id, naam, omschrijving)
+  select gen_random_uuid(), $1, ${any('klanten')}, 'S', ${serial}`;
+/** The country is stored as base64. */
+const country = `encode(convert_to(${serial}, 'UTF8'), 'base64')`;
+const touchCustomer = `update app.klanten set land = ${country} where id = ${any('klanten')}`;
+const addCustomer = `insert into app.klanten (id, workspace_id, land) select gen_random_uuid(), $1, ${country}`;
 const log = `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type) values ($1, clock_timestamp(), 'klant', ${serial}, 'x', 'y')`;
 
-const statements = [touch, touch, move, touchPart, touchPart, addPart, add, log, backfill];
-/** Takes rows without parts out, with the id, so that the same id can come back. */
-const remove = `delete from app.werkbonnen where id = (select w.id from app.werkbonnen w where w.workspace_id = $1
-  and not exists (select from app.werkbon_handelingen h where h.werkbon_id = w.id)
-  and not exists (select from app.werkbon_uren u where u.werkbon_id = w.id) order by random() limit 1) returning id`;
-const putBack = `insert into app.werkbonnen (id, workspace_id, installatie_id, nummer, datum, status, omschrijving)
-  select $2, $1, ${any('installaties')}, 'S', '2024-01-01', 'gepland', ${serial}`;
+const statements = [
+  ...[touch, touch, move, touchPart, touchPart, addPart, add, log, backfill],
+  ...[touchInstallation, addInstallation, touchCustomer, addCustomer],
+];
+/** Most rows of a table at once, but for those that a transaction holds. */
+const large = [
+  ['werkbonnen', `omschrijving = ${serial}`],
+  ['werkbon_handelingen', `resultaat = ${serial}`],
+  ['werkbon_uren', `medewerker = ${serial}`],
+  ['installaties', `omschrijving = ${serial}`],
+  ['klanten', `land = ${country}`],
+].map(
+  ([table, change]) => `update app.${table} set ${change}
+    where id in (select id from app.${table} where workspace_id = $1 and random() < 0.7 order by id for no key update skip locked)`,
+);
+/** Takes a row out that no other needs, and puts its id back. */
+interface Removal {
+  readonly remove: string;
+  readonly putBack: string;
+}
 
-const maintenance = [
-  'vacuum (freeze) app.werkbonnen',
-  'vacuum (freeze) app.werkbon_handelingen',
-  'vacuum full app.werkbonnen',
-  'alter table app.werkbonnen add column filler double precision default random()',
-  'alter table app.werkbonnen drop column if exists filler',
+const removal = (
+  table: string,
+  uses: readonly (readonly [table: string, column: string])[],
+  putBack: string,
+): Removal => ({
+  remove: `delete from app.${table} where id = (select r.id from app.${table} r where r.workspace_id = $1
+    ${uses.map(([other, column]) => `and not exists (select from app.${other} u where u.${column} = r.id)`).join(' ')}
+    order by random() limit 1) returning id`,
+  putBack,
+});
+const removals = [
+  removal(
+    'werkbonnen',
+    [
+      ['werkbon_handelingen', 'werkbon_id'],
+      ['werkbon_uren', 'werkbon_id'],
+    ],
+    add.replace('gen_random_uuid()', '$2'),
+  ),
+  removal('installaties', [['werkbonnen', 'installatie_id']], addInstallation.replace('gen_random_uuid()', '$2')),
+  removal('klanten', [['installaties', 'klant_id']], addCustomer.replace('gen_random_uuid()', '$2')),
+];
+
+/** Statements of the administrator, each list in its order; `file` is one that the server can write. */
+const maintenance = (file: string): readonly (readonly string[])[] => [
+  ['vacuum (freeze) app.werkbonnen'],
+  ['vacuum (freeze) app.werkbon_handelingen'],
+  ['vacuum (freeze) app.installaties', 'vacuum (freeze) app.klanten'],
+  ['vacuum full app.werkbonnen'],
+  ['vacuum full app.klanten'],
+  ['alter table app.werkbonnen add column if not exists filler double precision default random()'],
+  ['alter table app.werkbonnen drop column if exists filler'],
+  [
+    'begin',
+    'lock table app.werkbon_uren in access exclusive mode',
+    `copy (select id, workspace_id, werkbon_id, case when random() < 0.1 then ${serial} else medewerker end, datum, van, tot, uren
+      from app.werkbon_uren) to '${file}'`,
+    'truncate app.werkbon_uren',
+    `copy app.werkbon_uren from '${file}' (freeze)`,
+    'commit',
+  ],
 ];
 
 const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T;
 
-/** Starts the writers, paused. `longMs` is the length of long transactions. */
-export async function syncWriters(url: string, workspace: string, longMs: number): Promise<SyncWriters> {
-  let [running, busy, changes, prepared] = [false, 0, 0, 0];
+/** Starts the writers, paused. `longMs` is the length of long transactions, `largeMs` the pause between large backfills. */
+export async function syncWriters(
+  url: string,
+  workspace: string,
+  longMs: number,
+  largeMs: number | null = null,
+): Promise<SyncWriters> {
+  let [running, busy, changes, prepared, turn] = [false, 0, 0, 0, 0];
   const client = new pg.Client(url);
   await client.connect();
   await client.query('create sequence if not exists fault.serial');
+  const { rows: settings } = await client.query<{ data_directory: string }>('show data_directory');
+  const upkeep = maintenance(`${settings[0]?.data_directory}/sync-writers.copy`);
   await client.end();
 
   const run = async (writer: pg.Client, text: string, more: unknown[] = []): Promise<pg.QueryResult> => {
@@ -66,6 +128,7 @@ export async function syncWriters(url: string, workspace: string, longMs: number
       await sleep(Math.random() * 50);
     },
     async (writer) => {
+      const { remove, putBack } = pick(removals);
       const { rows } = await run(writer, remove);
       if (rows[0] === undefined || Math.random() < 0.4) return;
       await writer.query('commit and chain');
@@ -110,7 +173,10 @@ export async function syncWriters(url: string, workspace: string, longMs: number
       const short = (writer: pg.Client): Promise<void> => inTransaction(writer, pick(transactions));
       for (let i = 0; i < 3; i++) void loop(short, 30);
       for (let i = 0; i < 3; i++) void loop((writer) => inTransaction(writer, long), 100);
-      void loop(async (writer) => void (await writer.query(pick(maintenance))), 1500);
+      void loop(async (writer) => {
+        for (const statement of upkeep[turn++ % upkeep.length] ?? []) await writer.query(statement);
+      }, 1500);
+      if (largeMs !== null) void loop(async (writer) => void (await run(writer, pick(large))), largeMs);
     },
     pause: async () => {
       running = false;
