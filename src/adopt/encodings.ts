@@ -23,7 +23,7 @@ const longCharacters = 80;
 /** Recognizes the form of a text or bytea column by its values. */
 export function formOf(values: readonly string[], isBytea: boolean): Form {
   if (values.length === 0) return isBytea ? { kind: 'unknown bytes' } : { kind: 'plain', isLong: false };
-  const images = values.filter(holdsImage).length;
+  const images = values.filter((value) => holdsImage(value)).length;
   if (images > values.length / 2) return { kind: 'image' };
   if (isBytea) return sealedForm(values, 'bytea', {}) ?? { kind: isDigest(values) ? 'digest' : 'unknown bytes' };
   const sealed = behindPrefix(values) ?? bare(values);

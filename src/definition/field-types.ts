@@ -84,6 +84,13 @@ const calendarDate: ValueSerializer = (row, at, json) => {
   if ((row.ends[at] as number) - (row.starts[at] as number) === 10) quoted(row, at, json);
   else json.raw(nullBytes);
 };
+/** Infinite moments, and those beyond the years 1 to 9999, become null: they alone have no blank behind ten bytes, or no zone. */
+const instant: ValueSerializer = ({ bytes, starts, ends }, at, json) => {
+  const start = starts[at] as number;
+  const zone = (ends[at] as number) - 3;
+  if (bytes[start + 10] === 0x20 && bytes[zone] === 0x2b) json.instant(bytes, start, zone);
+  else json.raw(nullBytes);
+};
 
 /** The table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
 export const fieldTypes = {
@@ -180,7 +187,7 @@ export const fieldTypes = {
     columnTypes: ['timestamp with time zone'],
     schema: timestampSchema,
     example: '2026-03-14T09:26:53.589Z',
-    serializer: timestampSerializer,
+    serializer: () => instant,
     parameter: '?',
     isPrinted: isPrintedInstant,
     query: {
@@ -213,25 +220,3 @@ export function fieldType(type: FieldType): FieldTypeRow {
 /** Types that identifiers can have. */
 export const idTypes = ['uuid', 'bigint', 'text'] as const satisfies readonly FieldType[];
 export type IdType = (typeof idTypes)[number];
-
-const dateAt = 1;
-const timeAt = 12;
-const millisecondsAt = 21;
-
-/** "2026-03-29 01:59:59.123456+00" → "2026-03-29T01:59:59.123Z" (RFC 3339; microseconds are cut, not rounded). */
-function timestampSerializer(): ValueSerializer {
-  const instant = Buffer.from('"0000-00-00T00:00:00.000Z"');
-  return ({ bytes, starts, ends }, at, json) => {
-    const start = starts[at] as number;
-    const zone = (ends[at] as number) - 3;
-    // Not so in "infinity", years before Christ and beyond 9999.
-    if (bytes[start + 10] !== 0x20 || bytes[zone] !== 0x2b) return json.raw(nullBytes);
-    for (let i = 0; i < 10; i++) instant[dateAt + i] = bytes[start + i] as number;
-    for (let i = 0; i < 8; i++) instant[timeAt + i] = bytes[start + 11 + i] as number;
-    for (let i = 0; i < 3; i++) {
-      const from = start + 20 + i;
-      instant[millisecondsAt + i] = from < zone ? (bytes[from] as number) : 0x30;
-    }
-    json.raw(instant);
-  };
-}

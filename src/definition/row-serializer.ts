@@ -140,8 +140,8 @@ function cleaning(
 ): ValueSerializer {
   switch (field.clean) {
     case 'text-images':
-      return unless(isSuspectText, fieldType('text').serializer(), (value) =>
-        holdsImage(value) ? 'null' : JSON.stringify(value),
+      return unless(isSuspectText, fieldType('text').serializer(), (value, utf8) =>
+        holdsImage(value, utf8) ? 'null' : JSON.stringify(value),
       );
     case 'json-images':
       return unless(isSuspectJson, fieldType('json').serializer(), stripImages);
@@ -157,12 +157,13 @@ function cleaning(
 function unless(
   isSuspect: (bytes: Buffer, start: number, end: number) => boolean,
   plain: ValueSerializer,
-  clean: (value: string) => string,
+  clean: (value: string, utf8: Buffer) => string,
 ): ValueSerializer {
   return (row, at, json) => {
-    if (isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number))
-      json.text(clean(row.text(at) as string));
-    else plain(row, at, json);
+    const { bytes } = row;
+    const [start, end] = [row.starts[at] as number, row.ends[at] as number];
+    if (!isSuspect(bytes, start, end)) return plain(row, at, json);
+    json.text(clean(bytes.toString('utf8', start, end), bytes.subarray(start, end)));
   };
 }
 

@@ -26,15 +26,15 @@ export interface StoredChange {
  * MalformedJson when the text does not have the shape.
  */
 export function changesOf(diff: string, shape: DiffShape): StoredChange[] {
-  const changes: (readonly [name: string | undefined, change: string])[] =
-    shape.field === undefined
-      ? membersOf(diff)
-      : elementsOf(diff).map((each) => [nameOf(each, shape.field as Place), each]);
-  return changes.flatMap(([name, change]) => {
-    if (name === undefined) return [];
-    const [before, after] = [partAt(change, shape.old), partAt(change, shape.new)];
-    return [{ name, before: before ?? 'null', after: after ?? 'null' }];
-  });
+  const { field } = shape;
+  const changes: StoredChange[] = [];
+  const add = (name: string | undefined, parts: Parts): void => {
+    if (name === undefined) return;
+    changes.push({ name, before: partAt(parts, shape.old) ?? 'null', after: partAt(parts, shape.new) ?? 'null' });
+  };
+  if (field === undefined) for (const [name, change] of membersOf(diff)) add(name, partsOf(change));
+  else for (const parts of elementsOf(diff).map(partsOf)) add(nameAt(parts, field), parts);
+  return changes;
 }
 
 /** A change that is to be stored. */
@@ -63,13 +63,21 @@ function container(parts: readonly (readonly [Place, unknown])[]): unknown {
   return array;
 }
 
-function nameOf(change: string, place: Place): string | undefined {
-  const name = partAt(change, place);
+/** The parts of a change with their places, each as JSON text. */
+type Parts = readonly (readonly [Place, string])[];
+
+/** Throws MalformedJson. */
+function partsOf(change: string): Parts {
+  if (change.startsWith('{')) return membersOf(change);
+  return change.startsWith('[') ? elementsOf(change).map((part, place) => [place, part]) : [];
+}
+
+function nameAt(parts: Parts, place: Place): string | undefined {
+  const name = partAt(parts, place);
   return name?.startsWith('"') ? stringAt(name, 0, name.length) : undefined;
 }
 
-/** The JSON text at a place; undefined where there is nothing. Throws MalformedJson. */
-function partAt(change: string, place: Place): string | undefined {
-  if (typeof place === 'number') return change.startsWith('[') ? elementsOf(change)[place] : undefined;
-  return change.startsWith('{') ? new Map(membersOf(change)).get(place) : undefined;
+/** Of a name that is repeated in an object the last value counts, as in JSON.parse. */
+function partAt(parts: Parts, place: Place): string | undefined {
+  return parts.findLast((part) => part[0] === place)?.[1];
 }

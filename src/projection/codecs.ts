@@ -36,7 +36,7 @@ const ciphers: Readonly<Record<Codec['cipher'], typeof compileCodec>> = {
 function encodedText(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
   const headerOf = headerReader(codec, options.legacy);
   let last: { readonly stored: string; readonly bytes: Buffer } | null = null;
-  return cellByCell(rows, ({ stored }, json) => {
+  return cellByCell(rows, (stored, json) => {
     if (stored !== last?.stored) {
       const bytes = bytesOf(codec, stored, known(headerOf(stored)));
       if (!isText(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
@@ -54,7 +54,7 @@ function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): Row
   if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');
   const headerOf = headerReader(codec, legacy);
   const keyIdOf = rowKeyId(codec, rows);
-  return cellByCell(rows, ({ stored, column, row, workspace, id }, json) => {
+  return cellByCell(rows, (stored, json, column, { row, workspace, id }) => {
     const header = known(headerOf(stored));
     const value = codec.encoding === 'text' ? stored.slice(header.text.length) : bytesOf(codec, stored, header);
     const context = {
@@ -80,23 +80,24 @@ function returned(decode: DecodeFunction, value: Buffer | string, context: CellC
   return text;
 }
 
-interface PresentCell {
-  readonly stored: string;
-  readonly column: EncodedColumn;
+interface PresentRow {
   readonly row: StoredRow;
   readonly workspace: string;
   readonly id: string;
 }
 
-function cellByCell({ columns }: EncodedRows, write: (cell: PresentCell, json: JsonBytes) => void): RowDecoder {
-  let present: Omit<PresentCell, 'stored' | 'column'> = { row: { text: () => null }, workspace: '', id: '' };
+function cellByCell(
+  { columns }: EncodedRows,
+  write: (stored: string, json: JsonBytes, column: EncodedColumn, present: PresentRow) => void,
+): RowDecoder {
+  let present: PresentRow = { row: { text: () => null }, workspace: '', id: '' };
   return {
     startRow: (row, workspace, id) => {
       present = { row, workspace, id };
     },
     writeCell: (index, json) => {
       const column = columns[index] as EncodedColumn;
-      write({ ...present, column, stored: present.row.text(column.at) as string }, json);
+      write(present.row.text(column.at) as string, json, column, present);
     },
   };
 }

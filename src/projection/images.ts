@@ -7,17 +7,26 @@ import { PhraseMatcher } from './phrase-matcher.js';
  * consecutive small integers.
  *
  * The magic numbers are found also where white space interrupts them (RFC 2045 §6.8 wraps base64 at 76 characters).
+ * `utf8`: the bytes of the text, if the caller has them.
  */
-export function holdsImage(text: string): boolean {
+export function holdsImage(text: string, utf8?: Buffer): boolean {
   if (text.length < textLengthMin) return false;
-  if (holdsMark(text) || (text.length >= runLengthMin && hasBase64Run(Buffer.from(text)))) return true;
-  if (!/[ \t\r\n",]/.test(text)) return false;
-  const bytes = Buffer.from(text);
-  if (mayHaveIntegerRun(bytes, 0, bytes.length) && hasIntegerRun(text)) return true;
-  if (encodedMagic.isIn(bytes, 0, bytes.length) && holdsMark(text.replace(/[ \t\r\n]+/g, ''))) return true;
+  if (holdsUnwrappedImage(text, utf8)) return true;
   if (!text.includes('\n') && !text.includes('\r')) return false;
   const lines = text.split(/[\r\n]+/).map((line) => line.trim());
   return holdsMark(lines.join('')) || hasWrappedRun(lines);
+}
+
+/** The same without the forms that a line break interrupts: in JSON they have escapes. */
+export function holdsUnwrappedImage(text: string, utf8?: Buffer): boolean {
+  if (holdsMark(text)) return true;
+  const hasBreak = /[ \t\r\n",]/.test(text);
+  if (!hasBreak && text.length < runLengthMin) return false;
+  const bytes = utf8 ?? Buffer.from(text);
+  if (hasBase64Run(bytes)) return true;
+  if (!hasBreak) return false;
+  if (mayHaveIntegerRun(bytes, 0, bytes.length) && hasIntegerRun(text)) return true;
+  return encodedMagic.isIn(bytes, 0, bytes.length) && holdsMark(text.replace(/[ \t\r\n]+/g, ''));
 }
 
 /** The PNG magic alone. Nothing shorter is taken for an image. */
@@ -89,6 +98,7 @@ function holdsMark(text: string): boolean {
 
 /** Positions of the brackets or braces that open a list of bytes that begins as an image does. */
 export function byteListStarts(json: string): number[] {
+  if (!json.includes('137') && !json.includes('216')) return []; // the bytes with which the marks of both are found
   return [...json.matchAll(new RegExp(`${pngBytes}|${jpegBytes}`, 'g'))].map(({ index }) => index);
 }
 
@@ -116,7 +126,7 @@ export function chunkedImageStarts(json: string): number[] {
 function isChunkedImage(chunks: readonly string[]): boolean {
   const [first = '', second = ''] = chunks;
   const areEqual = chunks.slice(1, -1).every(({ length }) => length === first.length);
-  const images = chunks.filter(holdsImage).length;
+  const images = chunks.filter((chunk) => holdsImage(chunk)).length;
   if (images > 1) return false; // each string is an image by itself
   if (images === 1) return holdsImage(first) && areEqual && (chunks.length > 2 || second.length > 64);
   const joined = chunks.join('');

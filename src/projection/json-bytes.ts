@@ -54,20 +54,46 @@ export class JsonBytes {
   /** Writes bytes that need no escape as a JSON string. */
   quoted(from: Buffer, start: number, end: number): void {
     this.#makeRoom(end - start + 2);
-    this.#bytes[this.#length++] = quote;
-    this.raw(from, start, end);
-    this.#bytes[this.#length++] = quote;
+    const into = this.#bytes;
+    let at = this.#length;
+    into[at++] = quote;
+    for (let i = start; i < end; i++) into[at++] = from[i] as number;
+    into[at++] = quote;
+    this.#length = at;
   }
 
   /** Writes UTF-8 as a JSON string. */
   string(from: Buffer, start: number, end: number): void {
+    this.#makeRoom(end - start + 2);
+    const into = this.#bytes;
+    let at = this.#length;
+    into[at++] = quote;
     for (let i = start; i < end; i++) {
-      if (escaped[from[i] as number] === 1) {
-        this.text(JSON.stringify(from.toString('utf8', start, end)));
-        return;
-      }
+      const byte = from[i] as number;
+      if (escaped[byte] === 1) return this.text(JSON.stringify(from.toString('utf8', start, end)));
+      into[at++] = byte;
     }
-    this.quoted(from, start, end);
+    into[at++] = quote;
+    this.#length = at;
+  }
+
+  /**
+   * Writes a moment in UTC as a JSON string: "2026-03-29 01:59:59.123456" up to its zone, as PostgreSQL prints it, becomes
+   * "2026-03-29T01:59:59.123Z" (RFC 3339; microseconds are cut, not rounded).
+   */
+  instant(from: Buffer, start: number, zone: number): void {
+    this.#makeRoom(26);
+    const into = this.#bytes;
+    let at = this.#length;
+    into[at++] = quote;
+    for (let i = start; i < start + 10; i++) into[at++] = from[i] as number;
+    into[at++] = 0x54; // "T"
+    for (let i = start + 11; i < start + 19; i++) into[at++] = from[i] as number;
+    into[at++] = 0x2e; // "."
+    for (let i = start + 20; i < start + 23; i++) into[at++] = i < zone ? (from[i] as number) : 0x30;
+    into[at++] = 0x5a; // "Z"
+    into[at++] = quote;
+    this.#length = at;
   }
 
   /** Writes a text that is JSON. */

@@ -4,7 +4,7 @@ import { skipSpace, stringEnd } from './json-scan.js';
 const integersMax = 64;
 
 /** The shortest text of such a list: a digit and a comma for each. */
-const runBytesMin = integersMax * 2;
+export const runBytesMin = integersMax * 2;
 
 /** A container that was opened and not yet closed. */
 interface Open {

@@ -24,7 +24,22 @@ export class PhraseMatcher {
     }
     return false;
   }
+
+  /** Whether one of the phrases is in the characters [start, end) of a text. */
+  isInText(text: string, start: number, end: number): boolean {
+    const next = this.#next;
+    let state = 0;
+    for (let i = start; i < end; i++) {
+      const code = text.charCodeAt(i);
+      state = next[(state << 8) | (code < 0x80 ? code : notAscii)] as number;
+      if (state === matched) return true;
+    }
+    return false;
+  }
 }
+
+/** A byte of UTF-8 that is part of no phrase. */
+const notAscii = 0x80;
 
 /** The state behind every phrase. State 0 is the beginning of all phrases. */
 const matched = 1;

@@ -1,6 +1,14 @@
-import { byteListStarts, chunkedImageStarts, hasBase64Run, hasChunkedRun, holdsImage, imageHints } from './images.js';
+import {
+  byteListStarts,
+  chunkedImageStarts,
+  hasBase64Run,
+  hasChunkedRun,
+  holdsImage,
+  holdsUnwrappedImage,
+  imageHints,
+} from './images.js';
 import { MalformedJson, skipSpace, stringAt, stringEnd, valueEnd } from './json-scan.js';
-import { integerLists, mayHaveIntegerRun } from './number-lists.js';
+import { integerLists, mayHaveIntegerRun, runBytesMin } from './number-lists.js';
 import { PhraseMatcher } from './phrase-matcher.js';
 
 /**
@@ -12,12 +20,13 @@ import { PhraseMatcher } from './phrase-matcher.js';
  * - a member whose very name holds an image is left out.
  *
  * Text without any of these comes back as the same string. Suspect text that is not JSON becomes null. Never throws.
+ * `utf8`: the bytes of the text.
  */
-export function stripImages(json: string): string {
-  const suspects = suspectsIn(json);
+export function stripImages(json: string, utf8: Buffer = Buffer.from(json)): string {
+  const suspects = suspectsIn(json, utf8);
   if (!suspects.images && !suspects.signatures && !suspects.escapes) return json;
   try {
-    return strip(json, suspects);
+    return strip(json, utf8, suspects);
   } catch (error) {
     if (error instanceof MalformedJson) return 'null';
     throw error;
@@ -69,12 +78,21 @@ const signatureHint = new RegExp(signatureHints.join('|'), 'i');
 /** First characters of the hints that are found only whole: numbers, escapes. */
 const exact = '12\\';
 const inText = new PhraseMatcher([...imageHints, '\n', '\r'], ' \t', exact);
+const inString = new PhraseMatcher([...imageHints, '\\'], ' \t', exact);
 /** The escapes of JSON that can hide a word, or be a line break in it; other line breaks are between strings. */
 const inJson = new PhraseMatcher([...imageHints, ...signatureHints, '\\n', '\\r', '\\u', '\\t'], ' \t\r\n",', exact);
 
 /** Whether holdsImage can find an image in a text. Most values cost only this check, without making a string. */
 export function isSuspectText(bytes: Buffer, start: number, end: number): boolean {
   return inText.isIn(bytes, start, end) || hasBase64Run(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
+}
+
+/** The same check of a string in JSON, between its quotes; true for a string with an escape. Far cheaper than holdsImage. */
+function isSuspectString(json: string, start: number, end: number): boolean {
+  if (inString.isInText(json, start, end)) return true;
+  if (end - start < runBytesMin) return false;
+  const bytes = Buffer.from(json.slice(start, end));
+  return hasBase64Run(bytes) || mayHaveIntegerRun(bytes, 0, bytes.length);
 }
 
 /** Whether stripImages can change a JSON text. */
@@ -90,17 +108,18 @@ interface Suspects {
 }
 
 /** The cheap check after which most values need no scan. */
-function suspectsIn(json: string): Suspects {
-  const images = holdsImage(json) || chunkedImageStarts(json).length > 0;
+function suspectsIn(json: string, utf8: Buffer): Suspects {
+  const images = holdsUnwrappedImage(json, utf8) || chunkedImageStarts(json).length > 0;
   return { images, signatures: signatureHint.test(json), escapes: json.includes('\\') };
 }
 
 /** Goes from string to string; between two strings lie only punctuation, numbers, true, false and null. */
-function strip(json: string, suspects: Suspects): string {
+function strip(json: string, utf8: Buffer, suspects: Suspects): string {
   let kept = '';
   let copied = 0;
   let at = 0;
-  const lists = suspects.images ? imageLists(json) : [];
+  const mayBeImage = suspects.images || suspects.escapes;
+  const lists = suspects.images ? imageLists(json, utf8) : [];
   let next = 0;
   const replace = (start: number, end: number, by: string): void => {
     kept += json.slice(copied, start) + by;
@@ -119,10 +138,11 @@ function strip(json: string, suspects: Suspects): string {
     const end = stringEnd(json, start);
     const colon = skipSpace(json, end);
     const isName = json[colon] === ':';
+    at = end;
+    if (!(isName && suspects.signatures) && !(mayBeImage && isSuspectString(json, start + 1, end - 1))) continue;
     const string = stringAt(json, start, end);
     const escaped = string.length !== end - start - 2;
     const isImage = (suspects.images || escaped) && holdsImage(string);
-    at = end;
     if (!isName) {
       if (isImage) replace(start, end, 'null');
       continue;
@@ -145,7 +165,7 @@ function strip(json: string, suspects: Suspects): string {
 }
 
 /** Positions of all lists that are an image, in order. Throws MalformedJson. */
-function imageLists(json: string): number[] {
-  const starts = [...byteListStarts(json), ...chunkedImageStarts(json), ...integerLists(json).map(([start]) => start)];
-  return starts.sort((a, b) => a - b);
+function imageLists(json: string, utf8: Buffer): number[] {
+  const integers = mayHaveIntegerRun(utf8, 0, utf8.length) ? integerLists(json).map(([start]) => start) : [];
+  return [...byteListStarts(json), ...chunkedImageStarts(json), ...integers].sort((a, b) => a - b);
 }

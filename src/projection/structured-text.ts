@@ -4,6 +4,7 @@
  * Redaction hides such a text, so in doubt the answer is true.
  */
 export function looksStructured(text: string): boolean {
+  if (/^[\w .-]*$/.test(text)) return encoded.test(text); // none of the other forms is without a further character
   // Full-width brackets and invisible characters would hide a form from the patterns.
   const plain = /[^ -~\s]/.test(text) ? text.normalize('NFKC').replace(/\p{Cf}/gu, '') : text;
   return forms.some((form) => form.test(plain)) || [...plain.matchAll(keyedValue)].length > 1;
@@ -11,6 +12,10 @@ export function looksStructured(text: string): boolean {
 
 /** "key: value" at the beginning, or behind a line break or a separator. Prose may have one of these, data has several. */
 const keyedValue = /(?:^|[\r\n;,|])[ \t*-]*\p{L}[\w .-]{0,40}:\s*\S/gu;
+
+/** A long run of base64 or hexadecimal digits, or a short one of which the first bytes are a bracket and a quote. */
+const encoded =
+  /[\w+/-]{40}|(?:eyJ|eyA|ewo|ewk|W3s|Wy[IJ]|WwW|PD94|PHht)[\w+/-]{6}|(?:7[bB]|5[bB]|3[cC])(?:[2-7][\da-fA-F]){8}/;
 
 /** Each takes time that grows with the length of the text alone, not with its square. */
 const forms: readonly RegExp[] = [
@@ -26,6 +31,5 @@ const forms: readonly RegExp[] = [
   /[\p{L}\d_\])]\s*=\s*\S/u,
   // Three values apart by semicolons, bars or tabs, or by commas without a blank.
   /;[^;]*;|\|[^|]*\||\t[^\t]*\t|,[^\s\d,][^,]*,[^\s\d]/,
-  // Encoded: a long run of base64 or hexadecimal digits, or a short one of which the first bytes are a bracket and a quote.
-  /[\w+/-]{40}|(?:eyJ|eyA|ewo|ewk|W3s|Wy[IJ]|WwW|PD94|PHht)[\w+/-]{6}|(?:7[bB]|5[bB]|3[cC])(?:[2-7][\da-fA-F]){8}/,
+  encoded,
 ];
