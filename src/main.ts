@@ -31,7 +31,7 @@ const commands: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./cli/views.js')).viewsCommand,
   },
   pull: {
-    summary: 'Keep a copy of a workspace in a database of your own, through the API',
+    summary: 'Keep a copy of a workspace in a database or folder of your own, through the API',
     load: async () => (await import('./cli/pull.js')).pullCommand,
   },
   tokens: {

@@ -28,6 +28,20 @@ const connectionFaults: Readonly<Record<string, string>> = {
   ECONNRESET: 'it closed the connection',
 };
 
+/** Their messages name the file and the fault. */
+const fileFaults: ReadonlySet<string> = new Set([
+  'EACCES',
+  'EPERM',
+  'ENOENT',
+  'EEXIST',
+  'ENOTDIR',
+  'EISDIR',
+  'ENOSPC',
+  'EDQUOT',
+  'EROFS',
+  'EIO',
+]);
+
 /** Explains any error in a sentence or more, without connection URLs and passwords. */
 export function explain(error: unknown, command: string): Explanation {
   const { name, message, code, severity, address, port } = error as DatabaseOrSystemError;
@@ -46,7 +60,7 @@ export function explain(error: unknown, command: string): Explanation {
   if (code === 'ERR_INVALID_URL') return expected('A connection URL is not a valid URL.', 1);
   if (code === 'EADDRINUSE')
     return expected(`Port ${port} is in use; choose another with --port or --ops-port, 0 for a free one.`, 1);
-  if (code === 'EACCES' || code === 'ENOENT' || code === 'ENOSPC' || code === 'EROFS') return expected(message, 1);
+  if (code !== undefined && fileFaults.has(code)) return expected(message, 1);
   if (/^(timeout expired|Connection terminated|Query read timeout)/.test(message)) {
     return expected(`The database did not answer in time, or closed the connection (${message}).`, 1);
   }

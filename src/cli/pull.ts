@@ -1,14 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { client, Refused } from '../pull/client.js';
-import { syncedResources } from '../pull/columns.js';
+import { changeFormats, type FormatName } from '../pull/change-formats.js';
+import { type Client, client, Refused } from '../pull/client.js';
+import { type OpenApiDocument, syncedResources } from '../pull/columns.js';
 import { type Destination, DestinationUnusable } from '../pull/destination.js';
+import { directoryDestination } from '../pull/directory.js';
 import { compare, pass } from '../pull/pass.js';
 import { postgresDestination } from '../pull/postgres.js';
-import { type Command, Failure, print, UsageError } from './command.js';
+import { type Command, Failure, UsageError } from './command.js';
+import { type PullDisplay, pullDisplay } from './pull-display.js';
 
-/** `pull`: keeps a copy of the workspace in a PostgreSQL database. */
+/** `pull`: keeps a copy of the workspace in a PostgreSQL database or in a folder. */
 export const pullCommand: Command = async (args) => {
   const { values } = parseArgs({
     args: [...args],
@@ -17,6 +20,7 @@ export const pullCommand: Command = async (args) => {
       'token-file': { type: 'string' },
       to: { type: 'string' },
       resources: { type: 'string' },
+      format: { type: 'string' },
       every: { type: 'string' },
       verify: { type: 'boolean', default: false },
     },
@@ -26,29 +30,52 @@ export const pullCommand: Command = async (args) => {
     throw new UsageError('Give --base, --token-file and --to.');
   if (!/^https?:/.test(base) || !URL.canParse(base))
     throw new UsageError('--base is the address of a gateway, such as https://data.example.com.');
-  if (!/^postgres(ql)?:/.test(to)) throw new UsageError('--to is a connection URL, postgres://…');
+  const openDestination = destinationOf(to, values.format);
   const everyMs = every === undefined ? null : durationMs(every);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   try {
-    const api = client(`${base.replace(/\/+$/, '')}/api/v1`, tokenOf(tokenFile), stop.signal);
-    const destination = await postgresDestination(to);
+    const display = pullDisplay();
+    const address = `${base.replace(/\/+$/, '')}/api/v1`;
+    const api = client(address, tokenOf(tokenFile), stop.signal, display.waiting);
+    const destination = await openDestination();
     try {
-      await keepCopy(api, destination, { chosen: values.resources?.split(','), everyMs, verify, signal: stop.signal });
+      const options = { chosen: values.resources?.split(','), everyMs, verify, signal: stop.signal };
+      await keepCopy(api, destination, display, options);
     } finally {
       await destination.close();
     }
     return 0;
   } catch (error) {
-    if (stop.signal.aborted) return 0;
+    if (isStop(error, stop.signal)) return 0;
     if (error instanceof Refused || error instanceof DestinationUnusable) throw new Failure(error.message);
     throw error;
   }
 };
 
+/** Whether the error is the end of the work that a signal asked for. */
+function isStop(error: unknown, signal: AbortSignal): boolean {
+  return signal.aborted && (error === signal.reason || (error as Error).name === 'AbortError');
+}
+
+/** Checks the place of a copy, and returns the way to open it. */
+function destinationOf(to: string, format: string | undefined): () => Promise<Destination> {
+  if (/^postgres(ql)?:/.test(to)) {
+    if (format !== undefined) throw new UsageError('--format is for a folder; a database has tables.');
+    return () => postgresDestination(to);
+  }
+  if (to === '' || /^[a-z][a-z0-9+.-]*:\/\//i.test(to))
+    throw new UsageError('--to is a connection URL, postgres://…, or a folder.');
+  const known = Object.keys(changeFormats) as FormatName[];
+  const chosen = known.find((name) => name === (format ?? 'ndjson'));
+  if (chosen === undefined) throw new UsageError(`--format is ${known.join(' or ')}, not "${format}".`);
+  return () => directoryDestination(to, { format: chosen });
+}
+
 async function keepCopy(
-  api: ReturnType<typeof client>,
+  api: Client,
   to: Destination,
+  display: PullDisplay,
   options: {
     readonly chosen: readonly string[] | undefined;
     readonly everyMs: number | null;
@@ -56,16 +83,17 @@ async function keepCopy(
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
-  const known = syncedResources(JSON.parse(await api.get('/openapi.json')));
+  const known = syncedResources((await api.get('/openapi.json')).value as OpenApiDocument);
   const unknown = options.chosen?.filter((name) => !known.has(name)) ?? [];
   if (unknown.length > 0)
     throw new UsageError(`There is no sync of ${unknown.join(', ')}; there is of ${[...known.keys()].join(', ')}.`);
   for (;;) {
     for (const resource of options.chosen ?? known.keys()) {
-      const state = await to.prepare(resource, known.get(resource) ?? []);
-      if (!options.verify) print(JSON.stringify(await pass(api, to, resource, state)));
-      else if (state.since === null) throw new Failure(`There is no whole copy of ${resource} to compare.`);
-      else print(JSON.stringify({ resource, ...(await compare(api, to, resource, state.since)) }));
+      const copy = await to.open(resource, known.get(resource) ?? []);
+      const { since } = copy.state;
+      if (!options.verify) display.passed(await pass(api, copy, resource, display.page));
+      else if (since === null) throw new Failure(`There is no whole copy of ${resource} to compare.`);
+      else display.passed({ resource, ...(await compare(api, copy, resource, since)) });
     }
     if (options.everyMs === null) return;
     await sleep(options.everyMs, undefined, { signal: options.signal });

@@ -10,31 +10,41 @@ export class Refused extends Error {
   }
 }
 
+/** A body as the gateway sent it, and parsed. Numbers in `value` are rounded as JavaScript does. */
+export interface Body {
+  readonly text: string;
+  readonly value: unknown;
+}
+
 /** A client of the API. */
 export interface Client {
   /** The body of GET base + path. Throws Refused, or the reason of the signal. */
-  get(path: string): Promise<string>;
+  get(path: string): Promise<Body>;
 }
+
+/** Called before each pause; `reason` is the end of a sentence. */
+export type OnWait = (reason: string, waitMs: number) => void;
 
 const requestMsMax = 600_000;
 const pauseMsMax = 30_000;
+const retryAfterMsMax = 3_600_000;
 /** Statuses after which the same request can succeed. */
 const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
 /**
  * Repeats what can succeed later, for as long as it takes: refused and broken connections, bodies that are not whole, 429 and 5xx. Waits as
- * Retry-After says, else twice as long each time, up to 30 s.
+ * Retry-After says, up to an hour, else twice as long each time, up to 30 s.
  */
-export function client(base: string, token: string, signal: AbortSignal): Client {
+export function client(base: string, token: string, signal: AbortSignal, onWait: OnWait): Client {
   const headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip' };
-  const attempt = async (path: string): Promise<{ body: string } | { waitMs: number }> => {
+  const attempt = async (path: string): Promise<Body | { reason: string; waitMs: number | null }> => {
     const within = AbortSignal.any([signal, AbortSignal.timeout(requestMsMax)]);
     const reply = await fetch(base + path, { headers, signal: within });
-    const body = await reply.text();
-    if (reply.ok) return { body };
+    const text = await reply.text();
+    if (reply.ok) return { text, value: JSON.parse(text) };
     if (!passing.has(reply.status))
-      throw new Refused(reply.status, `${path.split('?')[0]}: ${reply.status} ${detailOf(body)}`);
-    return { waitMs: Number(reply.headers.get('retry-after') ?? 0) * 1000 };
+      throw new Refused(reply.status, `${path.split('?')[0]}: ${reply.status} ${detailOf(text)}`);
+    return { reason: `it answers ${reply.status}`, waitMs: retryAfterMs(reply.headers.get('retry-after')) };
   };
   return {
     get: async (path) => {
@@ -42,13 +52,28 @@ export function client(base: string, token: string, signal: AbortSignal): Client
         const outcome = await attempt(path).catch((error: Error) => {
           signal.throwIfAborted();
           if (error instanceof Refused) throw error;
-          return { waitMs: 0 }; // the connection broke
+          return { reason: reasonOf(error), waitMs: null };
         });
-        if ('body' in outcome) return outcome.body;
-        await sleep(outcome.waitMs || pauseMs, undefined, { signal });
+        if ('text' in outcome) return outcome;
+        const waitMs = outcome.waitMs ?? pauseMs;
+        onWait(outcome.reason, waitMs);
+        await sleep(waitMs, undefined, { signal });
       }
     },
   };
+}
+
+/** Milliseconds of a Retry-After, which is seconds or a date (RFC 9110, section 10.2.3); null when it is absent or past. */
+export function retryAfterMs(value: string | null, nowMs = Date.now()): number | null {
+  if (value === null) return null;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - nowMs;
+  return ms > 0 ? Math.min(ms, retryAfterMsMax) : null;
+}
+
+function reasonOf(error: Error): string {
+  if (error instanceof SyntaxError) return 'its reply is not whole';
+  const { code, message } = (error.cause ?? error) as { code?: string; message: string };
+  return `the connection failed (${code ?? message})`;
 }
 
 function detailOf(body: string): string {

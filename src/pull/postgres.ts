@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type Column, type Destination, DestinationUnusable, type PullState } from './destination.js';
+import { type Column, type Copy, type Destination, DestinationUnusable, type PullState } from './destination.js';
 
 const name = pg.escapeIdentifier;
 const schema = 'workspace_data';
@@ -26,33 +26,38 @@ export async function postgresDestination(url: string): Promise<Destination> {
   }
   await db.query(`create schema if not exists ${schema}; create table if not exists ${schema}.pull_state (
     resource text primary key, since text, cursor text, stored_at timestamptz not null default now())`);
-  const upserts = new Map<string, string>();
-
-  const stateOf = async (resource: string): Promise<PullState> => {
-    const found = await db.query<PullState>(`select since, cursor from ${schema}.pull_state where resource = $1`, [
-      resource,
-    ]);
-    return found.rows[0] ?? { since: null, cursor: null };
-  };
   return {
-    prepare: async (resource, columns) => {
-      upserts.set(resource, upsertOf(resource, columns));
-      const isSame = await hasColumns(db, resource, columns);
-      if (isSame) return stateOf(resource);
-      // Records that were copied without a column get it by a pass over everything.
-      await transaction(db, async () => {
-        await db.query(`create table if not exists ${schema}.${name(resource)} (id text primary key)`);
-        for (const column of columns)
-          await db.query(
-            `alter table ${schema}.${name(resource)} add column if not exists ${name(column.name)} ${column.type}`,
-          );
-        await db.query(`delete from ${schema}.pull_state where resource = $1`, [resource]);
-      });
-      return { since: null, cursor: null };
-    },
-    store: (resource, body, { since, cursor }) =>
+    open: async (resource, columns) => copyOf(db, resource, columns, await prepare(db, resource, columns)),
+    close: () => db.end(),
+  };
+}
+
+/** Makes the table of a resource, and returns its progress. */
+async function prepare(db: pg.Client, resource: string, columns: readonly Column[]): Promise<PullState> {
+  const none = { since: null, cursor: null };
+  if (await hasColumns(db, resource, columns)) {
+    const text = `select since, cursor from ${schema}.pull_state where resource = $1`;
+    return (await db.query<PullState>(text, [resource])).rows[0] ?? none;
+  }
+  // Records that were copied without a column get it by a pass over everything.
+  await transaction(db, async () => {
+    await db.query(`create table if not exists ${schema}.${name(resource)} (id text primary key)`);
+    for (const column of columns)
+      await db.query(
+        `alter table ${schema}.${name(resource)} add column if not exists ${name(column.name)} ${column.type}`,
+      );
+    await db.query(`delete from ${schema}.pull_state where resource = $1`, [resource]);
+  });
+  return none;
+}
+
+function copyOf(db: pg.Client, resource: string, columns: readonly Column[], state: PullState): Copy {
+  const upsert = upsertOf(resource, columns);
+  return {
+    state,
+    store: (body, { since, cursor }) =>
       transaction(db, async () => {
-        const stored = await db.query(upserts.get(resource) as string, [body]);
+        const stored = await db.query(upsert, [body]);
         await db.query(
           `insert into ${schema}.pull_state (resource, since, cursor) values ($1, $2, $3)
            on conflict (resource) do update set since = $2, cursor = $3, stored_at = now()`,
@@ -60,10 +65,10 @@ export async function postgresDestination(url: string): Promise<Destination> {
         );
         return stored.rowCount ?? 0;
       }),
-    delete: async (resource, ids) => {
+    delete: async (ids) => {
       await db.query(`delete from ${schema}.${name(resource)} where id = any($1)`, [ids]);
     },
-    digest: async (resource, depth) => {
+    digest: async (depth) => {
       const found = await db.query<{ prefix: string; digest: string }>(
         `select left(h, $1) as prefix, count(*) || ' ' || lpad(to_hex(bit_xor(('x' || left(h, 16))::bit(64)::bigint)), 16, '0') as digest
          from (select ${hash} as h from ${schema}.${name(resource)}) hashes group by 1`,
@@ -71,11 +76,11 @@ export async function postgresDestination(url: string): Promise<Destination> {
       );
       return new Map(found.rows.map(({ prefix, digest }) => [prefix, digest]));
     },
-    ids: async (resource, prefixes) => {
+    ids: async (prefixes) => {
       const text = `select id from ${schema}.${name(resource)} where ${hash} ^@ any($1::text[])`;
       return (await db.query<{ id: string }>(text, [prefixes])).rows.map(({ id }) => id);
     },
-    close: () => db.end(),
+    commit: async () => undefined, // each change is a transaction
   };
 }
 

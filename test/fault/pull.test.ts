@@ -1,11 +1,11 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { withClient } from '../../src/demo/cluster/node.js';
 import { projectRoot } from '../../src/paths.js';
+import { recordsIn } from '../support/directory-copy.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { syncWriters } from '../support/sync-writers.js';
 import { templateName } from '../support/template.js';
@@ -15,6 +15,7 @@ let gateway: FaultGateway;
 let folder: string;
 let token: string;
 let copyUrl: string;
+let copyFolder: string;
 
 test.before(async () => {
   setUp = await faultCluster({ replicas: 1, settings: { max_prepared_transactions: '20' } });
@@ -24,6 +25,7 @@ test.before(async () => {
   await writeFile(join(folder, 'token'), `${token}\n`);
   await setUp.cluster.primary.query('create database copy');
   copyUrl = setUp.cluster.primary.url('copy');
+  copyFolder = join(folder, 'copy');
 });
 test.after.always(async () => {
   await setUp?.stop();
@@ -36,25 +38,37 @@ interface Run {
   readonly stderr: string;
 }
 
-/** Runs `pull`; it is killed with -9 after `killMs`, if given. */
-async function pull(more: readonly string[] = [], killMs?: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<Run> {
+/** Starts `pull` into the database, or to the place that `more` names. */
+function start(more: readonly string[]): { child: ChildProcess; ended: Promise<Run> } {
   const main = join(projectRoot, 'dist/src/main.js');
-  const args = ['pull', '--base', gateway.gateway.url, '--token-file', join(folder, 'token'), '--to', copyUrl, ...more];
+  const to = more.includes('--to') ? [] : ['--to', copyUrl];
+  const args = ['pull', '--base', gateway.gateway.url, '--token-file', join(folder, 'token'), ...to, ...more];
   const child = spawn(process.execPath, [main, ...args], { env: { PATH: process.env.PATH } });
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (bytes: Buffer) => (stdout += bytes.toString()));
   child.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()));
-  const timer = killMs === undefined ? undefined : setTimeout(() => child.kill(signal), killMs);
-  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
-  clearTimeout(timer);
-  return { code, stdout, stderr };
+  const ended = new Promise<Run>((resolve) => child.on('close', (code) => resolve({ code, stdout, stderr })));
+  return { child, ended };
 }
 
-/** The records of the copy and of the API that differ. */
-async function differences(resource: string): Promise<string[]> {
+/** Runs `pull`; it is killed with -9 after `killMs`, if given. */
+async function pull(more: readonly string[] = [], killMs?: number): Promise<Run> {
+  const { child, ended } = start(more);
+  const timer = killMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killMs);
+  const run = await ended;
+  clearTimeout(timer);
+  return run;
+}
+
+/** A list of the API, whose numbers JavaScript would round. */
+async function listText(resource: string): Promise<string> {
   const headers = { authorization: `Bearer ${token}` };
-  const reply = await fetch(gateway.url(`/${resource}?perPage=100000`), { headers });
-  const body = await reply.text(); // not parsed here: JavaScript would round numbers
+  return (await fetch(gateway.url(`/${resource}?perPage=100000`), { headers })).text();
+}
+
+/** The records of the database and of the API that differ. */
+async function differences(resource: string): Promise<string[]> {
+  const body = await listText(resource);
   return withClient(copyUrl, async (client) => {
     const { rows } = await client.query<{ id: string }>(
       `with api as (select r.* from jsonb_populate_recordset(null::workspace_data.${resource}, $1::jsonb -> 'data') r)
@@ -65,9 +79,27 @@ async function differences(resource: string): Promise<string[]> {
   });
 }
 
+/** The records of the folder and of the API that differ. */
+async function folderDifferences(resource: string): Promise<string[]> {
+  const body = await listText(resource);
+  const copied = [...recordsIn(join(copyFolder, resource)).values()];
+  const [result] = await setUp.sql<{ ids: string[]; count: number }>(
+    `with api as (select value from jsonb_array_elements($1::jsonb -> 'data')), copy as (select value from jsonb_array_elements($2::jsonb))
+     select array(select value ->> 'id' from ((table api except table copy) union all (table copy except table api)) d) as ids,
+       (select count(*)::int from api) as count`,
+    [body, `[${copied.join(',')}]`],
+  );
+  return result?.count === copied.length ? result.ids : [`${copied.length} of ${result?.count} records`];
+}
+
+const resources = ['klanten', 'installaties', 'werkbonnen', 'logboeken'];
+
 async function assertEqual(t: ExecutionContext): Promise<void> {
-  for (const resource of ['klanten', 'installaties', 'werkbonnen', 'logboeken'])
-    t.deepEqual(await differences(resource), [], resource);
+  for (const resource of resources) t.deepEqual(await differences(resource), [], resource);
+}
+
+async function assertFolderEqual(t: ExecutionContext): Promise<void> {
+  for (const resource of resources) t.deepEqual(await folderDifferences(resource), [], resource);
 }
 
 test.serial('pull makes a copy that equals the API, keeps it so, and repairs one that was tampered with', async (t) => {
@@ -92,25 +124,59 @@ test.serial('pull that is killed with -9 again and again while the app writes en
   const workspace = setUp.workspaces[1]?.id as string;
   const writers = await syncWriters(setUp.cluster.primary.url(templateName), workspace, 500);
   writers.resume();
-  for (let i = 0; i < 8; i++) await pull([], 150 + Math.random() * 500);
+  const toFolder = ['--to', copyFolder];
+  const killMs = (): number => 150 + Math.random() * 700;
+  for (let i = 0; i < 8; i++) await Promise.all([pull([], killMs()), pull(toFolder, killMs())]);
   await writers.pause();
   await setUp.caughtUp();
-  const last = await pull();
-  t.is(last.code, 0, last.stderr);
+  for (const last of await Promise.all([pull(), pull(toFolder)])) t.is(last.code, 0, last.stderr);
   t.true(writers.changes() > 50);
   await assertEqual(t);
+  await assertFolderEqual(t);
 });
 
-test.serial('a second process refuses, SIGTERM ends the first with 0, and wrong usage has code 2', async (t) => {
-  const running = pull(['--every', '1h'], 4000, 'SIGTERM');
-  let second: Run = { code: 0, stdout: '', stderr: '' };
-  for (let i = 0; i < 100 && second.code === 0; i++) {
-    await sleep(50);
-    second = await pull(['--verify', '--resources', 'klanten']);
+test.serial('a folder that lacks records and has others is put right', async (t) => {
+  const [gone] = await setUp.sql<{ id: string }>(
+    `delete from app.werkbonnen w where id = (select id from app.werkbonnen where workspace_id = $1
+       and not exists (select from app.werkbon_handelingen where werkbon_id = app.werkbonnen.id)
+       and not exists (select from app.werkbon_uren where werkbon_id = app.werkbonnen.id) limit 1) returning id::text`,
+    [setUp.workspaces[1]?.id],
+  );
+  t.truthy(gone);
+  await setUp.caughtUp();
+  const toFolder = ['--to', copyFolder, '--resources', 'werkbonnen'];
+  const verified = await pull([...toFolder, '--verify']);
+  t.is(verified.stdout, '{"resource":"werkbonnen","deleted":1,"added":0}\n', verified.stderr);
+  await assertFolderEqual(t);
+});
+
+for (const place of ['database', 'folder']) {
+  test.serial(`a second process refuses the ${place} of a first, which SIGTERM ends with 0`, async (t) => {
+    const to = ['--to', place === 'folder' ? copyFolder : copyUrl];
+    const { child, ended } = start([...to, '--every', '1h']);
+    await new Promise((resolve) => child.stdout?.once('data', resolve)); // its first pass has ended
+    const second = await pull([...to, '--verify', '--resources', 'klanten']);
+    child.kill('SIGTERM');
+    t.is(second.code, 1);
+    t.regex(second.stderr, /Another process.* pulls into this destination/);
+    const first = await ended;
+    t.is(first.code, 0, first.stderr);
+  });
+}
+
+test.serial('wrong usage has code 2, and a fault of the operator has code 1', async (t) => {
+  const file = join(folder, 'token');
+  for (const [code, message, ...more] of [
+    [2, /--every/, '--every', '15'],
+    [2, /There is no sync of nothing/, '--resources', 'nothing'],
+    [2, /--format is for a folder/, '--format', 'csv'],
+    [2, /--format is ndjson or csv, not "xml"/, '--to', copyFolder, '--format', 'xml'],
+    [2, /--to is a connection URL, postgres:.*, or a folder/, '--to', 'mysql://db/copy'],
+    [1, /file already exists/, '--to', file],
+    [1, /give --format ndjson/, '--to', copyFolder, '--format', 'csv'],
+  ] as const) {
+    const { code: ended, stderr } = await pull(more);
+    t.is(ended, code, stderr);
+    t.regex(stderr, message);
   }
-  t.is(second.code, 1);
-  t.regex(second.stderr, /Another process pulls into this destination/);
-  t.is((await running).code, 0);
-  t.is((await pull(['--every', '15'])).code, 2);
-  t.is((await pull(['--resources', 'nothing'])).code, 2);
 });

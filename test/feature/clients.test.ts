@@ -175,3 +175,92 @@ const noR = missing('Rscript', '-e', 'library(httr2); library(jsonlite)');
     rmSync(folder, { recursive: true });
   },
 );
+
+/** The members of work orders that the recipes over a folder of `pull` are judged by. */
+interface CopiedOrder {
+  readonly id: string;
+  readonly nummer: string | null;
+  readonly datum: string;
+  readonly omschrijving: string | null;
+  readonly uren: readonly unknown[];
+}
+
+/** A folder with copies of work orders in both formats, after changes and a deletion, and the work orders of the API. */
+async function pulledFolder({ gateway, token, client, database }: TestContext) {
+  const folder = workFolder({ token });
+  const list = async (): Promise<CopiedOrder[]> => records<CopiedOrder>(client, '/werkbonnen?perPage=10000');
+  const pull = async (): Promise<void> => {
+    for (const format of ['ndjson', 'csv']) {
+      const to = ['--to', join(folder, format), '--format', format, '--resources', 'werkbonnen'];
+      const source = ['--base', gateway.url, '--token-file', join(folder, 'token')];
+      await output(process.execPath, [join(projectRoot, 'dist/src/main.js'), 'pull', ...source, ...to]);
+    }
+  };
+  await pull();
+  const texts = ['say "hi", \u2028 then\r\ngo', '', null, 'null'];
+  const [gone, ...changed] = (await list()).slice(7, 12);
+  for (const [i, text] of texts.entries())
+    await database.primary.query('update app.werkbonnen set omschrijving = $2 where id = $1', [changed[i]?.id, text]);
+  for (const [table, column] of [
+    ['werkbon_handelingen', 'werkbon_id'],
+    ['werkbon_uren', 'werkbon_id'],
+    ['werkbonnen', 'id'],
+  ])
+    await database.primary.query(`delete from app.${table} where ${column} = $1`, [gone?.id]);
+  await database.caughtUp();
+  await pull();
+  const orders = await list();
+  const byId = new Map(orders.map((order) => [order.id, order.omschrijving]));
+  const hasTexts = texts.every((text, i) => byId.get(changed[i]?.id as string) === text);
+  return { folder, orders, isChanged: hasTexts && !byId.has(gone?.id as string) };
+}
+
+let pulled: ReturnType<typeof pulledFolder> | undefined;
+test.after.always(async () => {
+  if (pulled) rmSync((await pulled).folder, { recursive: true });
+});
+
+const copied = (rows: readonly CopiedOrder[]) =>
+  rows
+    .map(({ id, nummer, datum, omschrijving, uren }) => ({ id, nummer, datum, omschrijving, uren: uren.length }))
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+
+withTools(`docs/clients/pull.md: DuckDB reads from folders of pull just what the API has${toolsMissing}`, async (t) => {
+  pulled ??= pulledFolder(t.context);
+  const { folder, orders, isChanged } = await pulled;
+  t.true(isChanged);
+  const [json, csv] = programs('pull.md', 'sql') as [string, string];
+  for (const [view, format, count] of [
+    [json, 'ndjson', 'len(uren)'],
+    [csv, 'csv', 'json_array_length(uren)'],
+  ] as const) {
+    const ofFormat = view.replaceAll("'copy/", `'${format}/`);
+    const select = `select id, nummer, datum::varchar as datum, omschrijving, ${count}::int as uren from werkbonnen order by id`;
+    t.deepEqual((await duckdb(folder, [ofFormat, select]))[0], copied(orders), format);
+    const [columns] = await duckdb(folder, [ofFormat, 'describe werkbonnen']);
+    t.deepEqual(
+      columns?.map(({ column_name }) => column_name),
+      Object.keys(orders[0] as object),
+    );
+  }
+});
+
+(noPandas ? test.serial.skip : test.serial)(
+  `docs/clients/pull.md: pandas reads from a folder of pull just what the API has${noPandas}`,
+  async (t) => {
+    pulled ??= pulledFolder(t.context);
+    const { folder, orders, isChanged } = await pulled;
+    t.true(isChanged);
+    const program = (programs('pull.md', 'python')[0] as string).replace('Path("copy/', 'Path("ndjson/');
+    writeFileSync(join(folder, 'current.py'), program);
+    await output(python, ['current.py'], { cwd: folder });
+    const rows = JSON.parse(readFileSync(join(folder, 'werkbonnen.json'), 'utf8')) as CopiedOrder[];
+    const withoutHours = ({ uren, ...order }: ReturnType<typeof copied>[number]) => order;
+    t.deepEqual(
+      copied(rows.map((row) => ({ ...row, datum: row.datum.slice(0, 10), uren: [] }))).map(withoutHours),
+      copied(orders).map(withoutHours),
+    );
+    const hours = readFileSync(join(folder, 'uren.csv'), 'utf8').trim().split('\n');
+    t.is(hours.length - 1, orders.flatMap(({ uren }) => uren).length);
+  },
+);
