@@ -228,6 +228,9 @@ test.serial('writes go on within seconds of a promotion, and no acknowledged wri
   const load = startLoad(running.gateway.url, { token, customerId, readers: 3, writers: 3 });
   t.teardown(() => load.stop());
   t.true(await load.written(20));
+  const sync = async (query: string): Promise<Response> =>
+    fetch(`${running.gateway.url}/api/v1/sync/klanten?${query}`, { headers: { authorization: `Bearer ${token}` } });
+  const pass = (await (await sync('perPage=10000')).json()) as { pagination: { since: string } };
 
   await primary.kill9();
   const [first, second] = await furthestFirst(replicas);
@@ -237,6 +240,13 @@ test.serial('writes go on within seconds of a promotion, and no acknowledged wri
   await second.configure({ primary_conninfo: `${conninfo} application_name=${second.name}` });
   t.true(await load.written(20));
   t.is(await running.metric('gateway_primary_changes_total'), 1);
+  await first.query('checkpoint');
+  const isExpired = async (): Promise<boolean> => {
+    await second.query('checkpoint');
+    return (await sync(`since=${pass.pagination.since}`)).status === 410;
+  };
+  t.true(await until(isExpired, 20_000, 100), 'a sync token of before the promotion has expired');
+  t.is((await sync('')).status, 200);
 
   await primary.start(); // as nothing stopped it: it goes on alone, on the old timeline
   const isProbed = async (): Promise<boolean> =>
