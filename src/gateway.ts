@@ -27,9 +27,10 @@ import { docsPage } from './openapi/page.js';
 import { apiIndex } from './openapi/values.js';
 import type { GaugeSources } from './ops/gauges.js';
 import { logEvents } from './ops/log.js';
-import { type MetricValues, metricsEvents } from './ops/metrics.js';
+import { metricsEvents, type ReadMetrics } from './ops/metrics.js';
 import { type Readiness, readinessOf } from './ops/readiness.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
+import { statusOf } from './ops/status/status.js';
 import { startTraces } from './ops/traces.js';
 import { type Peers, standalone } from './peers/peers.js';
 import { redisPeers } from './peers/redis.js';
@@ -53,7 +54,7 @@ export interface Gateway {
   readonly opsUrl: string;
   readonly replicas: readonly Replica[];
   readonly readiness: () => Readiness;
-  readonly metrics: () => Promise<MetricValues>;
+  readonly metrics: ReadMetrics;
   /** Reports events of the process, such as an uncaught error, to the gateway's log and metrics. */
   readonly observe: Observe;
   /** Not ready → drain → closed. Resolves when everything has ended, after drainMs at the latest. */
@@ -216,7 +217,13 @@ async function start(
     ? ''
     : await listenOps(
         settings,
-        { alive: () => true, metrics: () => metrics.registry.metrics(), readiness, docsHtml: docsPage(document) },
+        {
+          alive: () => true,
+          metrics: () => metrics.registry.metrics(),
+          readiness,
+          status: statusOf(metrics.values, { readiness, workers: () => null, lagMaxMs: settings.lagMaxMs }),
+          docsHtml: docsPage(document),
+        },
         closers,
       );
   const url = await listen(api, settings.host, settings.port);
@@ -241,6 +248,8 @@ async function peersOf(settings: Settings, positions: WritePositions, observe: O
 }
 
 async function listenOps(settings: Settings, deps: OpsDeps, closers: Closer[]): Promise<string> {
+  await deps.status.start();
+  closers.push(() => deps.status.close());
   const ops = opsServer(deps, settings);
   closers.push(() => close(ops));
   return listen(ops, settings.opsHost, settings.opsPort);

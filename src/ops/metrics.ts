@@ -13,11 +13,15 @@ import { type Event, type EventMetric, events, type Observe } from '../events.js
 import { decodeReasons } from '../projection/decode-error.js';
 import { type GaugeSources, gauges } from './gauges.js';
 
-/** The metrics of a gateway: `observe` counts its events, `registry` is scraped, `values` are added up over workers. */
+/** The metrics of a gateway: `observe` counts its events, `registry` is scraped. */
 export interface Metrics {
   readonly observe: Observe;
   readonly registry: Registry;
-  readonly values: () => Promise<MetricValues>;
+  /**
+   * Values of all metrics, or of those named. The status names its own, because prom-client's metrics of the event loop begin
+   * again after each reading: Prometheus would lose its maxima.
+   */
+  readonly values: ReadMetrics;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -25,8 +29,11 @@ type Count = (event: Event) => void;
 
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 
-/** Values of all metrics of a registry. */
+/** Values of metrics of a registry. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
+
+/** Reads the metrics with these names, as far as they exist; without names all. */
+export type ReadMetrics = (names?: readonly string[]) => Promise<MetricValues>;
 
 /** Registers the tables of events and gauges in a new registry, so that two gateways in one process have separate metrics. */
 export function metricsEvents(sources: GaugeSources, resources: readonly Resource[]): Metrics {
@@ -61,7 +68,13 @@ export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Me
   const observe: Observe = (event) => {
     for (const count of counts.get(event.type) as Count[]) count(event);
   };
-  return { registry, observe, values: async () => (await registry.getMetricsAsJSON()) as MetricValues };
+  return { registry, observe, values: (names) => valuesOf(registry, names) };
+}
+
+/** `names` as for ReadMetrics. */
+export async function valuesOf(registry: Registry, names?: readonly string[]): Promise<MetricValues> {
+  if (names === undefined) return (await registry.getMetricsAsJSON()) as MetricValues;
+  return Promise.all(names.flatMap((name) => registry.getSingleMetric(name)?.get() ?? []));
 }
 
 function register(metric: EventMetric<Event>, known: Readonly<Record<string, Labels[]>>, registry: Registry): Count {

@@ -6,6 +6,8 @@ import { FixedBody } from '../http/fixed-body.js';
 import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
 import type { Readiness } from './readiness.js';
+import { statusFrame, statusPage } from './status/page.js';
+import type { Status } from './status/status.js';
 
 /** Content of the ops listener: of one gateway, or of all workers of a parent. */
 export interface OpsDeps {
@@ -13,6 +15,7 @@ export interface OpsDeps {
   readonly alive: () => boolean;
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Readiness;
+  readonly status: Status;
   readonly docsHtml: string;
 }
 
@@ -29,11 +32,16 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Dependencies of the pages; `docs` is the docs page, and `docsPolicy` its Content-Security-Policy. */
+/** Dependencies of the pages; each policy is a Content-Security-Policy. */
 interface PageDeps extends OpsDeps {
   readonly docs: FixedBody;
   readonly docsPolicy: string;
+  /** The status page without its content. */
+  readonly frame: string;
+  readonly framePolicy: string;
 }
+
+const json = (body: unknown): Answer => ({ status: 200, type: 'application/json', body: JSON.stringify(body) });
 
 const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeaders) => Answer | Promise<Answer>>> = {
   '/livez': ({ alive }) => {
@@ -46,6 +54,11 @@ const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeade
     return { status: answer.status === 'ready' ? 200 : 503, type: 'application/json', body: JSON.stringify(answer) };
   },
   '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
+  '/status': async ({ status, frame, framePolicy }) => {
+    const body = statusPage(frame, await status.report());
+    return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': framePolicy } };
+  },
+  '/status.json': async ({ status }) => json(await status.report()),
   '/docs': async ({ docs, docsPolicy }, headers) => {
     const reply = await docs.reply(acceptedEncoding(headers['accept-encoding']), headers['if-none-match']);
     const own = { ...reply.headers, 'Content-Security-Policy': docsPolicy, 'Cache-Control': 'no-cache' };
@@ -56,7 +69,9 @@ const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeade
 /** The ops listener, for the operator: it requires no token, so it belongs on a private address. */
 export function opsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames): Server {
   const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
-  const pageDeps = { ...deps, docs: new FixedBody(deps.docsHtml), docsPolicy: pagePolicy(deps.docsHtml) };
+  const docs = { docs: new FixedBody(deps.docsHtml), docsPolicy: pagePolicy(deps.docsHtml) };
+  const frame = statusFrame();
+  const pageDeps = { ...deps, ...docs, frame, framePolicy: `${pagePolicy(frame)}; ${scriptPolicy(frame)}` };
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     if (!isAllowedHost(request, names))
       return text(421, 'Use an IP address, localhost, or a name that OPS_ALLOWED_HOSTS lists.');
@@ -96,7 +111,18 @@ function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): bo
 
 /** A policy that allows the page's own style elements, by their hashes (CSP Level 3 §2.3.1), and nothing else. */
 function pagePolicy(html: string): string {
-  const styles = [...html.matchAll(/<style>([\s\S]*?)<\/style>/g)].map(([, style]) => style as string);
-  const hashes = styles.map((style) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`);
-  return `default-src 'none'; style-src ${hashes.join(' ') || "'none'"}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+  return `default-src 'none'; style-src ${hashesOf('style', html)}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+}
+
+/** Allows the page's own script elements in addition, and their requests to this listener. */
+function scriptPolicy(html: string): string {
+  return `script-src ${hashesOf('script', html)}; connect-src 'self'`;
+}
+
+/** Hashes of the page's elements of this name, as sources of a policy. */
+function hashesOf(element: 'style' | 'script', html: string): string {
+  const texts = [...html.matchAll(new RegExp(`<${element}>([\\s\\S]*?)</${element}>`, 'g'))].map(
+    ([, text]) => text as string,
+  );
+  return texts.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`).join(' ') || "'none'";
 }

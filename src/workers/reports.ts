@@ -9,10 +9,11 @@ export type WorkerReport =
   | { readonly type: 'ready'; readonly url: string }
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: MetricValues };
 
-/** From the parent to a worker: answered with the worker's metrics and the same id. */
+/** From the parent to a worker: answered with the worker's metrics, all or those named, and the same id. */
 export interface MetricsQuestion {
   readonly type: 'metrics';
   readonly id: number;
+  readonly names?: readonly string[] | undefined;
 }
 
 /** Interval of a worker's reports. */
@@ -24,7 +25,7 @@ export function reportToParent({ readiness, metrics }: Gateway): void {
   const report = (): unknown => send({ type: 'report', readiness: readiness() });
   report();
   setInterval(report, reportMs).unref();
-  process.on('message', async ({ type, id }: MetricsQuestion) => {
-    if (type === 'metrics') send({ type, id, metrics: await metrics() });
+  process.on('message', async ({ type, id, names }: MetricsQuestion) => {
+    if (type === 'metrics') send({ type, id, metrics: await metrics(names) });
   });
 }

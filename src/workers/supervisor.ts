@@ -57,6 +57,11 @@ export class Supervisor {
     return [...this.#watched.values()].map(({ worker }) => worker);
   }
 
+  /** Number of workers whose reports arrive. */
+  get reporting(): number {
+    return this.#heard().length;
+  }
+
   /** Whether any worker has reported in the last 10 seconds. */
   get alive(): boolean {
     return this.#silentPeriods <= periodsWithoutAny;
@@ -71,8 +76,7 @@ export class Supervisor {
 
   /** Ready while any worker is. The state of the replicas is that of a single worker, because all workers use the same replicas. */
   readiness(): Readiness {
-    const heard = [...this.#watched.values()].filter(({ silentPeriods }) => silentPeriods <= periodsReady);
-    const all = heard.flatMap(({ readiness }) => readiness ?? []);
+    const all = this.#heard().flatMap(({ readiness }) => readiness ?? []);
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
     if (this.#phase !== 'stopping' && best !== undefined) return best;
     const reason = this.#phase === 'stopping' ? 'stopping' : 'no worker';
@@ -83,6 +87,12 @@ export class Supervisor {
   async stop(): Promise<void> {
     this.#phase = 'stopping';
     await Promise.all(this.workers.map(stopWorker));
+  }
+
+  #heard(): Watched[] {
+    const heard = ({ silentPeriods, readiness }: Watched): boolean =>
+      silentPeriods <= periodsReady && readiness !== null;
+    return [...this.#watched.values()].filter(heard);
   }
 
   #fork(): Worker {

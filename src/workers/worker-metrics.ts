@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, type Registry } from 'prom-client';
-import type { MetricValues } from '../ops/metrics.js';
+import { type MetricValues, type ReadMetrics, valuesOf } from '../ops/metrics.js';
 import type { MetricsQuestion, WorkerReport } from './reports.js';
 
 /** How long a scrape waits for a worker. */
@@ -12,7 +12,7 @@ const answerMsMax = 1000;
  * answer, so that sums do not fall; its gauges are left out, because they no longer hold.
  */
 export class WorkerMetrics {
-  readonly #own: () => Promise<MetricValues>;
+  readonly #own: ReadMetrics;
   /** The counts of the last answer of each worker that runs. */
   readonly #counts = new Map<number, MetricValues>();
   /** The sum of the last counts of all workers that have ended. */
@@ -21,7 +21,7 @@ export class WorkerMetrics {
   #lastId = 0;
 
   /** `own` has the parent's metrics. */
-  constructor(own: () => Promise<MetricValues>) {
+  constructor(own: ReadMetrics) {
     this.#own = own;
     cluster.on('message', (_, message: WorkerReport) => {
       if (message?.type === 'metrics') this.#waiting.get(message.id)?.(message.metrics);
@@ -37,20 +37,31 @@ export class WorkerMetrics {
 
   /** The text for Prometheus; takes a second at most. */
   async text(workers: readonly Worker[]): Promise<string> {
-    const ended = this.#ended; // of now: a worker that ends from here on counts by its answer
-    const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
-    return sumOf([await this.#own(), await ended, ...answers]).metrics();
+    return (await this.#sum(workers)).metrics();
   }
 
-  async #ask(worker: Worker): Promise<MetricValues> {
+  /** The metrics with these names; takes a second at most. */
+  async values(workers: readonly Worker[], names: readonly string[]): Promise<MetricValues> {
+    return valuesOf(await this.#sum(workers, names), names);
+  }
+
+  async #sum(workers: readonly Worker[], names?: readonly string[]): Promise<Registry> {
+    const ended = this.#ended; // of now: a worker that ends from here on counts by its answer
+    const answers = await Promise.all(workers.map((worker) => this.#ask(worker, names)));
+    return sumOf([await this.#own(names), await ended, ...answers]);
+  }
+
+  async #ask(worker: Worker, names?: readonly string[]): Promise<MetricValues> {
     const kept = this.#counts.get(worker.id) ?? [];
     const id = ++this.#lastId;
     const answered = new Promise<MetricValues>((resolve) => this.#waiting.set(id, resolve));
-    worker.send({ type: 'metrics', id } satisfies MetricsQuestion, () => undefined); // a worker that has died does not answer
+    worker.send({ type: 'metrics', id, names } satisfies MetricsQuestion, () => undefined); // a worker that has died does not answer
     const metrics = await Promise.race([answered, sleep(answerMsMax, null, { ref: false })]);
     this.#waiting.delete(id);
     if (metrics === null || worker.isDead()) return kept;
-    this.#counts.set(worker.id, metrics.filter(isCount));
+    const isOther = ({ name }: MetricValues[number]): boolean => names !== undefined && !names.includes(name);
+    const others = (this.#counts.get(worker.id) ?? []).filter(isOther);
+    this.#counts.set(worker.id, [...others, ...metrics.filter(isCount)]);
     return metrics;
   }
 }
@@ -62,8 +73,4 @@ function isCount({ type }: MetricValues[number]): boolean {
 
 function sumOf(parts: readonly MetricValues[]): Registry {
   return AggregatorRegistry.aggregate([...parts]) as Registry;
-}
-
-async function valuesOf(registry: Registry): Promise<MetricValues> {
-  return (await registry.getMetricsAsJSON()) as MetricValues;
 }

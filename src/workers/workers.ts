@@ -7,6 +7,7 @@ import { docsPage } from '../openapi/page.js';
 import { logEvents } from '../ops/log.js';
 import { eventMetrics } from '../ops/metrics.js';
 import { opsServer } from '../ops/server.js';
+import { statusOf } from '../ops/status/status.js';
 import { serveWorkers } from '../peers/parent.js';
 import type { Settings } from '../settings.js';
 import { Supervisor } from './supervisor.js';
@@ -39,7 +40,14 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
   const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
   try {
     const url = await supervisor.start(settings.webConcurrency);
+    const status = statusOf((names) => metrics.values(supervisor.workers, names), {
+      readiness: () => supervisor.readiness(),
+      workers: () => ({ configured: settings.webConcurrency, reporting: supervisor.reporting }),
+      lagMaxMs: settings.lagMaxMs,
+    });
+    await status.start();
     const pages = {
+      status,
       alive: () => supervisor.alive,
       metrics: () => metrics.text(supervisor.workers),
       readiness: () => supervisor.readiness(),
@@ -49,6 +57,7 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
     const stop = async (): Promise<void> => {
       await supervisor.stop();
+      status.close();
       await close(ops);
       lines.close();
     };

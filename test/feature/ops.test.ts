@@ -128,7 +128,7 @@ test('the ops listener has nothing else, and the API none of this', async (t) =>
   const { gateway } = t.context;
   for (const path of ['/', '/api/v1/klanten', '/livez/', '/LIVEZ'])
     t.is((await fetch(gateway.opsUrl + path)).status, 404, path);
-  for (const path of ['/livez', '/readyz', '/metrics', '/docs'])
+  for (const path of ['/livez', '/readyz', '/metrics', '/status', '/status.json', '/docs'])
     t.is((await fetch(gateway.url + path)).status, 404, path);
 });
 
@@ -176,7 +176,7 @@ test('the ops listener refuses names that DNS could rebind to it, and accepts th
 test('every answer of the ops listener has the headers of the API, and its page allows its own style only', async (t) => {
   const { opsUrl } = t.context.gateway;
   const common = (await t.context.client.get('/openapi.json')).headers;
-  for (const path of ['/livez', '/readyz', '/metrics', '/docs', '/nothing']) {
+  for (const path of ['/livez', '/readyz', '/metrics', '/status.json', '/docs', '/nothing']) {
     const { headers } = await fetch(opsUrl + path);
     t.is(headers.get('cache-control'), path === '/docs' ? 'no-cache' : 'no-store', path);
     for (const name of ['api-version', 'x-content-type-options', 'referrer-policy'])

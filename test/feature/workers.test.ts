@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import type { ExecutionContext } from 'ava';
+import type { StatusReport } from '../../src/ops/status/report.js';
 import { type ServeProcess, serveProcess } from '../support/process.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 
@@ -86,13 +87,13 @@ test('a write through one worker is seen through all of them', async (t) => {
   }
 });
 
-test('the parent shows the metrics and the readiness of all workers, and replaces one that dies', async (t) => {
+test('the parent shows metrics, readiness and status of all workers, and replaces one that dies', async (t) => {
   const served = await workers(t);
   const token = await t.context.database.token();
-  for (let i = 0; i < 6; i++) await send(served, token, '/klanten?perPage=1');
+  for (let i = 0; i < 6; i++) await send(served, token, '/installaties?perPage=1');
   await eventually(t, 'readiness', async () => (await fetch(`${served.opsUrl}/readyz`)).status === 200);
   const metrics = await (await fetch(`${served.opsUrl}/metrics`)).text();
-  const counts = [...metrics.matchAll(/^gateway_request_seconds_count\{[^}]*klanten[^}]*\} (\d+)$/gm)].map(
+  const counts = [...metrics.matchAll(/^gateway_request_seconds_count\{[^}]*installaties[^}]*\} (\d+)$/gm)].map(
     ([, count]) => Number(count),
   );
   t.is(
@@ -100,6 +101,10 @@ test('the parent shows the metrics and the readiness of all workers, and replace
     6,
     metrics.slice(0, 2000),
   );
+  const status = async () => (await (await fetch(`${served.opsUrl}/status.json`)).json()) as StatusReport;
+  const { summary, workers: seen, traffic, history } = await status();
+  t.like({ summary, seen }, { summary: 'All is well.', seen: { configured: 2, reporting: 2 } });
+  t.true(traffic.requestsPerSecond > 0 && history.some(({ rowsPerSecond }) => rowsPerSecond > 0));
   const children = childrenOf(served);
   t.is(children.length, 2);
   process.kill(Number(children[0]), 'SIGKILL');
@@ -107,7 +112,9 @@ test('the parent shows the metrics and the readiness of all workers, and replace
     const now = childrenOf(served);
     return now.length === 2 && !now.includes(children[0] as string);
   });
-  t.is((await send(served, token, '/klanten?perPage=1')).status, 200);
+  t.is((await send(served, token, '/installaties?perPage=1')).status, 200);
+  const sentence = '1 worker died in the last 5 minutes, see worker_died in the log.';
+  await eventually(t, 'nothing else wrong', async () => (await status()).summary === sentence);
 });
 
 test('SIGTERM ends parent and workers with exit code 0', async (t) => {

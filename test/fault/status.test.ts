@@ -1,0 +1,73 @@
+import test from 'ava';
+import type { StatusReport } from '../../src/ops/status/report.js';
+import {
+  type Browser,
+  browserMissing,
+  launchBrowser,
+  openPage,
+  overflowing,
+  type Page,
+  seriousFindings,
+} from '../support/browser.js';
+import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { eventually } from '../support/workspace.js';
+
+// One gateway, whose replicas begin to lag and to fail while its page is open in a browser.
+
+let setUp: FaultCluster;
+let gateway: FaultGateway;
+let browser: Browser | undefined;
+test.before(async () => {
+  setUp = await faultCluster();
+  gateway = await setUp.gateway({ lagMaxMs: 6000 });
+  if (browserMissing === '') browser = await launchBrowser();
+});
+test.after.always(async () => {
+  await browser?.close();
+  await setUp?.stop();
+});
+
+const status = async () => (await (await fetch(`${gateway.gateway.opsUrl}/status.json`)).json()) as StatusReport;
+const headline = (page: Page): Promise<string> => page.evaluate("document.querySelector('.summary').innerText");
+
+/** Findings of axe in both colour schemes, and elements that are too wide for a phone. */
+async function defects(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    found.push(...(await seriousFindings(page)).map((finding) => `${colorScheme}: ${finding}`));
+  }
+  await page.setViewportSize({ width: 360, height: 740 });
+  return [...found, ...(await overflowing(page))];
+}
+
+test.serial('the status names a replica that lags, then one that is stopped', async (t) => {
+  const open = browser && (await openPage(browser, `${gateway.gateway.opsUrl}/status`));
+  await eventually(t, 'a status without faults', async () => (await status()).summary === 'All is well.');
+  if (open) t.deepEqual([...(await defects(open.page)), await headline(open.page)], ['All is well.']);
+
+  const [first, second] = setUp.cluster.replicas;
+  await first?.query('select pg_wal_replay_pause()');
+  await setUp.sql('create table app.moved as select 1');
+  await eventually(t, 'the words about the lag', async () => {
+    const { level, summary, replicas } = await status();
+    return level === 'degraded' && /^replica1 lags [\d.]+ s behind/.test(summary) && replicas[0]?.state === 'lagging';
+  });
+  const shown = async (words: RegExp) => open === undefined || words.test(await headline(open.page));
+  await eventually(t, 'the words on the page', () => shown(/replica1 (lags|is not used: it lags)/), 20_000);
+  await eventually(t, 'its ejection', async () => (await status()).replicas[0]?.state === 'not used');
+
+  await second?.stop();
+  await eventually(t, 'no replica', async () => (await status()).level === 'failing');
+  const { faults, history } = await status();
+  const sentences = faults.map(({ sentence }) => sentence);
+  t.is(sentences[0], 'Reads fail: no replica can be used.');
+  t.regex(sentences[1] as string, /^replica1 is not used: it lags behind the primary; its lag is [\d.]+ s\.$/);
+  t.regex(sentences[2] as string, /^replica2 is not used: /);
+  t.true(history.some(({ lagSeconds }) => (lagSeconds.replica1 ?? 0) > 2));
+  await eventually(t, 'the same on the page', () => shown(/3 things are wrong.*replica2 is not used/s), 20_000);
+  if (open) t.deepEqual([...(await defects(open.page)), ...open.faults], []);
+
+  await gateway.stop();
+  await eventually(t, 'a page that knows that it is old', () => shown(/has not answered since/), 20_000);
+});

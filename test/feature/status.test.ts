@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import type { StatusReport } from '../../src/ops/status/report.js';
+import { eventually, gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest({ authFailuresPerMinute: 5 });
+
+const statusOf = async (opsUrl: string) => (await (await fetch(`${opsUrl}/status.json`)).json()) as StatusReport;
+const countOf = (rows: readonly { readonly name: string; readonly lastMinute: number }[], name: string) =>
+  rows.find((row) => row.name === name)?.lastMinute;
+
+test.serial('the status of a gateway at rest is one good sentence', async (t) => {
+  const report = await statusOf(t.context.gateway.opsUrl);
+  t.like(report, { level: 'well', summary: 'All is well.', primary: { healthy: true }, redis: null, workers: null });
+  t.deepEqual(report.faults, []);
+  t.like(report.replicas, [{ name: 'replica1', state: 'used', reason: null }]);
+});
+
+test.serial('its numbers move with requests, rows, errors, writes and refusals', async (t) => {
+  const { gateway, client } = t.context;
+  for (let i = 0; i < 20; i++) await client.get('/installaties?perPage=50');
+  await client.get('/werkbonnen?perPage=0');
+  const [other] = (await client.get('/installaties?perPage=1')).json<{ data: { customerId: string }[] }>().data;
+  const body = { customerId: other?.customerId, naam: 'Koelcel' };
+  await client.request('POST', '/installaties', { headers: { 'idempotency-key': 'status-1' }, body });
+  for (let i = 0; i < 8; i++) await client.get('/klanten', { token: `wdg_${'x'.repeat(49)}` });
+  let report = await statusOf(gateway.opsUrl);
+  await eventually(t, 'the last refusal', async () => {
+    report = await statusOf(gateway.opsUrl);
+    return countOf(report.limitHits, 'address') === 3;
+  });
+  const { traffic, errors, writes, history } = report;
+  t.like(errors, [
+    { status: 400, name: 'invalid_request', lastMinute: 1 },
+    { status: 401, name: 'token_invalid', lastMinute: 5 },
+    { status: 429, name: 'rate_limited', lastMinute: 3 },
+  ]);
+  t.is(countOf(writes, 'created'), 1);
+  const rowsPerRequest = traffic.rowsPerSecond / traffic.requestsPerSecond; // 1001 rows, of 32 requests
+  t.true(rowsPerRequest > 28 && rowsPerRequest < 34, JSON.stringify(traffic));
+  t.true(traffic.bytesPerSecond > 20 * traffic.rowsPerSecond);
+  const { p50Seconds, p99Seconds } = traffic;
+  t.true(p50Seconds !== null && p99Seconds !== null && p50Seconds > 0 && p50Seconds < p99Seconds);
+  t.true(history.some(({ requestsPerSecond }) => requestsPerSecond > 0));
+  t.is(history.at(-1)?.secondsAgo, 0);
+});
+
+test.serial('the page says the same, allows only its own style and script, and holds no personal data', async (t) => {
+  const { gateway, token } = t.context;
+  const reply = await fetch(`${gateway.opsUrl}/status`);
+  t.is(reply.headers.get('content-type'), 'text/html; charset=utf-8');
+  const page = await reply.text();
+  t.true(page.includes('<h1>All is well.</h1>'));
+  for (const words of ['Requests/s', 'replica1', '429 rate_limited', 'limit by address'])
+    t.true(page.includes(words), words);
+  const policy = reply.headers.get('content-security-policy') as string;
+  const elements = [...page.matchAll(/<(style|script)>([\s\S]*?)<\/\1>/g)];
+  t.is(elements.length, 2);
+  for (const [, name, text] of elements) {
+    const hash = createHash('sha256')
+      .update(text as string)
+      .digest('base64');
+    t.true(policy.includes(`; ${name}-src 'sha256-${hash}';`), policy);
+  }
+  t.regex(policy, /^default-src 'none'; .*connect-src 'self'/);
+  t.notRegex(page, / style=| on\w+=|(?:src|href)="(?:https?:)?\/\/|\bselect\b|postgres:/i);
+  t.false(page.includes(token) || page.includes(t.context.database.workspaces[0]?.id as string));
+});
+
+test.serial('without a replica the status names it and what fails', async (t) => {
+  const nowhere = 'postgres://gateway_reader@127.0.0.1:1/nowhere';
+  const { gateway, client } = await t.context.database.gateway({ replicaUrls: nowhere });
+  t.is((await client.get('/klanten')).status, 503);
+  const sentences = async () => (await statusOf(gateway.opsUrl)).faults.map(({ sentence }) => sentence);
+  const failed = '1 request of the last minute failed: 503 replica_unavailable.';
+  await eventually(t, 'the failed read', async () => (await sentences()).includes(failed));
+  t.deepEqual(await sentences(), [
+    'Reads fail: no replica can be used.',
+    failed,
+    'replica1 is not used: cannot connect: ECONNREFUSED.',
+  ]);
+  t.like(await statusOf(gateway.opsUrl), { level: 'failing', summary: '3 things are wrong.' });
+});

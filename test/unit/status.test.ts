@@ -1,0 +1,190 @@
+import test from 'ava';
+import { loadResources } from '../../src/definition/load.js';
+import { until } from '../../src/demo/cluster/wait.js';
+import type { Event } from '../../src/events.js';
+import { metricsEvents } from '../../src/ops/metrics.js';
+import { StatusHistory } from '../../src/ops/status/history.js';
+import { statusFrame, statusPage } from '../../src/ops/status/page.js';
+import { type StatusReport, type StatusSources, statusReport } from '../../src/ops/status/report.js';
+import { countsBetween, quantileSeconds, sampledMetrics, sampleOf, totalOf } from '../../src/ops/status/sample.js';
+import { bytes, duration } from '../../src/ops/status/words.js';
+
+const resources = loadResources('');
+const gateway = () =>
+  metricsEvents(
+    {
+      replicas: [],
+      primaryUp: () => true,
+      redis: () => null,
+      requestsInFlight: () => 2,
+      largePages: () => 0,
+      clientConnections: async () => 0,
+    },
+    resources,
+  );
+
+const sources: StatusSources = {
+  readiness: () => ({ status: 'ready', reasons: [], replicas: [], primary: { healthy: true }, redis: null }),
+  workers: () => null,
+  lagMaxMs: 30_000,
+};
+
+/** The report a minute after the start of a gateway that has seen these events. */
+async function reportOf(events: readonly Event[], changed: Partial<StatusSources> = {}): Promise<StatusReport> {
+  const { observe, values } = gateway();
+  const start = sampleOf(await values(sampledMetrics), 1000);
+  for (const event of events) observe(event);
+  return statusReport([start, sampleOf(await values(sampledMetrics), 61_000)], { ...sources, ...changed });
+}
+
+const finished = (code: string | null, durationMs = 20): Event => ({
+  type: 'request_finished',
+  requestId: 'r',
+  method: 'GET',
+  route: '/api/v1/klanten',
+  status: 200,
+  code,
+  durationMs,
+  complete: true,
+  tokenId: null,
+  workspace: null,
+  rows: 10,
+  perPage: 10,
+  bytes: 3000,
+});
+
+test('each metric of the status is one of the gateway, and none of those that begin again when they are read', async (t) => {
+  const values = await gateway().values(sampledMetrics);
+  t.deepEqual(
+    values.map(({ name }) => name),
+    [...sampledMetrics],
+  );
+  t.true(sampledMetrics.every((name) => name.startsWith('gateway_')));
+});
+
+test('traffic is per second, and the quantiles are those of histogram_quantile()', async (t) => {
+  const { traffic } = await reportOf([...Array(99).fill(finished(null)), finished(null, 900)]);
+  t.deepEqual(traffic, {
+    requestsPerSecond: 1.67,
+    rowsPerSecond: 16.7,
+    bytesPerSecond: 5000,
+    p50Seconds: 0.0176,
+    p99Seconds: 0.025,
+    requestsInFlight: 2,
+  });
+  t.is(quantileSeconds(new Map([['1', 0], ['+Inf', 4]]), 0.5), 1, 'beyond the last bound'); // biome-ignore format: short
+  t.is((await reportOf([])).traffic.p50Seconds, null);
+});
+
+test('a count that falls, because a worker took it along, is no negative rate', (t) => {
+  const rows = (value: number) => [{ name: 'gateway_rows_total', values: [{ value, labels: { route: '/a' } }] }];
+  const [before, after] = [700, 20].map((value, i) => sampleOf(rows(value) as never, i * 5000));
+  t.is(totalOf(countsBetween(before as never, after as never).rows), 0);
+});
+
+const wrong: readonly (readonly [event: Event, times: number, sentence: string])[] = [
+  [finished('internal'), 2, '2 requests of the last 5 minutes failed: 500 internal; the log has request_failed'],
+  [finished('primary_unavailable'), 1, '1 request of the last minute failed: 503 primary_unavailable.'],
+  [finished('overloaded'), 61, 'Overloaded: 61 requests of the last minute got 503.'],
+  [{ type: 'limit_hit', limit: 'address' }, 61, 'A client tries tokens'],
+  [{ type: 'page_broken', requestId: 'r', reason: 'x' }, 1, '1 page of the last 5 minutes broke off'],
+  [
+    { type: 'worker_died', pid: 1, code: 1, signal: null, silent: false, restartMs: 1 },
+    1,
+    '1 worker died in the last 5 minutes',
+  ],
+  [
+    { type: 'decode_failed', resource: 'klanten', row: 'secret-row', pointer: '/naam', reason: 'bad_tag' },
+    3,
+    'Stored values did not decode 3 times in the last 5 minutes: klanten /naam bad_tag.',
+  ],
+  [
+    { type: 'decrypt_mismatch', table: 't', column: 'c', row: 'secret-row' },
+    1,
+    'The batched decryption refused a value',
+  ],
+];
+
+for (const [event, times, sentence] of wrong) {
+  test(`the status says: ${sentence}`, async (t) => {
+    const { summary, level, faults } = await reportOf(Array(times).fill(event));
+    t.true(summary.startsWith(sentence), summary);
+    t.is(faults.length, 1);
+    t.not(level, 'well');
+    t.false(summary.includes('secret-row'));
+  });
+}
+
+test('refusals by a limit, errors of clients and a few sheds are nothing wrong', async (t) => {
+  const events = ['rate_limited', 'invalid_request', 'not_found', 'overloaded'].map((code) => finished(code));
+  const report = await reportOf([...events, { type: 'limit_hit', limit: 'token' }]);
+  t.is(report.summary, 'All is well.');
+  t.deepEqual(report.limitHits, [{ name: 'token', lastMinute: 1, lastTenMinutes: 1 }]);
+});
+
+test('the status names primary, Redis and workers that are away', async (t) => {
+  const away = await reportOf([], {
+    readiness: () => ({
+      ...sources.readiness(),
+      primary: { healthy: false },
+      redis: { healthy: false, reason: 'ECONNREFUSED' },
+    }),
+    workers: () => ({ configured: 4, reporting: 3 }),
+  });
+  t.deepEqual(
+    away.faults.map(({ sentence }) => sentence),
+    [
+      'Writes fail: the primary does not answer.',
+      'Redis is away: ECONNREFUSED. Each gateway enforces its share of the limits.',
+      'Only 3 of 4 workers report.',
+    ],
+  );
+  t.is(away.level, 'failing');
+});
+
+test('the history has the last ten minutes and no more', async (t) => {
+  const startMs = performance.now() - 10_000_000;
+  let taken = 0;
+  const read = async () => sampleOf([], startMs + 5000 * taken++);
+  const history = new StatusHistory(read, { everyMs: 1, keptMs: 600_000 });
+  await history.start();
+  t.true(await until(() => taken > 300, 20_000, 5));
+  history.close();
+  const samples = await history.samples();
+  t.true(samples.length >= 121 && samples.length <= 122, `${samples.length} samples`);
+  t.is((samples.at(-1)?.tickMs ?? 0) - samples[0].tickMs, 5000 * (samples.length - 1));
+});
+
+test('many readers at the same time cost one sample', async (t) => {
+  let taken = 0;
+  const read = async () => {
+    taken++;
+    return sampleOf([], performance.now());
+  };
+  const history = new StatusHistory(read, { everyMs: 60_000, keptMs: 600_000 });
+  await Promise.all(Array.from({ length: 20 }, () => history.samples()));
+  await history.samples();
+  t.is(taken, 1);
+});
+
+test('the page escapes reasons and names', async (t) => {
+  const replica = { name: '<img src=x>', healthy: false, reason: '"><script>alert(1)</script>', lagMs: null };
+  const report = await reportOf([], {
+    readiness: () => ({ ...sources.readiness(), replicas: [replica], redis: { healthy: false, reason: '<b>' } }),
+  });
+  const page = statusPage(statusFrame(), report);
+  t.is(page.match(/<script>/g)?.length, 1);
+  t.notRegex(page, /<img|<b>/);
+});
+
+test('numbers read as words', (t) => {
+  t.deepEqual([0.00042, 0.0117, 1.234, 75, 7300, 200_000].map(duration), [
+    '0.42 ms',
+    '11.7 ms',
+    '1.23 s',
+    '1.25 min',
+    '2.03 h',
+    '2.31 d',
+  ]);
+  t.deepEqual([0, 950, 28_700, 3.2e6].map(bytes), ['0 B', '950 B', '28.7 kB', '3.2 MB']);
+});
