@@ -53,7 +53,7 @@ function redact(diff: string, shape: DiffShape, rules: EntityRules): string {
 function redactChange({ name, before, after }: StoredChange, { listed, holdsSealed }: EntityRules): string {
   const isListed = listed.has(spelling(name));
   const field = JSON.stringify(name);
-  const isShown = isListed && [before, after].every((value) => isPlain(value, holdsSealed));
+  const isShown = isListed && isPlain(before, holdsSealed) && isPlain(after, holdsSealed);
   if (isShown) return `{"veld":${field},"oud":${before},"nieuw":${after}}`;
   return `{"veld":${isListed || isFieldName(name) ? field : hiddenName},"afgeschermd":true}`;
 }

@@ -1,6 +1,7 @@
 import { sealLayout } from './aes-gcm/seal-layout.js';
 import { type Codec, templatePieces } from './codec.js';
 import { type EncodingName, encodingOf } from './encodings.js';
+import { isText } from './json-bytes.js';
 
 /**
  * Makes the test whether a text holds a value as one of these codecs stores it. Such a value is known by its prefix; without one by a
@@ -41,8 +42,8 @@ function markOf(head: string): Test {
 const unmarked: Readonly<Record<Codec['cipher'], (codec: Codec) => Test[]>> = {
   none: ({ encoding }) =>
     writtenAs(encoding).map((name) => {
-      const isText = decodesToText(name);
-      return (text) => runsOf(text, name).some((run) => isFound(run, text) && isText(run));
+      const isEncoded = decodesToText(name);
+      return (text) => runsOf(text, name).some((run) => isFound(run, text) && isEncoded(run));
     }),
   'aes-256-gcm': ({ encoding, layout = [] }) => longRuns(encoding, sealLayout(layout)?.overheadBytes ?? moduleBytesMin),
   module: ({ encoding }) =>
@@ -82,18 +83,12 @@ function isFound(run: string, text: string): boolean {
   return run.length >= 12 || run === text.trim();
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
 function decodesToText(name: Digits): (run: string) => boolean {
   const { decode, bytesMax } = encodingOf(name);
   return (run) => {
-    const bytes = Buffer.alloc(bytesMax(run.length));
+    const bytes = Buffer.allocUnsafe(bytesMax(run.length));
     const length = decode(run, 0, bytes, 0);
-    if (length < 3) return false;
-    try {
-      return /^[^\p{Cc}\p{Cn}]+$/u.test(utf8.decode(bytes.subarray(0, length)));
-    } catch {
-      return false;
-    }
+    // Checked before a string is made: TextDecoder reports other bytes by an exception, and words of prose are often such bytes.
+    return length >= 3 && isText(bytes, 0, length) && /^[^\p{Cc}\p{Cn}]+$/u.test(bytes.toString('utf8', 0, length));
   };
 }
