@@ -106,6 +106,7 @@ function render(
     if (draft.write) files.set(`${viewsFolder}/${draft.view}_write.sql`, writeViewFile(draft, draft.write));
     files.set(jsonFile, `${JSON.stringify({ $schema, ...draft.definition }, null, 2)}\n`);
     for (const [name, sql] of indexFiles(draft)) files.set(`${viewsFolder}/indexes/${name}`, sql);
+    for (const [name, sql] of draft.sync.files) files.set(`${viewsFolder}/${name}`, sql);
     note(sqlFile, draft.open);
     for (const [at, text] of openDescriptions(draft.definition)) open.push({ file: jsonFile, at, text });
   }

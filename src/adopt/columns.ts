@@ -14,6 +14,19 @@ export interface Shown {
 /** The alias of the table in every view. */
 export const alias = 't';
 
+/** The column of a view that shows which transaction wrote the row; sync needs it. */
+export const rowXid = 'row_xid';
+
+/** The condition that shows the rows of one workspace alone. */
+export function wallOf({ quoted, type }: Column): string[] {
+  const workspace = `gateway.workspace()::${type}`;
+  return [
+    '  -- the tenant wall, see sql/core/002_workspace.sql',
+    `  where ${alias}.${quoted} = ${workspace}`,
+    `    and coalesce(${alias}.${quoted} = any (array[(select ${workspace})]), false)`,
+  ];
+}
+
 /** Types that the API has as they are. Others are shown as text, as PostgreSQL prints them. */
 const types: Readonly<Record<string, FieldType>> = {
   uuid: 'uuid',

@@ -6,6 +6,7 @@ import { camelCase, isNamed, singular, snakeCase } from './names.js';
 import { type PartDraft, partsOf } from './parts.js';
 import { type SoftDelete, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
+import { type SyncDraft, syncDraft } from './sync.js';
 import { type WriteDraft, writeDraft } from './writes.js';
 
 /** The id of the transaction that wrote the row (PostgreSQL, 5.6, System Columns). */
@@ -29,6 +30,7 @@ export interface Draft extends Pick<Fields, 'columns' | 'sealed'> {
   readonly softDelete: SoftDelete | undefined;
   readonly list: ListDraft;
   readonly parts: readonly PartDraft[];
+  readonly sync: SyncDraft;
   /** The content of the JSON file, without $schema. */
   readonly definition: Readonly<Record<string, unknown>>;
   /** Absent: the resource is only read. */
@@ -48,6 +50,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const version = parts.length === 0 && !log ? versionOf(subject, drafted) : undefined;
   const entity = log ? undefined : wordsOfLog(survey).find((word) => isSameThing(word, table.name));
   const { sealed, codecs } = drafted;
+  const sync = syncDraft(view, subject, survey, list, drafted, parts);
   const write = isWritten ? writeDraft(subject, survey, drafted, entity) : undefined;
   const { versionColumn } = write ?? {};
   const columns = new Map([
@@ -65,6 +68,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ...((write ?? version) !== undefined && { version: write?.version ?? version }),
     order: list.order,
     ...(Object.keys(codecs).length > 0 && { codecs }),
+    ...(sync.sync && { sync: sync.sync }),
     filters: list.filters,
     ...(entity !== undefined && { auditEntity: entity }),
     ...(write && { write: { ...write.write, view: `gateway.${view}_write` } }),
@@ -80,11 +84,12 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ...(softDelete ? [`rows with ${softDelete.column.name} count as deleted and are not shown.`] : []),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
+    ...sync.open,
     ...(list.order.length > 1
       ? []
       : ['no column tells when a row was created, so the list is in the order of the id.']),
   ];
-  return { subject, view, columns, sealed, softDelete, list, parts, definition, open, ...(write && { write }) };
+  return { subject, view, columns, sealed, softDelete, list, parts, sync, definition, open, ...(write && { write }) };
 }
 
 /** Names that the gateway uses itself: views and tables of its schema, paths, schemas of OpenAPI. */

@@ -93,7 +93,7 @@ function usersTable(tables: readonly Table[], tenant: Tenant): Table | undefined
 }
 
 /** The column of the primary key beside the workspace, or of several the one that is called id. */
-function idColumn(table: Table, tenant: Tenant): Column | undefined {
+export function idColumn(table: Table, tenant: Tenant): Column | undefined {
   const own = table.primaryKey.filter((name) => name !== tenant.columnIn(table)?.name);
   return columnOf(table, own.length === 1 ? own[0] : own.find((name) => name === 'id'));
 }

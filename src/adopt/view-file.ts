@@ -1,17 +1,17 @@
-import { alias } from './columns.js';
+import { alias, rowXid, wallOf } from './columns.js';
 import type { Draft } from './draft.js';
 import type { WriteDraft } from './writes.js';
 
 /** The SQL file of a view, in the form of those in sql/views. */
 export function viewFile(draft: Draft, isReferredTo: boolean): string {
-  const { subject, view, columns, softDelete, list, open, parts, write } = draft;
+  const { subject, view, columns, softDelete, list, open, parts, write, sync } = draft;
   const { table, tenant } = subject;
   const read = new Set([
     tenant,
     ...[...columns.values()].map(({ of }) => of),
     ...(softDelete ? [softDelete.column] : []),
   ]);
-  const granted = [...read].map(({ quoted }) => quoted);
+  const granted = [...new Set([...[...read].map(({ quoted }) => quoted), ...(sync.sync ? ['xmin'] : [])])];
   return [
     `-- ${heading(view)}: drafted from ${table.quoted} by \`adopt\`.`,
     `-- Relies on an index on ${table.quoted} (${[tenant.name, ...list.order].join(', ')}) for lists and on the primary key for details.`,
@@ -19,7 +19,7 @@ export function viewFile(draft: Draft, isReferredTo: boolean): string {
     wrapped('grant select (', granted, ')', '    '),
     `  on ${table.quoted} to gateway_owner;`,
     ...parts.map(({ grant }) => grant),
-    `${definitionOf(draft, view)};`,
+    `${definitionOf(draft, view, sync.sync ? [`${alias}.xmin as ${rowXid}`] : [])};`,
     `alter view gateway.${view} owner to gateway_owner;`,
     `grant select on gateway.${view} to gateway_reader;`,
     ...(write
@@ -64,22 +64,23 @@ export function writeViewFile(draft: Draft, write: WriteDraft): string {
 }
 
 /** CREATE VIEW without its end. */
-function definitionOf({ subject, columns, softDelete, parts }: Draft, view: string): string {
+function definitionOf(
+  { subject, columns, softDelete, parts }: Draft,
+  view: string,
+  more: readonly string[] = [],
+): string {
   const { table, tenant } = subject;
-  const workspace = `gateway.workspace()::${tenant.type}`;
-  const tenantColumn = `${alias}.${tenant.quoted}`;
   const items = [
-    named(tenantColumn, 'workspace_id'),
+    named(`${alias}.${tenant.quoted}`, 'workspace_id'),
     ...[...columns].map(([name, { select }]) => named(select, name)),
     ...parts.map(({ name, sql }) => `\n    ${sql} as ${name}`),
+    ...more,
   ];
   return [
     `create view gateway.${view} as`,
     wrapped('  select ', items, '', '    '),
     `  from ${table.quoted} ${alias}`,
-    '  -- the tenant wall, see sql/core/002_workspace.sql',
-    `  where ${tenantColumn} = ${workspace}`,
-    `    and coalesce(${tenantColumn} = any (array[(select ${workspace})]), false)`,
+    ...wallOf(tenant),
     ...(softDelete ? [`    and ${softDelete.condition}`] : []),
   ].join('\n');
 }
@@ -94,7 +95,7 @@ export function indexFiles({ subject, view, list }: Draft): [name: string, sql: 
     const file = `${view}_${name}`.slice(0, 55);
     const sql = `-- For GET /${view.replaceAll('_', '-')}: ${purpose}
 create index concurrently if not exists gateway_${file}
-  on ${subject.table.quoted.replaceAll('"', '')} ${definition};
+  on ${subject.table.quoted} ${definition};
 `;
     return [`${file}.sql`, sql];
   });

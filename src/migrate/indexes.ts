@@ -102,7 +102,16 @@ async function validity(client: pg.Client, schema: string, index: string): Promi
   return rows[0].indisvalid ? 'valid' : 'invalid';
 }
 
-const shape = /^create index concurrently if not exists (\w+)\s+on (\w+)\.(\w+)\s+(\(.+\))\s*;$/is;
+const identifier = String.raw`(\w+|"(?:[^"]|"")+")`;
+const shape = new RegExp(
+  String.raw`^create index concurrently if not exists ${identifier}\s+on ${identifier}\.${identifier}\s+(\(.+\))\s*;$`,
+  'is',
+);
+
+/** The name that PostgreSQL takes from an identifier: small letters, unless it is quoted. */
+function nameIn(identifier: string): string {
+  return identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier.toLowerCase();
+}
 
 function readProposals(folder: string): Proposal[] {
   return sqlNames(folder).map((file) => {
@@ -110,7 +119,8 @@ function readProposals(folder: string): Proposal[] {
       .replace(/^--.*$/gm, '')
       .trim();
     const [, index, schema, table, columns] = shape.exec(sql) ?? [];
-    if (index && schema && table && columns) return { index, schema, table, columns };
+    if (index && schema && table && columns)
+      return { index: nameIn(index), schema: nameIn(schema), table: nameIn(table), columns };
     throw new MigrationFailed(
       `${file} is not one "create index concurrently if not exists NAME on SCHEMA.TABLE (…);".`,
     );

@@ -129,6 +129,29 @@ test('writes are logged in the form of the app: {"field": [old, new]}, and the t
   for (const { logged_at } of rows) t.regex(logged_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
 });
 
+test('sync finds the work orders of a member of staff who has another name, of which their hours show the name', async (t) => {
+  const { client, database } = t.context;
+  interface Page {
+    readonly data: readonly { readonly id: string }[];
+    readonly pagination: { readonly since: string };
+  }
+  const pass = async (query: string) => (await client.get(`/sync/werkbonnen?perPage=10000${query}`)).json<Page>();
+  const { since } = (await pass('')).pagination;
+  const { rows } = await database.primary.query<{ id: string }>(
+    `with renamed as (update fieldops.staff set full_name = 'Jan' where id = 10102 returning id)
+     select distinct w.id::text from fieldops.work_orders w join fieldops.time_entries e on e.work_order_id = w.id
+       join renamed on renamed.id = e.staff_id
+     where w.deleted_at is null order by 1`,
+  );
+  t.true(rows.length > 1);
+  await database.caughtUp();
+  const changed = (await pass(`&since=${since}`)).data.map(({ id }) => id);
+  t.deepEqual(
+    rows.map(({ id }) => id).filter((id) => !changed.includes(id)),
+    [],
+  );
+});
+
 test('no list shows an image, a sealed value or the id of a key, and the log no name of a customer', async (t) => {
   const { client, database } = t.context;
   for (const list of ['klanten', 'werkbonnen', 'logboeken'] as const) {

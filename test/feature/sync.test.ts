@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { withClient } from '../../src/demo/cluster/node.js';
+import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
@@ -78,23 +79,13 @@ test.serial('a pass since the last one finds changes without updated_at, by a pa
   const workspace = t.context.database.workspaces[0]?.id;
   const few = await sql<{ id: string }>(
     t,
-    'select id from app.werkbonnen where workspace_id = $1 order by id limit 4',
+    'select id from probe.werkbonnen where workspace_id = $1 order by id limit 4',
     [workspace],
   );
   const [own, action, hours] = few.map(({ id }) => id) as [string, string, string];
-  await sql(t, 'update app.werkbonnen set omschrijving = $2 where id = $1', [own, 'aangevuld']);
-  await sql(
-    t,
-    `insert into app.werkbon_handelingen (id, workspace_id, werkbon_id, volgorde, code)
-     select gen_random_uuid(), $1, $2, 90 + g, 'X' from generate_series(1, 3) g`,
-    [workspace, action],
-  );
-  await sql(
-    t,
-    `insert into app.werkbon_uren (id, workspace_id, werkbon_id, medewerker, datum, van, tot, uren)
-     values (gen_random_uuid(), $1, $2, 'Jan', '2026-01-01', '08:00', '09:00', 1)`,
-    [workspace, hours],
-  );
+  await sql(t, 'update probe.werkbonnen set omschrijving = $2 where id = $1', [own, 'aangevuld']);
+  await sql(t, 'select probe.add_actions(id) from probe.werkbonnen where id = $1', [action]);
+  await sql(t, 'select probe.add_hours(id) from probe.werkbonnen where id = $1', [hours]);
   for (const perPage of [1, 2, 100]) {
     const { rows } = await pass(t, 'werkbonnen', `since=${since}&perPage=${perPage}`);
     t.deepEqual([...new Set(rows.map(({ id }) => id))].sort(), [own, action, hours].sort());
@@ -105,17 +96,21 @@ test.serial('a pass since the last one finds changes without updated_at, by a pa
 test.serial('a transaction that began before a pass and commits after it is in the next pass', async (t) => {
   const { database } = t.context;
   const { rows } = await database.primary.query<{ id: string }>(
-    'select id from app.klanten where workspace_id = $1 order by id limit 2',
+    'select id from probe.klanten where workspace_id = $1 order by id limit 2',
     [database.workspaces[0]?.id],
   );
   const [early, late] = rows.map(({ id }) => id) as [string, string];
   await database.primary.query('begin');
-  await database.primary.query('update app.klanten set land = land where id = $1', [early]);
+  await database.primary.query('update probe.klanten set created_at = created_at where id = $1', [early]);
   await database.primary.query('savepoint inner_part');
-  await database.primary.query('update app.klanten set land = land where id = $1', [late]);
+  await database.primary.query('update probe.klanten set created_at = created_at where id = $1', [late]);
   await database.primary.query('release savepoint inner_part');
   // A later transaction that is over: the ids of the open ones lie below the end of the replica's snapshot.
-  await withClient(database.settings.adminUrl, (other) => other.query('update app.workspaces set naam = naam'));
+  await withClient(database.settings.adminUrl, (other) =>
+    other.query(
+      'update probe.werkbonnen set nummer = nummer where nummer = (select min(nummer) from probe.werkbonnen)',
+    ),
+  );
   await database.caughtUp();
   const before = await pass(t, 'klanten', 'perPage=10000');
   const open = await pass(t, 'klanten', `since=${before.since}`);
@@ -128,17 +123,16 @@ test.serial('a transaction that began before a pass and commits after it is in t
 test.serial('the log is read from the horizon on', async (t) => {
   const { since } = await pass(t, 'logboeken', 'perPage=10000');
   const workspace = t.context.database.workspaces[0]?.id;
-  const [fresh] = await sql<{ id: string }>(
+  await sql(
     t,
-    `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
-     values ($1, now() - interval '1 hour', 'klant', '1', 'x', 'y'), ($1, now() - interval '200 days', 'klant', '2', 'x', 'y')
-     returning id::text`,
-    [workspace],
+    `insert into probe.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
+     values ($1, now() - interval '1 hour', $2, '901', 'x', 'y'), ($1, now() - interval '200 days', $2, '902', 'x', 'y')`,
+    [workspace, app.log.customer],
   );
   const { rows } = await pass(t, 'logboeken', `since=${since}`);
   t.deepEqual(
-    rows.map(({ id }) => id),
-    [fresh?.id],
+    rows.map(({ entityId }) => entityId),
+    ['901'],
   );
 });
 
@@ -186,7 +180,7 @@ test.serial('a deleted record is missing in the digest, and no pass repeats it',
   const [before] = (await digest()) as [{ count: number; hash: string }];
   const [gone] = await sql<{ id: string }>(
     t,
-    `delete from app.logboeken where id = (select min(id) from app.logboeken where workspace_id = $1) returning id::text`,
+    `delete from probe.logboeken where id = (select min(id) from probe.logboeken where workspace_id = $1) returning id::text`,
     [t.context.database.workspaces[0]?.id],
   );
   const [after] = (await digest()) as [{ count: number; hash: string }];

@@ -24,6 +24,7 @@ const everyApp = [
   'pagination',
   'privacy',
   'records',
+  'sync',
   'tenant-wall-http',
   'walking',
   'writes-audit',

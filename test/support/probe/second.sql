@@ -26,3 +26,11 @@ end $$;
 create trigger log instead of insert on probe.logboeken for each row execute function probe.log();
 create sequence probe.ids start 700000000;
 create function probe.new_id() returns bigint language sql as $$ select nextval('probe.ids') $$;
+create function probe.add_actions(werkbon bigint) returns void language sql as $$
+  update fieldops.work_orders set actions = '[{"id": "1", "code": "X"}, {"id": "2", "code": "X"}]' where id = werkbon
+$$;
+create function probe.add_hours(werkbon bigint) returns void language sql as $$
+  insert into fieldops.time_entries (tenant_id, work_order_id, staff_id, starts_at, minutes)
+  select w.tenant_id, w.id, (select min(s.id) from fieldops.staff s where s.tenant_id = w.tenant_id), '2026-01-01 08:00', 60
+  from fieldops.work_orders w where w.id = werkbon
+$$;

@@ -1,9 +1,11 @@
 -- Work orders with their hours, and their actions, which the app keeps in one jsonb. The signature is not selected and the
 -- view's owner cannot read it.
+-- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/sync.md).
 -- Relies on fieldops.work_orders (tenant_id, planned_on, id) where deleted_at is null for lists, the primary key for details,
 -- and (work_order_id, starts_at) for the hours of each row. The subqueries run for the rows of a page and no others.
 -- jsonb_array_elements() of anything but an array is an error, which would fail the page: such a cell has no actions.
-grant select (tenant_id, id, asset_id, number, planned_on, status, notes, actions, signed_at, created_at, updated_at, deleted_at)
+grant select (tenant_id, id, asset_id, number, planned_on, status, notes, actions, signed_at, created_at, updated_at, deleted_at,
+    xmin)
   on fieldops.work_orders to gateway_owner;
 grant select (tenant_id, id, work_order_id, staff_id, starts_at, minutes) on fieldops.time_entries to gateway_owner;
 grant select (tenant_id, id, full_name) on fieldops.staff to gateway_owner;
@@ -18,7 +20,7 @@ create view gateway.werkbonnen as
         'uren', round(t.minutes / 60.0, 2)) order by t.starts_at, t.id), '[]')
       from fieldops.time_entries t join fieldops.staff s on s.id = t.staff_id and s.tenant_id = t.tenant_id
       where t.work_order_id = w.id and t.tenant_id = w.tenant_id) as hours,
-    w.signed_at, w.created_at, w.updated_at
+    w.signed_at, w.created_at, w.updated_at, w.xmin as row_xid
   from fieldops.work_orders w
   where w.tenant_id = gateway.workspace()::integer
     and coalesce(w.tenant_id = any (array[(select gateway.workspace()::integer)]), false) -- the tenant wall, see sql/core/002_workspace.sql

@@ -1,0 +1,102 @@
+import type { Column, Table } from './catalog.js';
+import { alias, rowXid, shownId, wallOf } from './columns.js';
+import type { Fields } from './fields.js';
+import { usableIndexes } from './index-proposals.js';
+import type { ListDraft } from './lists.js';
+import type { PartDraft } from './parts.js';
+import { idColumn, type Subject, type Survey } from './survey.js';
+
+/** How a resource is synced (docs/sync.md). */
+export interface SyncDraft {
+  /** `sync` of the definition; absent: the resource has none. */
+  readonly sync?: Readonly<Record<string, unknown>>;
+  /** SQL files of the views of its parts, and of index proposals, by their paths below the folder of views. */
+  readonly files: ReadonlyMap<string, string>;
+  readonly open: readonly string[];
+}
+
+/** Drafts sync for a resource whose parts all name their workspace, their record and themselves. */
+export function syncDraft(
+  view: string,
+  subject: Subject,
+  survey: Survey,
+  { order }: ListDraft,
+  { fields }: Fields,
+  drafts: readonly PartDraft[],
+): SyncDraft {
+  const { table, log, tenant, id } = subject;
+  if (log) {
+    const isByTime = Object.values(fields).some(({ column, type }) => column === order[0] && type === 'timestamp');
+    return { sync: isByTime ? { appendOnly: {} } : {}, files: new Map(), open: [] };
+  }
+  const parts = subject.parts.map((part, i) => ({ name: drafts[i]?.name as string, ...keysOf(part, subject, survey) }));
+  const unfit = parts.filter(({ keys }) => keys === undefined).map(({ part }) => part.quoted);
+  if (unfit.length > 0)
+    return {
+      files: new Map(),
+      open: [
+        `it has no sync, because rows of ${unfit.join(', ')} do not name workspace, record and an id of their own: show them in views with these (docs/sync.md).`,
+      ],
+    };
+  const views = parts.map(({ name, part, keys }) => [name, part, keys as PartKeys] as const);
+  const sync = Object.fromEntries(
+    views.map(([name, , keys]) => [name, { view: `gateway.${partView(view, name)}`, idType: shownId(keys.id).type }]),
+  );
+  return {
+    sync: views.length === 0 ? {} : { parts: sync },
+    files: new Map([
+      ...views.map(
+        ([name, part, keys]) => [`${partView(view, name)}.sql`, partViewFile(view, name, part, keys)] as const,
+      ),
+      ...indexFile(partView(view, ''), table, [tenant, id]),
+      ...views.flatMap(([name, part, keys]) =>
+        indexFile(partView(view, name), part, [keys.tenant, keys.link, keys.id]),
+      ),
+    ]),
+    open: [],
+  };
+}
+
+/** The columns by which a part names its workspace, its record and itself. */
+interface PartKeys {
+  readonly tenant: Column;
+  readonly link: Column;
+  readonly id: Column;
+}
+
+function keysOf(part: Table, { table, id }: Subject, { tenant }: Survey): { part: Table; keys: PartKeys | undefined } {
+  const key = part.foreignKeys.find((each) => each.table === table.name);
+  const link = part.columns.find(({ name }) => name === key?.columns[key.references.indexOf(id.name)]);
+  const keys = { tenant: tenant.columnIn(part), link, id: idColumn(part, tenant) };
+  const isWhole = keys.tenant !== undefined && keys.link !== undefined && keys.id !== undefined;
+  return { part, keys: isWhole ? (keys as PartKeys) : undefined };
+}
+
+function partView(view: string, name: string): string {
+  return `${view}_sync${name === '' ? '' : `_${name}`}`.slice(0, 63);
+}
+
+function partViewFile(view: string, part: string, { quoted }: Table, { tenant, link, id }: PartKeys): string {
+  const name = `gateway.${partView(view, part)}`;
+  return `-- The rows of ${quoted} for sync: a record of gateway.${view} counts as changed when ${rowXid} of one of them does.
+-- A pass reads them here in one scan, in the order of the records. Relies on an index on ${quoted} (${[tenant, link, id].map((column) => column.quoted).join(', ')}).
+grant select (${[tenant, link, id].map((column) => column.quoted).join(', ')}, xmin) on ${quoted} to gateway_owner;
+create view ${name} as
+  select ${alias}.${tenant.quoted} as workspace_id, ${shownId(link).select} as id, ${shownId(id).select} as part_id, ${alias}.xmin as ${rowXid}
+  from ${quoted} ${alias}
+${wallOf(tenant).join('\n')};
+alter view ${name} owner to gateway_owner;
+grant select on ${name} to gateway_reader;
+`;
+}
+
+/** A proposal, unless an index of the table leads with these columns. */
+function indexFile(name: string, table: Table, columns: readonly Column[]): [path: string, sql: string][] {
+  const isServed = usableIndexes(table).some((index) => columns.every((column, i) => index[i] === column.name));
+  if (isServed) return [];
+  const sql = `-- For sync, which reads the rows of a workspace in this order.
+create index concurrently if not exists gateway_${name.slice(0, 55)}
+  on ${table.quoted} (${columns.map(({ quoted }) => quoted).join(', ')});
+`;
+  return [[`indexes/${name.slice(0, 55)}.sql`, sql]];
+}
