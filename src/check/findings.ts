@@ -121,7 +121,7 @@ export const findings = {
   },
   plans: {
     meaning:
-      'Generic plans of every list (without filters, by each, by all), of the detail and of sync, with sequential scans and sorts switched off: those that remain outside the parts of a record have no index',
+      'Generic plans of every list (without filters, by each, by all), of the detail and of sync, with sequential scans and sorts switched off: those that remain outside the parts of a record have no index. A warning with the index to create: a filter of a list whose plan reads the index of the list and throws away at least half of the rows',
     advice:
       'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list; for sync the workspace and the id, or the workspace, the id of the record and the id of the part.',
   },

@@ -4,20 +4,14 @@ import type { Resource } from '../definition/resource.js';
 import { compileStatements } from '../definition/statements.js';
 import { compileSyncStatements, type Section } from '../definition/sync-statements.js';
 import { sqlStateOf } from '../errors.js';
-import { failure, type Item, verdict } from './finding.js';
+import { explain, isOfRow, type Plan } from './explain.js';
+import { filtersWithoutIndex } from './filtered-rows.js';
+import { failure, type Item, verdict, warning } from './finding.js';
 
 /** The planner scans a small table although an index fits; without these ways, what remains has no index. */
 const begin = `begin read only; set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
   set local enable_seqscan = off; set local enable_sort = off`;
 const faultsShown = 5;
-
-interface Plan {
-  readonly 'Node Type': string;
-  readonly 'Parent Relationship'?: string;
-  readonly 'Relation Name'?: string;
-  readonly Alias?: string;
-  readonly Plans?: readonly Plan[];
-}
 
 /**
  * Explains the generic plan of the detail, of every list (without filters, by each filter, and by all of them) and of sync. A sort
@@ -33,16 +27,22 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
       for (const statement of statements) for (const flaw of flaws(await explain(client, statement))) found.add(flaw);
       if (found.size > 0) faults.push(`${shape} ${[...found].join(' and ')}`);
     }
-    if (faults.length === 0)
-      return verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name);
-    const more = faults.length > faultsShown ? `; and ${faults.length - faultsShown} more` : '';
-    return failure('plans', `No index fits: ${faults.slice(0, faultsShown).join('; ')}${more}.`, resource.name);
+    if (faults.length > 0) return failure('plans', `No index fits: ${someOf(faults)}.`, resource.name);
+    const slow = await filtersWithoutIndex(client, resource);
+    return slow.length > 0
+      ? warning('plans', `${someOf(slow)}.`, resource.name)
+      : verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name);
   } catch (error) {
     if (sqlStateOf(error) === undefined) throw error;
     return failure('plans', `They could not be made: ${(error as Error).message}.`, resource.name);
   } finally {
     await client.query('rollback');
   }
+}
+
+function someOf(faults: readonly string[]): string {
+  const more = faults.length > faultsShown ? `; and ${faults.length - faultsShown} more` : '';
+  return `${faults.slice(0, faultsShown).join('; ')}${more}`;
 }
 
 function shapesOf(resource: Resource): [string, Statement[]][] {
@@ -74,18 +74,9 @@ function syncShapesOf(resource: Resource): [string, Statement[]][] {
   return [...lists, ['digest and ids', [...ofSection(hashed), ...Object.values(digest)]]];
 }
 
-async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {
-  const values = parameters.map(() => 'null').join(', ');
-  const results: unknown = await client.query(
-    `prepare checked as ${text}; explain (format json) execute checked (${values}); deallocate checked`,
-  );
-  const [, explained] = results as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>[];
-  return (explained as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>).rows[0]?.['QUERY PLAN'][0].Plan as Plan;
-}
-
 /** The parts of a row are subplans, which run for the rows of a page alone. Rows that a list of ids names are sorted: they are few. */
 function flaws(plan: Plan): string[] {
-  if (/^(SubPlan|InitPlan)$/.test(plan['Parent Relationship'] ?? '')) return [];
+  if (isOfRow(plan)) return [];
   const type = plan['Node Type'];
   const own =
     /Sort$/.test(type) && !readsFewRows(plan)

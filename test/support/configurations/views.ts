@@ -127,6 +127,25 @@ export const wrongViews: Configurations = {
     detail: /^No index fits: the list sorts/,
     thorough: true,
   },
+  'a filter has no index': {
+    change: () => 'drop index app.gateway_installaties_serienummer',
+    undo: () =>
+      'create index gateway_installaties_serienummer on app.installaties (workspace_id, serienummer, created_at, id)',
+    level: 'warning',
+    code: 'plans',
+    detail:
+      /^the list by serienummer reads the rows of all values: create index concurrently if not exists gateway_installaties_serienummer on app\.installaties \(workspace_id, serienummer, created_at, id\)\.$/,
+    thorough: true,
+  },
+  'a filter of a partitioned table has no index': {
+    change: () => 'drop index app.gateway_logboeken_soort',
+    undo: () => 'create index gateway_logboeken_soort on app.logboeken (workspace_id, entiteit, tijdstip, id)',
+    level: 'warning',
+    code: 'plans',
+    detail:
+      /^the list by entity reads the rows of all values: .* on app\.logboeken \(workspace_id, entiteit, tijdstip, id\)/,
+    thorough: true,
+  },
   'the parts of a record have no index for sync': {
     change: () => 'drop index app.werkbon_uren_sync',
     undo: () => 'create index werkbon_uren_sync on app.werkbon_uren (workspace_id, werkbon_id, id)',

@@ -37,7 +37,7 @@ export const wrongWrites: Configurations = {
     undo: () => 'grant insert on gateway.logboeken_write to gateway_writer',
     level: 'failed',
     code: 'writes',
-    detail: /the statement audit: permission denied for view logboeken_write/,
+    detail: /the statement installaties[.]audit: permission denied for view logboeken_write/,
     thorough: true,
   },
   'the writer cannot number entries of the audit log': {
@@ -45,7 +45,7 @@ export const wrongWrites: Configurations = {
     undo: () => 'grant usage on sequence app.logboeken_id_seq to gateway_writer',
     level: 'failed',
     code: 'writes',
-    detail: /the statement audit: permission denied for sequence logboeken_id_seq/,
+    detail: /the statement installaties[.]audit: permission denied for sequence logboeken_id_seq/,
     thorough: true,
   },
   'a write view cannot be updated': {
