@@ -29,6 +29,7 @@ export type Event =
       readonly correction: string;
       readonly error: Error;
     }
+  | { readonly type: 'upkeep_failed'; readonly statement: string; readonly code: string; readonly correction: string }
   | { readonly type: 'page_broken'; readonly requestId: string; readonly reason: string }
   | { readonly type: 'page_resumed'; readonly resource: string; readonly replica: string }
   | {
@@ -39,7 +40,7 @@ export type Event =
       readonly reason: string;
     }
   | { readonly type: 'decrypt_mismatch'; readonly table: string; readonly column: string; readonly row: string }
-  | { readonly type: 'limit_hit'; readonly limit: 'token' | 'write' | 'address' | 'public' }
+  | { readonly type: 'limit_hit'; readonly limit: LimitName }
   | { readonly type: 'request_shed'; readonly bound: ShedBound }
   | { readonly type: 'client_too_slow'; readonly bytesPerSecond: number }
   | { readonly type: 'replica_admitted'; readonly replica: string }
@@ -67,6 +68,11 @@ export type Event =
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
   | { readonly type: 'stopping' }
   | { readonly type: 'named_statements_off' };
+
+const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as const;
+
+/** The limit at which a request was answered 429. */
+export type LimitName = (typeof limitNames)[number];
 
 const shedBounds = ['connections', 'token_look_ups', 'large_pages_per_token', 'large_pages_per_workspace'] as const;
 
@@ -143,6 +149,18 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
       },
     ),
   },
+  upkeep_failed: {
+    level: 'error',
+    repeats: ['statement', 'code'],
+    metrics: counter(
+      'upkeep_failures',
+      'Statements of the gateway itself that the primary refuses, by name and SQLSTATE.',
+      {
+        statement: null,
+        code: unfitSqlStates,
+      },
+    ),
+  },
   crashed: { level: 'error' },
   worker_died: {
     level: 'error',
@@ -175,7 +193,7 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   limit_hit: {
     level: 'info',
     repeats: ['limit'],
-    metrics: counter('limit_hits', 'Requests answered 429.', { limit: ['token', 'write', 'address', 'public'] }),
+    metrics: counter('limit_hits', 'Requests answered 429.', { limit: limitNames }),
   },
   request_shed: {
     level: 'warn',

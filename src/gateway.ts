@@ -137,9 +137,9 @@ async function start(
   sinks.push(metrics.observe);
   closers.push(() => connections.close());
   await connections.start();
-  const expiry = primary && new IdempotencyExpiry(primary.writes, settings.expiryIntervalMs);
+  const expiry = primary && new IdempotencyExpiry(primary.writes, settings.expiryIntervalMs, observe);
   closers.push(() => expiry?.close());
-  const tokenUses = primary && new TokenUses(primary.writes, settings.tokenUsesIntervalMs);
+  const tokenUses = primary && new TokenUses(primary.writes, settings.tokenUsesIntervalMs, observe);
   closers.push(() => tokenUses?.close());
   const described = { version: apiVersion, ...settings };
   const document = openapi(resources, described);

@@ -1,6 +1,6 @@
 import type { Context } from 'koa';
 import { Problem } from '../errors.js';
-import type { Observe } from '../events.js';
+import type { LimitName, Observe } from '../events.js';
 import { addressKey } from './address.js';
 import { exchangeOf } from './exchange.js';
 import { type Limiter, type RateLimitResult, rateLimitHeaders, throttleRepeatedRefusals } from './limits.js';
@@ -73,17 +73,20 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   } catch (error) {
     const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');
     if (!failed) throw error;
-    const failures = await Promise.all(failureKeys.map((key) => deps.failureLimiter.consume(key)));
+    const failures = await Promise.all(
+      failureKeys.map(async (key) => ({ key, ...(await deps.failureLimiter.consume(key)) })),
+    );
     const [limited] = failures.filter(({ allowed }) => !allowed).sort((a, b) => b.resetSeconds - a.resetSeconds);
     if (limited === undefined) throw error;
     const detail = 'Too many failed authentications from this address or with this token.';
-    return refuse(deps, 'address', deps.failureLimiter, limited, detail);
+    const limit = limited.key === address ? 'address' : 'refused_token';
+    return refuse(deps, limit, deps.failureLimiter, limited, detail);
   }
 }
 
 async function refuse(
   { observe }: Admission,
-  limit: 'token' | 'write' | 'address' | 'public',
+  limit: LimitName,
   limiter: Limiter,
   result: RateLimitResult,
   detail: string,

@@ -206,7 +206,7 @@ test('a refused token that is repeated takes no look-up from a valid token of an
 
 test('a refused token in a loop exhausts only itself, not the other tokens of its address', async (t) => {
   const { database } = t.context;
-  const { client } = await database.gateway({ authFailuresPerMinute: 4 });
+  const { client, gateway } = await database.gateway({ authFailuresPerMinute: 4 });
   const ask = async (token: string): Promise<number> => (await client.get('/klanten?perPage=1', { token })).status;
   const valid = await Promise.all(Array.from({ length: 10 }, () => database.token()));
   const revoked = await database.token();
@@ -224,6 +224,9 @@ test('a refused token in a loop exhausts only itself, not the other tokens of it
   t.deepEqual([...new Set(await Promise.all(valid.map(ask)))], [200]);
   t.is(await ask(newToken()), 401, 'each of the three counted once for its address');
   t.is(await ask(newToken()), 429);
+  const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+  t.regex(metrics, /^gateway_limit_hits_total\{limit="refused_token"\} 19$/m);
+  t.regex(metrics, /^gateway_limit_hits_total\{limit="address"\} 1$/m);
 });
 
 test('refused tokens that an address repeats share a look-up each 200 ms, and are accepted again once they are valid', async (t) => {

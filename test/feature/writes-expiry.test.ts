@@ -74,17 +74,23 @@ test.serial('a key that has expired and is gone can be used for another request'
   t.not(second.text, first.text);
 });
 
-test.serial('a deletion that fails fails no write, and is tried again', async (t) => {
+test.serial('a deletion that fails fails no write, is logged once a minute, and is tried again', async (t) => {
   const { database } = t.context;
   const { primary } = database;
   const expiry = 'execute on function gateway.expire_idempotency_keys(integer)';
-  const { client } = await database.gateway({ expiryIntervalMs: 100 });
+  const { client, log } = await database.gateway({ expiryIntervalMs: 100 });
   await primary.query(`revoke ${expiry} from gateway_writer`);
   const customerId = await customerOf(database);
   await addKeys(database, 'held', 10, '26 hours');
   await new Promise((resolve) => setTimeout(resolve, 300));
   await created(client, { naam: 'x', customerId });
   t.is(await left(database, 'held'), 10);
+  await eventually(t, 'the event', () => log().includes('upkeep_failed'));
+  const lines = log()
+    .split('\n')
+    .filter((line) => line.includes('upkeep_failed'));
+  t.is(lines.length, 1);
+  t.like(JSON.parse(lines[0] as string), { level: 'error', statement: 'idempotency.expire', code: '42501' });
   await primary.query(`grant ${expiry} to gateway_writer`);
   await eventually(t, 'the deletion once it is allowed', async () => (await left(database, 'held')) === 0);
 });
