@@ -43,6 +43,7 @@ import type { ProjectionOptions } from './projection/options.js';
 import { ChunkMemory } from './read/chunk-memory.js';
 import { freshnessRouter } from './read/freshness.js';
 import { PageMemory } from './read/page-memory.js';
+import { RunningCounts } from './read/running-counts.js';
 import type { Settings } from './settings.js';
 import { IdempotencyExpiry } from './write/idempotency-expiry.js';
 import { RunningWrites } from './write/running-writes.js';
@@ -171,6 +172,8 @@ async function start(
         primaryReachable: () => primary?.nodes.reachable ?? false,
         chunkMemory: new ChunkMemory(),
         pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
+        runningCounts: new RunningCounts(),
+        lastWrite: (workspace) => positions.of(workspace),
         chunkWaitMs: settings.statementTimeoutMs,
         routeWritten: freshnessRouter({
           replicas,

@@ -1,11 +1,13 @@
 import type { TextRow } from '../db/row.js';
+import { isLater } from '../db/wal-position.js';
 import type { Key } from '../definition/row-serializer.js';
 import { invalid } from '../errors.js';
 import { type Chunk, type Range, rangeValues, readChunk } from './chunks.js';
-import { encodeCursor, type PageEnd } from './page-ends.js';
+import { cursorContext, encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest } from './parse.js';
-import { dataAsOf, type PageSize, type Reply } from './reply.js';
+import { dataAsOf, instantOf, type PageSize, type Reply } from './reply.js';
 import { type PagePhase, type ReadDeps, readRows } from './routing.js';
+import type { Count, Total } from './running-counts.js';
 import { firstChunkRows, streamPage } from './stream.js';
 
 /** The start of a page: the end of the page before, and the page's number if the client sent one. */
@@ -146,17 +148,27 @@ function keyOf(row: TextRow | undefined): Key | null {
   return row === undefined ? null : (row as Key);
 }
 
-/** Counts all rows of the list. For a large page it is retried as long as chunks are, because a failure would break the page. */
-async function countRows(deps: ReadDeps, request: ListRequest, { after: { asOfMs } }: Start): Promise<number> {
-  const requirement = request.perPage > deps.chunkRowsMax ? { asOfMs, resumeMs: deps.resumeMs } : { asOfMs };
-  const phase: PagePhase = { kind: 'first', requirement };
-  const { rows } = await readRows(deps, request, request.statements.count, {}, phase);
-  return Number(rows[0]?.[0]);
+/**
+ * Counts all rows of the list, or takes the result of a count that another request has begun, unless that is older than the page
+ * before or than the workspace's last write. Retried as long as chunks are, because a failure would break a large page.
+ */
+async function countRows(deps: ReadDeps, request: ListRequest, { after: { asOfMs } }: Start): Promise<Total> {
+  const { compiled, caller, filters, signal } = request;
+  const lastWrite = compiled.write === null ? undefined : await deps.lastWrite(caller.workspace);
+  const isCurrent = (count: Count): boolean =>
+    (count.asOfMs ?? 0) >= (asOfMs ?? 0) &&
+    (lastWrite === undefined || (count.lastWrite !== undefined && isLater(count.lastWrite, lastWrite)));
+  const phase: PagePhase = { kind: 'first', requirement: { asOfMs, resumeMs: deps.resumeMs } };
+  const key = cursorContext(caller.workspace, compiled.resource.name, filters); // the order changes no count
+  return deps.runningCounts.share(key, signal, isCurrent, async (signal) => {
+    const { rows, ...found } = await readRows(deps, { ...request, signal }, request.statements.count, {}, phase);
+    return { rows: Number(rows[0]?.[0]), ...found, lastWrite };
+  });
 }
 
 function envelopeEnd(
   request: ListRequest,
-  page: { page: number | null; count: number; hasMore: boolean; end: PageEnd; total: number | null },
+  page: { page: number | null; count: number; hasMore: boolean; end: PageEnd; total: Total | null },
 ): string {
   const { hasMore, end, total } = page;
   const endCursor = encodeCursor(request.context, end);
@@ -168,7 +180,7 @@ function envelopeEnd(
     nextCursor: hasMore ? endCursor : null,
     endCursor,
     next: hasMore ? nextUrl(request, end) : null,
-    ...(total !== null && { total }),
+    ...(total !== null && { total: total.rows, ...(total.isShared && { totalAsOf: instantOf(total.asOfMs) }) }),
     complete: true,
   };
   return `],"pagination":${JSON.stringify(pagination)}}`;

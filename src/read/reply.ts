@@ -22,7 +22,13 @@ export interface Reply {
   readonly databaseMs: number;
 }
 
-/** `Data-As-Of` in RFC 3339, or nothing when it is not known. */
+/** `Data-As-Of`, or nothing when it is not known. */
 export function dataAsOf(asOfMs: number | null): Record<string, string> {
-  return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
+  const instant = instantOf(asOfMs);
+  return instant === null ? {} : { 'Data-As-Of': instant };
+}
+
+/** Epoch milliseconds in RFC 3339; null when they are not known. */
+export function instantOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
 }

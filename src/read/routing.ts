@@ -9,6 +9,7 @@ import {
 } from '../db/replicas.js';
 import type { TextRow } from '../db/row.js';
 import type { Caller, Statement, Values } from '../db/statement.js';
+import type { WritePosition } from '../db/wal-position.js';
 import type { CompiledResource } from '../definition/compiled.js';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
@@ -16,16 +17,20 @@ import type { ChunkMemory } from './chunk-memory.js';
 import type { FreshnessRouter } from './freshness.js';
 import type { PageMemory } from './page-memory.js';
 import type { ListRequest } from './parse.js';
+import type { RunningCounts } from './running-counts.js';
 
 /** Dependencies and bounds of reads; made once per gateway. */
 export interface ReadDeps {
   readonly replicas: readonly Replica[];
   /** Chooses the server of a read of a written resource, so that a workspace sees its own writes. */
   readonly routeWritten: FreshnessRouter;
+  /** The workspace's last write through any gateway; undefined when there is none. */
+  readonly lastWrite: (workspace: string) => Promise<WritePosition | undefined>;
   /** Whether the last sample of the primary's position succeeded: without samples no replica can be shown to have moved on. */
   readonly primaryReachable: () => boolean;
   readonly chunkMemory: ChunkMemory;
   readonly pageMemory: PageMemory;
+  readonly runningCounts: RunningCounts;
   readonly observe: Observe;
   readonly queueWaitMs: number;
   readonly chunkRowsMax: number;

@@ -22,6 +22,7 @@ export interface Page<R = { readonly id: string }> {
     readonly endCursor: string;
     readonly next: string | null;
     readonly total?: number;
+    readonly totalAsOf?: string | null;
   };
 }
 
