@@ -41,7 +41,9 @@ async function defects(page: Page): Promise<string[]> {
   return [...found, ...(await overflowing(page))];
 }
 
-test.serial('the status names a replica that lags, then one that is stopped', async (t) => {
+const withoutPage = browserMissing.replace('skipped', 'its page is skipped');
+
+test.serial(`the status names a replica that lags, then one that is stopped${withoutPage}`, async (t) => {
   const open = browser && (await openPage(browser, `${gateway.gateway.opsUrl}/status`));
   await eventually(t, 'a status without faults', async () => (await status()).summary === 'All is well.');
   if (open) t.deepEqual([...(await defects(open.page)), await headline(open.page)], ['All is well.']);

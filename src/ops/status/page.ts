@@ -50,7 +50,7 @@ const figures: readonly Figure[] = [
   { title: 'Bytes/s', key: 'bytesPerSecond', words: bytes, top: 10_000 },
   { title: 'Duration, p50', key: 'p50Seconds', words: duration, top: 0.01 },
   { title: 'Duration, p99', key: 'p99Seconds', words: duration, top: 0.1 },
-  { title: 'Requests in flight', key: 'requestsInFlight', words: quantity, top: 10 },
+  { title: 'In flight', key: 'requestsInFlight', words: quantity, top: 10 },
 ];
 
 function figureCard({ title, key, words, top }: Figure, { traffic, history }: StatusReport): Html {
