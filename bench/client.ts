@@ -10,9 +10,9 @@ export interface Answer {
 /** One client with one keep-alive connection, as a program that pages through a list has. */
 export class Client {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  readonly #stage: Stage;
+  readonly #stage: Pick<Stage, 'origin' | 'token'>;
 
-  constructor(stage: Stage) {
+  constructor(stage: Pick<Stage, 'origin' | 'token'>) {
     this.#stage = stage;
   }
 

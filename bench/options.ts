@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 /** The names `--only` takes, in the order they run. */
-export const caseNames = ['pages', 'customers', 'details', 'lists', 'deep', 'portal'] as const;
+export const caseNames = ['pages', 'customers', 'details', 'lists', 'deep', 'portal', 'sync'] as const;
 export type CaseName = (typeof caseNames)[number];
 
 export interface Options {
@@ -20,7 +20,7 @@ export interface Options {
 export const help = `Usage: npm run bench -- [options]
 
 Starts a primary, a replica with 200,000 work orders and the gateway, measures them in turns with their
-alternatives, and writes docs/performance.md and docs/performance.svg. A whole run takes some ten minutes.
+alternatives, and writes docs/performance.md and docs/performance.svg. A whole run takes some fifteen minutes.
 
 Options:
   --only CASE    One of ${caseNames.join(', ')}; several with commas. Then docs/ is left alone

@@ -4,6 +4,7 @@ import { deepCase } from './cases/deep.js';
 import { customersCase, pagesCase } from './cases/pages.js';
 import { portalCase } from './cases/portal.js';
 import { detailsCase, listsCase } from './cases/requests.js';
+import { syncCase } from './cases/sync.js';
 import { type Contenders, startContenders } from './contenders.js';
 import { type CaseName, help, type Options, parseOptions } from './options.js';
 import { writeReport } from './report/files.js';
@@ -26,6 +27,7 @@ const cases: Readonly<Record<CaseName, (bench: Bench) => Promise<CaseResult>>> =
   lists: async ({ stage, options, contenders }) => listsCase(stage, await contenders(), options),
   deep: ({ stage, options }) => deepCase(stage, options),
   portal: ({ stage, options }) => portalCase(stage, options),
+  sync: ({ stage, options }) => syncCase(stage, options),
 };
 
 try {

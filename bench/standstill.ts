@@ -64,7 +64,7 @@ async function begin(reader: pg.Client, mode: 'keyset' | 'portal', workspace: st
 }
 
 /** Resolves when the replica has replayed the primary's WAL up to now, with the time that took. */
-async function caughtUp(primary: pg.Client, replica: pg.Client): Promise<number> {
+export async function caughtUp(primary: pg.Client, replica: pg.Client): Promise<number> {
   const startedMs = performance.now();
   const { rows } = await primary.query<{ lsn: string }>('select pg_current_wal_lsn() as lsn');
   const reached = 'select pg_last_wal_replay_lsn() >= $1::pg_lsn as done';
