@@ -33,7 +33,6 @@ import { type OpsDeps, opsServer } from './ops/server.js';
 import { statusOf } from './ops/status/status.js';
 import { startTraces } from './ops/traces.js';
 import { type Peers, standalone } from './peers/peers.js';
-import { redisPeers } from './peers/redis.js';
 import { workerPeers } from './peers/workers.js';
 import { verifyKeys } from './projection/aes-gcm/verify-keys.js';
 import { loadCodecModule } from './projection/codec-module.js';
@@ -244,7 +243,10 @@ async function start(
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. */
 async function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
-  if (settings.redisUrl !== '') return redisPeers(settings, settings.instances * settings.webConcurrency, observe);
+  if (settings.redisUrl !== '') {
+    const { redisPeers } = await import('./peers/redis.js'); // only here, because ioredis takes memory and time to load
+    return redisPeers(settings, settings.instances * settings.webConcurrency, observe);
+  }
   if (cluster.isWorker)
     return workerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
   return standalone;
