@@ -10,7 +10,8 @@ export const purposes = {
   owner: /^(owner|admin|administrator|boss|eigenaar|beheerder)$/,
   role: /^(role|rol|kind|type)$/,
   ownerFlag: /^(is_)?(owner|admin|boss|eigenaar|beheerder)$/,
-  created: /^(date_?)?(created|inserted|registered|aangemaakt|made|opened|added)(_?(at|on|op|date|time|ts))?$/,
+  created:
+    /^(date_?)?(created|inserted|registered|aangemaakt|made|opened|added|logged|happened|occurred|recorded|gebeurd)(_?(at|on|op|date|time|ts))?$/,
   updated: /^(date_?)?(updated|modified|changed|gewijzigd|bijgewerkt)(_?(at|on|op|date|time|ts))?$/,
   deleted: /^(is_)?(deleted|removed|trashed|verwijderd|gewist)(_?(at|on|op|date|time|ts))?$/,
   version: /^((lock|row|record)_?)?(version|versie|revision)(_?(no|number|nr))?$/,

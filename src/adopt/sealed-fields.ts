@@ -11,10 +11,11 @@ import type { Subject } from './survey.js';
 /** A member of the definition's `fields`. */
 export type FieldJson = Readonly<Record<string, unknown>>;
 
-/** A sealed column, and where the ids of its keys stand: in a column, or behind one of the prefixes. */
+/** A sealed column, and where the ids of its keys stand: in a column, behind one of the prefixes, or nowhere, for its only key. */
 export interface SealedRead {
   readonly column: Column;
   readonly keyColumn?: Column;
+  readonly keyId?: string;
   readonly prefixes: readonly { readonly head: string; readonly end: string }[];
 }
 
@@ -46,7 +47,8 @@ export function sealedFields(column: Column, form: SealedForm, subject: Subject,
         );
   const opened = openCells(cellsOf(column, form, subject, keyColumn), form.codec, keyring, singular(table.name));
   const isPreset = form.codec.prefix === preset.prefix && (opened?.codec.aad ?? preset.aad) === preset.aad;
-  const keyId = keyColumn ? { column: keyColumn.name } : (opened?.keyId ?? 'unknown');
+  const onlyKeyId = opened?.keyId ?? 'unknown';
+  const keyId = keyColumn ? { column: keyColumn.name } : onlyKeyId;
   const codec: Codec = {
     cipher: 'aes-256-gcm',
     ...form.codec,
@@ -56,7 +58,7 @@ export function sealedFields(column: Column, form: SealedForm, subject: Subject,
   };
   const codecName = isPreset ? preset.name : snakeCase(column.name).replaceAll('_', '-').slice(0, 40);
   const { fields, leftOut } = fieldsOf(column, codecName, opened, isPreset);
-  const read = { column, prefixes, ...(keyColumn && { keyColumn }) };
+  const read = { column, prefixes, ...(keyColumn ? { keyColumn } : prefixes.length === 0 && { keyId: onlyKeyId }) };
   return { codecName, ...(!isPreset && { codec }), fields, leftOut, read };
 }
 

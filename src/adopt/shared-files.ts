@@ -3,7 +3,7 @@ import type { Draft } from './draft.js';
 import { isNamed } from './names.js';
 import type { SampleRow } from './samples.js';
 import { valuesOf } from './samples.js';
-import type { Survey } from './survey.js';
+import { idColumn, type Survey } from './survey.js';
 import { openLines } from './view-file.js';
 
 /** The SQL of access.sql, tokens.sql or key_ids.sql, and its open points. */
@@ -33,7 +33,7 @@ export function tokensFile({ tenant, users, leftOut }: Survey, drafts: readonly 
     tenant.root === undefined
       ? `select distinct ${largest?.tenant.quoted} as id, ${largest?.tenant.quoted}::text as name from ${largest?.table.quoted}`
       : `select ${as(id, 'id')}, ${as(label ?? `${id}::text`, 'name')} from ${tenant.root.quoted}`;
-  const owners = ownersOf(users, tenant.columnIn);
+  const owners = ownersOf(users, tenant);
   const open = [
     ...(tenant.isSure ? [] : [`the workspace is a guess: ${tenant.reason}.`]),
     ...(tenant.root
@@ -64,15 +64,15 @@ function as(expression: string | undefined, name: string): string {
 }
 
 /** The users who are marked as owners; else all of them. */
-function ownersOf(users: Survey['users'], tenantIn: Survey['tenant']['columnIn']): SharedFile {
+function ownersOf(users: Survey['users'], tenant: Survey['tenant']): SharedFile {
   if (users === undefined) {
     const sql = `select null::text as workspace_id, null::text as id, null::text as email where false`;
     return { sql, open: ['no table of users was found, so no token can be made: show the users who may have tokens.'] };
   }
   const { table, rows } = users;
   const named = (purpose: 'email' | 'ownerFlag' | 'role') => table.columns.find(({ name }) => isNamed(purpose, name));
-  const id = table.columns.find(({ name }) => name === table.primaryKey[0])?.quoted ?? 'id';
-  const select = `select ${as(tenantIn(table)?.quoted, 'workspace_id')}, ${as(id, 'id')}, ${as(named('email')?.quoted, 'email')} from ${table.quoted}`;
+  const id = idColumn(table, tenant)?.quoted ?? 'id';
+  const select = `select ${as(tenant.columnIn(table)?.quoted, 'workspace_id')}, ${as(id, 'id')}, ${as(named('email')?.quoted, 'email')} from ${table.quoted}`;
   const condition = ownerCondition(table, rows);
   if (condition === undefined)
     return {
@@ -99,6 +99,7 @@ export function keyIdsFile(drafts: readonly Draft[]): SharedFile {
       : `select used.key_id, count(*) from (\n${scans.join('\n      union all\n')}\n    ) used where used.key_id <> '' group by 1`;
   const sql = `-- The ids of the data keys in use, over all workspaces, with the number of values seen: \`check\` and \`serve\` compare them with
 -- the keyring. SECURITY DEFINER because the wall shows no row without a workspace; all that comes out are key ids and counts.
+-- Columns, prefixes and key ids are those of the codecs in the definitions: change both together.
 -- Of a large table a sample of some 20,000 rows: a key that only a handful of rows use can be missed.
 create function gateway.key_ids() returns table (key_id text, seen bigint)
   language sql stable security definer set search_path = ''
@@ -116,9 +117,10 @@ grant execute on function gateway.key_ids() to gateway_reader;
 function scanOf({ subject, sealed }: Draft): string {
   const { quoted } = subject.table;
   const name = `'${quoted.replaceAll("'", "''")}'`;
-  const ids = sealed.map(({ column, keyColumn, prefixes }) => {
+  const ids = sealed.map(({ column, keyColumn, keyId, prefixes }) => {
     const value = `s.${column.quoted}`;
     if (keyColumn) return `(case when ${value} is not null then s.${keyColumn.quoted} end)`;
+    if (keyId !== undefined) return `(case when ${value} is not null then '${keyId}' end)`;
     const cases = prefixes.map(
       ({ head, end }) =>
         `when starts_with(${value}, '${head}') then split_part(substr(${value}, ${head.length + 1}), '${end}', 1)`,

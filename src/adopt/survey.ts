@@ -92,9 +92,9 @@ function usersTable(tables: readonly Table[], tenant: Tenant): Table | undefined
   return people.find(({ name }) => isNamed('users', name));
 }
 
-/** The column of the primary key beside the workspace, or of several the one that is called id. */
-export function idColumn(table: Table, tenant: Tenant): Column | undefined {
-  const own = table.primaryKey.filter((name) => name !== tenant.columnIn(table)?.name);
+/** The column of the primary key beside the workspace and `others`, or of several the one that is called id. */
+export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
+  const own = table.primaryKey.filter((name) => name !== tenant.columnIn(table)?.name && !others.includes(name));
   return columnOf(table, own.length === 1 ? own[0] : own.find((name) => name === 'id'));
 }
 

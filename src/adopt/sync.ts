@@ -67,7 +67,7 @@ interface PartKeys {
 function keysOf(part: Table, { table, id }: Subject, { tenant }: Survey): { part: Table; keys: PartKeys | undefined } {
   const key = part.foreignKeys.find((each) => each.table === table.name);
   const link = part.columns.find(({ name }) => name === key?.columns[key.references.indexOf(id.name)]);
-  const keys = { tenant: tenant.columnIn(part), link, id: idColumn(part, tenant) };
+  const keys = { tenant: tenant.columnIn(part), link, id: idColumn(part, tenant, key?.columns) };
   const isWhole = keys.tenant !== undefined && keys.link !== undefined && keys.id !== undefined;
   return { part, keys: isWhole ? (keys as PartKeys) : undefined };
 }

@@ -31,6 +31,8 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
   if (!id.made && id.type !== 'uuid')
     throw new AdoptRefused(`${table.quoted} cannot be written: its id of type ${id.type} has no default.`);
   const moved = movedColumns(subject, drafted);
+  const log = logWrite(survey);
+  const logged = log.audit && entity !== undefined;
   const writable = new Map<string, Column>();
   const references: Subject[] = [];
   const fields: Record<string, FieldJson> = {};
@@ -45,16 +47,15 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
       fields[member] = field;
       continue;
     }
-    fields[member] = { ...field, write: rule };
+    const auditName = logged && column.of.name !== name ? { auditName: column.of.name } : {};
+    fields[member] = { ...field, write: { ...rule, ...auditName } };
     writable.set(name, column.of);
     if (target) references.push(target);
   }
   if (writable.size === 0) throw new AdoptRefused(`${table.quoted} cannot be written: no column of it can be.`);
   const given = [...writable.values(), id, tenant];
   const missing = table.columns.filter((column) => column.notNull && !column.made && !given.includes(column));
-  const log = logWrite(survey);
   const makesIds = !id.made;
-  const logged = log.audit && entity !== undefined;
   return {
     fields,
     write: {

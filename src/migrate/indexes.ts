@@ -50,8 +50,34 @@ async function create(client: pg.Client, { index, schema, table, columns }: Prop
   ]);
   if (relation.rows.length === 0)
     throw new MigrationFailed(`The index ${index} is for ${schema}.${table}, which does not exist.`);
+  await refuseOtherColumns(client, { index, schema, table, columns });
   if (relation.rows[0].relkind === 'p') await createPartitioned(client, { index, schema, table, columns }, note);
   else if (await createConcurrently(client, { index, schema, table, columns })) note(index);
+}
+
+const plainColumns = /^\(\w+(?:, \w+)*\)$/;
+
+/** Throws MigrationFailed when the index exists with other columns, where both are plain: a proposal was edited, or the name is taken. */
+async function refuseOtherColumns(client: pg.Client, { index, schema, table, columns }: Proposal): Promise<void> {
+  const text = 'select pg_get_indexdef(to_regclass($1)) as definition';
+  const { rows } = await client.query<{ definition: string | null }>(text, [`${name(schema)}.${name(index)}`]);
+  const [, definition] = / using btree (.*)$/i.exec(rows[0]?.definition ?? '') ?? [];
+  const [there, wanted] = [definition ?? '', columns].map(columnsOnly) as [string, string];
+  const isComparable = [there, wanted].every((each) => plainColumns.test(each));
+  if (!isComparable || there === wanted) return;
+  throw new MigrationFailed(
+    `The index ${index} on ${schema}.${table} exists with other columns, ${there} instead of ${wanted}: drop it, or give the proposal another name.`,
+  );
+}
+
+/** '("a", b) where c' → "(a, b)". */
+function columnsOnly(columns: string): string {
+  const [list = ''] = columns.split(/\s+where\s/i);
+  return list
+    .replaceAll('"', '')
+    .replace(/\s*([(),])\s*/g, '$1')
+    .replaceAll(',', ', ')
+    .toLowerCase();
 }
 
 /** PostgreSQL cannot build a partitioned index concurrently: the indexes of the partitions are, and are then attached. */

@@ -172,27 +172,66 @@ test.serial(
 );
 
 const shop = `
-  create schema shop;
-  create table shop."Companies" ("Id" uuid primary key default gen_random_uuid(), "Name" text);
-  create table shop."Orders" ("Id" uuid primary key default gen_random_uuid(), "CompanyId" uuid not null references shop."Companies",
-    "createdAt" timestamptz not null default now(), "order" text, "remarkText" varchar(40), "isDeleted" boolean not null default false, "Secret" bytea);
-  insert into shop."Companies" ("Name") values ('North'), ('South');
-  insert into shop."Orders" ("CompanyId", "order") select "Id", 'x' from shop."Companies", generate_series(1, 20);
+  create schema "Shop Floor";
+  set search_path = "Shop Floor";
+  create table "Companies" ("Id" text primary key, "Name" text);
+  create table "AppUser" ("CompanyId" text not null references "Companies", "userNo" bigint generated always as identity, "e-mail" text,
+    "role" text, primary key ("CompanyId", "userNo"));
+  create table "Orders" ("CompanyId" text not null references "Companies", "orderNo" bigint generated always as identity,
+    "createdAt" timestamptz not null default now(), "order" text, "remarkText" varchar(40), "total price" numeric(14,4) not null default 1.1,
+    "isDeleted" boolean not null default false, "Secret" bytea, primary key ("CompanyId", "orderNo"));
+  create table "OrderLine" ("CompanyId" text not null, "orderNo" bigint not null, "lineNo" integer not null, "label" text,
+    primary key ("CompanyId", "orderNo", "lineNo"), foreign key ("CompanyId", "orderNo") references "Orders");
+  create table "ChangeLog" ("logId" bigint generated always as identity primary key, "CompanyId" text not null,
+    "happenedAt" timestamptz not null default now(), "entityType" text not null, "entityId" text not null, "action" text not null,
+    "actorType" text not null, "actorId" text, "changes" json not null);
+  insert into "Companies" values ('3f2b8a52-7a43-4a57-9d6e-1b1f6a4a0001', 'North'), ('3f2b8a52-7a43-4a57-9d6e-1b1f6a4a0002', 'South');
+  insert into "AppUser" ("CompanyId", "e-mail", "role") select "Id", "Name" || '@x.example', 'owner' from "Companies";
+  insert into "Orders" ("CompanyId", "order") select "Id", 'x' from "Companies", generate_series(1, 20);
+  insert into "OrderLine" select "CompanyId", "orderNo", 1, 'y' from "Orders";
+  insert into "ChangeLog" ("CompanyId", "entityType", "entityId", "action", "actorType", "changes")
+    select "CompanyId", 'Order', "orderNo"::text, 'update', 'user', '[{"field": "remarkText", "from": null, "to": "a"}]' from "Orders";
   create schema lonely; create table lonely.things (id integer primary key, name text);
   create schema bare;
 `;
 
 test.serial(
-  'names in other letters are quoted and shown in small ones; without users and keys the draft says so',
+  'names in other letters are quoted and shown in small ones, and a key of several columns is read without those of the workspace and the record',
   async (t) => {
     const settings = await newDatabase(t, 'shop', (client) => client.query(shop));
-    const draft = await adopted(t, settings, '--schema', 'shop', '--write', 'Orders');
-    const orders = draft.resources.get('orders');
-    t.deepEqual(Object.keys(orders?.fields ?? {}), ['id', 'createdAt', 'order', 'remarkText', 'rowVersion']);
-    t.like(orders?.write, { ids: 'database', audit: null });
-    t.regex(draft.output, /no table of users was found/);
+    const draft = await adopted(t, settings, '--schema', 'Shop Floor', '--write', 'Orders');
+    const { folder, resources, run } = draft;
+    const orders = resources.get('orders');
+    t.deepEqual(Object.keys(orders?.fields ?? {}), [
+      'id',
+      'createdAt',
+      'order',
+      'remarkText',
+      'totalPrice',
+      'rowVersion',
+      'line',
+    ]);
+    t.like(orders?.write, {
+      ids: 'database',
+      audit: { changed: 'update', diff: { field: 'field', old: 'from', new: 'to' } },
+    });
+    t.like(orders?.fields.remarkText, { write: { auditName: 'remarkText' } });
+    t.like(orders?.sync?.parts, { line: { view: 'gateway.orders_sync_line', idType: 'bigint' } });
+    t.deepEqual(
+      resources.get('change-log')?.order.map(({ column }) => column),
+      ['happened_at', 'id'],
+    );
+    t.regex(readFileSync(join(folder, 'sql/views/tokens.sql'), 'utf8'), /"userNo" as id, "e-mail" as email/);
     t.regex(draft.output, /left out: Secret \(secrets, by the name\)/);
     t.deepEqual(await wrong(t, draft), []);
+    const proposal = join(folder, 'sql/views/indexes/orders_list.sql');
+    writeFileSync(proposal, readFileSync(proposal, 'utf8').replace(', "createdAt"', ''));
+    const again = await run('migrate', '--views', join(folder, 'sql/views'), '--indexes');
+    t.is(again.code, 1);
+    t.regex(
+      again.stderr,
+      /^The index gateway_orders_list on Shop Floor\.Orders exists with other columns, .* drop it, or give the proposal another name\./,
+    );
   },
 );
 
@@ -216,18 +255,23 @@ test.serial('a schema that cannot be adopted is refused in a plain sentence, and
   const folder = emptyFolder();
   const stranger = urlAs(settings.adminUrl as string, 'gateway_reader');
   const cases: [string[], Partial<Settings>, number, RegExp][] = [
-    [['--schema', 'none'], settings, 1, /^There is no schema "none" in this database\. It has: .*lonely.*shop/],
+    [['--schema', 'none'], settings, 1, /^There is no schema "none" in this database\. It has: .*Shop Floor.*lonely/],
     [['--schema', 'bare'], settings, 1, /^The schema "bare" has no table\./],
     [['--schema', 'lonely'], settings, 1, /divides its rows among workspaces: .*--tenant COLUMN/],
     [
-      ['--schema', 'shop', '--write', 'nothing'],
+      ['--schema', 'Shop Floor', '--write', 'nothing'],
       settings,
       1,
       /^--write names no table that becomes a resource: nothing\./,
     ],
-    [['--schema', 'shop', '--tenant', 'nothing'], settings, 1, /^No table of "shop" has the column "nothing"/],
     [
-      ['--schema', 'shop'],
+      ['--schema', 'Shop Floor', '--tenant', 'nothing'],
+      settings,
+      1,
+      /^No table of "Shop Floor" has the column "nothing"/,
+    ],
+    [
+      ['--schema', 'Shop Floor'],
       { ...settings, adminUrl: stranger },
       1,
       /cannot be read: grant USAGE on it to the role gateway_reader/,
