@@ -16,6 +16,7 @@ import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
 import { bodyReader } from './http/body.js';
 import { FixedBody } from './http/fixed-body.js';
+import { HtmlPage } from './http/html-page.js';
 import { LargePages } from './http/large-pages.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
@@ -190,6 +191,7 @@ async function start(
       basicAuth: settings.basicAuth,
       index: new FixedBody(JSON.stringify(apiIndex(resources, described))),
       openapi: new FixedBody(JSON.stringify(document)),
+      docs: settings.docs === 'public' ? new HtmlPage(docsPage(document, true)) : null,
       tokens: new Tokens({
         replicas,
         observe,
@@ -224,7 +226,7 @@ async function start(
           metrics: () => metrics.registry.metrics(),
           readiness,
           status: statusOf(metrics.values, { readiness, workers: () => null, lagMaxMs: settings.lagMaxMs }),
-          docsHtml: docsPage(document),
+          docs: settings.docs === 'ops' ? new HtmlPage(docsPage(document)) : null,
         },
         closers,
       );

@@ -30,6 +30,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "Drop and create the views around changes of the app's tables",
     load: async () => (await import('./cli/views.js')).viewsCommand,
   },
+  docs: {
+    summary: 'Write the documentation page of the API to a file',
+    load: async () => (await import('./cli/docs.js')).docsCommand,
+  },
   pull: {
     summary: 'Keep a copy of a workspace in a database or folder of your own, through the API',
     load: async () => (await import('./cli/pull.js')).pullCommand,

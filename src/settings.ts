@@ -12,6 +12,7 @@ type Properties = (typeof schema)['properties'];
 /** The settings in force, typed by the defaults in their schema; only `loadSettings` makes them. */
 export type Settings = { readonly [S in keyof Properties]: Properties[S]['default'] } & {
   readonly decrypt: 'batched' | 'native';
+  readonly docs: 'public' | 'ops' | 'off';
 };
 
 /** The settings do not fit their schema; the message names every fault and no secret. */

@@ -18,6 +18,7 @@ import { type Admission, admit, admitPublic, requireScope } from './admit.js';
 import type { BodyReader } from './body.js';
 import { clientSignal } from './exchange.js';
 import type { FixedBody } from './fixed-body.js';
+import type { HtmlPage } from './html-page.js';
 import type { LargePages } from './large-pages.js';
 import { headerCount, origin } from './request-head.js';
 import { chooseEncoding, type RespondDeps, respond } from './respond.js';
@@ -33,6 +34,8 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly largePages: LargePages;
   readonly index: FixedBody;
   readonly openapi: FixedBody;
+  /** Null where DOCS puts the page elsewhere, or nowhere. */
+  readonly docs: HtmlPage | null;
   readonly readBody: BodyReader;
   /** Null without a primary: then there are no write routes. */
   readonly writes: WriteDeps | null;
@@ -70,6 +73,7 @@ export function routes(deps: RouteDeps): Middleware {
   }
   router.get(apiPrefix, publicRoute(deps, deps.index));
   router.get(`${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
+  if (deps.docs !== null) router.get('/docs', pageRoute(deps, deps.docs));
   return router.routes() as unknown as Middleware;
 }
 
@@ -169,6 +173,17 @@ function publicRoute(deps: RouteDeps, body: FixedBody): Middleware {
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
     await respond(ctx, await body.reply(chooseEncoding(ctx), ctx.headers['if-none-match']), false, deps);
+  };
+}
+
+/** The whole way of a page for people: limit per address → respond. */
+function pageRoute(deps: RouteDeps, page: HtmlPage): Middleware {
+  return async (ctx) => {
+    await admitPublic(deps, ctx);
+    const { status, headers, body } = await page.reply(chooseEncoding(ctx), ctx.headers['if-none-match']);
+    ctx.status = status;
+    ctx.set(headers);
+    ctx.body = body;
   };
 }
 

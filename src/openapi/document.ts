@@ -3,7 +3,12 @@ import type { JsonSchema } from '../definition/resource.js';
 /** The part of OpenAPI 3.1 that the gateway's document uses. */
 export interface OpenApiDocument {
   readonly openapi: string;
-  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description: string;
+    readonly contact?: Readonly<Record<string, string>>;
+  };
   readonly servers: readonly { readonly url: string; readonly description: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Paths;

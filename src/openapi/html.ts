@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 /** Text that is markup already and that the functions below do not escape. */
 export class Html {
   constructor(readonly text: string) {}
@@ -22,15 +24,38 @@ export function prose(text: string): Html[] {
 
 /** A line of such text. */
 export function spans(text: string): Html[] {
-  return text.split('`').map((span, i) => (i % 2 === 1 ? html`<code>${span}</code>` : html`${span}`));
+  return text.split('`').map((span, i) => (i % 2 === 1 ? code(span) : html`${span}`));
 }
 
-/** A table that scrolls sideways by itself on a narrow screen. */
-export function table(label: string, head: readonly string[], rows: readonly (readonly Part[])[]): Html {
-  return html`<div class="table" role="region" aria-label="${label}" tabindex="0"><table>
-<thead><tr>${head.map((cell) => html`<th scope="col">${cell}</th>`)}</tr></thead>
-<tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td>${cell}</td>`)}</tr>\n`)}</tbody>
-</table></div>`;
+/** A name or a value; an address can be broken between its parts, so that no word of it is. */
+export function code(text: string): Html {
+  return html`<code>${text.split(/(?<=[/?&])(?=\w)/).map((part, i) => html`${i > 0 ? wordBreak : ''}${part}`)}</code>`;
+}
+
+const wordBreak = new Html('<wbr>');
+
+/** Text of a program or a message, which scrolls sideways by itself and can be reached by keyboard for that. */
+export function block(text: Part): Html {
+  return html`<pre tabindex="0"><code>${text}</code></pre>`;
+}
+
+/** A list of terms, each with the words beside it and the text below it: readable on a narrow screen, as a table is not. */
+export function terms(rows: readonly (readonly [term: Part, beside: Part, text: Part])[]): Html {
+  return html`<dl>${rows.map(([term, beside, text]) => html`<dt>${term} <small>${beside}</small></dt><dd>${text}</dd>\n`)}</dl>`;
+}
+
+/**
+ * A Content-Security-Policy that allows the page's own style and script elements, by their hashes (CSP Level 3 §2.3.1), and
+ * its icon. Everything else is refused, connections and frames too.
+ */
+export function pagePolicy(page: string): string {
+  const hashes = (tag: string): string => {
+    const texts = [...page.matchAll(new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`, 'g'))].map(
+      ([, text]) => text as string,
+    );
+    return texts.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`).join(' ') || "'none'";
+  };
+  return `default-src 'none'; style-src ${hashes('style')}; script-src ${hashes('script')}; img-src data:; base-uri 'none'; form-action 'none'`;
 }
 
 function markup(part: Part): string {

@@ -1,49 +1,61 @@
 import { allResponses, type OpenApiDocument, type Operation, type Parameter, resolve } from './document.js';
-import { type Html, html, prose, spans, table } from './html.js';
+import { block, type Html, html, prose, spans, terms } from './html.js';
+import { pathBehindBase, samples } from './page-samples.js';
 import { schemaLink, schemaProse } from './page-schema.js';
 
-/** The article of an operation: description, call with curl, parameters, request body, responses. */
+/** The article of an operation: description, samples, parameters, request body, responses. */
 export function operationArticle(document: OpenApiDocument, path: string, method: string, operation: Operation): Html {
-  const { operationId, summary, description, requestBody } = operation;
-  return html`<article id="${operationId}">
-<h3><span class="method">${method.toUpperCase()}</span> <code>${path}</code> <span class="summary">${summary}</span></h3>
+  const { operationId, summary, description, requestBody, responses } = operation;
+  return html`<article id="${operationId}" data-found>
+<h3>${summary}</h3>
+<p class="path">${methodTag(method)} <code>${shownPath(document, path, operation)}</code></p>
 ${prose(description)}
-<pre tabindex="0"><code>${curl(document, path, method, operation)}</code></pre>
-${parameterTable(document, operation)}
+${samples(document, path, method, operation)}
+<h4>Parameters</h4>${parameterTerms(document, operation)}
 ${
   requestBody &&
   html`<h4>Request body</h4>${prose(requestBody.description)}<p>${Object.entries(requestBody.content).map(
     ([type, { schema }]) => html`<code>${type}</code>: ${schemaLink(schema.$ref)} `,
   )}</p>`
 }
-<h4>Responses</h4>
-${table(`Responses of ${operationId}`, ['Status', 'Meaning', 'Headers'], responseRows(document, operation))}
+<details><summary>Responses: ${Object.keys(responses).join(', ')}</summary>${terms(responseRows(document, operation))}</details>
 ${exampleDetails(document, operation)}
 </article>
 `;
 }
 
-function parameterTable(document: OpenApiDocument, { operationId, parameters }: Operation): Html {
+/** The method as a small label. */
+export function methodTag(method: string): Html {
+  return html`<span class="method ${method}">${method.toUpperCase()}</span>`;
+}
+
+/** The path below the API's address, or that address' own path. */
+function shownPath(document: OpenApiDocument, path: string, operation: Operation): string {
+  return pathBehindBase(document, path, operation) || (document.servers[0]?.url ?? '').replace(/^https?:\/\/[^/]*/, '');
+}
+
+function parameterTerms(document: OpenApiDocument, { parameters }: Operation): Html {
   const rows = parameters.map((reference) => {
     const { name, in: place, required, description, schema } = resolve<Parameter>(document, reference);
-    return [
-      html`<code>${name}</code>${required ? html` <strong>required</strong>` : ''}`,
-      place,
-      schemaProse(schema),
-      spans(description),
-    ];
+    const rule = html`${required ? html`<strong>required</strong>, ` : ''}${place}, ${schemaProse(schema)}`;
+    return [html`<code>${name}</code>`, rule, spans(description)] as const;
   });
-  return html`<h4>Parameters</h4>${table(`Parameters of ${operationId}`, ['Name', 'In', 'Value', 'Description'], rows)}`;
+  return terms(rows);
 }
 
 /** A row per status, with the headers that not every response has. */
-function responseRows(document: OpenApiDocument, { responses }: Operation): (string | Html | Html[])[][] {
+function responseRows(document: OpenApiDocument, { responses }: Operation): (readonly [string, Html, Html[]])[] {
   const common = new Set(commonHeaders(document));
   return Object.entries(responses).map(([status, reference]) => {
     const response = resolve(document, reference);
     const own = Object.keys(response.headers).filter((name) => !common.has(name));
-    return [status, spans(response.description), own.map((name) => html`<code>${name}</code> `)];
+    return [status, headerNames(own), spans(response.description)];
   });
+}
+
+/** "`ETag` `Retry-After`". */
+export function headerNames(names: readonly string[]): Html {
+  return html`${names.map((name) => html`<code>${name}</code> `)}`;
 }
 
 /** The headers that every response can have. */
@@ -58,26 +70,5 @@ function exampleDetails(document: OpenApiDocument, { responses }: Operation): Ht
   const media = resolve(document, reference).content?.['application/json'];
   if (media?.example === undefined) return undefined;
   const body = JSON.stringify(media.example, null, 2);
-  return html`<details><summary>Example of a ${status} body</summary><pre tabindex="0"><code>${body}</code></pre></details>`;
-}
-
-/** The call with curl; without a public address the host is `$GATEWAY`. */
-function curl(document: OpenApiDocument, path: string, method: string, operation: Operation): string {
-  const all = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
-  const server = (operation.servers ?? document.servers)[0]?.url ?? '';
-  const base = server.startsWith('/') ? `$GATEWAY${server}` : server;
-  const address = path.replace(/\{(\w+)\}/g, (_, name) => String(all.find((each) => each.name === name)?.example));
-  const query = all.some(({ name }) => name === 'perPage') && method === 'get' ? '?perPage=100' : '';
-  const lines = [`curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}"${base}${address}${query}"`];
-  if (operation.security.length > 0) lines.push('-H "Authorization: Bearer $TOKEN"');
-  for (const { name, in: place, required, example } of all) {
-    if (place === 'header' && required) lines.push(`-H ${quoted(`${name}: ${example}`)}`);
-  }
-  const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
-  if (type && media) lines.push(`-H "Content-Type: ${type}"`, `-d ${quoted(JSON.stringify(media.example))}`);
-  return lines.join(' \\\n  ');
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
+  return html`<details><summary>Example of a ${status} body</summary>${block(body)}</details>`;
 }

@@ -1,9 +1,9 @@
 import type { JsonSchema } from '../definition/resource.js';
-import { type Html, html, spans, table } from './html.js';
+import { type Html, html, spans, terms } from './html.js';
 
-/** A table of a schema's members, nested members with their path. */
-export function schemaTable(label: string, schema: JsonSchema): Html {
-  return table(label, ['Member', 'Type', 'Description'], rows(schema, ''));
+/** A schema's members, nested members with their path. */
+export function schemaMembers(schema: JsonSchema): Html {
+  return terms(rows(schema, ''));
 }
 
 /** "string or null, date-time, at most 200 characters": the rules for a value. A pattern beside a format adds nothing. */
@@ -61,8 +61,8 @@ function row(path: string, schema: JsonSchema, required: boolean): Row {
   const [example] = (schema.examples ?? []) as unknown[];
   const shown = example === undefined ? [] : [html` Example: <code>${JSON.stringify(example)}</code>.`];
   return [
-    html`<code>${path}</code>${required ? '' : html` <small>optional</small>`}`,
-    schemaLink(schema.$ref) ?? html`${schemaProse(schema)}`,
+    html`<code>${path}</code>`,
+    html`${required ? '' : 'optional, '}${schemaLink(schema.$ref) ?? schemaProse(schema)}`,
     [...spans(String(schema.description ?? '')), ...shown],
   ];
 }

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
 import { isIP } from 'node:net';
 import { Registry } from 'prom-client';
-import { FixedBody } from '../http/fixed-body.js';
+import type { HtmlPage } from '../http/html-page.js';
 import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
+import { pagePolicy } from '../openapi/html.js';
 import type { Readiness } from './readiness.js';
 import { statusFrame, statusPage } from './status/page.js';
 import type { Status } from './status/status.js';
@@ -16,7 +16,8 @@ export interface OpsDeps {
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Readiness;
   readonly status: Status;
-  readonly docsHtml: string;
+  /** Null where DOCS puts the page elsewhere, or nowhere. */
+  readonly docs: HtmlPage | null;
 }
 
 /** Host names that the listener accepts beside `localhost` and IP addresses: settings opsHost and opsAllowedHosts. */
@@ -32,11 +33,9 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Dependencies of the pages; each policy is a Content-Security-Policy. */
+/** Dependencies of the pages. */
 interface PageDeps extends OpsDeps {
-  readonly docs: FixedBody;
-  readonly docsPolicy: string;
-  /** The status page without its content. */
+  /** The status page without its content, and its Content-Security-Policy. */
   readonly frame: string;
   readonly framePolicy: string;
 }
@@ -59,19 +58,19 @@ const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeade
     return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': framePolicy } };
   },
   '/status.json': async ({ status }) => json(await status.report()),
-  '/docs': async ({ docs, docsPolicy }, headers) => {
+  '/docs': async ({ docs }, headers) => {
+    if (docs === null) return text(404, 'Not found');
     const reply = await docs.reply(acceptedEncoding(headers['accept-encoding']), headers['if-none-match']);
-    const own = { ...reply.headers, 'Content-Security-Policy': docsPolicy, 'Cache-Control': 'no-cache' };
-    return { status: reply.status, type: 'text/html; charset=utf-8', body: reply.body, headers: own };
+    return { ...reply, type: 'text/html; charset=utf-8' };
   },
 };
 
 /** The ops listener, for the operator: it requires no token, so it belongs on a private address. */
 export function opsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames): Server {
   const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
-  const docs = { docs: new FixedBody(deps.docsHtml), docsPolicy: pagePolicy(deps.docsHtml) };
   const frame = statusFrame();
-  const pageDeps = { ...deps, ...docs, frame, framePolicy: `${pagePolicy(frame)}; ${scriptPolicy(frame)}` };
+  const framePolicy = `${pagePolicy(frame)}; connect-src 'self'; frame-ancestors 'none'`;
+  const pageDeps = { ...deps, frame, framePolicy };
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     if (!isAllowedHost(request, names))
       return text(421, 'Use an IP address, localhost, or a name that OPS_ALLOWED_HOSTS lists.');
@@ -107,22 +106,4 @@ function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): bo
   const [, literal, name] = /^(?:\[([^\]]+)\]|([^:]+))(?::\d+)?$/.exec(host) ?? [];
   const isKnown = isIP(literal ?? name ?? '') > 0 || (name !== undefined && names.has(name.toLowerCase()));
   return isKnown && headerCount(request, 'host') === 1;
-}
-
-/** A policy that allows the page's own style elements, by their hashes (CSP Level 3 §2.3.1), and nothing else. */
-function pagePolicy(html: string): string {
-  return `default-src 'none'; style-src ${hashesOf('style', html)}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
-}
-
-/** Allows the page's own script elements in addition, and their requests to this listener. */
-function scriptPolicy(html: string): string {
-  return `script-src ${hashesOf('script', html)}; connect-src 'self'`;
-}
-
-/** Hashes of the page's elements of this name, as sources of a policy. */
-function hashesOf(element: 'style' | 'script', html: string): string {
-  const texts = [...html.matchAll(new RegExp(`<${element}>([\\s\\S]*?)</${element}>`, 'g'))].map(
-    ([, text]) => text as string,
-  );
-  return texts.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`).join(' ') || "'none'";
 }

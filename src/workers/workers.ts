@@ -1,5 +1,6 @@
 import { loadResources } from '../definition/load.js';
 import type { Observe } from '../events.js';
+import { HtmlPage } from '../http/html-page.js';
 import { close, listen } from '../http/listeners.js';
 import { apiVersion } from '../http/render.js';
 import { openapi } from '../openapi/openapi.js';
@@ -51,7 +52,10 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
       alive: () => supervisor.alive,
       metrics: () => metrics.text(supervisor.workers),
       readiness: () => supervisor.readiness(),
-      docsHtml: docsPage(openapi(resources, { version: apiVersion, ...settings })),
+      docs:
+        settings.docs === 'ops'
+          ? new HtmlPage(docsPage(openapi(resources, { version: apiVersion, ...settings })))
+          : null,
     };
     const ops = opsServer(pages, settings);
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);

@@ -1,9 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
 import { breakingProxy } from '../support/breaking-proxy.js';
-import { output, tool, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
+import { output, programMissing, tool, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
 import { listNames, records } from '../support/lists.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
@@ -16,10 +15,6 @@ function programs(page: string, language: string): string[] {
   const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))];
   return blocks.map(([, program]) => program as string);
 }
-
-/** The program with which a client is called, unless this machine lacks it. */
-const missing = (program: string, ...args: string[]): string =>
-  spawnSync(program, args).status === 0 ? '' : ` (skipped: ${program} ${args.join(' ')} fails on this machine)`;
 
 /** Runs a program of a page in a folder of its own, behind a proxy that breaks connections now and then. */
 async function run(
@@ -52,7 +47,7 @@ const filePrograms: readonly (readonly [page: string, language: string, file: st
 ];
 
 for (const [page, language, file, command] of filePrograms) {
-  const lacks = language === 'sh' ? missing('jq', '--version') : '';
+  const lacks = language === 'sh' ? programMissing('jq', '--version') : '';
   (lacks ? test.serial.skip : test.serial)(
     `docs/clients/${page} reads every work order once, over broken connections, and doubles nothing in a second run${lacks}`,
     async (t) => {
@@ -142,7 +137,7 @@ async function duckdb(folder: string, sql: readonly string[]): Promise<(readonly
 }
 
 const python = '/usr/bin/python3';
-const noPandas = missing(python, '-c', 'import pandas, requests');
+const noPandas = programMissing(python, '-c', 'import pandas, requests');
 (noPandas ? test.serial.skip : test.serial)(
   `docs/clients/python.md reads every work order once into a data frame, over broken connections${noPandas}`,
   async (t) => {
@@ -161,7 +156,7 @@ const noPandas = missing(python, '-c', 'import pandas, requests');
   },
 );
 
-const noR = missing('Rscript', '-e', 'library(httr2); library(jsonlite)');
+const noR = programMissing('Rscript', '-e', 'library(httr2); library(jsonlite)');
 (noR ? test.serial.skip : test.serial)(
   `docs/clients/r.md reads every work order once into a data frame${noR}`,
   async (t) => {

@@ -1,15 +1,27 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { ExecutionContext } from 'ava';
+import type { OpenApiDocument } from '../../src/openapi/document.js';
 import {
   type Browser,
+  brokenWords,
   browserMissing,
   launchBrowser,
+  type OpenPage,
   openPage,
   overflowing,
   seriousFindings,
 } from '../support/browser.js';
-import { gatewayTest } from '../support/workspace.js';
+import { output, programMissing } from '../support/client-tools.js';
+import { commandLine } from '../support/command-line.js';
+import { samplesOf } from '../support/samples.js';
+import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 
-const suite = gatewayTest();
-const test = browserMissing ? suite.skip : suite;
+const suite = gatewayTest({ docs: 'public' });
+const test = browserMissing ? suite.skip : suite.serial;
 const running: { browser?: Browser } = {};
 
 suite.before(async () => {
@@ -17,13 +29,190 @@ suite.before(async () => {
 });
 suite.after.always(() => running.browser?.close());
 
-test(`the docs page opens without a fault in Chromium${browserMissing}`, async (t) => {
-  const { page, faults } = await openPage(running.browser as Browser, `${t.context.gateway.opsUrl}/docs`);
-  t.deepEqual(faults, []);
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme });
-    t.deepEqual(await seriousFindings(page), [], colorScheme);
-  }
-  await page.setViewportSize({ width: 360, height: 740 });
-  t.deepEqual(await overflowing(page), []);
+/** The page of the API listener. */
+function opened(t: ExecutionContext<TestContext>, width = 1280): Promise<OpenPage> {
+  return openPage(running.browser as Browser, `${t.context.gateway.url}/docs`, { width, height: 740 });
+}
+
+suite('DOCS=public serves the page on the API listener without a token, with a policy of its own', async (t) => {
+  const { gateway } = t.context;
+  const reply = await fetch(`${gateway.url}/docs`, { headers: { 'accept-encoding': 'br' } });
+  t.is(reply.status, 200);
+  t.is(reply.headers.get('content-type'), 'text/html; charset=utf-8');
+  t.is(reply.headers.get('content-encoding'), 'br');
+  const html = await reply.text();
+  const [style, script] = ['style', 'script'].map((tag) => {
+    const [, text] = new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`).exec(html) as unknown as [string, string];
+    return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+  });
+  const policy = `default-src 'none'; style-src ${style}; script-src ${script}; img-src data:; base-uri 'none'; form-action 'none'`;
+  t.is(reply.headers.get('content-security-policy'), `${policy}; frame-ancestors 'none'`);
+  t.true(html.includes(`<meta http-equiv="Content-Security-Policy" content="${policy}">`));
+  const etag = reply.headers.get('etag') as string;
+  t.is(
+    (await fetch(`${gateway.url}/docs`, { headers: { 'accept-encoding': 'br', 'if-none-match': etag } })).status,
+    304,
+  );
+  t.is((await fetch(`${gateway.url}/docs`, { method: 'POST' })).status, 405);
+  t.is((await fetch(`${gateway.opsUrl}/docs`)).status, 404);
 });
+
+suite('requests for the page count against the limit of a client address', async (t) => {
+  const { gateway } = await t.context.database.gateway({ docs: 'public', publicRequestsPerMinute: 5 });
+  const statuses: number[] = [];
+  while (statuses.length < 6) statuses.push((await fetch(`${gateway.url}/docs`)).status);
+  t.deepEqual([statuses[0], statuses[5]], [200, 429]);
+});
+
+suite('DOCS=off serves the page nowhere', async (t) => {
+  const { gateway } = await t.context.database.gateway({ docs: 'off' });
+  for (const url of [gateway.url, gateway.opsUrl]) t.is((await fetch(`${url}/docs`)).status, 404);
+});
+
+test(`axe finds nothing serious on the page, light and dark${browserMissing}`, async (t) => {
+  const { page, faults } = await opened(t);
+  await page.emulateMedia({ colorScheme: 'light' });
+  t.deepEqual(await seriousFindings(page), []);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  t.deepEqual(await seriousFindings(page, ['color-contrast']), []);
+  t.deepEqual(faults, []);
+});
+
+const shown = `[...document.querySelectorAll('[data-found]')].filter((each) => each.checkVisibility()).map(({ id }) => id)`;
+
+test(`search leaves the sections with every word, marks the words, and Enter goes to the first${browserMissing}`, async (t) => {
+  const { page, faults } = await opened(t);
+  const all = await page.evaluate<string[]>(shown);
+  await page.fill('#search', 'serienummer order=desc');
+  t.deepEqual(await page.evaluate(shown), ['listInstallaties']);
+  t.is(await page.evaluate(`document.querySelector('#found').textContent`), `1 of ${all.length} sections`);
+  t.true((await page.evaluate<number>(`CSS.highlights.get('found').size`)) > 1);
+  await page.keyboard.press('Enter');
+  t.is(await page.evaluate('location.hash'), '#listInstallaties');
+  await page.fill('#search', 'idempotency_in_progress');
+  t.true((await page.evaluate<string[]>(shown)).includes('errors'));
+  await page.fill('#search', 'no-section-has-this');
+  t.deepEqual(await page.evaluate(shown), []);
+  await page.evaluate(`location.hash = 'schema-Klant'`);
+  await eventually(
+    t,
+    'every section is shown',
+    async () => (await page.evaluate<string[]>(shown)).length === all.length,
+  );
+  t.deepEqual(faults, []);
+});
+
+test(`the copy button copies the sample that is shown, also where the browser's clipboard is only for https${browserMissing}`, async (t) => {
+  const { page, faults } = await opened(t);
+  const isCopied = async (start: string): Promise<void> => {
+    await page.click('#listKlanten button');
+    const clipboard = () => page.evaluate<string>('(window.clipboard ?? navigator.clipboard).readText()');
+    await eventually(t, `${start} is copied`, async () => (await clipboard()).startsWith(start));
+  };
+  await isCopied(`curl "$BASE/klanten?perPage=100" \\\n  -H "Authorization: Bearer $TOKEN"`);
+  await page.evaluate(`window.clipboard = navigator.clipboard;
+    Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined })`);
+  await page.click('#listKlanten [value=javascript] + span');
+  await isCopied('const { BASE, TOKEN } = process.env;');
+  t.deepEqual(faults, []);
+});
+
+test(`the keyboard reaches search, samples and their languages, and a language counts for all samples${browserMissing}`, async (t) => {
+  const { page, faults } = await opened(t);
+  const focused = (what: string) => page.evaluate<string>(`document.activeElement.${what}`);
+  await page.keyboard.press('Tab');
+  t.is(await focused('textContent'), 'Skip to the content');
+  await page.keyboard.press('Tab');
+  t.is(await focused('id'), 'search');
+  await page.evaluate(`document.querySelector('#listKlanten :checked').focus()`);
+  await page.keyboard.press('ArrowRight');
+  t.is(await focused('value'), 'python');
+  const languages = `[...document.querySelectorAll('.sample pre')].filter((each) => each.checkVisibility()).map((each) => each.dataset.language)`;
+  t.deepEqual([...new Set(await page.evaluate<string[]>(languages))], ['python']);
+  await page.keyboard.press('Tab');
+  t.is(await focused('textContent'), 'Copy');
+  await page.keyboard.press('Tab');
+  t.is(await focused('tagName'), 'PRE');
+  t.deepEqual(faults, []);
+});
+
+test(`on a phone nothing is wider than the screen, no word is broken, and the contents are closed${browserMissing}`, async (t) => {
+  const { page, faults } = await opened(t, 360);
+  t.false(await page.evaluate(`document.querySelector('nav details').open`));
+  await page.evaluate(`for (const each of document.querySelectorAll('main details')) each.open = true`);
+  t.deepEqual(await overflowing(page), []);
+  t.is(await page.evaluate('document.documentElement.scrollWidth'), 360);
+  t.deepEqual(await brokenWords(page), []);
+  await page.click('nav summary');
+  await page.click('nav a[href="#schema-Klant"]');
+  await eventually(t, 'the contents close', () => page.evaluate(`!document.querySelector('nav details').open`));
+  t.deepEqual(faults, []);
+});
+
+test(`docs --out writes the page to a file, which opens without a fault from there${browserMissing}`, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-docs-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'page.html');
+  const settings = { publicUrl: 'https://data.example.com', primaryUrls: 'postgres://primary/app' };
+  t.deepEqual(await commandLine(['docs', '--out', file], settings), {
+    stdout: `wrote ${file}\n`,
+    stderr: '',
+    code: 0,
+  });
+  t.true(readFileSync(file, 'utf8').includes('export BASE=https://data.example.com/api/v1\n'));
+  const { page, faults } = await openPage(running.browser as Browser, pathToFileURL(file).href);
+  await page.fill('#search', 'createInstallatie');
+  t.deepEqual(faults, []);
+  t.is((await commandLine(['docs'])).code, 2);
+  t.is((await commandLine(['docs', '--out', join(folder, 'none/page.html')])).code, 1);
+});
+
+/** The samples of a language on the page of the API listener, and the environment that they read; ID is that of the first record. */
+async function samplesOn({ gateway, client, token }: TestContext, language: string) {
+  const samples = samplesOf(await (await fetch(`${gateway.url}/docs`)).text(), language);
+  const { paths } = (await client.get('/openapi.json')).json<OpenApiDocument>();
+  const env = { BASE: `${gateway.url}/api/v1`, TOKEN: token };
+  const envOf = async (operationId: string): Promise<Record<string, string>> => {
+    const path = Object.keys(paths).find((each) => paths[each]?.get?.operationId === operationId);
+    if (!path?.includes('{id}')) return env;
+    const { data } = (await client.get(path.replace('/{id}', '?perPage=1'))).json<{ data: { id: string }[] }>();
+    return { ...env, ID: data[0]?.id as string };
+  };
+  return { samples, envOf };
+}
+
+const curlMissing = programMissing('curl', '--version');
+(curlMissing ? suite.skip : suite)(`every sample in curl that reads is answered 200${curlMissing}`, async (t) => {
+  const { samples, envOf } = await samplesOn(t.context, 'curl');
+  const status = `curl() { command curl -s -o /dev/null -w '%{http_code}' "$@"; }`;
+  const reads = [...samples].filter(([, sample]) => !sample.includes('-X '));
+  t.is(reads.length, 21);
+  for (const [id, sample] of reads)
+    t.is(await output('sh', ['-c', `${status}\n${sample}`], { env: await envOf(id) }), '200', id);
+});
+
+const requestsMissing = programMissing('python3', '-c', 'import requests');
+const programs: readonly (readonly [language: string, program: string, flags: readonly string[], lacks: string])[] = [
+  ['javascript', process.execPath, ['--input-type=module', '-e'], ''],
+  ['python', 'python3', ['-c'], requestsMissing],
+];
+for (const [language, program, flags, lacks] of programs) {
+  (lacks ? suite.skip : suite)(
+    `samples in ${language} read a list and a record, and create a record${lacks}`,
+    async (t) => {
+      const { samples, envOf } = await samplesOn(t.context, language);
+      const { ID } = await envOf('getKlant');
+      const create = samples.get('createInstallatie')?.replace(/("customerId": ").*?"/, `$1${ID}"`);
+      const run = async (id: string, sample = samples.get(id) as string): Promise<string> =>
+        output(program, [...flags, sample], { env: await envOf(id) });
+      t.regex(await run('listKlanten'), /nextCursor/);
+      t.regex(await run('getKlant'), new RegExp(ID as string));
+      t.regex(await run('createInstallatie', create), /Koelcel begane grond/);
+      await t.throwsAsync(
+        run('createInstallatie'),
+        { message: /400/ },
+        'its example names no customer of this workspace',
+      );
+    },
+  );
+}

@@ -37,10 +37,11 @@ test('the image has neither the demo nor the reference app', (t) => {
 test('help, settings and the hint at the demo work in the image', async (t) => {
   const help = await run(['--help']);
   t.is(help.code, 0, help.stdout);
-  for (const command of ['serve', 'demo', 'check', 'migrate', 'views', 'tokens'])
+  for (const command of ['serve', 'demo', 'check', 'migrate', 'views', 'docs', 'tokens'])
     t.regex(help.stdout, new RegExp(`^  ${command} `, 'm'));
   const config = await run(['serve', '--print-config'], { port: 1234 });
   t.is(JSON.parse(config.stdout).port, 1234);
+  t.is((await run(['docs', '--out', join(image, 'page.html')])).code, 0);
   t.deepEqual(await run(['demo']), {
     stdout: '',
     stderr: 'The demo is not part of the production image: run it in a clone of the project.\n',

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { toolsFolder, toolsMissing } from './client-tools.js';
@@ -13,7 +13,6 @@ const flags =
 /** The part of playwright-core that the tests use: its types are there only after `npm ci --prefix test/tools`. */
 export interface Browser {
   newContext(options: object): Promise<{
-    addInitScript(script: { readonly path: string }): Promise<unknown>;
     newPage(): Promise<Page>;
   }>;
   close(): Promise<void>;
@@ -23,8 +22,6 @@ export interface Page {
   goto(address: string): Promise<unknown>;
   /** Value of an expression in the page, after its promise is fulfilled. */
   evaluate<T>(expression: string): Promise<T>;
-  /** Resolves when the expression is true in the page. */
-  waitForFunction(expression: string): Promise<unknown>;
   click(selector: string): Promise<void>;
   fill(selector: string, text: string): Promise<void>;
   setViewportSize(size: { readonly width: number; readonly height: number }): Promise<void>;
@@ -55,7 +52,6 @@ export async function openPage(
   viewport = { width: 1280, height: 900 },
 ): Promise<OpenPage> {
   const context = await browser.newContext({ viewport, permissions: ['clipboard-read', 'clipboard-write'] });
-  await context.addInitScript({ path: join(toolsFolder, 'node_modules/axe-core/axe.min.js') });
   const page = await context.newPage();
   const faults: string[] = [];
   page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
@@ -67,9 +63,11 @@ export async function openPage(
   return { page, faults };
 }
 
-/** Findings of axe with the impact serious or critical: the rule and the first elements that break it. */
-export async function seriousFindings(page: Page): Promise<string[]> {
-  const { violations } = await page.evaluate<{ violations: AxeFinding[] }>('axe.run()');
+/** Findings of axe, of all its rules or of these, with the impact serious or critical: the rule and elements that break it. */
+export async function seriousFindings(page: Page, rules?: readonly string[]): Promise<string[]> {
+  await page.evaluate(readFileSync(join(toolsFolder, 'node_modules/axe-core/axe.min.js'), 'utf8'));
+  const options = JSON.stringify(rules === undefined ? {} : { runOnly: rules });
+  const { violations } = await page.evaluate<{ violations: AxeFinding[] }>(`axe.run(${options})`);
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
   return serious.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html)}`);
 }
@@ -88,4 +86,21 @@ export function overflowing(page: Page): Promise<string[]> {
       if (['auto', 'scroll'].includes(getComputedStyle(each).overflowX)) return false;
     return true;
   }).map((element) => element.outerHTML.slice(0, 100))`);
+}
+
+/** Words that the page breaks in two: parts of them stand on different lines. */
+export function brokenWords(page: Page): Promise<string[]> {
+  return page.evaluate(`(() => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const broken = [];
+    while (texts.nextNode()) {
+      for (const { 0: word, index } of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+        range.setStart(texts.currentNode, index);
+        range.setEnd(texts.currentNode, index + word.length);
+        if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) broken.push(word);
+      }
+    }
+    return broken;
+  })()`);
 }

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,6 +29,11 @@ export async function output(program: string, args: readonly string[], options: 
     throw new Error(`${error.message}\n${error.stdout}${error.stderr}`);
   });
   return stdout;
+}
+
+/** End of the title of a test that needs a program of the machine; empty when the program runs. */
+export function programMissing(program: string, ...args: readonly string[]): string {
+  return spawnSync(program, args).status === 0 ? '' : ` (skipped: ${program} ${args.join(' ')} fails on this machine)`;
 }
 
 /** A program that `npm ci --prefix test/tools` installed. */

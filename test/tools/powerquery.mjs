@@ -1,5 +1,5 @@
 // `node powerquery.mjs FILE…`: reads Power Query programs with Microsoft's own parser and prints as JSON, for each call of
-// Web.Contents in them, the kind and text of its first argument and the options of its second.
+// Web.Contents in them, the kind and text of its first argument and the names of the options in its second.
 
 import { readFileSync } from 'node:fs';
 import parser from '@microsoft/powerquery-parser';
@@ -19,8 +19,13 @@ for (const file of process.argv.slice(2)) {
   for (const node of nodesOf(task.ast)) {
     if (node.kind !== 'RecursivePrimaryExpression' || node.head.identifier?.literal !== 'Web.Contents') continue;
     const [address, options] = argumentsOf(node);
-    const names = options.content.elements.map((option) => option.node.key.literal);
-    calls.push({ kind: address.kind, literalKind: address.literalKind, text: address.literal, names });
+    const names = (options?.content.elements ?? []).map((option) => option.node.key.literal);
+    calls.push({
+      kind: address.kind,
+      literalKind: address.literalKind,
+      text: address.literal ?? address.identifier?.literal,
+      names,
+    });
   }
 }
 console.log(JSON.stringify(calls));
