@@ -44,18 +44,20 @@ export function app(deps: AppDeps): Koa {
 
 /** Sets the request id and the headers of every response, and reports the request when its response is closed. */
 function identify({ observe, deprecation, sunset, logClientAddress, underWay }: AppDeps): Koa.Middleware {
-  const headers = {
+  const headers = Object.entries({
     ...commonHeaders,
     ...(deprecation && { Deprecation: deprecation }),
     ...(sunset && { Sunset: sunset }),
-  };
+  });
   return async (ctx, next) => {
     const exchange = newExchange(ctx.req);
     const { socket } = ctx.req;
     const address = logClientAddress ? { address: ctx.ip } : {}; // of now: a closed socket has none
     ctx.state.exchange = exchange;
     underWay.requests++;
-    ctx.set({ ...headers, 'X-Request-Id': exchange.requestId });
+    // Directly, because Koa's `set` copies and checks each of them again: 5 % of the processor time of a detail.
+    for (const [name, value] of headers) ctx.res.setHeader(name, value);
+    ctx.res.setHeader('X-Request-Id', exchange.requestId);
     const finished = (): void => {
       underWay.requests--;
       observe({
