@@ -17,8 +17,8 @@ export const serve: Command = async (args) => {
       'print-config': { type: 'boolean', default: false },
     },
   });
-  const settings = loadSettings(process.env, ports(values));
   if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) say(`Warning: ${sentence}`);
+  const settings = loadSettings(process.env, ports(values));
   if (values['print-config']) {
     printText(JSON.stringify(printableSettings(settings), null, 2));
     return 0;

@@ -1,4 +1,5 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
+import { spelling } from '../projection/redact.js';
 import { contradictionsOfCodecs } from './codec-contradictions.js';
 import { contradictionsOfField } from './field-contradictions.js';
 import { fieldType, idTypes } from './field-types.js';
@@ -179,7 +180,7 @@ function moves({ file, columns }: Examined): Flaw[] {
   });
 }
 
-function audit({ file, columns }: Examined): Flaw[] {
+function audit({ file }: Examined): Flaw[] {
   const { auditEntity, auditFields = [], write } = file;
   const unnamed = write?.audit && auditEntity === undefined;
   const flaws: Flaw[] = unnamed
@@ -188,13 +189,11 @@ function audit({ file, columns }: Examined): Flaw[] {
   if (auditEntity === undefined && auditFields.length > 0) {
     flaws.push({ at: '/auditFields', wrong: 'the log has no name for the resource', remedy: 'set /auditEntity' });
   }
+  const encoded = leaves(file).filter(({ field }) => field.codec !== undefined);
+  const personal = new Set(encoded.flatMap(({ field, path }) => [field.column, path.join('/')]).map(spelling));
   for (const [i, name] of auditFields.entries()) {
-    if (columns.get(name)?.field.codec === undefined) continue;
-    flaws.push({
-      at: `/auditFields/${i}`,
-      wrong: `column ${name} is encoded: its values are personal`,
-      remedy: 'remove it',
-    });
+    if (!personal.has(spelling(name))) continue;
+    flaws.push({ at: `/auditFields/${i}`, wrong: `${name} is encoded: its values are personal`, remedy: 'remove it' });
   }
   return flaws;
 }

@@ -67,7 +67,7 @@ function isPlain(json: string, holdsSealed: (text: string) => boolean): boolean 
 }
 
 /** "vullingKg", "vulling_kg" and "/vullingKg" are one field; a path such as "vulling.kg" is not. */
-function spelling(field: string): string {
+export function spelling(field: string): string {
   return field.replace(/^\/|[_-]/g, '').toLowerCase();
 }
 

@@ -48,6 +48,9 @@ test('serve warns of misspelt environment names, and check reports them', async 
   ];
   t.is(code, 0);
   t.is(stderr, sentences.map((sentence) => `Warning: ${sentence}\n`).join(''));
+  const refused = await commandLine(['serve'], { ...settings, port: 99_999 });
+  t.is(refused.code, 2);
+  t.regex(refused.stderr, /^Warning: REPLICA_URL is no setting[\s\S]*\nThe settings are not valid:\n {2}PORT must be/);
   const checked = await commandLine(['check', '--json'], settings);
   t.is(checked.code, 1);
   const { findings } = JSON.parse(checked.stdout) as { findings: Finding[] };

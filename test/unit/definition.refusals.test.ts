@@ -104,7 +104,7 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   ['write/audit', true, /\/write\/audit: it must be equal to constant/],
   ['write/audit/created', undefined, /\/write\/audit: it must have required property 'created'/],
   ['auditEntity', undefined, /\/write\/audit: the log has no name for the resource; set \/auditEntity/],
-  ['auditFields', ['town'], /\/auditFields\/0: column town is encoded/],
+  ['auditFields', ['id', 'TOWN'], /\/auditFields\/1: TOWN is encoded/],
   ['write/onChange', { revision: 'increment' }, /\/write\/onChange\/revision: no field shows column revision/],
   [
     'write/onChange',
