@@ -28,7 +28,7 @@ export function printText(lines: string): void {
 
 /** Columns of the terminal that shows stdout; null when it is none. */
 export function terminalColumns(): number | null {
-  return process.stdout.isTTY ? process.stdout.columns : null;
+  return process.stdout.isTTY ? process.stdout.columns || 80 : null; // 0: it does not say
 }
 
 /** Replaces the line that the terminal shows last, such as a progress bar, by another. Only for a terminal. */

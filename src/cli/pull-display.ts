@@ -32,7 +32,7 @@ function jsonLines(): PullDisplay {
 
 function terminalDisplay(): PullDisplay {
   let [resource, startedMs, drawnMs] = ['', 0, 0];
-  const draw = (line: string): void => redraw(line.slice(0, (terminalColumns() ?? 80) - 1));
+  const draw = (line: string): void => redraw(line.slice(0, (terminalColumns() ?? 0) - 1));
   return {
     page: (progress) => {
       const nowMs = performance.now();

@@ -1,5 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -23,6 +25,7 @@ test.before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'pull-'));
   token = await setUp.token({ workspace: 1 });
   await writeFile(join(folder, 'token'), `${token}\n`);
+  await writeFile(join(folder, 'token-of-large'), await setUp.token({ workspace: 0 }));
   await setUp.cluster.primary.query('create database copy');
   copyUrl = setUp.cluster.primary.url('copy');
   copyFolder = join(folder, 'copy');
@@ -38,12 +41,25 @@ interface Run {
   readonly stderr: string;
 }
 
-/** Starts `pull` into the database, or to the place that `more` names. */
-function start(more: readonly string[]): { child: ChildProcess; ended: Promise<Run> } {
-  const main = join(projectRoot, 'dist/src/main.js');
-  const to = more.includes('--to') ? [] : ['--to', copyUrl];
-  const args = ['pull', '--base', gateway.gateway.url, '--token-file', join(folder, 'token'), ...to, ...more];
-  const child = spawn(process.execPath, [main, ...args], { env: { PATH: process.env.PATH } });
+interface Running {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Run>;
+}
+
+/** The command line of `pull` from the gateway into the database, except for options that `more` has. */
+function commandOf(more: readonly string[]): string[] {
+  const usual = { '--base': gateway.gateway.url, '--token-file': join(folder, 'token'), '--to': copyUrl };
+  const others = Object.entries(usual).filter(([option]) => !more.includes(option));
+  return [process.execPath, join(projectRoot, 'dist/src/main.js'), 'pull', ...others.flat(), ...more];
+}
+
+function start(more: readonly string[]): Running {
+  const [program, ...args] = commandOf(more) as [string, ...string[]];
+  return running(program, args);
+}
+
+function running(program: string, args: readonly string[]): Running {
+  const child = spawn(program, args, { env: { PATH: process.env.PATH }, stdio: ['ignore', 'pipe', 'pipe'] });
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (bytes: Buffer) => (stdout += bytes.toString()));
   child.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()));
@@ -154,7 +170,7 @@ for (const place of ['database', 'folder']) {
   test.serial(`a second process refuses the ${place} of a first, which SIGTERM ends with 0`, async (t) => {
     const to = ['--to', place === 'folder' ? copyFolder : copyUrl];
     const { child, ended } = start([...to, '--every', '1h']);
-    await new Promise((resolve) => child.stdout?.once('data', resolve)); // its first pass has ended
+    await Promise.race([ended, new Promise((resolve) => child.stdout?.once('data', resolve))]); // its first pass has ended
     const second = await pull([...to, '--verify', '--resources', 'klanten']);
     child.kill('SIGTERM');
     t.is(second.code, 1);
@@ -179,4 +195,84 @@ test.serial('wrong usage has code 2, and a fault of the operator has code 1', as
     t.is(ended, code, stderr);
     t.regex(stderr, message);
   }
+});
+
+/** Options of a copy of a list with several pages. */
+const largeTo = (name: string): string[] => [
+  ...['--token-file', join(folder, 'token-of-large')],
+  ...['--to', join(folder, name), '--resources', 'werkbonnen'],
+];
+
+/** A proxy in front of the gateway; the first requests of a path that begins so get these answers instead of their own. */
+async function troubledGateway(path: string, troubles: readonly ((reply: ServerResponse, body: string) => void)[]) {
+  const atMs: number[] = [];
+  const server = createServer((request, reply) => {
+    const headers = { authorization: request.headers.authorization ?? '' };
+    void fetch(gateway.gateway.url + request.url, { headers }).then(async (real) => {
+      const body = await real.text();
+      const trouble = request.url?.startsWith(path) ? troubles[atMs.push(performance.now()) - 1] : undefined;
+      if (trouble === undefined) reply.writeHead(real.status).end(body);
+      else trouble(reply, body);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { base, atMs, close: () => server.close() };
+}
+
+const half = (body: string): string => body.slice(0, body.length / 2);
+
+test.serial('pull repeats a page that is refused, broken or not whole, and waits for Retry-After', async (t) => {
+  const { base, atMs, close } = await troubledGateway('/api/v1/sync/klanten?', [
+    (reply) => void reply.writeHead(503, { 'retry-after': '2' }).end('{}'),
+    (reply, body) => void reply.writeHead(200).write(half(body), () => reply.destroy()),
+    (reply, body) => void reply.writeHead(200).end(half(body)),
+  ]);
+  t.teardown(close);
+  const to = join(folder, 'troubled');
+  const { code, stdout, stderr } = await pull(['--base', base, '--to', to, '--resources', 'klanten']);
+  t.is(code, 0, stderr);
+  const { pages, records } = JSON.parse(stdout) as { pages: number; records: number };
+  t.is(records, recordsIn(join(to, 'klanten')).size);
+  t.is(atMs.length, pages + 3);
+  t.true((atMs[1] as number) - (atMs[0] as number) >= 1990);
+});
+
+test.serial('SIGTERM while the gateway is away ends pull at once, with the pages so far committed', async (t) => {
+  const { base, close } = await troubledGateway('/api/v1/sync/werkbonnen?perPage=1000&cursor', [
+    (reply) => void reply.writeHead(503, { 'retry-after': '3000' }).end('{}'),
+  ]);
+  t.teardown(close);
+  const to = largeTo('stopped');
+  const { child, ended } = start(['--base', base, ...to]);
+  await Promise.race([ended, new Promise((resolve) => child.stderr?.once('data', resolve))]);
+  child.kill('SIGTERM');
+  const { code, stderr } = await ended;
+  t.is(code, 0, stderr);
+  t.is(stderr, 'Waiting 3000 s for the gateway: it answers 503.\n');
+  t.is(recordsIn(join(folder, 'stopped/werkbonnen')).size, 1000);
+  const second = await pull(to);
+  const { records, added } = JSON.parse(second.stdout) as { records: number; added: number };
+  t.is(recordsIn(join(folder, 'stopped/werkbonnen')).size, 1000 + records);
+  t.is(added, 0);
+});
+
+/** Of util-linux: runs a command on a terminal. */
+const scriptProgram = 'script';
+const noScript =
+  spawnSync(scriptProgram, ['-qec', 'true', '/dev/null']).status === 0
+    ? ''
+    : ' (skipped: script -qec fails on this machine)';
+(noScript ? test.serial.skip : test.serial)(`pull draws a progress bar on a terminal${noScript}`, async (t) => {
+  const words = commandOf(largeTo('terminal')).map((word) => `'${word}'`);
+  const shown = await running(scriptProgram, ['-qec', `stty cols 90; ${words.join(' ')}`, '/dev/null']).ended;
+  t.is(shown.code, 0, shown.stderr);
+  const count = recordsIn(join(folder, 'terminal/werkbonnen')).size.toLocaleString('en');
+  const [first = '', ...rest] = shown.stdout.split('\u001b[K');
+  t.regex(first, /^\rwerkbonnen \[#+-*\] \d+% {2}1,000 rows( {2}[\d,]+ rows\/s)? {2}\d+ pages left$/);
+  t.true([first, ...rest.slice(0, -1)].every((line) => line.length <= 90));
+  t.regex(
+    rest.at(-1) as string,
+    new RegExp(`^werkbonnen: ${count} rows in \\d+ pages, 0 deleted, 0 added, [\\d.]+ s\r\n$`),
+  );
 });
