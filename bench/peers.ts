@@ -60,7 +60,7 @@ function fastify({ readerUrl, token }: Stage): Peer {
 }
 
 /** Over the table itself, as it makes its routes of tables; without authentication. 100 is the most it gives by default. */
-function platformatic({ replicaUrl, workspace }: Stage): Peer {
+export function platformatic({ replicaUrl, workspace }: Stage): Peer {
   const order = 'orderby.createdAt=asc&orderby.id=asc';
   return {
     name: 'Platformatic DB',

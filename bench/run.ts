@@ -5,6 +5,7 @@ import { customersCase, pagesCase } from './cases/pages.js';
 import { portalCase } from './cases/portal.js';
 import { detailsCase, listsCase } from './cases/requests.js';
 import { syncCase } from './cases/sync.js';
+import { writesCase } from './cases/writes.js';
 import { type Contenders, startContenders } from './contenders.js';
 import { type CaseName, help, type Options, parseOptions } from './options.js';
 import { writeReport } from './report/files.js';
@@ -28,6 +29,7 @@ const cases: Readonly<Record<CaseName, (bench: Bench) => Promise<CaseResult>>> =
   deep: ({ stage, options }) => deepCase(stage, options),
   portal: ({ stage, options }) => portalCase(stage, options),
   sync: ({ stage, options }) => syncCase(stage, options),
+  writes: ({ stage, options }) => writesCase(stage, options),
 };
 
 try {

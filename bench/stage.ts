@@ -43,7 +43,13 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
   const demo = startChild(
     main,
     ['demo', '--rows', 'large', '--port', '0', '--ops-port', '0', '--ready-file', readyFile, ...kept],
-    { NODE_ENV: 'production', LOG_LEVEL: 'warn', RATE_LIMIT_PER_MINUTE: '100000000', PER_PAGE_MAX: '200000' },
+    {
+      NODE_ENV: 'production',
+      LOG_LEVEL: 'warn',
+      RATE_LIMIT_PER_MINUTE: '100000000',
+      WRITES_PER_MINUTE: '100000000',
+      PER_PAGE_MAX: '200000',
+    },
   );
   const stop = async (): Promise<void> => {
     await demo.stop();

@@ -43,9 +43,13 @@ async function walkWorkOrders(client: Client, { rounds }: Options): Promise<{ ve
   const nearCursor = paginationOf(await client.get(first)).endCursor;
   const cursors = [nearCursor, deepCursor].map((cursor) => `/werkbonnen?perPage=100&cursor=${cursor}`);
   const [nearMs = [], deepMs = []] = await alternate(cursors, turns, async (path) => (await client.get(path)).ms);
-  const jumpsMs: number[] = [];
-  // Another page size, so that no end of a page is remembered; never a page next to one that was read.
-  for (let i = 0; i < jumps; i++) jumpsMs.push((await client.get(`/werkbonnen?perPage=101&page=${1000 + i * 60}`)).ms);
+  const [jumpsMs, nearJumpsMs]: [number[], number[]] = [[], []];
+  for (let i = 0; i < jumps; i++) {
+    // Another page size each time, so that no end of a page is remembered before the first jump.
+    const path = (page: number): string => `/werkbonnen?perPage=${101 + i}&page=${page}`;
+    jumpsMs.push((await client.get(path(1000 + i * 60))).ms);
+    nearJumpsMs.push((await client.get(path(1030 + i * 60))).ms);
+  }
   const walkRatio = pairedRatio(lastMs, firstMs);
   const cursorRatio = pairedRatio(deepMs, nearMs);
   const rows = [
@@ -56,6 +60,7 @@ async function walkWorkOrders(client: Client, { rounds }: Options): Promise<{ ve
     ['cursor of page 1', figure(median(nearMs)), ''],
     [`cursor of page ${lastPage - 1}`, figure(median(deepMs)), figure(cursorRatio)],
     ['jump to a page between 1,000 and 1,900', figure(median(jumpsMs)), figure(median(jumpsMs) / median(firstMs))],
+    ['jump of 30 pages from there', figure(median(nearJumpsMs)), figure(median(nearJumpsMs) / median(firstMs))],
   ];
   const verdicts: Verdict[] = [
     {

@@ -19,7 +19,8 @@ export interface Outcome {
   readonly replayed: boolean;
 }
 
-const claim: Statement = {
+/** Takes the key, unless it was used. */
+export const claim: Statement = {
   name: 'idempotency.claim',
   text: `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint) values ($1, $2, $3, $4)
     on conflict do nothing returning true`,
@@ -30,7 +31,8 @@ const recall: Statement = {
   text: `select fingerprint = $3, status, record_id, version, body from gateway.idempotency where token_id = $1 and key = $2`,
   parameters: ['token', 'key', 'fingerprint'],
 };
-const store: Statement = {
+/** Stores the answer under the key. */
+export const store: Statement = {
   name: 'idempotency.store',
   text: `update gateway.idempotency set status = $3, record_id = $4, version = $5, body = $6 where token_id = $1 and key = $2
     returning true`,

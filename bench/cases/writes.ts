@@ -1,0 +1,167 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { freePort } from '../../src/demo/cluster/ports.js';
+import { runToEnd, startChild } from '../child.js';
+import type { Options } from '../options.js';
+import { platformatic } from '../peers.js';
+import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
+import { alternate, median, pairedRatio } from '../rounds.js';
+import { rowsOf, type Stage } from '../stage.js';
+import type { DatabaseTarget, HttpTarget, WriteLoad, WriteResult } from '../writers-process.js';
+
+/** As many as the gateway has connections to the primary. */
+const writers = 4;
+/** Short turns, because writes make the data grow. */
+const secondsMax = 1;
+const goals = { perSecond: 0.8, p99: 1.25 };
+const program = new URL('../writers-process.js', import.meta.url);
+
+interface Contender {
+  readonly name: string;
+  readonly target: HttpTarget | DatabaseTarget;
+}
+
+/** Creates and updates of installations, beside the same statements in one pipelined transaction, and beside Platformatic's POST. */
+export async function writesCase(stage: Stage, options: Options): Promise<CaseResult> {
+  const text = 'select id from app.klanten where workspace_id = $1 order by id limit $2';
+  const customers = (await rowsOf(stage.primaryUrl, text, [stage.workspace, String(writers)])).map(
+    ([id]) => id as string,
+  );
+  const common = { writers, workspace: stage.workspace, customers };
+  const [gateway, ...bare] = [gatewayOf(stage), ...(await databaseContenders(stage))];
+  const peer = await startPlatformatic(stage);
+  try {
+    const creating = [gateway, ...bare, ...(peer.contender ? [peer.contender] : [])];
+    const creates = await compare({ ...common, kind: 'create' }, creating, options);
+    const updates = await compare({ ...common, kind: 'update' }, [gateway, ...bare], options);
+    return {
+      verdicts: [...creates.verdicts, ...updates.verdicts],
+      tables: [creates.table, updates.table],
+      skipped: peer.skipped,
+    };
+  } finally {
+    await peer.stop();
+  }
+}
+
+function gatewayOf({ origin, token }: Stage): Contender {
+  const headers = { authorization: `Bearer ${token}` };
+  const target = {
+    origin,
+    path: '/api/v1/installaties',
+    headers,
+    customer: 'customerId',
+    members: {},
+    makesIds: false,
+  };
+  return { name: 'gateway', target };
+}
+
+/** The whole transaction first; then without one of its parts, whose cost is the difference. */
+async function databaseContenders({ primaryUrl, workspace }: Stage): Promise<Contender[]> {
+  const text = 'select id from gateway.api_tokens where workspace_id = $1 limit 1';
+  const [[tokenId = ''] = []] = await rowsOf(primaryUrl, text, [workspace]);
+  const whole = { url: urlAs(primaryUrl, 'gateway_writer'), tokenId, hasIdempotency: true, hasAudit: true };
+  return [
+    { name: 'bare pg, the same statements', target: whole },
+    { name: 'bare pg without idempotency', target: { ...whole, hasIdempotency: false } },
+    { name: 'bare pg without audit entry', target: { ...whole, hasAudit: false } },
+  ];
+}
+
+interface Peer {
+  readonly contender: Contender | null;
+  readonly skipped: readonly string[];
+  stop(): Promise<void>;
+}
+
+const answersMsMax = 20_000;
+
+/** Platformatic DB on the primary; its POST knows neither keys nor audit entries. */
+async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer> {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-bench-writes-'));
+  const clear = (): void => rmSync(folder, { recursive: true, force: true });
+  try {
+    const port = await freePort();
+    const peer = platformatic({ ...stage, primaryUrl, replicaUrl: primaryUrl });
+    const { program, args = [], env = {} } = peer.launch(port, folder);
+    const child = startChild(program, args, { NODE_ENV: 'production', PORT: String(port), ...env });
+    const stop = async (): Promise<void> => {
+      await child.stop();
+      clear();
+    };
+    const origin = `http://127.0.0.1:${port}`;
+    const members = { workspaceId: stage.workspace };
+    const target = { origin, path: '/appInstallaties/', headers: {}, customer: 'klantId', members, makesIds: true };
+    for (const deadline = Date.now() + answersMsMax; Date.now() < deadline && child.running; await sleep(100)) {
+      const answer = await fetch(`${origin}/documentation/json`).catch(() => null);
+      if (answer?.ok) return { contender: { name: peer.name, target }, skipped: [], stop };
+    }
+    await stop();
+    throw new Error('it does not answer');
+  } catch (error) {
+    clear();
+    return {
+      contender: null,
+      skipped: [`Platformatic DB did not write: ${(error as Error).message}`],
+      stop: async () => {},
+    };
+  }
+}
+
+/** The first contender is the gateway, the second the reference. */
+async function compare(
+  load: Omit<WriteLoad, 'target' | 'seconds'>,
+  contenders: readonly Contender[],
+  { rounds, seconds }: Options,
+): Promise<{ verdicts: Verdict[]; table: Table }> {
+  const turnSeconds = Math.min(seconds, secondsMax);
+  const results = await alternate(contenders, rounds, async ({ name, target }, round) => {
+    process.stderr.write(`  ${load.kind}s: round ${round + 1} of ${rounds}, ${name}\n`);
+    const whole: WriteLoad = { ...load, target, seconds: turnSeconds };
+    return JSON.parse(await runToEnd(program, [JSON.stringify(whole)], {})) as WriteResult;
+  });
+  const [ours = [], bare = []] = results;
+  const middle = (runs: readonly WriteResult[], of: (run: WriteResult) => number): string =>
+    figure(median(runs.map(of)));
+  const rates = (runs: readonly WriteResult[]): number[] => runs.map(({ perSecond }) => perSecond);
+  const tails = (runs: readonly WriteResult[]): number[] => runs.map(({ p99Ms }) => p99Ms);
+  const what = `${load.kind === 'create' ? 'Creates' : 'Updates'} against the same statements, pipelined`;
+  const verdicts: Verdict[] = [
+    {
+      what: `${what}: writes/s`,
+      value: pairedRatio(rates(ours), rates(bare)),
+      goal: goals.perSecond,
+      bound: 'at least',
+      unit: '×',
+    },
+    {
+      what: `${what}: p99`,
+      value: pairedRatio(tails(ours), tails(bare)),
+      goal: goals.p99,
+      bound: 'at most',
+      unit: '×',
+    },
+  ];
+  const rows = contenders.map(({ name }, i) => {
+    const runs = results[i] as WriteResult[];
+    const ratio = figure(pairedRatio(rates(ours), rates(runs)));
+    return [
+      name,
+      middle(runs, (run) => run.perSecond),
+      middle(runs, (run) => run.p50Ms),
+      middle(runs, (run) => run.p99Ms),
+      ratio,
+    ];
+  });
+  const table = {
+    title: `${load.kind === 'create' ? 'Creating' : 'Updating'} installations`,
+    note: `${writers} writers, each with a connection of its own, ${rounds} turns of ${turnSeconds} s each, medians. The bare program sends all statements of a transaction before the first is answered.`,
+    head: ['', 'writes/s', 'p50, ms', 'p99, ms', 'gateway ×'],
+    rows,
+  };
+  return { verdicts, table };
+}

@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import pg from 'pg';
+import type { Statement, Values } from '../src/db/statement.js';
+import { loadResources } from '../src/definition/load.js';
+import type { Resource, ResourceWrite } from '../src/definition/resource.js';
+import { compileAuditStatement, compileWriteStatements } from '../src/definition/write-statements.js';
+import { claim, store } from '../src/write/transaction.js';
+
+/** Creates or updates of installations: each writer sends its next one when the last is answered. */
+export interface WriteLoad {
+  readonly kind: 'create' | 'update';
+  readonly writers: number;
+  readonly seconds: number;
+  readonly workspace: string;
+  /** Customers that new installations belong to. */
+  readonly customers: readonly string[];
+  readonly target: HttpTarget | DatabaseTarget;
+}
+
+/** A server that creates at a path; updates are PATCHes of the gateway. */
+export interface HttpTarget {
+  readonly origin: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Name of the member with the customer's id. */
+  readonly customer: string;
+  /** Members of every record, and whether the client makes the id. */
+  readonly members: Readonly<Record<string, string>>;
+  readonly makesIds: boolean;
+}
+
+/** PostgreSQL itself, with parts of the gateway's transaction. */
+export interface DatabaseTarget {
+  readonly url: string;
+  readonly tokenId: string;
+  readonly hasIdempotency: boolean;
+  readonly hasAudit: boolean;
+}
+
+export interface WriteResult {
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Makes one write; rejects unless it succeeds. */
+type Writer = () => Promise<unknown>;
+
+const warmUpMs = 300;
+const begin: Statement = { name: 'begin', text: 'begin', parameters: [] };
+const commit: Statement = { name: 'commit', text: 'commit', parameters: [] };
+const guard: Statement = {
+  name: 'guard',
+  text: "select set_config('gateway.workspace_id', $1, true)",
+  parameters: ['workspace'],
+};
+/** As many bytes as an answer of the gateway. */
+const answer = 'x'.repeat(500);
+
+// Process of the writers: the load as JSON in its argument, the result as JSON on its stdout.
+const load = JSON.parse(process.argv[2] as string) as WriteLoad;
+const { target } = load;
+const starts = Array.from({ length: load.writers }, (_, i) => load.customers[i % load.customers.length] as string);
+const writers = await Promise.all(
+  starts.map((customer) => ('url' in target ? databaseWriter(target, customer) : httpWriter(target, customer))),
+);
+await runFor(warmUpMs);
+const startedMs = performance.now();
+const times = (await runFor(load.seconds * 1000)).sort((a, b) => a - b);
+const at = (share: number): number => times[Math.floor(times.length * share)] ?? Number.NaN;
+const perSecond = (times.length * 1000) / (performance.now() - startedMs);
+process.stdout.write(JSON.stringify({ perSecond, p50Ms: at(0.5), p99Ms: at(0.99) } satisfies WriteResult));
+process.exit(0);
+
+/** Times of all writes, in milliseconds. */
+async function runFor(ms: number): Promise<number[]> {
+  const endMs = performance.now() + ms;
+  const taken: number[] = [];
+  const repeat = async (write: Writer): Promise<void> => {
+    for (let now = performance.now(); now < endMs; ) {
+      await write();
+      const done = performance.now();
+      taken.push(done - now);
+      now = done;
+    }
+  };
+  await Promise.all(writers.map(repeat));
+  return taken;
+}
+
+async function httpWriter(server: HttpTarget, customer: string): Promise<Writer> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const send = (method: string, path: string, body: object, more: Record<string, string> = {}) =>
+    new Promise<IncomingHttpHeaders>((resolve, reject) => {
+      const text = JSON.stringify(body);
+      const headers = {
+        ...server.headers,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(text),
+        'idempotency-key': randomUUID(),
+        ...more,
+      };
+      const sent = request(server.origin + path, { agent, method, headers }, (response) => {
+        response.resume().on('end', () => {
+          if (String(response.statusCode).startsWith('2')) resolve(response.headers);
+          else reject(new Error(`${method} ${path} → ${response.statusCode}`));
+        });
+      });
+      sent.on('error', reject).end(text);
+    });
+  const create = (): Promise<IncomingHttpHeaders> => {
+    const id = server.makesIds ? { id: randomUUID() } : {};
+    return send('POST', server.path, { ...server.members, ...id, [server.customer]: customer, naam: 'Koelcel' });
+  };
+  if (load.kind === 'create') return create;
+  let { etag = '', location = '' } = await create();
+  const { pathname } = new URL(location);
+  let changes = 0;
+  return async () => {
+    const naam = `Koelcel ${changes++}`;
+    ({ etag = '' } = await send('PATCH', pathname, { naam }, { 'if-match': etag }));
+  };
+}
+
+/** The gateway's own statements, all sent before the first is answered. */
+async function databaseWriter({ url, ...parts }: DatabaseTarget, customer: string): Promise<Writer> {
+  const resource = loadResources('').find(({ name }) => name === 'installaties') as Resource & { write: ResourceWrite };
+  const { insert, update, lock, references } = compileWriteStatements(resource);
+  const log = resource.write.audit;
+  const audit = log && compileAuditStatement(resource, log.view);
+  const client = new pg.Client({ connectionString: url, pipeline: true } as pg.ClientConfig);
+  await client.connect();
+  const nothing = Object.fromEntries([...insert.parameters, ...update.parameters].map((name) => [name, null]));
+  const run = (statement: Statement, values: Values): Promise<unknown> =>
+    client.query({ ...statement, values: statement.parameters.map((name) => values[name]) } as pg.QueryConfig);
+  const write = async (isNew: boolean, id: string): Promise<void> => {
+    const naam = `Koelcel ${randomUUID()}`;
+    const changes = JSON.stringify([{ veld: 'naam', oud: 'Koelcel', nieuw: naam }]);
+    const values: Values = {
+      ...nothing,
+      ...{ workspace: load.workspace, token: parts.tokenId, id, customerId: customer, naam, changes },
+      ...{ key: randomUUID(), fingerprint: Buffer.alloc(32), status: isNew ? 201 : 200, version: '1', body: answer },
+      ...{ entity: resource.auditEntity ?? '', action: log?.[isNew ? 'created' : 'changed'] ?? '' },
+      actorType: log?.actorType ?? '',
+    };
+    const changed = isNew ? insert : update;
+    const customerExists = references.get('customerId') as Statement;
+    await Promise.all([
+      run(begin, {}),
+      run(guard, values),
+      parts.hasIdempotency && run(claim, values),
+      isNew ? run(customerExists, { ...values, id: customer }) : run(lock, values),
+      run(changed, values),
+      parts.hasAudit && audit && run(audit, values),
+      parts.hasIdempotency && run(store, values),
+      run(commit, {}),
+    ]);
+  };
+  if (load.kind === 'create') return () => write(true, randomUUID());
+  const id = randomUUID();
+  await write(true, id);
+  return () => write(false, id);
+}
