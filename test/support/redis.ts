@@ -36,7 +36,8 @@ export async function startRedis(certificates?: Certificates, more: readonly str
     port,
     process: undefined as unknown as ChildProcess,
     async start() {
-      const rest = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+      // A replica of it writes the copy that it gets to a file in `dir`.
+      const rest = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmpdir()];
       server.process = spawn(redisBinary as string, [...listening, ...rest, ...more]);
       await answers(url, ca);
     },
