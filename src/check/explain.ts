@@ -9,6 +9,7 @@ export interface Plan {
   readonly 'Index Name'?: string;
   readonly 'Plan Rows': number;
   readonly Alias?: string;
+  readonly 'Index Cond'?: string;
   readonly Filter?: string;
   readonly Plans?: readonly Plan[];
 }

@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import type { Statement } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
 import { compileStatements } from '../definition/statements.js';
 import { explain, isOfRow, type Plan } from './explain.js';
@@ -14,12 +13,21 @@ const shareMin = 0.5;
  */
 export async function filtersWithoutIndex(client: pg.Client, resource: Resource): Promise<string[]> {
   const { list } = compileStatements(resource);
-  const all = rowsOf(scans(await explain(client, list([]).rows.all)));
+  const unfiltered = scans(await explain(client, list([]).rows.all));
+  const all = rowsOf(unfiltered);
+  // Before version 17 PostgreSQL prints the result of a subquery, with which the workspace is compared, like a parameter.
+  const ofWorkspace = new Set(unfiltered.flatMap((node) => columnsComparedWith('\\d+', conditionsOf(node))));
   const found: string[] = [];
   for (const name of Object.keys(resource.filters)) {
     const statement = list([name]).rows.all;
     const nodes = scans(await explain(client, statement));
-    const walks = nodes.flatMap((node) => comparedColumn(node, statement, name) ?? []);
+    const place = statement.parameters.indexOf(name) + 1;
+    const walks = nodes.flatMap(({ Filter = '', 'Index Name': index = '' }) =>
+      columnsComparedWith(`${place}(?!\\d)`, Filter)
+        .filter((column) => !ofWorkspace.has(column))
+        .slice(0, 1)
+        .map((column): Walk => ({ index, column })),
+    );
     const [walk] = walks;
     if (walk === undefined || walks.length < nodes.length || rowsOf(nodes) > all * shareMin) continue;
     const index = await missingIndex(client, resource, name, walk);
@@ -43,16 +51,14 @@ interface Walk {
   readonly column: string;
 }
 
-function comparedColumn(
-  { Filter = '', 'Index Name': index = '' }: Plan,
-  { parameters }: Statement,
-  name: string,
-): Walk | undefined {
-  const place = parameters.indexOf(name) + 1;
-  const compared = new RegExp(String.raw`(\w+|"[^"]+")\)?(?:::[\w ]+)? (?:=|<=|>=|<|>) [^$=<>]*\$${place}(?!\d)`).exec(
-    Filter,
-  );
-  return compared?.[1] === undefined ? undefined : { index, column: compared[1] };
+function conditionsOf({ Filter = '', 'Index Cond': indexed = '' }: Plan): string {
+  return `${indexed} ${Filter}`;
+}
+
+/** The columns that a condition of a plan compares with a parameter; `number` is a regular expression. */
+function columnsComparedWith(number: string, condition: string): string[] {
+  const compared = String.raw`(\w+|"[^"]+")\)?(?:::[\w ]+)? (?:=|<=|>=|<|>) [^$=<>]*\$${number}`;
+  return [...condition.matchAll(new RegExp(compared, 'g'))].map(([, column]) => column as string);
 }
 
 /** The index of the list with the column behind that of the workspace; null when there is one, and the table is too small for it. */

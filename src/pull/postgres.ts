@@ -9,7 +9,8 @@ const lockKey = 7_205_759_403;
 
 /**
  * A copy in PostgreSQL 14 or later: a table for each resource in the schema workspace_data. Records and progress are stored in one
- * transaction, so a process that is killed at any moment loses and doubles nothing. Throws DestinationUnusable.
+ * transaction, that of the last page with the deletions as well, so a process that is killed at any moment loses and doubles nothing.
+ * Throws DestinationUnusable.
  */
 export async function postgresDestination(url: string): Promise<Destination> {
   const db = new pg.Client({ connectionString: url, application_name: 'workspace-data-pull' });
@@ -26,46 +27,64 @@ export async function postgresDestination(url: string): Promise<Destination> {
   }
   await db.query(`create schema if not exists ${schema}; create table if not exists ${schema}.pull_state (
     resource text primary key, since text, cursor text, stored_at timestamptz not null default now())`);
+  const transaction = new OpenTransaction(db);
   return {
-    open: async (resource, columns) => copyOf(db, resource, columns, await prepare(db, resource, columns)),
+    open: async (resource, columns) => {
+      await transaction.end('rollback'); // a pass before this one failed
+      return copyOf(db, transaction, resource, columns, await prepare(db, transaction, resource, columns));
+    },
     close: () => db.end(),
   };
 }
 
 /** Makes the table of a resource, and returns its progress. */
-async function prepare(db: pg.Client, resource: string, columns: readonly Column[]): Promise<PullState> {
+async function prepare(
+  db: pg.Client,
+  transaction: OpenTransaction,
+  resource: string,
+  columns: readonly Column[],
+): Promise<PullState> {
   const none = { since: null, cursor: null };
   if (await hasColumns(db, resource, columns)) {
     const text = `select since, cursor from ${schema}.pull_state where resource = $1`;
     return (await db.query<PullState>(text, [resource])).rows[0] ?? none;
   }
   // Records that were copied without a column get it by a pass over everything.
-  await transaction(db, async () => {
-    await db.query(`create table if not exists ${schema}.${name(resource)} (id text primary key)`);
-    for (const column of columns)
-      await db.query(
-        `alter table ${schema}.${name(resource)} add column if not exists ${name(column.name)} ${column.type}`,
-      );
-    await db.query(`delete from ${schema}.pull_state where resource = $1`, [resource]);
-  });
+  await transaction.begin();
+  await db.query(`create table if not exists ${schema}.${name(resource)} (id text primary key)`);
+  for (const column of columns)
+    await db.query(
+      `alter table ${schema}.${name(resource)} add column if not exists ${name(column.name)} ${column.type}`,
+    );
+  await db.query(`delete from ${schema}.pull_state where resource = $1`, [resource]);
+  await transaction.end('commit');
   return none;
 }
 
-function copyOf(db: pg.Client, resource: string, columns: readonly Column[], state: PullState): Copy {
+function copyOf(
+  db: pg.Client,
+  transaction: OpenTransaction,
+  resource: string,
+  columns: readonly Column[],
+  state: PullState,
+): Copy {
   const upsert = upsertOf(resource, columns);
   return {
     state,
-    store: (body, { since, cursor }) =>
-      transaction(db, async () => {
-        const stored = await db.query(upsert, [body]);
-        await db.query(
-          `insert into ${schema}.pull_state (resource, since, cursor) values ($1, $2, $3)
-           on conflict (resource) do update set since = $2, cursor = $3, stored_at = now()`,
-          [resource, since, cursor],
-        );
-        return stored.rowCount ?? 0;
-      }),
+    store: async (body, { since, cursor }) => {
+      await transaction.begin();
+      const stored = await db.query(upsert, [body]);
+      await db.query(
+        `insert into ${schema}.pull_state (resource, since, cursor) values ($1, $2, $3)
+         on conflict (resource) do update set since = $2, cursor = $3, stored_at = now()`,
+        [resource, since, cursor],
+      );
+      // The last page waits for the deletions, so that its token counts together with them.
+      if (cursor !== null) await transaction.end('commit');
+      return stored.rowCount ?? 0;
+    },
     delete: async (ids) => {
+      await transaction.begin();
       await db.query(`delete from ${schema}.${name(resource)} where id = any($1)`, [ids]);
     },
     digest: async (depth) => {
@@ -80,7 +99,7 @@ function copyOf(db: pg.Client, resource: string, columns: readonly Column[], sta
       const text = `select id from ${schema}.${name(resource)} where ${hash} ^@ any($1::text[])`;
       return (await db.query<{ id: string }>(text, [prefixes])).rows.map(({ id }) => id);
     },
-    commit: async () => undefined, // each change is a transaction
+    commit: () => transaction.end('commit'),
   };
 }
 
@@ -106,14 +125,22 @@ function upsertOf(resource: string, columns: readonly Column[]): string {
     on conflict (id) do update set ${changes.join(', ')}`;
 }
 
-async function transaction<T>(db: pg.Client, work: () => Promise<T>): Promise<T> {
-  await db.query('begin');
-  try {
-    const result = await work();
-    await db.query('commit');
-    return result;
-  } catch (error) {
-    await db.query('rollback').catch(() => undefined);
-    throw error;
+/** At most one transaction of a connection. */
+class OpenTransaction {
+  readonly #db: pg.Client;
+  #isOpen = false;
+
+  constructor(db: pg.Client) {
+    this.#db = db;
+  }
+
+  async begin(): Promise<void> {
+    if (!this.#isOpen) await this.#db.query('begin');
+    this.#isOpen = true;
+  }
+
+  async end(command: 'commit' | 'rollback'): Promise<void> {
+    if (this.#isOpen) await this.#db.query(command);
+    this.#isOpen = false;
   }
 }

@@ -151,13 +151,13 @@ test.serial('pull that is killed with -9 again and again while the app writes en
   await assertFolderEqual(t);
 });
 
+/** Deletes a work order without parts. */
+const deleteWorkOrder = `delete from app.werkbonnen w where id = (select id from app.werkbonnen where workspace_id = $1
+  and not exists (select from app.werkbon_handelingen where werkbon_id = app.werkbonnen.id)
+  and not exists (select from app.werkbon_uren where werkbon_id = app.werkbonnen.id) limit 1) returning id::text`;
+
 test.serial('a folder that lacks records and has others is put right', async (t) => {
-  const [gone] = await setUp.sql<{ id: string }>(
-    `delete from app.werkbonnen w where id = (select id from app.werkbonnen where workspace_id = $1
-       and not exists (select from app.werkbon_handelingen where werkbon_id = app.werkbonnen.id)
-       and not exists (select from app.werkbon_uren where werkbon_id = app.werkbonnen.id) limit 1) returning id::text`,
-    [setUp.workspaces[1]?.id],
-  );
+  const [gone] = await setUp.sql<{ id: string }>(deleteWorkOrder, [setUp.workspaces[1]?.id]);
   t.truthy(gone);
   await setUp.caughtUp();
   const toFolder = ['--to', copyFolder, '--resources', 'werkbonnen'];
@@ -236,6 +236,27 @@ test.serial('pull repeats a page that is refused, broken or not whole, and waits
   t.is(records, recordsIn(join(to, 'klanten')).size);
   t.is(atMs.length, pages + 3);
   t.true((atMs[1] as number) - (atMs[0] as number) >= 1990);
+});
+
+test.serial('changes, deletions and the token of a pass are in the database together or not at all', async (t) => {
+  const workspace = setUp.workspaces[1]?.id as string;
+  const state = `select (select since from workspace_data.pull_state where resource = 'werkbonnen') as since,
+    (select md5(string_agg(w::text, '' order by id)) from workspace_data.werkbonnen w) as records`;
+  const copied = () => withClient(copyUrl, async (client) => (await client.query(state)).rows[0]);
+  const before = await copied();
+  await setUp.sql('update app.werkbonnen set omschrijving = $2 where workspace_id = $1', [workspace, 'Nieuw']);
+  await setUp.sql(deleteWorkOrder, [workspace]);
+  await setUp.caughtUp();
+  const { base, close } = await troubledGateway('/api/v1/sync/werkbonnen/ids', [
+    (reply) => void reply.writeHead(403).end('{}'),
+  ]);
+  t.teardown(close);
+  const failed = await pull(['--base', base, '--resources', 'werkbonnen']);
+  t.is(failed.code, 1, failed.stdout);
+  t.deepEqual(await copied(), before);
+  const { stdout } = await pull(['--resources', 'werkbonnen']);
+  t.is((JSON.parse(stdout) as { deleted: number }).deleted, 1);
+  t.deepEqual(await differences('werkbonnen'), []);
 });
 
 test.serial('SIGTERM while the gateway is away ends pull at once, with the pages so far committed', async (t) => {

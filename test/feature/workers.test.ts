@@ -102,9 +102,13 @@ test('the parent shows metrics, readiness and status of all workers, and replace
     metrics.slice(0, 2000),
   );
   const status = async () => (await (await fetch(`${served.opsUrl}/status.json`)).json()) as StatusReport;
-  const { summary, workers: seen, traffic, history } = await status();
+  const { summary, workers: seen } = await status();
   t.like({ summary, seen }, { summary: 'All is well.', seen: { configured: 2, reporting: 2 } });
-  t.true(traffic.requestsPerSecond > 0 && history.some(({ rowsPerSecond }) => rowsPerSecond > 0));
+  await eventually(t, 'traffic', async () => {
+    await send(served, token, '/installaties?perPage=1');
+    const { traffic, history } = await status();
+    return traffic.requestsPerSecond > 0 && history.some(({ rowsPerSecond }) => rowsPerSecond > 0);
+  });
   const children = childrenOf(served);
   t.is(children.length, 2);
   process.kill(Number(children[0]), 'SIGKILL');

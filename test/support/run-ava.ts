@@ -82,9 +82,9 @@ function filesOfFailure(line: string): string[] {
   if (path !== undefined) return [path];
   const [, title] = /^\s+✘ \[fail\]: (.*)/.exec(line) ?? [];
   if (title === undefined) return [];
-  const parts = title.split(' › ');
-  return ['dist/test', 'dist/test/unit', 'dist/test/feature', 'dist/test/fault']
-    .flatMap((folder) => parts.slice(0, 2).map((part) => `${folder}/${part}.test.js`))
+  const [first, second] = title.split(' › ');
+  return ['', 'unit/', 'feature/', 'fault/']
+    .flatMap((folder) => [`dist/test/${folder}${first}.test.js`, `dist/test/${first}/${second}.test.js`])
     .filter((file) => existsSync(join(projectRoot, file)));
 }
 
