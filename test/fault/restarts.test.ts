@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { request as httpRequest, type RequestOptions } from 'node:http';
-import test, { type ExecutionContext } from 'ava';
+import test, { type ExecutionContext, registerCompletionHandler } from 'ava';
 import { freePort } from '../../src/demo/cluster/ports.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
@@ -9,6 +9,9 @@ import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.js';
 import { allScopes } from '../support/workspace.js';
 
 // Read-your-writes across the end of a process: replicas that do not replay, and gateways that are killed or restarted.
+
+// With its tests done this process was seen to run on for ever, at full load, in about one run of five; the cause is not known.
+registerCompletionHandler(() => process.exit());
 
 let setUp: FaultCluster;
 let token: string;
