@@ -2,7 +2,6 @@ import test from 'ava';
 import { syncStorm } from '../support/sync-storm.js';
 
 test('copies by sync equal the views row by row, whatever writers and replicas do meanwhile', async (t) => {
-  t.timeout(300_000);
   const { passes, changes, startedOver, wrong } = await syncStorm({
     rounds: 2,
     passesMin: 200,

@@ -13,10 +13,13 @@ export interface AvaRun {
   readonly failedFiles: readonly string[];
 }
 
-/** AVA ends a silent test process after its own three minutes with SIGTERM; a process that stays in spite of it holds up the run. */
+/**
+ * Time without the end of a test. The only such limit: that of AVA (package.json sets it beyond this one) does not name the file,
+ * and never fires again once it fell into the `t.timeout()` of a test.
+ */
 const silentMsMax = 300_000;
 
-/** Runs AVA with more environment and shows its output. A process that keeps silent after its end is named and killed, as a run must end. */
+/** Runs AVA with more environment and shows its output. A process in which no test ends any more is named and killed, as a run must end. */
 export async function runAva(args: readonly string[], env: Readonly<Record<string, string>>): Promise<AvaRun> {
   const ava = join(projectRoot, 'node_modules/ava/entrypoints/cli.mjs');
   const child = spawn(process.execPath, [ava, ...args], {
@@ -63,13 +66,15 @@ function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Rea
   stderr.pipe(process.stderr, { end: false });
   stdout.on('data', (chunk: Buffer) => {
     process.stdout.write(chunk);
-    seen.lastMs = Date.now();
     const lines = (rest + chunk.toString()).split('\n');
     rest = lines.pop() as string;
     for (const line of lines) {
       const mark = /^\s+([✔✘-]) /.exec(line)?.[1] as keyof typeof seen.counts | undefined;
-      if (mark !== undefined) seen.counts[mark]++;
-      seen.isAtSummary ||= line === '  ─';
+      if (mark !== undefined && !seen.isAtSummary) {
+        seen.counts[mark]++;
+        seen.lastMs = Date.now();
+      }
+      if (line === '  ─') Object.assign(seen, { isAtSummary: true, lastMs: Date.now() });
       for (const file of filesOfFailure(line)) seen.failedFiles.add(file);
     }
   });
@@ -94,7 +99,9 @@ function killHanging({ pid }: ChildProcess): void {
     encoding: 'utf8',
   });
   const pids = (stdout ?? '').split('\n').flatMap((line) => /^\s*(\d+)/.exec(line)?.[1] ?? []);
-  console.error(`No output for ${silentMsMax / 1000} s; killed:\n${pids.length > 0 ? stdout : `AVA, process ${pid}`}`);
+  console.error(
+    `No test ended for ${silentMsMax / 1000} s; killed:\n${pids.length > 0 ? stdout : `AVA, process ${pid}`}`,
+  );
   for (const hanging of pids.length > 0 ? pids : [pid]) {
     try {
       process.kill(Number(hanging), 'SIGKILL');
