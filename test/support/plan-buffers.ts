@@ -1,0 +1,47 @@
+import pg from 'pg';
+import type { Statement } from '../../src/db/statement.js';
+
+/** A node of a plan as EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) prints it. */
+export interface Plan {
+  readonly 'Shared Hit Blocks': number;
+  readonly 'Shared Read Blocks': number;
+  readonly Plans?: readonly Plan[];
+  readonly 'Node Type': string;
+  readonly 'Index Cond'?: string;
+  readonly Filter?: string;
+  readonly 'Index Name'?: string;
+}
+
+/** The statement that runs the prepared "guarded" with the values. */
+export function execution({ parameters }: Statement, values: Readonly<Record<string, string | number>>): string {
+  const literals = parameters.map((name) => pg.escapeLiteral(String(values[name])));
+  return `execute guarded${literals.length > 0 ? `(${literals.join(', ')})` : ''}`;
+}
+
+/** The plan of the statement that is prepared as "guarded", with its counts. */
+export async function analyzed(
+  client: pg.Client,
+  statement: Statement,
+  values: Readonly<Record<string, string | number>>,
+): Promise<Plan> {
+  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+    `explain (analyze, buffers, format json) ${execution(statement, values)}`,
+  );
+  return rows[0]?.['QUERY PLAN'][0].Plan as Plan;
+}
+
+/** Shared buffers that the plan read, of 8 KB each. */
+export function buffersIn(plan: Plan): number {
+  return plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
+}
+
+/** The indexes that the scans of a plan read, in their order. Partitions that one run leaves out may be read by another. */
+export function indexesOf(plan: Plan): string[] {
+  return [...new Set(scansOf(plan).map((scan) => (scan['Index Name'] ?? '').replace(/_(\d{4}|default)(?=_|$)/, '')))];
+}
+
+/** Scans of the app's tables; those of a work order's parts go by the work order. */
+export function scansOf(plan: Plan): Plan[] {
+  const own = /^(Index|Seq|Bitmap Heap)/.test(plan['Node Type']) ? [plan] : [];
+  return [...own, ...(plan.Plans ?? []).flatMap(scansOf)];
+}
