@@ -15,6 +15,7 @@ import { redactionOf } from './definition/redaction-rules.js';
 import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
 import { bodyReader } from './http/body.js';
+import { encodingsOf } from './http/encodings.js';
 import { FixedBody } from './http/fixed-body.js';
 import { HtmlPage } from './http/html-page.js';
 import { LargePages } from './http/large-pages.js';
@@ -155,6 +156,7 @@ async function start(
       trustedProxyHops,
       urlBytesMax,
       pageTimeMaxMs,
+      encodings: encodingsOf(settings.compression),
       deprecation,
       sunset,
       logClientAddress,

@@ -3,13 +3,14 @@ import { promisify } from 'node:util';
 import { brotliCompress, gzip } from 'node:zlib';
 import { matchesWeakly, parseEntityTags } from '../read/etag.js';
 import type { Reply } from '../read/reply.js';
+import { chooseEncoding } from './encodings.js';
 
-const codings = {
-  br: promisify<Buffer, Buffer>(brotliCompress),
-  gzip: promisify<Buffer, Buffer>(gzip),
-  identity: async (bytes: Buffer) => bytes,
-} as const;
-type Coding = keyof typeof codings;
+/** The smallest first: a body is compressed once, so the time does not matter. */
+const fixedEncodings = [
+  { name: 'br', compress: promisify<Buffer, Buffer>(brotliCompress) },
+  { name: 'gzip', compress: promisify<Buffer, Buffer>(gzip) },
+] as const;
+type FixedEncoding = (typeof fixedEncodings)[number];
 
 /** A reply whose whole body is in memory. */
 type FixedReply = Reply & { readonly body: Buffer | null };
@@ -25,31 +26,32 @@ interface Representation {
  */
 export class FixedBody {
   readonly #bytes: Buffer;
-  readonly #made = new Map<Coding, Promise<Representation>>();
+  readonly #made = new Map<FixedEncoding | undefined, Promise<Representation>>();
 
   constructor(text: string) {
     this.#bytes = Buffer.from(text);
   }
 
-  /** Replies 304 if If-None-Match names this representation, else 200 with it. */
-  async reply(encoding: 'br' | 'gzip' | null, ifNoneMatch: string | undefined): Promise<FixedReply> {
-    const { bytes, etag } = await this.#representation(encoding ?? 'identity');
+  /** Replies 304 if If-None-Match names the representation that Accept-Encoding prefers, else 200 with it. */
+  async reply(acceptEncoding: string | undefined, ifNoneMatch: string | undefined): Promise<FixedReply> {
+    const encoding = chooseEncoding(acceptEncoding, fixedEncodings);
+    const { bytes, etag } = await this.#representation(encoding);
     const headers = { ETag: etag, Vary: 'Accept-Encoding' };
     const known = ifNoneMatch === undefined ? undefined : parseEntityTags(ifNoneMatch);
     if (known !== undefined && matchesWeakly(known, etag)) return { status: 304, headers, body: null, databaseMs: 0 };
-    const coded = encoding === null ? headers : { ...headers, 'Content-Encoding': encoding };
+    const coded = encoding === undefined ? headers : { ...headers, 'Content-Encoding': encoding.name };
     return { status: 200, headers: coded, body: bytes, databaseMs: 0 };
   }
 
-  #representation(coding: Coding): Promise<Representation> {
-    const made = this.#made.get(coding) ?? represent(this.#bytes, coding);
-    this.#made.set(coding, made);
-    made.catch(() => this.#made.delete(coding)); // the next request tries again
+  #representation(encoding: FixedEncoding | undefined): Promise<Representation> {
+    const made = this.#made.get(encoding) ?? represent(this.#bytes, encoding);
+    this.#made.set(encoding, made);
+    made.catch(() => this.#made.delete(encoding)); // the next request tries again
     return made;
   }
 }
 
-async function represent(body: Buffer, coding: Coding): Promise<Representation> {
-  const bytes = await codings[coding](body);
+async function represent(body: Buffer, encoding: FixedEncoding | undefined): Promise<Representation> {
+  const bytes = encoding === undefined ? body : await encoding.compress(body);
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
 }

@@ -15,9 +15,9 @@ export class HtmlPage {
     };
   }
 
-  /** Replies 304 if If-None-Match names this representation, else 200 with it. */
-  async reply(encoding: 'br' | 'gzip' | null, ifNoneMatch: string | undefined): ReturnType<FixedBody['reply']> {
-    const reply = await this.#body.reply(encoding, ifNoneMatch);
+  /** Replies as FixedBody does. */
+  async reply(...headers: Parameters<FixedBody['reply']>): ReturnType<FixedBody['reply']> {
+    const reply = await this.#body.reply(...headers);
     return { ...reply, headers: { ...reply.headers, ...this.#headers } };
   }
 }

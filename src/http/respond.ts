@@ -1,45 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import type { Duplex, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { promisify } from 'node:util';
-import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
 import type { Context } from 'koa';
 import { reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { ChunkMemory } from '../read/chunk-memory.js';
 import type { Reply } from '../read/reply.js';
+import { chooseEncoding, compressed, type Encoding } from './encodings.js';
 import { ClientGone, exchangeOf } from './exchange.js';
-
-const gzipOptions = { level: 4 };
-const brotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } };
-/**
- * Small windows for pages in pieces: each slow client holds a compressor for minutes. 75 of them with 4 MB of page each
- * take 340 MB with brotli's default window of 4 MB and 68 MB with one of 64 KB (gzip: 55 MB and 45 MB).
- */
-const gzipStreamOptions = { level: 4, windowBits: 13, memLevel: 6 };
-const brotliStreamOptions = {
-  params: { [constants.BROTLI_PARAM_QUALITY]: 3, [constants.BROTLI_PARAM_LGWIN]: 16 },
-};
-
-/**
- * The encodings a list can have, best first; detail responses are always identity, as their ETag is strong. `streamBytes` is the
- * memory of a compressor of a page in pieces: the growth by 175 of them, divided.
- */
-const encodings = {
-  br: {
-    whole: promisify(brotliCompress) as (body: string | Buffer, options: object) => Promise<Buffer>,
-    stream: () => createBrotliCompress(brotliStreamOptions),
-    streamBytes: 655_360,
-    options: brotliOptions,
-  },
-  gzip: {
-    whole: promisify(gzip) as (body: string | Buffer, options: object) => Promise<Buffer>,
-    stream: () => createGzip(gzipStreamOptions),
-    streamBytes: 262_144,
-    options: gzipOptions,
-  },
-} as const;
-type Encoding = keyof typeof encodings;
 
 /** Bodies below this many characters are sent as they are: compressing them saves less than a packet. */
 const compressFrom = 1000;
@@ -49,6 +17,8 @@ export interface RespondDeps {
   readonly observe: Observe;
   /** A page that takes longer is broken off. */
   readonly pageTimeMaxMs: number;
+  /** Those that lists can have, best first. */
+  readonly encodings: readonly Encoding[];
   /** Has the budget of compressors: beyond it large pages are sent as they are. */
   readonly reads: { readonly chunkMemory: ChunkMemory };
 }
@@ -63,32 +33,32 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
   if (compressible) ctx.res.setHeader('Vary', 'Accept-Encoding');
   if (reply.body === null) return;
   ctx.res.setHeader('Content-Type', 'application/json');
-  const encoding = compressible ? chooseEncoding(ctx) : null;
+  const encoding = compressible ? chooseEncoding(ctx.headers['accept-encoding'], deps.encodings) : undefined;
   if (reply.release) ctx.res.once('close', reply.release);
   if (typeof reply.body === 'string' || Buffer.isBuffer(reply.body)) {
-    if (encoding === null || reply.body.length < compressFrom) {
+    if (encoding === undefined || reply.body.length < compressFrom) {
       ctx.body = reply.body;
     } else {
-      ctx.res.setHeader('Content-Encoding', encoding);
-      ctx.body = await encodings[encoding].whole(reply.body, encodings[encoding].options);
+      ctx.res.setHeader('Content-Encoding', encoding.name);
+      ctx.body = await compressed(reply.body, encoding);
     }
     return;
   }
   if (ctx.method === 'HEAD') {
-    if (encoding !== null) ctx.res.setHeader('Content-Encoding', encoding);
+    if (encoding !== undefined) ctx.res.setHeader('Content-Encoding', encoding.name);
     await reply.body.return(undefined);
     ctx.respond = false;
     ctx.res.end();
     return;
   }
   const { chunkMemory } = deps.reads;
-  const bytes = encoding === null ? 0 : encodings[encoding].streamBytes;
-  if (encoding === null || !chunkMemory.beginCompressor(bytes)) return sendPieces(ctx, reply.body, null, deps);
-  ctx.res.setHeader('Content-Encoding', encoding);
+  if (encoding === undefined || !chunkMemory.beginCompressor(encoding.bytes))
+    return sendPieces(ctx, reply.body, null, deps);
+  ctx.res.setHeader('Content-Encoding', encoding.name);
   try {
-    await sendPieces(ctx, reply.body, encodings[encoding].stream(), deps);
+    await sendPieces(ctx, reply.body, encoding.compressor(), deps);
   } finally {
-    chunkMemory.endCompressor(bytes);
+    chunkMemory.endCompressor(encoding.bytes);
   }
 }
 
@@ -133,11 +103,4 @@ function taken(res: ServerResponse, give: (done: (error?: Error | null) => void)
       else resolve();
     });
   });
-}
-
-/** The content coding that the client prefers; null for none. */
-export function chooseEncoding(ctx: Context): Encoding | null {
-  if (ctx.headers['accept-encoding'] === undefined) return null;
-  const chosen = ctx.acceptsEncodings('br', 'gzip', 'identity');
-  return chosen === 'br' || chosen === 'gzip' ? chosen : null;
 }

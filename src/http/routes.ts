@@ -21,7 +21,7 @@ import type { FixedBody } from './fixed-body.js';
 import type { HtmlPage } from './html-page.js';
 import type { LargePages } from './large-pages.js';
 import { headerCount, origin } from './request-head.js';
-import { chooseEncoding, type RespondDeps, respond } from './respond.js';
+import { type RespondDeps, respond } from './respond.js';
 
 /** Dependencies and bounds of the API listener; made once by the gateway. */
 export interface RouteDeps extends Admission, RespondDeps {
@@ -172,7 +172,7 @@ function publicRoute(deps: RouteDeps, body: FixedBody): Middleware {
     await admitPublic(deps, ctx);
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
-    await respond(ctx, await body.reply(chooseEncoding(ctx), ctx.headers['if-none-match']), false, deps);
+    await respond(ctx, await body.reply(ctx.headers['accept-encoding'], ctx.headers['if-none-match']), false, deps);
   };
 }
 
@@ -180,7 +180,7 @@ function publicRoute(deps: RouteDeps, body: FixedBody): Middleware {
 function pageRoute(deps: RouteDeps, page: HtmlPage): Middleware {
   return async (ctx) => {
     await admitPublic(deps, ctx);
-    const { status, headers, body } = await page.reply(chooseEncoding(ctx), ctx.headers['if-none-match']);
+    const { status, headers, body } = await page.reply(ctx.headers['accept-encoding'], ctx.headers['if-none-match']);
     ctx.status = status;
     ctx.set(headers);
     ctx.body = body;

@@ -60,7 +60,7 @@ const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeade
   '/status.json': async ({ status }) => json(await status.report()),
   '/docs': async ({ docs }, headers) => {
     if (docs === null) return text(404, 'Not found');
-    const reply = await docs.reply(acceptedEncoding(headers['accept-encoding']), headers['if-none-match']);
+    const reply = await docs.reply(headers['accept-encoding'], headers['if-none-match']);
     return { ...reply, type: 'text/html; charset=utf-8' };
   },
 };
@@ -85,13 +85,6 @@ export function opsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames)
     response.writeHead(status, { ...commonHeaders, 'Content-Type': type, ...headers });
     response.end(request.method === 'HEAD' ? undefined : body);
   });
-}
-
-/** The best coding that the client accepts; null for none. Ignores weights except 0, which is a refusal: browsers send none. */
-function acceptedEncoding(header = ''): 'br' | 'gzip' | null {
-  const accepted = header.split(',').filter((each) => !/;\s*q=0(?:\.0*)?\s*$/i.test(each));
-  const names = accepted.map((each) => (each.split(';')[0] as string).trim().toLowerCase());
-  return (['br', 'gzip'] as const).find((encoding) => names.includes(encoding)) ?? null;
 }
 
 const text = (status: number, sentence: string): Answer => ({ status, type: 'text/plain', body: `${sentence}\n` });

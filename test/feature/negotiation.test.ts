@@ -1,3 +1,4 @@
+import { listEncodings } from '../support/decompressed.js';
 import { codeOf, listNames, type Page } from '../support/lists.js';
 import { withoutCursors } from '../support/page-reader.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -42,25 +43,29 @@ test.serial('a client that takes no JSON gets a 406, in problem+json all the sam
 });
 
 for (const list of listNames) {
-  test.serial(`${list}: gzip and br hold the same bytes as identity, whether sent at once or in pieces`, async (t) => {
-    for (const query of ['perPage=50', 'perPage=700']) {
-      const plain = await t.context.client.get(`/${list}?${query}`);
-      t.is(plain.headers['content-encoding'], undefined);
-      t.true(plain.headers.vary?.includes('Accept-Encoding'));
-      for (const encoding of ['gzip', 'br']) {
-        const packed = await t.context.client.get(`/${list}?${query}`, { headers: { 'accept-encoding': encoding } });
-        t.is(packed.headers['content-encoding'], encoding);
-        t.true(packed.headers.vary?.includes('Accept-Encoding'));
-        t.true(packed.bytes.length < plain.bytes.length / 2, `${packed.bytes.length} of ${plain.bytes.length}`);
-        t.is(withoutCursors(packed.text), withoutCursors(plain.text));
+  test.serial(
+    `${list}: every encoding holds the same bytes as identity, whether sent at once or in pieces`,
+    async (t) => {
+      for (const query of ['perPage=50', 'perPage=700']) {
+        const plain = await t.context.client.get(`/${list}?${query}`);
+        t.is(plain.headers['content-encoding'], undefined);
+        t.true(plain.headers.vary?.includes('Accept-Encoding'));
+        for (const encoding of listEncodings) {
+          const packed = await t.context.client.get(`/${list}?${query}`, { headers: { 'accept-encoding': encoding } });
+          t.is(packed.headers['content-encoding'], encoding);
+          t.true(packed.headers.vary?.includes('Accept-Encoding'));
+          t.true(packed.bytes.length < plain.bytes.length / 2, `${packed.bytes.length} of ${plain.bytes.length}`);
+          t.is(withoutCursors(packed.text), withoutCursors(plain.text));
+        }
       }
-    }
-  });
+    },
+  );
 }
 
-test.serial('the encoding is one the client takes', async (t) => {
+test.serial('the encoding is the one the client prefers, and of equal ones the first of COMPRESSION', async (t) => {
+  const [best] = listEncodings;
   const chosen: Record<string, string | undefined> = {
-    'deflate, br, zstd': 'br',
+    'gzip, deflate, br, zstd': best,
     'gzip;q=0.5, br': 'br',
     'br;q=0, gzip': 'gzip',
     'gzip;q=0, br;q=0': undefined,
@@ -68,11 +73,17 @@ test.serial('the encoding is one the client takes', async (t) => {
     'gzip;q=0': undefined,
     identity: undefined,
     'identity;q=1, gzip;q=0.5': undefined,
+    'identity;q=0.5, gzip;q=0.5': 'gzip',
     deflate: undefined,
-    zstd: undefined,
+    zstd: listEncodings.find((encoding) => encoding === 'zstd'),
+    'zstd;q=0.9, gzip': 'gzip',
     '*;q=0': undefined,
+    '*': best,
+    '*;q=0.5, gzip;q=0.4': best,
     '': undefined,
     GZIP: 'gzip',
+    'gzip ; Q=0.5': 'gzip',
+    'gzip;q=x': undefined,
   };
   for (const [accepted, encoding] of Object.entries(chosen)) {
     const reply = await t.context.client.get('/werkbonnen?perPage=50', { headers: { 'accept-encoding': accepted } });
@@ -108,10 +119,14 @@ test.serial('HEAD names the encoding that GET would have', async (t) => {
   }
 });
 
-test('a large page in br has a window of 64 KB, so that many slow clients cost little memory', async (t) => {
-  const { client } = await t.context.database.gateway({ chunkRowsMax: 20 });
-  const reply = await client.get('/werkbonnen?perPage=200', { headers: { 'accept-encoding': 'br' } });
-  t.is(reply.headers['content-encoding'], 'br');
-  t.true(reply.text.endsWith('"complete":true}}'));
-  t.is((reply.bytes[0] as number) & 1, 0, 'WBITS of 16 is a zero bit (RFC 7932 §9.1)');
+test('a large page in br or zstd has a window of 256 KB, so that many slow clients cost little memory', async (t) => {
+  const { client } = await t.context.database.gateway({ chunkRowsMax: 20, compression: 'br:1 zstd:1' });
+  const get = (encoding: string) => client.get('/werkbonnen?perPage=200', { headers: { 'accept-encoding': encoding } });
+  const br = await get('zstd, br');
+  t.is(br.headers['content-encoding'], 'br', 'COMPRESSION has it first');
+  t.true(br.text.endsWith('"complete":true}}'));
+  t.is((br.bytes[0] as number) & 0b1111, 0b0011, 'WBITS of 18 (RFC 7932 §9.1)');
+  if (listEncodings.includes('zstd'))
+    t.is((await get('zstd')).bytes[5], 0x40, 'Window_Descriptor of 2^18 (RFC 8878 §3.1.1.1.2)');
+  t.is((await get('gzip')).headers['content-encoding'], undefined, 'COMPRESSION does not have it');
 });

@@ -1,3 +1,4 @@
+import { listEncodings } from '../support/decompressed.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { serveProcess } from '../support/serve-process.js';
 import { slowClients } from '../support/slow-clients.js';
@@ -21,7 +22,7 @@ export async function soakSlowClients(): Promise<Figures> {
     );
     await setUp.caughtUp();
     const measured: Figures[] = [];
-    for (const encoding of ['identity', 'gzip', 'br']) measured.push(await measure(setUp, encoding));
+    for (const encoding of ['identity', ...listEncodings]) measured.push(await measure(setUp, encoding));
     return {
       ok: measured.every(({ ok }) => ok),
       figures: Object.assign({ Node: process.version }, ...measured.map(({ figures }) => figures)),

@@ -1,8 +1,8 @@
 import { Agent, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { contractValidator } from './contract.js';
+import { decompressed } from './decompressed.js';
 
 export interface ClientOptions {
   /** Sent as Bearer token unless a request says otherwise. */
@@ -107,13 +107,6 @@ async function receive(message: IncomingMessage): Promise<ApiReply> {
   );
   const text = decompressed(bytes, headers['content-encoding']).toString('utf8');
   return { status: message.statusCode ?? 0, headers, bytes, text, json: <T>() => JSON.parse(text) as T };
-}
-
-function decompressed(bytes: Buffer, encoding: string | undefined): Buffer {
-  if (bytes.length === 0) return bytes; // HEAD names the encoding that GET would have
-  if (encoding === 'gzip') return gunzipSync(bytes);
-  if (encoding === 'br') return brotliDecompressSync(bytes);
-  return bytes;
 }
 
 function encoded(body: unknown): Buffer | undefined {

@@ -17,3 +17,19 @@ test('a number or a boolean has one spelling in the environment', (t) => {
   for (const text of ['1', 'TRUE', 'yes', 'null', ''])
     t.throws(() => loadSettings({ BASIC_AUTH: text }), { message: /BASIC_AUTH must be one of true, false/ }, text);
 });
+
+test('COMPRESSION has known encodings at most once, with levels that cost bounded memory', (t) => {
+  for (const text of ['', 'br:4', 'gzip:9 zstd:3 br:0']) t.is(loadSettings({ COMPRESSION: text }).compression, text);
+  for (const text of [
+    'br',
+    'br:5',
+    'gzip:0',
+    'zstd:4',
+    'deflate:1',
+    'br:1 br:2',
+    'br:1,gzip:1',
+    'br:1  gzip:1',
+    'br:1 ',
+  ])
+    t.throws(() => loadSettings({ COMPRESSION: text }), { message: /COMPRESSION must not be "/ }, text);
+});

@@ -1,6 +1,6 @@
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { OpenApiDocument } from '../../../src/openapi/document.js';
 import { ContractViolation, contractValidator } from '../contract.js';
+import { decompressed } from '../decompressed.js';
 import { type CanaryKind, canariesIn } from './canaries.js';
 import { pictureMarks } from './pictures.js';
 import { type FuzzRequest, grantOf, valuesOf } from './request.js';
@@ -68,10 +68,7 @@ export function judge(world: World, document: OpenApiDocument): Judge {
 
 /** The body as text, decompressed. Throws when it is not what its encoding says. */
 export function textOf({ headers, body }: WireResponse): string {
-  if (body.length === 0) return '';
-  if (headers['content-encoding'] === 'gzip') return gunzipSync(body).toString();
-  if (headers['content-encoding'] === 'br') return brotliDecompressSync(body).toString();
-  return body.toString();
+  return decompressed(body, headers['content-encoding']).toString();
 }
 
 /** Path and query of a target in any form (RFC 9112 §3.2). */

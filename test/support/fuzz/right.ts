@@ -39,7 +39,7 @@ const niceties = fc
   .record(
     {
       Accept: fc.constantFrom('application/json', '*/*', 'application/*', 'text/html, application/json;q=0.5'),
-      'Accept-Encoding': fc.constantFrom('gzip', 'br', 'gzip, br', 'identity', 'gzip;q=0.5, br;q=0', '*'),
+      'Accept-Encoding': fc.constantFrom('gzip', 'br', 'zstd', 'gzip, br', 'identity', 'gzip;q=0.5, br;q=0', '*'),
       'X-Request-Id': fc.stringMatching(/^[A-Za-z0-9._:+=-]{1,40}$/),
       'User-Agent': fc.constant('fuzz'),
     },
