@@ -4,6 +4,8 @@ import { cpuMsOf, peakMbOf, resetPeak } from './process-cost.js';
 export interface Download {
   readonly url: string;
   readonly token: string;
+  /** For Accept-Encoding; default identity. A page in another encoding counts as not whole. */
+  readonly encoding?: string;
 }
 
 /** Times count from before the connection is made. */

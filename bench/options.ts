@@ -2,7 +2,17 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 /** The names `--only` takes, in the order they run. */
-export const caseNames = ['pages', 'customers', 'details', 'lists', 'deep', 'portal', 'writes', 'sync'] as const;
+export const caseNames = [
+  'pages',
+  'customers',
+  'details',
+  'lists',
+  'deep',
+  'portal',
+  'compression',
+  'writes',
+  'sync',
+] as const;
 export type CaseName = (typeof caseNames)[number];
 
 export interface Options {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { projectRoot } from '../src/paths.js';
+import { compressionCase } from './cases/compression.js';
 import { deepCase } from './cases/deep.js';
 import { customersCase, pagesCase } from './cases/pages.js';
 import { portalCase } from './cases/portal.js';
@@ -29,6 +30,7 @@ const cases: Readonly<Record<CaseName, (bench: Bench) => Promise<CaseResult>>> =
   deep: ({ stage, options }) => deepCase(stage, options),
   portal: ({ stage, options }) => portalCase(stage, options),
   sync: ({ stage, options }) => syncCase(stage, options),
+  compression: ({ stage, options }) => compressionCase(stage, options),
   writes: ({ stage, options }) => writesCase(stage, options),
 };
 

@@ -10,6 +10,8 @@ import { type Child, startChild } from './child.js';
 export interface Stage {
   /** Origin of the gateway. */
   readonly origin: string;
+  /** Origin of its ops listener. */
+  readonly opsOrigin: string;
   readonly gatewayPid: number;
   /** Postmaster of the replica. */
   readonly replicaPid: number;
@@ -26,6 +28,7 @@ export interface Stage {
 
 interface Ready {
   readonly baseUrl: string;
+  readonly opsUrl: string;
   readonly primaryUrl: string;
   readonly replicaUrls: readonly [string];
   readonly pids: { readonly gateway: number; readonly replicas: readonly [number] };
@@ -61,6 +64,7 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
     const [replicaUrl] = ready.replicaUrls;
     return {
       origin: ready.baseUrl,
+      opsOrigin: ready.opsUrl,
       gatewayPid: ready.pids.gateway,
       replicaPid: ready.pids.replicas[0],
       readerUrl: urlAs(replicaUrl, 'gateway_reader'),
