@@ -15,18 +15,14 @@ import { redactionOf } from './definition/redaction-rules.js';
 import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
 import { bodyReader } from './http/body.js';
+import { descriptions } from './http/descriptions.js';
 import { encodingsOf } from './http/encodings.js';
-import { FixedBody } from './http/fixed-body.js';
-import { HtmlPage } from './http/html-page.js';
 import { LargePages } from './http/large-pages.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
 import { TokenUses } from './http/token-uses.js';
 import { Tokens } from './http/tokens.js';
-import { openapi } from './openapi/openapi.js';
-import { docsPage } from './openapi/page.js';
-import { apiIndex } from './openapi/values.js';
 import type { GaugeSources } from './ops/gauges.js';
 import { logEvents } from './ops/log.js';
 import { metricsEvents, type ReadMetrics } from './ops/metrics.js';
@@ -143,8 +139,7 @@ async function start(
   closers.push(() => expiry?.close());
   const tokenUses = primary && new TokenUses(primary.writes, settings.tokenUsesIntervalMs, observe);
   closers.push(() => tokenUses?.close());
-  const described = { version: apiVersion, ...settings };
-  const document = openapi(resources, described);
+  const { index, openapi, docs } = descriptions(resources, { version: apiVersion, ...settings });
   let stopping = false;
   const { publicUrl, trustedProxyHops, urlBytesMax, pageTimeMaxMs, deprecation, sunset, logClientAddress } = settings;
   const { perPageDefault, perPageMax, timeZone, queueWaitMs, chunkRowsMax, chunkBytes, resumeMs, skipRowsMax } =
@@ -191,9 +186,9 @@ async function start(
       compiled,
       largePages,
       basicAuth: settings.basicAuth,
-      index: new FixedBody(JSON.stringify(apiIndex(resources, described))),
-      openapi: new FixedBody(JSON.stringify(document)),
-      docs: settings.docs === 'public' ? new HtmlPage(docsPage(document, true)) : null,
+      index,
+      openapi,
+      docs: settings.docs === 'public' ? docs(true) : null,
       tokens: new Tokens({
         replicas,
         observe,
@@ -228,7 +223,7 @@ async function start(
           metrics: () => metrics.registry.metrics(),
           readiness,
           status: statusOf(metrics.values, { readiness, workers: () => null, lagMaxMs: settings.lagMaxMs }),
-          docs: settings.docs === 'ops' ? new HtmlPage(docsPage(document)) : null,
+          docs: settings.docs === 'ops' ? docs(false) : null,
         },
         closers,
       );

@@ -93,6 +93,9 @@ function version(): number {
   return 0;
 }
 
+// Without `navigator`, which Node has from version 21 on, pg asks `Response` where it runs: that loads 9 MB of Node's HTTP client.
+if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
+
 // EPIPE (for example from `head`) is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 

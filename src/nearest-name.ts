@@ -5,15 +5,15 @@ export function nearestName(
   distanceMax: (known: string) => number,
 ): string | undefined {
   const [nearest] = known
-    .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
+    .map((candidate) => ({ candidate, distance: editDistance(name, candidate, distanceMax(candidate)) }))
     .filter(({ candidate, distance }) => distance <= distanceMax(candidate))
     .sort((a, b) => a.distance - b.distance);
   return nearest?.candidate;
 }
 
-/** Letters to insert, delete or replace (Levenshtein). */
-function editDistance(a: string, b: string): number {
-  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
+/** Letters to insert, delete or replace (Levenshtein); Infinity as soon as they are more than `max`. */
+function editDistance(a: string, b: string, max: number): number {
+  if (Math.abs(a.length - b.length) > max) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (const [i, letter] of [...a].entries()) {
     const next = [i + 1];
@@ -21,6 +21,7 @@ function editDistance(a: string, b: string): number {
       const replaced = (row[j] as number) + (letter === b[j] ? 0 : 1);
       next.push(Math.min(replaced, (row[j + 1] as number) + 1, (next[j] as number) + 1));
     }
+    if (Math.min(...next) > max) return Number.POSITIVE_INFINITY;
     row = next;
   }
   return row.at(-1) as number;

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 import test from 'ava';
 import { projectRoot } from '../src/paths.js';
 import { importsOf, type Source, sourcesIn } from './support/sources.js';
@@ -74,6 +74,24 @@ test('imports point downwards only', (t) => {
       wrong.push(`${from} must not import ${to}`);
   }
   t.deepEqual(wrong, []);
+});
+
+/** Code that a start must not wait for: it is loaded by the first request, setting or command that needs it. */
+const loadedLater =
+  /^src\/(openapi\/(?!html\.ts)|(adopt|migrate|pull|demo)\/)|^src\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
+
+test('serve loads no code that only some requests, settings or other commands need', (t) => {
+  const loaded = new Set(['src/cli/serve.ts']);
+  for (const path of loaded) {
+    const { code = '' } = src.find((source) => source.path === path) ?? {};
+    for (const [, target = ''] of code.matchAll(/^(?:import|export) (?!type)(?:[^'"]*? from )?'([^']+)'/gm))
+      loaded.add(target.startsWith('.') ? posix.join(dirname(path), target).replace(/\.js$/, '.ts') : target);
+  }
+  t.true(loaded.has('src/http/routes.ts') && loaded.has('koa'));
+  t.deepEqual(
+    [...loaded].filter((path) => loadedLater.test(path)),
+    [],
+  );
 });
 
 test('no file is longer than 300 lines', (t) => {

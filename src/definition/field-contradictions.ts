@@ -113,7 +113,9 @@ function shapes({ field, at }: PlacedField, ajv: Ajv2020): Flaw[] {
       return undefined;
     }
   };
-  const isShown = compiled(readSchema(field), `${at}/schema`);
+  // Otherwise the schema is that of the type, and compiling it costs a start some milliseconds.
+  const isOwn = field.schema !== undefined || field.example !== undefined;
+  const isShown = isOwn ? compiled(readSchema(field), `${at}/schema`) : undefined;
   if (field.example !== undefined && isShown?.(field.example) === false) {
     flaws.push({ at: `${at}/example`, wrong: 'it does not fit the field', remedy: 'correct the example' });
   }

@@ -60,7 +60,7 @@ export function loadResources(dir: string): readonly Resource[] {
     else files.set(path, found);
   }
   const views = new Map([...files.values()].map((file) => [file.view, file]));
-  const ajv = new Ajv2020({ strictTypes: false, strict: true });
+  const ajv = new Ajv2020({ strictTypes: false, strict: true, code: { optimize: false } });
   formats.default(ajv);
   for (const [path, file] of files)
     flaws.push(...contradictions(file, { views, ajv }).map((flaw) => sentence(path, flaw)));
@@ -117,6 +117,7 @@ function definitionValidator(presets: Readonly<Record<string, Codec>>): Validate
     strictTypes: false,
     strictRequired: false,
     validateSchema: false, // it is ours, and a test validates it
+    code: { optimize: false }, // costs more than it saves for a few values
   });
   const validate = ajv.compile(schema);
   return (value) => {

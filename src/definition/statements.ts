@@ -52,7 +52,6 @@ export function compileStatements(resource: Resource): ResourceStatements {
     lists.set(shape, made);
     return made;
   };
-  list([]);
   const detail = scoped(builder, resource)
     .select(columnsOf(resource))
     .where(builder.raw(`id = ${fieldType(resource.idType).parameter}`, ['id']));
@@ -110,18 +109,42 @@ function compileList(
       'skip',
     ]);
   const backward = ordered(direction === 'asc' ? 'desc' : 'asc');
-  const before = filtered().where(comparison(builder, resource, direction === 'asc' ? '<' : '>', 'until'));
-  const keysBefore = before.select(key).orderBy(backward);
-  return {
-    rows: { all: rows('all'), after: rows('after'), until: rows('until'), between: rows('between') },
-    keys: {
-      all: keys('all'),
-      after: keys('after'),
-      before: finish(named('keys-before'), keysBefore, ['limit', 'skip']),
-    },
-    last: finish(named('last'), filtered().select(key).orderBy(backward), ['limit']),
-    count: finish(named('count'), filtered().count('*')),
+  const keysBefore = (): Statement => {
+    const before = filtered().where(comparison(builder, resource, direction === 'asc' ? '<' : '>', 'until'));
+    return finish(named('keys-before'), before.select(key).orderBy(backward), ['limit', 'skip']);
   };
+  const single = onFirstUse<Pick<ListStatements, 'last' | 'count'>>({
+    last: () => finish(named('last'), filtered().select(key).orderBy(backward), ['limit']),
+    count: () => finish(named('count'), filtered().count('*')),
+  });
+  return Object.assign(single, {
+    rows: byBounds(rows),
+    keys: onFirstUse({ all: () => keys('all'), after: () => keys('after'), before: keysBefore }),
+  });
+}
+
+/** The object whose members these functions make, each when it is first used: a start needs few of many statements. */
+export function onFirstUse<T extends object>(makers: { readonly [M in keyof T]: () => T[M] }): T {
+  const made = {} as T;
+  for (const name of Object.keys(makers) as (keyof T)[]) {
+    const get = (): T[typeof name] => {
+      const value = makers[name]();
+      Object.defineProperty(made, name, { value, enumerable: true });
+      return value;
+    };
+    Object.defineProperty(made, name, { get, enumerable: true, configurable: true });
+  }
+  return made;
+}
+
+/** A statement for each kind of bounds. */
+export function byBounds(make: (bounds: Bounds) => Statement): Readonly<Record<Bounds, Statement>> {
+  return onFirstUse({
+    all: () => make('all'),
+    after: () => make('after'),
+    until: () => make('until'),
+    between: () => make('between'),
+  });
 }
 
 /** The ends that each kind of bounds has. */

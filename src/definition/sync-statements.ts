@@ -1,7 +1,7 @@
 import knexModule, { type Knex } from 'knex';
 import type { Statement } from '../db/statement.js';
 import type { OrderColumn, Resource } from './resource.js';
-import { type Bounds, comparison, ends, finish, scoped, statementName } from './statements.js';
+import { type Bounds, byBounds, comparison, ends, finish, onFirstUse, scoped, statementName } from './statements.js';
 
 const { knex } = knexModule;
 
@@ -89,7 +89,7 @@ function compileSection(builder: Knex, rows: Rows, condition: Condition, horizon
     finish(statementName(rows.name, `ahead-${bounds}`), selected(bounds, [horizon]), ['limit', 'skip']);
   return {
     order: rows.order,
-    ahead: { all: ahead('all'), after: ahead('after') },
+    ahead: onFirstUse({ all: () => ahead('all'), after: () => ahead('after') }),
     find: byBounds((bounds) =>
       finish(statementName(rows.name, `find-${bounds}`), selected(bounds, [horizon, condition]), ['limit']),
     ),
@@ -118,8 +118,4 @@ function bounded(builder: Knex, rows: Rows, bounds: Bounds): Knex.QueryBuilder {
   if (after) query.where(comparison(builder, rows, '>', 'after'));
   if (until) query.where(comparison(builder, rows, '<=', 'until'));
   return query;
-}
-
-function byBounds<T>(make: (bounds: Bounds) => T): Readonly<Record<Bounds, T>> {
-  return { all: make('all'), after: make('after'), until: make('until'), between: make('between') };
 }

@@ -41,7 +41,13 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
 };
 
 export function compileWriteValidators(resource: Resource): WriteValidators {
-  const ajv = new Ajv2020({ allErrors: true, verbose: true, strictTypes: false, strict: true });
+  const ajv = new Ajv2020({
+    allErrors: true,
+    verbose: true,
+    strictTypes: false,
+    strict: true,
+    validateSchema: false, // the definition was validated with the schemas of its fields
+  });
   formats.default(ajv);
   ajv.addFormat('int64', true); // documentation only: the type refuses fractions already
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));

@@ -25,11 +25,12 @@ interface Representation {
  * strong ETag of its own, because other bytes need another validator (RFC 9110 §8.8.3.3).
  */
 export class FixedBody {
-  readonly #bytes: Buffer;
+  readonly #text: () => Promise<string>;
   readonly #made = new Map<FixedEncoding | undefined, Promise<Representation>>();
 
-  constructor(text: string) {
-    this.#bytes = Buffer.from(text);
+  /** `text` is called once for each content coding, and must return the same every time. */
+  constructor(text: () => Promise<string>) {
+    this.#text = text;
   }
 
   /** Replies 304 if If-None-Match names the representation that Accept-Encoding prefers, else 200 with it. */
@@ -44,14 +45,15 @@ export class FixedBody {
   }
 
   #representation(encoding: FixedEncoding | undefined): Promise<Representation> {
-    const made = this.#made.get(encoding) ?? represent(this.#bytes, encoding);
+    const made = this.#made.get(encoding) ?? represent(this.#text, encoding);
     this.#made.set(encoding, made);
     made.catch(() => this.#made.delete(encoding)); // the next request tries again
     return made;
   }
 }
 
-async function represent(body: Buffer, encoding: FixedEncoding | undefined): Promise<Representation> {
+async function represent(text: () => Promise<string>, encoding: FixedEncoding | undefined): Promise<Representation> {
+  const body = Buffer.from(await text());
   const bytes = encoding === undefined ? body : await encoding.compress(body);
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
 }

@@ -9,7 +9,7 @@ type HeaderData = { readonly headers: object; readonly sets: Sets; readonly name
 
 /**
  * The OpenAPI 3.1 description of the API: the templates in config/openapi, filled from the resource definitions, the
- * settings and the table of problems. The gateway makes it once, at start-up.
+ * settings and the table of problems. The gateway makes it at the first request for it.
  */
 export function openapi(resources: readonly Resource[], options: OpenApiOptions): OpenApiDocument {
   const values = commonValues(resources, options);

@@ -1,10 +1,8 @@
 import { loadResources } from '../definition/load.js';
 import type { Observe } from '../events.js';
-import { HtmlPage } from '../http/html-page.js';
+import { descriptions } from '../http/descriptions.js';
 import { close, listen } from '../http/listeners.js';
 import { apiVersion } from '../http/render.js';
-import { openapi } from '../openapi/openapi.js';
-import { docsPage } from '../openapi/page.js';
 import { logEvents } from '../ops/log.js';
 import { eventMetrics } from '../ops/metrics.js';
 import { opsServer } from '../ops/server.js';
@@ -47,15 +45,13 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
       lagMaxMs: settings.lagMaxMs,
     });
     await status.start();
+    const { docs } = descriptions(resources, { version: apiVersion, ...settings });
     const pages = {
       status,
       alive: () => supervisor.alive,
       metrics: () => metrics.text(supervisor.workers),
       readiness: () => supervisor.readiness(),
-      docs:
-        settings.docs === 'ops'
-          ? new HtmlPage(docsPage(openapi(resources, { version: apiVersion, ...settings })))
-          : null,
+      docs: settings.docs === 'ops' ? docs(false) : null,
     };
     const ops = opsServer(pages, settings);
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);

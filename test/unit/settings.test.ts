@@ -33,3 +33,22 @@ test('COMPRESSION has known encodings at most once, with levels that cost bounde
   ])
     t.throws(() => loadSettings({ COMPRESSION: text }), { message: /COMPRESSION must not be "/ }, text);
 });
+
+test('every keyword in the schema of settings is enforced', (t) => {
+  const prose = ['type', 'default', 'description', 'x-secret'];
+  const enforced = ['minimum', 'maximum', 'minLength', 'maxLength', 'pattern', 'enum'];
+  const used = new Set(Object.values(settingsSchema().properties).flatMap((each) => Object.keys(each)));
+  t.deepEqual(
+    [...used].filter((keyword) => ![...prose, ...enforced].includes(keyword)),
+    [],
+  );
+  const wrong = {
+    PER_PAGE_MAX: ['0', '100000000'],
+    REDIS_SENTINEL_NAME: ['', 'x'.repeat(201)],
+    TIME_ZONE: ['Europe Amsterdam'],
+    DOCS: ['everywhere'],
+  };
+  for (const [name, values] of Object.entries(wrong))
+    for (const value of values)
+      t.throws(() => loadSettings({ [name]: value }), { message: new RegExp(`${name} must`) });
+});

@@ -96,6 +96,12 @@ export const wrongServers: Configurations = {
     code: 'time_zone',
     detail: /no time zone Europe\/Nowhere/,
   },
+  'TIME_ZONE is of the form of POSIX, which PostgreSQL takes under any name': {
+    settings: () => ({ timeZone: 'Foo1' }),
+    level: 'refused',
+    code: 'time_zone',
+    detail: /no time zone Foo1/,
+  },
   'tokens cannot be looked up': {
     change: () => 'revoke execute on function gateway.find_token(bytea) from gateway_reader',
     undo: () => 'grant execute on function gateway.find_token(bytea) to gateway_reader',
