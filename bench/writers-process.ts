@@ -26,7 +26,7 @@ export interface HttpTarget {
   /** Name of the member with the customer's id. */
   readonly customer: string;
   /** Members of every record, and whether the client makes the id. */
-  readonly members: Readonly<Record<string, string>>;
+  readonly members: Readonly<Record<string, string | boolean>>;
   readonly makesIds: boolean;
 }
 

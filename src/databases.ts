@@ -113,8 +113,9 @@ function replicaBounds(settings: Settings, activeWorkspaces: ActiveWorkspaces): 
   };
 }
 
-function primaryBounds({ primaryConnections, queueMax, writeWaitMs, writeTimeoutMs }: Settings): PrimaryBounds {
-  return { connections: primaryConnections, queueMax, waitMs: writeWaitMs, timeoutMs: writeTimeoutMs };
+function primaryBounds(settings: Settings): PrimaryBounds {
+  const { primaryConnections, queueMax, writeWaitMs, writeTimeoutMs, namedStatements } = settings;
+  return { connections: primaryConnections, queueMax, waitMs: writeWaitMs, timeoutMs: writeTimeoutMs, namedStatements };
 }
 
 /** Limits of the pool for reads on the primary, whose number per second is capped. */

@@ -94,7 +94,7 @@ async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer>
       clear();
     };
     const origin = `http://127.0.0.1:${port}`;
-    const members = { workspaceId: stage.workspace };
+    const members = { workspaceId: stage.workspace, lmraVerplicht: false };
     const target = { origin, path: '/appInstallaties/', headers: {}, customer: 'klantId', members, makesIds: true };
     for (const deadline = Date.now() + answersMsMax; Date.now() < deadline && child.running; await sleep(100)) {
       const answer = await fetch(`${origin}/documentation/json`).catch(() => null);

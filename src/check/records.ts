@@ -1,8 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type pg from 'pg';
-import { transactionOn } from '../db/primary.js';
 import { Row, type TextRow } from '../db/row.js';
 import type { WorkspaceId } from '../db/statement.js';
+import { transactionOn } from '../db/transaction.js';
 import { recordSchema } from '../definition/record-schema.js';
 import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../definition/resource.js';
 import { compileSerializer } from '../definition/row-serializer.js';
@@ -91,8 +91,9 @@ async function bothEnds(
   const idAt = columnsOf(resource).indexOf('id');
   const rows = new Map<string, TextRow>();
   for (const direction of ['asc', 'desc'] as const) {
-    for (const row of await transactionOn(client, workspace).query(list([], direction).rows.all, { limit }))
-      rows.set(row[idAt] as string, row);
+    const step = { statement: list([], direction).rows.all, values: { limit } };
+    const [found] = await transactionOn(client, workspace).run(step);
+    for (const row of found) rows.set(row[idAt] as string, row);
     if (rows.size < limit) break;
   }
   return [...rows.values()];

@@ -1,15 +1,15 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { type Transaction, transactionOn } from '../db/primary.js';
 import type { TextRow } from '../db/row.js';
 import type { Statement, WorkspaceId } from '../db/statement.js';
+import { type Step, type Transaction, transactionOn } from '../db/transaction.js';
 import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
 import { fieldType } from '../definition/field-types.js';
 import { leaves } from '../definition/resource.js';
 import { Problem, sqlStateOf } from '../errors.js';
 import { etagOf, parseEntityTags } from '../read/etag.js';
 import type { Target, WriteRequest } from '../write/request.js';
-import { writeOnce } from '../write/transaction.js';
+import { claim, type Outcome, writeOnce } from '../write/transaction.js';
 import { failure, type Item, verdict } from './finding.js';
 
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
@@ -35,19 +35,23 @@ export async function checkWrites(
   try {
     for (const workspace of workspaces) {
       const transaction = observed(transactionOn(client, workspace), trial);
-      const [sample] = await transaction.query(anyId(compiled), {});
+      const [[sample]] = await transaction.run({ statement: anyId(compiled), values: {} });
       if (sample === undefined) continue;
-      const [row] = await transaction.query(write.statements.lock, { id: sample[0] as string });
+      const held = { token: randomUUID(), key: 'check', fingerprint: Buffer.alloc(32) };
+      const [, [row]] = await transaction.run(
+        { statement: claim, values: held },
+        { statement: write.statements.lock, values: { ...held, id: sample[0] as string } },
+      );
       if (row === undefined) return result(['the statement that locks a record does not find it']);
       for (const [member, statement] of write.statements.references) {
         const [, at] = write.writableAt.find(([name]) => name === member) as [string, number];
-        await transaction.query(statement, { id: row[at] as string | null });
+        await transaction.run({ statement, values: { id: row[at] as string | null } });
       }
       const faults = await tryChange(client, transaction, compiled, workspace, row);
       await client.query('savepoint trial');
       const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
       const members = membersOf(write, row, ([name]) => required.includes(name));
-      const created = await writeOnce(transaction, write, request(workspace, members, null)).catch(unlessRefused);
+      const created = await tryWrite(transaction, write, request(workspace, members, null)).catch(unlessRefused);
       if (created?.id === null) faults.push('a new record has no id');
       return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
     }
@@ -81,12 +85,12 @@ async function tryChange(
     if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0
     const change = request(workspace, { [name]: value }, target);
     await client.query('savepoint trial');
-    const outcome = await writeOnce(transaction, write, change).catch(unlessRefused);
+    const outcome = await tryWrite(transaction, write, change).catch(unlessRefused);
     if (outcome === undefined) {
       await client.query('rollback to savepoint trial');
       continue;
     }
-    const repeated = await writeOnce(transaction, write, change);
+    const repeated = await tryWrite(transaction, write, change);
     return [
       ...(outcome.version === version
         ? [
@@ -97,6 +101,12 @@ async function tryChange(
     ];
   }
   return [];
+}
+
+async function tryWrite(transaction: Transaction, write: CompiledWrite, request: WriteRequest): Promise<Outcome> {
+  const { outcome, last } = await writeOnce(transaction, write, request);
+  await transaction.run(...last);
+  return outcome;
 }
 
 /** Undefined when values were refused: class 22 data, 23 constraints, P0 exceptions of the app. */
@@ -122,12 +132,20 @@ function anyId({ resource }: Writable): Statement {
   return { name: 'sample', text, parameters: ['workspace'] };
 }
 
-/** Remembers the name of the statement that runs, for the message when it fails. */
+/** Remembers the name of the statement that failed, else of the last one, for the message. */
 function observed(transaction: Transaction, trial: { statement: string }): Transaction {
+  const observe = (step: Step): Step => ({
+    ...step,
+    onError: (error) => {
+      trial.statement = step.statement.name;
+      if (step.onError) step.onError(error);
+      throw error;
+    },
+  });
   return {
-    query: (statement, values) => {
-      trial.statement = statement.name;
-      return transaction.query(statement, values);
+    run: (...steps) => {
+      trial.statement = steps.at(-1)?.statement.name ?? trial.statement;
+      return transaction.run(...steps.map(observe)) as never;
     },
   };
 }

@@ -9,7 +9,7 @@ const { knex } = knexModule;
 /** The statements of a write, built once. Parameters are named after the members they take. */
 export interface WriteStatements {
   readonly insert: Statement;
-  /** The row as it is, locked against other writers until the transaction ends. */
+  /** The row as it is, locked against other writers until the transaction ends; no row unless this transaction claimed the key. */
   readonly lock: Statement;
   /** Sets every writable column; those not in the patch keep the value of the locked row. */
   readonly update: Statement;
@@ -42,6 +42,9 @@ const moves: Readonly<Record<Move, (builder: Knex, column: string) => Knex.Raw>>
   now: (builder) => builder.raw('clock_timestamp()'),
 };
 
+/** Whether this transaction claimed the key: a used key has a status. The lock of a row must not delay a replay. */
+const claimedText = '(select status is null from gateway.idempotency where token_id = ? and key = ?)';
+
 /** Writes go through the resource's write view; all return the columns of a read, in the same order. */
 export function compileWriteStatements(resource: Resource & { readonly write: ResourceWrite }): WriteStatements {
   const builder = knex({ client: 'pg' });
@@ -55,6 +58,7 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
       .where(builder.raw('workspace_id = ?', ['workspace']))
       .where(builder.raw(`id = ${fieldType(idType).parameter}`, ['id']));
   const own = () => record(resource.write.view, resource.idType);
+  const claimed = builder.raw(claimedText, ['token', 'key']);
   const finish = (
     part: string,
     query: { toSQL(): { toNative(): { sql: string; bindings: readonly unknown[] } } },
@@ -81,7 +85,7 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
         .insert({ ...keys, ...values })
         .returning(columns),
     ),
-    lock: finish('lock', own().select(columns).forUpdate()),
+    lock: finish('lock', own().where(claimed).select(columns).forUpdate()),
     update: finish(
       'update',
       own()

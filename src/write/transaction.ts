@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Transaction } from '../db/primary.js';
 import { Row, type TextRow } from '../db/row.js';
-import type { Statement } from '../db/statement.js';
+import type { Statement, Values } from '../db/statement.js';
+import type { Ending, Step, Transaction } from '../db/transaction.js';
 import type { CompiledWrite } from '../definition/compiled.js';
 import { type FieldType, fieldType } from '../definition/field-types.js';
 import { type FieldError, invalid, notFound, Problem } from '../errors.js';
@@ -31,54 +31,55 @@ const recall: Statement = {
   text: `select fingerprint = $3, status, record_id, version, body from gateway.idempotency where token_id = $1 and key = $2`,
   parameters: ['token', 'key', 'fingerprint'],
 };
-/** Stores the answer under the key. */
+/** Stores the answer under the key. Divides by zero unless it did, because the COMMIT that travels with it must not run then. */
 export const store: Statement = {
   name: 'idempotency.store',
-  text: `update gateway.idempotency set status = $3, record_id = $4, version = $5, body = $6 where token_id = $1 and key = $2
-    returning true`,
+  text: `with stored as (update gateway.idempotency set status = $3, record_id = $4, version = $5, body = $6
+      where token_id = $1 and key = $2 returning true)
+    select 1 / count(*) from stored`,
   parameters: ['token', 'key', 'status', 'id', 'version', 'body'],
 };
 
 /**
- * The whole write, inside one transaction: claim the key → replay if the key was used → change the record → audit entry →
- * store the answer under the key. Safe to repeat. Throws Problems (422, 400, 404, 412), which roll the transaction back.
+ * The whole write, inside one transaction of three round trips: claim the key, look up references, lock the record → replay if the
+ * key was used → change the record → audit entry, and store the answer under the key, with COMMIT. Safe to repeat. Throws
+ * Problems (422, 400, 404, 412), which roll the transaction back.
  */
 export async function writeOnce(
   transaction: Transaction,
   write: CompiledWrite,
   request: WriteRequest,
-): Promise<Outcome> {
-  const { tokenId } = request.caller;
-  const claimed = { token: tokenId, key: request.key, fingerprint: request.fingerprint };
-  if ((await transaction.query(claim, claimed).catch(asInProgress)).length === 0) {
-    return replay(await transaction.query(recall, claimed));
+): Promise<Ending<Outcome>> {
+  const { caller, key, fingerprint, target } = request;
+  const held = { token: caller.tokenId, key, fingerprint };
+  const references = referencesOf(write, request);
+  const [claimed, ...found] = await transaction.run(
+    { statement: claim, values: held, onError: refuseInProgress },
+    ...references.map(({ step }) => step),
+    ...lockOf(write, target, held),
+  );
+  if (claimed.length === 0) {
+    const [stored] = await transaction.run({ statement: recall, values: held });
+    return { outcome: replay(stored), last: [] };
   }
-  await checkReferences(transaction, write, request);
+  refuseUnknown(references.filter((_, i) => found[i]?.length === 0));
   const change =
-    request.target === null
+    target === null
       ? await create(transaction, write, request)
-      : await update(transaction, write, request, request.target);
-  if (write.audit !== null && (change.entries.length > 0 || change.action === 'created')) {
-    const { id, action, entries } = change;
-    const { statement, entity, actorType, diff: shape, [action]: actionName } = write.audit;
-    const changes = diffOf(entries, shape);
-    await transaction.query(statement, { entity, id, action: actionName, actorType, token: tokenId, changes });
-  }
+      : await update(transaction, write, request, target, found[references.length]?.[0]);
   const serializer = request.mayRead ? write.fullRecord : write.writeScopeRecord;
-  const body = serializer.json(Row.of(change.row), request.caller.workspace);
   const outcome = {
-    status: request.target === null ? 201 : 200,
+    status: target === null ? 201 : 200,
     id: change.id,
     version: change.row[write.versionAt] as string,
-    body,
+    body: serializer.json(Row.of(change.row), caller.workspace),
   };
-  const stored = await transaction.query(store, { token: tokenId, key: request.key, ...outcome });
-  if (stored.length !== 1) throw new TypeError('the outcome was not stored under its key');
-  return { ...outcome, replayed: false };
+  const stored: Step = { statement: store, values: { token: caller.tokenId, key, ...outcome } };
+  return { outcome: { ...outcome, replayed: false }, last: [...auditOf(write, change, caller.tokenId), stored] };
 }
 
 /** Throws 409 when another transaction held the key for longer than lock_timeout (SQLSTATE 55P03). */
-function asInProgress(error: unknown): never {
+function refuseInProgress(error: unknown): never {
   if ((error as { code?: unknown }).code !== '55P03') throw error;
   throw inProgress();
 }
@@ -89,7 +90,7 @@ export function inProgress(): Problem {
   return new Problem('idempotency_in_progress', detail);
 }
 
-function replay([row]: TextRow[]): Outcome {
+function replay([row]: readonly TextRow[]): Outcome {
   // Only expiry can delete the key between the conflict and this statement; sent again, the request claims it.
   if (row === undefined) throw inProgress();
   const [same, status, id, version, body] = row as readonly string[];
@@ -113,23 +114,37 @@ interface Change {
 /** The writable members of a record, in PostgreSQL's text form. */
 type Members = Readonly<Record<string, string | null>>;
 
+/** Locks the row before its version is compared, so that no other write can change it in between; only while the key is claimed. */
+function lockOf(write: CompiledWrite, target: Target | null, held: Values): Step[] {
+  const id = target?.id ?? null;
+  return id === null ? [] : [{ statement: write.statements.lock, values: { ...held, id } }];
+}
+
+function auditOf({ audit }: CompiledWrite, { id, action, entries }: Change, token: string): Step[] {
+  if (audit === null || (entries.length === 0 && action === 'changed')) return [];
+  const { statement, entity, actorType, diff: shape, [action]: actionName } = audit;
+  const changes = diffOf(entries, shape);
+  return [{ statement, values: { entity, id, action: actionName, actorType, token, changes } }];
+}
+
 async function create(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest): Promise<Change> {
   const nothing = Object.fromEntries(write.writableAt.map(([name]) => [name, null]));
   const after = { ...nothing, ...members };
   const id = write.makesIds ? { id: randomUUID() } : {};
-  const refused = asRefusedValue(write.validators.writable, members);
-  const [row] = (await transaction.query(write.statements.insert, { ...after, ...id }).catch(refused)) as [TextRow];
+  const onError = asRefusedValue(write.validators.writable, members);
+  const [rows] = await transaction.run({ statement: write.statements.insert, values: { ...after, ...id }, onError });
+  const row = rows[0] as TextRow;
   return { id: row[write.idAt] as string, row, action: 'created', entries: diff(write, nothing, after) };
 }
 
-/** Locks the row before it compares the version, so that no other write can change the row in between. */
+/** Changes the locked row unless it has another version. */
 async function update(
   transaction: Transaction,
   write: CompiledWrite,
   { members }: WriteRequest,
   { id, ifMatch }: Target,
+  row: TextRow | undefined,
 ): Promise<Change> {
-  const [row] = id === null ? [] : await transaction.query(write.statements.lock, { id });
   if (row === undefined || id === null) throw notFound();
   const etag = etagOf(row[write.versionAt] as string);
   if (!matchesStrongly(ifMatch, etag)) {
@@ -141,9 +156,9 @@ async function update(
   const after = { ...before, ...members };
   const entries = diff(write, before, after);
   if (entries.length === 0) return { id, row, action: 'changed', entries };
-  const refused = asRefusedValue(write.validators.writable, members);
-  const [updated] = await transaction.query(write.statements.update, { ...after, id }).catch(refused);
-  return { id, row: updated as TextRow, action: 'changed', entries };
+  const onError = asRefusedValue(write.validators.writable, members);
+  const [rows] = await transaction.run({ statement: write.statements.update, values: { ...after, id }, onError });
+  return { id, row: rows[0] as TextRow, action: 'changed', entries };
 }
 
 /** The members that differ, by their names in the audit log. */
@@ -157,18 +172,18 @@ function diff({ validators }: CompiledWrite, before: Members, after: Members): C
     .filter((change) => change.before !== change.after);
 }
 
+/** The references that the request sets, and the steps that look them up. */
+function referencesOf({ statements }: CompiledWrite, { members }: WriteRequest): { name: string; step: Step }[] {
+  return [...statements.references].flatMap(([name, statement]) => {
+    const id = members[name] ?? null;
+    return id === null ? [] : [{ name, step: { statement, values: { id } } }];
+  });
+}
+
 /** Throws invalid() with every reference that names no record of the same workspace. */
-async function checkReferences(
-  transaction: Transaction,
-  write: CompiledWrite,
-  { members }: WriteRequest,
-): Promise<void> {
-  const faults: FieldError[] = [];
-  for (const [name, statement] of write.statements.references) {
-    const id = members[name];
-    if (id === undefined || id === null || (await transaction.query(statement, { id })).length > 0) continue;
-    faults.push({ pointer: `/${name}`, code: 'unknown_reference', detail: 'There is no record with this id.' });
-  }
+function refuseUnknown(unknown: readonly { readonly name: string }[]): void {
+  const detail = 'There is no record with this id.';
+  const faults = unknown.map(({ name }): FieldError => ({ pointer: `/${name}`, code: 'unknown_reference', detail }));
   if (faults.length > 0) throw invalid(faults);
 }
 

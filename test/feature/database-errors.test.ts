@@ -1,4 +1,5 @@
 import { faultsOf } from '../support/lists.js';
+import { customerOf } from '../support/primary-side.js';
 import { gatewayTest } from '../support/workspace.js';
 import { created, etagOf, newKey, patch, post } from '../support/writes.js';
 
@@ -91,6 +92,26 @@ for (const [code, harm, advice, heal] of misfits) {
     },
   );
 }
+
+test.serial('writes go on, each once, when DDL changes the rows of their prepared statements', async (t) => {
+  const { database, client, log } = t.context;
+  const customerId = await customerOf(database);
+  const writes = () =>
+    Promise.all(Array.from({ length: 12 }, () => post(client, { customerId, naam: 'Koelcel', omschrijving: 'DDL' })));
+  await writes(); // every connection has prepared them
+  await database.primary.query(`do $$ declare definition text := rtrim(pg_get_viewdef('gateway.installaties_write'), ';'); begin
+    drop view gateway.installaties_write;
+    execute '${view} ' || replace(definition, 'koudemiddel_gwp,', 'koudemiddel_gwp::bigint as koudemiddel_gwp,') || ' with check option';
+    alter view gateway.installaties_write owner to gateway_owner;
+    grant select, insert, update on gateway.installaties_write to gateway_writer;
+  end $$`);
+  t.deepEqual([...new Set((await writes()).map(({ status }) => status))], [201]);
+  t.regex(log(), /"code":"0A000","msg":"primary_failed"/);
+  const { rows } = await database.primary.query(
+    "select count(*)::int as count from app.installaties where omschrijving = 'DDL'",
+  );
+  t.deepEqual(rows, [{ count: 24 }]);
+});
 
 test.serial('a database error that quotes a stored value leaves no trace of the value in log and answer', async (t) => {
   const { database, client, log } = t.context;

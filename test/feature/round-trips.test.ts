@@ -2,8 +2,10 @@ import { readFile, stat } from 'node:fs/promises';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import type { ApiClient } from '../support/client.js';
 import { listNames, type Page } from '../support/lists.js';
+import { customerOf } from '../support/primary-side.js';
 import { wireTap } from '../support/wire-tap.js';
 import { gatewayTest, shared } from '../support/workspace.js';
+import { created, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
 /** Statements that the gateway runs by itself, with or without requests. */
@@ -134,3 +136,50 @@ test.serial('guard and statement travel together: a read is exactly one round tr
     await tap.close();
   }
 });
+
+test.serial(
+  'a write is three round trips: BEGIN travels with the first statements, COMMIT with the last',
+  async (t) => {
+    const { database } = t.context;
+    const server = new URL(database.settings.primaryUrls);
+    const tap = await wireTap(server);
+    try {
+      const tapped = new URL(server);
+      tapped.port = String(tap.port);
+      const { client } = await database.gateway({ primaryUrls: tapped.href });
+      const customerId = await customerOf(database);
+      const tripsOf = async (write: () => Promise<unknown>): Promise<string[][]> => {
+        const before = tap.roundTrips().length;
+        await write();
+        const trips = tap.roundTrips().slice(before);
+        return trips.filter((names) => !background.has(names[0] as string) && !names[0]?.startsWith('simple query'));
+      };
+      const opening = ['begin', 'workspace-guard', 'idempotency.claim'];
+      const closing = ['installaties.audit', 'idempotency.store', 'commit', 'wal-position'];
+      const body = { naam: 'x', customerId };
+      let id = '';
+      const create = async (): Promise<void> => {
+        ({ id } = await created(client, body, { key: 'trips' }));
+      };
+      t.deepEqual(await tripsOf(create), [
+        [...opening, 'installaties.exists.customerId'],
+        ['installaties.insert'],
+        closing,
+      ]);
+      const change = (naam: string) => () => patch(client, id, '"v1"', { naam });
+      t.deepEqual(await tripsOf(change('y')), [[...opening, 'installaties.lock'], ['installaties.update'], closing]);
+      t.deepEqual(
+        await tripsOf(change('z')),
+        [
+          [...opening, 'installaties.lock'],
+          ['rollback', 'wal-position'],
+        ],
+        '412',
+      );
+      const replayed = await tripsOf(() => post(client, body, { key: 'trips' }));
+      t.deepEqual(replayed.slice(1), [['idempotency.recall'], ['commit', 'wal-position']]);
+    } finally {
+      await tap.close();
+    }
+  },
+);

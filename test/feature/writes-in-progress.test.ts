@@ -27,7 +27,7 @@ async function claimElsewhere(database: TestDatabase, token: string, key: string
 test.serial(
   'a key that another gateway is using: the write waits briefly, then 409 with Retry-After, then works',
   async (t) => {
-    const { client, database, token } = t.context;
+    const { client, database, token, log } = t.context;
     const body = { naam: 'x', customerId: await customerOf(database) };
     const release = await claimElsewhere(database, token, 'held');
     const startedMs = performance.now();
@@ -38,6 +38,7 @@ test.serial(
     t.true(tookMs > 500 && tookMs < 4000, `${tookMs} ms`);
     await release();
     t.is((await post(client, body, { key: 'held' })).status, 201);
+    t.false(log().includes('primary_failed'), 'no connection is used that lacks the statements after the refused one');
   },
 );
 

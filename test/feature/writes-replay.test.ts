@@ -1,9 +1,11 @@
+import { withClient } from '../../src/demo/cluster/node.js';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { tokenHash } from '../../src/http/token-format.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
-import { gatewayTest } from '../support/workspace.js';
+import { gatewayTest, shared } from '../support/workspace.js';
 import { created, etagOf, newKey, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
@@ -81,19 +83,35 @@ test('the same key with another body, method, path or If-Match is refused', asyn
   const key = newKey();
   t.is((await patch(client, one.id, etagOf(one), { naam: 'y' }, { key })).status, 200);
   const others = [
-    patch(client, one.id, etagOf(one), { naam: 'z' }, { key }),
-    patch(client, one.id, etagOf(one), { naam: 'y', merk: null }, { key }),
-    patch(client, one.id, etagOf(one, 1), { naam: 'y' }, { key }),
-    patch(client, one.id, `W/${etagOf(one)}`, { naam: 'y' }, { key }),
-    patch(client, two.id, etagOf(two), { naam: 'y' }, { key }),
-    patch(client, app.unknownId, etagOf(one), { naam: 'y' }, { key }),
-    post(client, { naam: 'y', customerId }, { key }),
+    () => patch(client, one.id, etagOf(one), { naam: 'z' }, { key }),
+    () => patch(client, one.id, etagOf(one), { naam: 'y', merk: null }, { key }),
+    () => patch(client, one.id, etagOf(one, 1), { naam: 'y' }, { key }),
+    () => patch(client, one.id, `W/${etagOf(one)}`, { naam: 'y' }, { key }),
+    () => patch(client, two.id, etagOf(two), { naam: 'y' }, { key }),
+    () => patch(client, app.unknownId, etagOf(one), { naam: 'y' }, { key }),
+    () => post(client, { naam: 'y', customerId }, { key }),
   ];
-  for (const reply of await Promise.all(others)) {
+  for (const send of others) {
+    const reply = await send();
     t.is(reply.status, 422);
     t.is(codeOf(reply), 'idempotency_key_reused');
   }
   t.is((await patch(client, one.id, etagOf(one), { naam: 'y' }, { key })).headers['idempotent-replayed'], 'true');
+});
+
+test('a PATCH is replayed while the app holds its row locked', async (t) => {
+  const { client, database } = t.context;
+  const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  const key = newKey();
+  const again = () => patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
+  t.is((await again()).status, 200);
+  await withClient(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
+    await appClient.query('begin');
+    await appClient.query('select from probe.installaties where id = $1 for update', [record.id]);
+    const replayed = await again();
+    t.is(replayed.status, 200);
+    t.is(replayed.headers['idempotent-replayed'], 'true');
+  });
 });
 
 test('two tokens may use the same key, also in one workspace', async (t) => {

@@ -2,10 +2,8 @@ import pg from 'pg';
 import { markStatement } from '../replica-mark.js';
 import { Row, type TextRow } from '../row.js';
 import type { Statement, Values, WorkspaceId } from '../statement.js';
+import { type BoundValue, boundValues, guard, sendStatement } from './send-statement.js';
 import type { Wire } from './wire.js';
-
-const guardName = 'workspace-guard';
-const guardText = "select set_config('gateway.workspace_id', $1, true)";
 
 /** A statement with its values, and the workspace for which it runs. */
 interface Query {
@@ -32,7 +30,7 @@ export class GuardedQuery extends pg.Query {
   readonly #results: Result[];
   #failure: Error | null = null;
   readonly #query: Query;
-  readonly #values: (string | null | Buffer)[];
+  readonly #values: BoundValue[];
   readonly #onRow: (row: Row) => void;
 
   constructor(query: Query, onRow: (row: Row) => void, done: (error: Error | null) => void) {
@@ -41,29 +39,17 @@ export class GuardedQuery extends pg.Query {
     const marks: Result[] = query.onMark ? ['mark'] : [];
     this.#results = [...(query.workspace === null ? [] : (['guard'] as const)), ...marks, 'rows', ...marks];
     this.#query = query;
-    this.#values = query.statement.parameters.map((name) => bound(query, name));
+    this.#values = boundValues(query.statement, query.workspace, query.values);
     this.#onRow = onRow;
   }
 
   prepare(wire: Wire): void {
-    const { statement, workspace, onMark } = this.#query;
-    const mark = (): void => this.#send(wire, markStatement.name, markStatement.text, []);
-    if (workspace !== null) this.#send(wire, guardName, guardText, [workspace]);
-    if (onMark) mark();
-    this.#send(wire, statement.name, statement.text, this.#values);
-    if (onMark) mark();
+    const { statement, workspace, onMark, named } = this.#query;
+    if (workspace !== null) sendStatement(wire, guard, [workspace], named);
+    if (onMark) sendStatement(wire, markStatement, [], named);
+    sendStatement(wire, statement, this.#values, named);
+    if (onMark) sendStatement(wire, markStatement, [], named);
     wire.sync();
-  }
-
-  #send(wire: Wire, statementName: string, text: string, values: (string | null | Buffer)[]): void {
-    const { named } = this.#query;
-    const name = named ? statementName : '';
-    const isPrepared =
-      name !== '' && (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
-    if (!isPrepared) wire.parse({ text, name });
-    if (!isPrepared && named) wire.submittedNamedStatements[name] = text;
-    wire.bind({ statement: name, values });
-    wire.execute({ portal: '', rows: 0 });
   }
 
   /** Gets a `Row` on a tapped connection (row-tap.ts), else an array of texts. */
@@ -87,11 +73,4 @@ export class GuardedQuery extends pg.Query {
   #outcome(): Error | null {
     return this.#failure ?? (this.#results.length === 0 ? null : new Error('the statement ended without completing'));
   }
-}
-
-function bound(query: Query, name: string): string | null | Buffer {
-  if (name === 'workspace') return query.workspace;
-  const value = query.values[name];
-  if (value === undefined) throw new Error(`statement ${query.statement.name} lacks a value for ${name}`);
-  return typeof value === 'number' ? String(value) : value;
 }

@@ -1,0 +1,142 @@
+import type pg from 'pg';
+import { Problem } from '../errors.js';
+import type { TextRow } from './row.js';
+import type { Statement, Values, WorkspaceId } from './statement.js';
+import { inBatchSpan } from './statement-span.js';
+import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
+import { type Batch, BatchQuery, type BatchResult } from './wire/batch-query.js';
+import { guard } from './wire/send-statement.js';
+
+/** A statement of a transaction with its values. */
+export interface Step {
+  readonly statement: Statement;
+  readonly values: Values;
+  /** Turns an error of this statement into a Problem; rethrows the errors that it does not know. */
+  readonly onError?: (error: unknown) => never;
+}
+
+/** Runs statements of one transaction, each for the transaction's workspace. */
+export interface Transaction {
+  /** Runs the steps in one round trip, and returns the rows of each. After an error PostgreSQL skips the rest. */
+  run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
+}
+
+type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: readonly TextRow[] };
+
+/** The outcome of a transaction, and its last steps, which travel with COMMIT: each must fail unless it did its part. */
+export interface Ending<T> {
+  readonly outcome: T;
+  readonly last: readonly Step[];
+}
+
+/** Statements that depend on each other's results. */
+export type Work<T> = (transaction: Transaction) => Promise<Ending<T>>;
+
+/** How a transaction ended. */
+export interface TransactionResult<T> {
+  /** Its committed result, or the Problem that it was rolled back for. */
+  readonly outcome: T | Problem;
+  /** The primary's position after the end: all that the transaction wrote or read lies at or before it. */
+  readonly position: WalPosition;
+}
+
+const command = (name: string, text: string): Step => ({ statement: { name, text, parameters: [] }, values: {} });
+/** READ COMMITTED whatever the server's default is: after a wait for another request's key, its stored outcome must be visible. */
+const begin = command('begin', 'begin isolation level read committed');
+const ends = { COMMIT: command('commit', 'commit'), ROLLBACK: command('rollback', 'rollback') };
+const position = command('wal-position', walPositionStatement);
+const guarded: Step = { statement: guard, values: {} };
+
+/**
+ * A transaction on a client. BEGIN and the guard travel with its first statements, COMMIT with its last. The guard lasts until the
+ * transaction ends, so a statement that ran outside it would see no row and change none.
+ */
+export class OpenTransaction implements Transaction {
+  readonly #client: pg.ClientBase;
+  readonly #workspace: WorkspaceId;
+  readonly #named: boolean;
+  #opening: readonly Step[] = [begin, guarded];
+  #hasFailed = false;
+
+  constructor(client: pg.ClientBase, workspace: WorkspaceId, named: boolean) {
+    this.#client = client;
+    this.#workspace = workspace;
+    this.#named = named;
+  }
+
+  /** Whether a statement failed: then it is not known which names the connection has, so it must not be used again. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
+  async run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>> {
+    const opening = this.#opening;
+    this.#opening = [];
+    const results = await this.#send([...opening, ...steps]);
+    return results.slice(opening.length).map(({ rows }) => rows) as RowsOf<Steps>;
+  }
+
+  /** Runs `work`, and commits it; a Problem rolls it back and is the outcome. */
+  async end<T>(work: Work<T>): Promise<TransactionResult<T>> {
+    const { outcome, last } = await work(this).catch((error: unknown) => {
+      if (!(error instanceof Problem)) throw error;
+      return { outcome: error, last: [] };
+    });
+    return { outcome, position: await this.#end(outcome instanceof Problem ? 'ROLLBACK' : 'COMMIT', last) };
+  }
+
+  /**
+   * Ends the transaction and reads the primary's position in the same message, so that every known outcome has a position. A
+   * COMMIT that PostgreSQL answers with ROLLBACK has not happened (COMMIT, "Outputs").
+   */
+  async #end(expected: keyof typeof ends, last: readonly Step[]): Promise<WalPosition> {
+    const results = await this.#send([...last, ends[expected], position]);
+    const [{ tag }, { rows }] = results.slice(-2) as [BatchResult, BatchResult];
+    if (tag !== expected) throw new Error(`${expected} was answered ${tag}`);
+    const [lsn, timeline, systemIdentifier] = rows[0] as readonly [string, string, string];
+    return { lsn: parseLsn(lsn), timeline, systemIdentifier };
+  }
+
+  #send(steps: readonly Step[]): Promise<readonly BatchResult[]> {
+    const batch = { steps, workspace: this.#workspace, named: this.#named };
+    return runBatch(this.#client, batch).catch((error) => {
+      this.#hasFailed = true;
+      throw error;
+    });
+  }
+}
+
+/** Runs statements in the transaction that is open on the client, each for the workspace. */
+export function transactionOn(client: pg.ClientBase, workspace: WorkspaceId): Transaction {
+  return {
+    run: async <Steps extends readonly Step[]>(...steps: Steps) => {
+      const results = await runBatch(client, { steps: [guarded, ...steps], workspace, named: false });
+      return results.slice(1).map(({ rows }) => rows) as RowsOf<Steps>;
+    },
+  };
+}
+
+/** Runs the steps in one round trip. Throws the error of the first that fails, as its `onError` turns it. */
+export function runBatch(
+  client: pg.ClientBase,
+  batch: Batch & { readonly steps: readonly Step[] },
+): Promise<readonly BatchResult[]> {
+  const { steps } = batch;
+  const work = (): Promise<readonly BatchResult[]> =>
+    new Promise((resolve, reject) => {
+      const done = (error: Error | null, results: readonly BatchResult[]): void => {
+        if (error === null) return resolve(results);
+        try {
+          steps[results.length]?.onError?.(error);
+          reject(error);
+        } catch (turned) {
+          reject(turned);
+        }
+      };
+      client.query(new BatchQuery(batch, done) as never);
+    });
+  return inBatchSpan(
+    steps.map(({ statement }) => statement),
+    work,
+  );
+}

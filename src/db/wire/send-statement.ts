@@ -1,0 +1,41 @@
+import type { Statement, Values, WorkspaceId } from '../statement.js';
+import type { Wire } from './wire.js';
+
+/** Sets the workspace until the end of the transaction: without it the tenant wall shows no row and takes none. */
+export const guard: Statement = {
+  name: 'workspace-guard',
+  text: "select set_config('gateway.workspace_id', $1, true)",
+  parameters: ['workspace'],
+};
+
+export type BoundValue = string | null | Buffer;
+
+/** Sends Parse, unless the connection has the statement by its name already, then Bind and Execute; the caller sends Sync. */
+export function sendStatement(
+  wire: Wire,
+  statement: Pick<Statement, 'name' | 'text'>,
+  values: BoundValue[],
+  isNamed: boolean,
+): void {
+  const { text } = statement;
+  const name = isNamed ? statement.name : '';
+  const isPrepared = name !== '' && (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
+  if (!isPrepared) wire.parse({ text, name });
+  if (!isPrepared && isNamed) wire.submittedNamedStatements[name] = text;
+  wire.bind({ statement: name, values });
+  wire.execute({ portal: '', rows: 0 });
+}
+
+/** The values in the order of the statement's parameters. Throws when one is missing. */
+export function boundValues(
+  { name, parameters }: Statement,
+  workspace: WorkspaceId | null,
+  values: Values,
+): BoundValue[] {
+  return parameters.map((parameter) => {
+    if (parameter === 'workspace') return workspace;
+    const value = values[parameter];
+    if (value === undefined) throw new Error(`statement ${name} lacks a value for ${parameter}`);
+    return typeof value === 'number' ? String(value) : value;
+  });
+}
