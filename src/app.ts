@@ -1,11 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { context } from '@opentelemetry/api';
-import Koa from 'koa';
+import Koa, { type Context } from 'koa';
 import { correctionOf, databaseErrorKind, Problem, sqlStateOf } from './errors.js';
 import type { Event } from './events.js';
 import { ClientGone, exchangeOf, newExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
+import { send } from './http/respond.js';
 import { type RouteDeps, routes, unrouted } from './http/routes.js';
 import { traceRequests } from './http/trace-requests.js';
 
@@ -24,40 +25,41 @@ export interface AppDeps extends RouteDeps {
   readonly underWay: { requests: number };
 }
 
-/** The whole order of a request: identify → observe → render errors → check the target → route (http/routes). */
+/** The whole order of a request: begin → check the target → route (http/routes) → answer errors. */
 export function app(deps: AppDeps): Koa {
   const koa = new Koa({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
   if (deps.tracing) koa.use(traceRequests);
-  koa.silent = true; // renderErrors reports every error; Koa itself would only log clients that disconnect
-  koa.use(identify(deps));
-  koa.use(renderErrors(deps));
-  koa.use((ctx, next) => {
-    checkHost(ctx.req);
-    checkTransferEncoding(ctx.req);
-    checkTarget(ctx.req, deps.urlBytesMax);
-    return next();
+  koa.silent = true; // answerError reports every error; Koa itself would only log clients that disconnect
+  const begin = beginning(deps);
+  const route = routes(deps);
+  koa.use(async (ctx) => {
+    begin(ctx);
+    try {
+      checkHost(ctx.req);
+      checkTransferEncoding(ctx.req);
+      checkTarget(ctx.req, deps.urlBytesMax);
+      await route(ctx, async () => unrouted(ctx));
+    } catch (error) {
+      await answerError(deps, ctx, error);
+    }
   });
-  koa.use(routes(deps));
-  koa.use(unrouted);
   return koa;
 }
 
-/** Sets the request id and the headers of every response, and reports the request when its response is closed. */
-function identify({ observe, deprecation, sunset, logClientAddress, underWay }: AppDeps): Koa.Middleware {
+/** Gives a request its id and the headers of every response, and reports the request when its response is closed. */
+function beginning({ observe, deprecation, sunset, logClientAddress, underWay }: AppDeps): (ctx: Context) => void {
   const headers = Object.entries({
     ...commonHeaders,
     ...(deprecation && { Deprecation: deprecation }),
     ...(sunset && { Sunset: sunset }),
-  });
-  return async (ctx, next) => {
-    const exchange = newExchange(ctx.req);
+  }).flat();
+  return (ctx) => {
+    const exchange = newExchange(ctx.req, headers);
     const { socket } = ctx.req;
     const address = logClientAddress ? { address: ctx.ip } : {}; // of now: a closed socket has none
     ctx.state.exchange = exchange;
+    ctx.respond = false; // http/respond sends every response
     underWay.requests++;
-    // Directly, because Koa's `set` copies and checks each of them again: 5 % of the processor time of a detail.
-    for (const [name, value] of headers) ctx.res.setHeader(name, value);
-    ctx.res.setHeader('X-Request-Id', exchange.requestId);
     const finished = (): void => {
       underWay.requests--;
       observe({
@@ -78,31 +80,20 @@ function identify({ observe, deprecation, sunset, logClientAddress, underWay }: 
       });
     };
     ctx.res.once('close', context.bind(context.active(), finished)); // so that its log line has the trace id
-    await next();
   };
 }
 
-/** Turns every thrown error into a response; no other code does. */
-function renderErrors({ observe }: AppDeps): Koa.Middleware {
-  return async (ctx, next) => {
-    try {
-      await next();
-    } catch (error) {
-      // Reads a body that came in one packet with its head, because the connection can stay open only after the whole request.
-      if (!ctx.req.complete) await setImmediate();
-      if (error instanceof ClientGone || ctx.res.destroyed) return;
-      const exchange = exchangeOf(ctx);
-      const problem = asProblem(error);
-      if (problem.code === 'internal') observe(failureOf(error as Error, exchange.requestId));
-      exchange.code = problem.code;
-      const { status, headers, body } = renderProblem(problem, exchange.requestId);
-      for (const name of ['Content-Encoding', 'ETag', 'Link', 'Server-Timing', 'Data-As-Of'])
-        ctx.res.removeHeader(name);
-      ctx.set(headers);
-      ctx.status = status;
-      ctx.body = body;
-    }
-  };
+/** Turns a thrown error into a response; no other code does. */
+async function answerError({ observe }: AppDeps, ctx: Context, error: unknown): Promise<void> {
+  // Reads a body that came in one packet with its head, because the connection can stay open only after the whole request.
+  if (!ctx.req.complete) await setImmediate();
+  if (error instanceof ClientGone || ctx.res.destroyed) return;
+  const exchange = exchangeOf(ctx);
+  const problem = asProblem(error);
+  if (problem.code === 'internal') observe(failureOf(error as Error, exchange.requestId));
+  exchange.code = problem.code;
+  const { status, headers, body } = renderProblem(problem, exchange.requestId);
+  send(ctx, status, headers, body);
 }
 
 function asProblem(error: unknown): Problem {

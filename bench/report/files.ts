@@ -35,8 +35,8 @@ ${[verdictTable(verdicts), ...tables].map(markdownTable).join('')}
 
 - **gateway**: everything it does for every request: token, rate limit, workspace guard, conditional headers, metrics,
   read-your-writes. Only the rate limit is lifted, and nothing but warnings is logged.
-- **bare node:http + pg**: two pipelined connections that run the gateway's own prepared statements, and nothing around
-  them; lists are one value that PostgreSQL's \`json_agg\` makes. No gateway in Node.js can be much faster.
+- **bare node:http + pg**: two pipelined connections that run the gateway's own prepared statements, and send
+  its headers as constants; lists are one value that PostgreSQL's \`json_agg\` makes. No gateway in Node.js can be much faster.
 - **Fastify + pg** (bench/peers/fastify): Fastify 5 as written in an afternoon: tokens cached, \`@fastify/rate-limit\`,
   response schemas, a pool of 8, prepared statements on the same views, an ETag, pages by cursor. It sets the workspace
   once per connection, which is cheaper than the gateway's guard and does not survive a transaction pooler.

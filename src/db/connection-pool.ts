@@ -98,8 +98,8 @@ export class ConnectionPool {
     return inStatementSpan(run.statement, () => this.#run(run, options, onRow));
   }
 
-  async #run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    if (options.signal?.aborted) throw options.signal.reason;
+  #run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
+    if (options.signal?.aborted) return Promise.reject(options.signal.reason);
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.#limits.activeWorkspaces?.touch(workspace);
     const free = this.#hasShareLeft(workspace) ? this.#leastBusy() : null;
@@ -151,16 +151,15 @@ export class ConnectionPool {
     const startedMs = performance.now();
     const release = this.#shares.take(run.workspace ?? '', cost);
     const unlessAborted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
-    const running = connection
-      .run(run, unlessAborted, stallMsMax)
-      .catch((error) => {
-        const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
-        throw isEarly && errorCode(error) === queryCanceled ? new ConnectionLost('the statement was cancelled') : error;
-      })
-      .finally(() => {
-        release();
-        if (this.#queue.size > 0) this.#serve();
-      });
+    const ended = (): void => {
+      release();
+      if (this.#queue.size > 0) this.#serve();
+    };
+    const running = connection.run(run, unlessAborted, stallMsMax).then(ended, (error) => {
+      ended();
+      const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
+      throw isEarly && errorCode(error) === queryCanceled ? new ConnectionLost('the statement was cancelled') : error;
+    });
     return this.#limits.depth > 1 || signal === undefined ? running : rejectOnAbort(running, signal, connection);
   }
 

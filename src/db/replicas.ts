@@ -54,11 +54,12 @@ export async function withReplica<T>(
   observe: Observe,
   work: (replica: Replica, failures: number) => Promise<T>,
 ): Promise<T> {
-  const avoid = new Set<Candidate>(requirement.avoid);
+  let required = requirement;
   let renewals = 0;
   let giveUpMs = Number.POSITIVE_INFINITY;
   for (let failures = 0; ; ) {
-    const replica = await nextReplica(replicas, { ...requirement, avoid });
+    const replica =
+      required.avoid === undefined ? chooseReplica(replicas, required) : await nextReplica(replicas, required);
     if (replica === null) {
       giveUpMs = Math.min(giveUpMs, performance.now() + (requirement.resumeMs ?? 0));
       if (performance.now() >= giveUpMs) throw replicaUnavailable();
@@ -80,7 +81,7 @@ export async function withReplica<T>(
         continue;
       }
       failures++;
-      avoid.add(replica);
+      required = { ...requirement, avoid: new Set([...(required.avoid ?? []), replica]) };
       void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
       giveUpMs = Math.min(giveUpMs, performance.now() + (requirement.resumeMs ?? 0));
       const isLast = requirement.resumeMs === undefined ? failures >= attemptsMax : performance.now() >= giveUpMs;

@@ -28,7 +28,8 @@ export class WritePositions {
 
   /** The position that a replica must have replayed for the workspace's next read; undefined when there is none. */
   async of(workspace: string): Promise<WritePosition | undefined> {
-    const published = await this.#others?.lastWrite(workspace);
+    const asked = this.#others?.lastWrite(workspace);
+    const published = asked && (await asked);
     if (published !== undefined) this.learn(workspace, published);
     const [last, floor] = [this.#last.get(workspace), this.#floor()];
     return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;

@@ -27,10 +27,11 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   const { tokenLimiter, writeLimiter } = deps;
   const exchange = exchangeOf(ctx);
   refuseRepeated(ctx.req, ['authorization']);
-  const access = await authenticate(deps, ctx);
+  const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
   exchange.access = access;
-  const { requests, writes } = await count(deps, access.tokenId, kind);
-  ctx.set(rateLimitHeaders(tokenLimiter, requests));
+  const { requests, writes } =
+    kind === 'read' ? { requests: await tokenLimiter.consume(access.tokenId) } : await countWrite(deps, access.tokenId);
+  exchange.headers.push(...rateLimitHeaders(tokenLimiter, requests));
   exchange.authMs = performance.now() - exchange.startedMs;
   if (writes?.allowed === false) {
     const waitSeconds = Math.max(writes.resetSeconds, requests.allowed ? 0 : requests.resetSeconds);
@@ -42,13 +43,11 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   return access;
 }
 
-/** Counts a request against each of its limits, unless one refuses it: a request that is answered 429 counts nowhere. */
-async function count(
+/** Counts a write against both of its limits, unless one refuses it: a write that is answered 429 counts nowhere. */
+async function countWrite(
   { tokenLimiter, writeLimiter }: Admission,
   tokenId: string,
-  kind: 'read' | 'write',
 ): Promise<{ requests: RateLimitResult; writes?: RateLimitResult }> {
-  if (kind === 'read') return { requests: await tokenLimiter.consume(tokenId) };
   if (!(await writeLimiter.peek(tokenId)).allowed)
     return { requests: await tokenLimiter.peek(tokenId), writes: await writeLimiter.consume(tokenId) };
   const requests = await tokenLimiter.consume(tokenId);
@@ -62,11 +61,17 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
   if (!result.allowed) await refuse(deps, 'public', deps.publicLimiter, result, detail);
 }
 
+/** The rights of a token that was looked up before; null for any other, also for a missing one. */
+function cachedAccess({ tokens }: Admission, { req }: Context): Access | null {
+  const { authorization = '' } = req.headers;
+  return authorization.startsWith('Bearer ') ? tokens.cached(authorization.slice('Bearer '.length)) : null;
+}
+
 async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   const address = addressKey(ctx.ip);
   let failureKeys: readonly string[] = [address];
   try {
-    const found = await deps.tokens.find(tokenOf(ctx.headers.authorization, deps.basicAuth), address);
+    const found = await deps.tokens.find(tokenOf(ctx.req.headers.authorization, deps.basicAuth), address);
     if ('tokenId' in found) return found;
     failureKeys = found.failureKeys;
     throw tokenInvalid(deps.basicAuth);

@@ -62,13 +62,8 @@ export async function throttleRepeatedRefusals({ quota }: Limiter, { refused }: 
   if (refused > quota) await sleep(throttleMs);
 }
 
-/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */
-export function rateLimitHeaders(
-  limiter: Limiter,
-  { remaining, resetSeconds }: RateLimitResult,
-): Record<string, string> {
-  return {
-    'RateLimit-Policy': `"default";q=${limiter.quota};w=${windowSeconds}`,
-    RateLimit: `"default";r=${Math.max(0, remaining)};t=${resetSeconds}`,
-  };
+/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers): names and values in turns. */
+export function rateLimitHeaders({ quota }: Limiter, { remaining, resetSeconds }: RateLimitResult): string[] {
+  const policy = `"default";q=${quota};w=${windowSeconds}`;
+  return ['RateLimit-Policy', policy, 'RateLimit', `"default";r=${Math.max(0, remaining)};t=${resetSeconds}`];
 }

@@ -27,39 +27,58 @@ export interface RespondDeps {
 export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
   const exchange = exchangeOf(ctx);
   exchange.page = reply.page ?? null;
-  ctx.status = reply.status;
-  for (const [name, value] of Object.entries(reply.headers)) ctx.res.setHeader(name, value);
-  ctx.res.setHeader('Server-Timing', `auth;dur=${exchange.authMs.toFixed(2)}, db;dur=${reply.databaseMs.toFixed(2)}`);
-  if (compressible) ctx.res.setHeader('Vary', 'Accept-Encoding');
-  if (reply.body === null) return;
-  ctx.res.setHeader('Content-Type', 'application/json');
-  const encoding = compressible ? chooseEncoding(ctx.headers['accept-encoding'], deps.encodings) : undefined;
+  const { status, body } = reply;
+  const headers: Record<string, string> = {
+    ...reply.headers,
+    'Server-Timing': `auth;dur=${exchange.authMs.toFixed(2)}, db;dur=${reply.databaseMs.toFixed(2)}`,
+  };
+  if (compressible) headers.Vary = 'Accept-Encoding';
+  if (body === null) return send(ctx, status, headers, null);
+  headers['Content-Type'] = 'application/json';
+  const encoding = compressible ? chooseEncoding(ctx.req.headers['accept-encoding'], deps.encodings) : undefined;
   if (reply.release) ctx.res.once('close', reply.release);
-  if (typeof reply.body === 'string' || Buffer.isBuffer(reply.body)) {
-    if (encoding === undefined || reply.body.length < compressFrom) {
-      ctx.body = reply.body;
-    } else {
-      ctx.res.setHeader('Content-Encoding', encoding.name);
-      ctx.body = await compressed(reply.body, encoding);
-    }
-    return;
+  if (typeof body === 'string' || Buffer.isBuffer(body)) {
+    if (encoding === undefined || body.length < compressFrom) return send(ctx, status, headers, body);
+    const coded = await compressed(body, encoding);
+    return send(ctx, status, { ...headers, 'Content-Encoding': encoding.name }, coded);
   }
   if (ctx.method === 'HEAD') {
-    if (encoding !== undefined) ctx.res.setHeader('Content-Encoding', encoding.name);
-    await reply.body.return(undefined);
-    ctx.respond = false;
-    ctx.res.end();
-    return;
+    if (encoding !== undefined) headers['Content-Encoding'] = encoding.name;
+    await body.return(undefined);
+    return send(ctx, status, headers, null);
   }
   const { chunkMemory } = deps.reads;
-  if (encoding === undefined || !chunkMemory.beginCompressor(encoding.bytes))
-    return sendPieces(ctx, reply.body, null, deps);
-  ctx.res.setHeader('Content-Encoding', encoding.name);
+  if (encoding === undefined || !chunkMemory.beginCompressor(encoding.bytes)) {
+    begin(ctx, status, headers);
+    return sendPieces(ctx, body, null, deps);
+  }
+  begin(ctx, status, { ...headers, 'Content-Encoding': encoding.name });
   try {
-    await sendPieces(ctx, reply.body, encoding.compressor(), deps);
+    await sendPieces(ctx, body, encoding.compressor(), deps);
   } finally {
     chunkMemory.endCompressor(encoding.bytes);
   }
+}
+
+/**
+ * Sends a whole response. All headers go to Node in one call, because keeping them and checking them one by one took a tenth
+ * of the processor time of a detail.
+ */
+export function send(
+  ctx: Context,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: string | Buffer | null,
+): void {
+  if (body === null) return void begin(ctx, status, headers).end();
+  exchangeOf(ctx).headers.push('Content-Length', String(Buffer.byteLength(body)));
+  begin(ctx, status, headers).end(body);
+}
+
+function begin(ctx: Context, status: number, headers: Readonly<Record<string, string>>): ServerResponse {
+  const all = exchangeOf(ctx).headers;
+  for (const name in headers) all.push(name, headers[name] as string);
+  return ctx.res.writeHead(status, all);
 }
 
 /** Sends the pieces, through a compressor if there is one. A failure breaks the connection. */
@@ -69,7 +88,6 @@ async function sendPieces(
   compressor: Duplex | null,
   { observe, pageTimeMaxMs }: RespondDeps,
 ): Promise<void> {
-  ctx.respond = false; // from here on the response is ours: Koa would end it cleanly
   const { res } = ctx;
   res.setMaxListeners(20); // a compressor in front of it brings several of its own
   const overtime = setTimeout(() => res.destroy(new Error('page time exceeded')), pageTimeMaxMs);

@@ -16,12 +16,12 @@ import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
 import type { BodyReader } from './body.js';
-import { clientSignal } from './exchange.js';
+import { clientSignal, dropHeaders, exchangeOf } from './exchange.js';
 import type { FixedBody } from './fixed-body.js';
 import type { HtmlPage } from './html-page.js';
 import type { LargePages } from './large-pages.js';
 import { headerCount, origin } from './request-head.js';
-import { type RespondDeps, respond } from './respond.js';
+import { type RespondDeps, respond, send } from './respond.js';
 
 /** Dependencies and bounds of the API listener; made once by the gateway. */
 export interface RouteDeps extends Admission, RespondDeps {
@@ -123,7 +123,7 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     requireScope(access, `read:${compiled.resource.name}`);
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
-    const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.headers;
+    const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.req.headers;
     const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
     const reply = await inSpan('read', () => readDetail(deps.reads, request));
     await inSpan('respond', () => respond(ctx, reply, false, deps));
@@ -150,7 +150,7 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
         value: ctx.get('idempotency-key') || undefined,
         timesSent: headerCount(ctx.req, 'idempotency-key'),
       },
-      ifMatch: ctx.headers['if-match'],
+      ifMatch: ctx.req.headers['if-match'],
       body,
     });
     const location = (id: string): string =>
@@ -172,7 +172,8 @@ function publicRoute(deps: RouteDeps, body: FixedBody): Middleware {
     await admitPublic(deps, ctx);
     requireJsonAccepted(ctx);
     refuseParameters(ctx.querystring);
-    await respond(ctx, await body.reply(ctx.headers['accept-encoding'], ctx.headers['if-none-match']), false, deps);
+    const { 'accept-encoding': acceptEncoding, 'if-none-match': ifNoneMatch } = ctx.req.headers;
+    await respond(ctx, await body.reply(acceptEncoding, ifNoneMatch), false, deps);
   };
 }
 
@@ -180,27 +181,26 @@ function publicRoute(deps: RouteDeps, body: FixedBody): Middleware {
 function pageRoute(deps: RouteDeps, page: HtmlPage): Middleware {
   return async (ctx) => {
     await admitPublic(deps, ctx);
-    const { status, headers, body } = await page.reply(ctx.headers['accept-encoding'], ctx.headers['if-none-match']);
-    ctx.status = status;
-    ctx.set(headers);
-    ctx.body = body;
+    const { 'accept-encoding': acceptEncoding, 'if-none-match': ifNoneMatch } = ctx.req.headers;
+    const { status, headers, body } = await page.reply(acceptEncoding, ifNoneMatch);
+    dropHeaders(exchangeOf(ctx), Object.keys(headers)); // a page has its own policies
+    send(ctx, status, headers, body);
   };
 }
 
 /** Answers requests without a route: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
-export const unrouted: Middleware = (ctx) => {
+export function unrouted(ctx: Context): void {
   const matched = (ctx.matched ?? []) as { methods: string[] }[];
   const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');
   if (matched.length === 0) throw new Problem('not_found', 'There is nothing at this path.');
   if (ctx.method !== 'OPTIONS') {
     throw new Problem('method_not_allowed', `${ctx.method} is not possible here.`, { headers: { Allow: allow } });
   }
-  ctx.set('Allow', allow);
-  ctx.status = 204;
-};
+  send(ctx, 204, { Allow: allow }, null);
+}
 
 function requireJsonAccepted(ctx: Context): void {
-  const { accept } = ctx.headers;
+  const { accept } = ctx.req.headers;
   if (accept === undefined || accept === '*/*' || accept === 'application/json') return;
   // Some clients ask for a charset although JSON defines none.
   if (ctx.accepts('application/json', 'application/json; charset=utf-8') === false)

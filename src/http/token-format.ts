@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -23,7 +23,12 @@ export function wellFormed(token: string): boolean {
 
 /** SHA-256 of a token, stored and looked up in its place. 256 random bits need no salt and no stretching. */
 export function tokenHash(token: string): Buffer {
-  return createHash('sha256').update(token, 'latin1').digest();
+  return hash('sha256', token, 'buffer');
+}
+
+/** The same hash as a key of caches. */
+export function tokenKey(token: string): string {
+  return hash('sha256', token, 'base64');
 }
 
 function checksum(text: string): string {

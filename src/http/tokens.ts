@@ -5,7 +5,7 @@ import { withReplica } from '../db/replicas.js';
 import type { Statement, WorkspaceId } from '../db/statement.js';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
-import { tokenHash, wellFormed } from './token-format.js';
+import { tokenKey, wellFormed } from './token-format.js';
 
 /** The rights of a valid token. */
 export interface Access {
@@ -92,13 +92,19 @@ export class Tokens {
     });
   }
 
+  /** The rights of a token whose valid result is cached; null for any other token. */
+  cached(token: string): Access | null {
+    const access = this.#lookUps.get(tokenKey(token))?.access ?? null;
+    return access !== null && access.expiresAtMs > Date.now() ? access : null;
+  }
+
   /**
    * The rights of the token, or the refusal of an unknown, expired, revoked or malformed token. `address` is the client's
    * (addressKey). Throws Problem `overloaded` when too many look-ups of unknown tokens wait.
    */
   async find(token: string, address: string): Promise<Access | Refusal> {
     if (!wellFormed(token)) return { failureKeys: [address] };
-    const key = tokenHash(token).toString('base64');
+    const key = tokenKey(token);
     const found = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
     const { access } = found;
     if (access === null || access.expiresAtMs <= Date.now()) return this.#refuse(key, address, found !== notLookedUp);

@@ -16,7 +16,9 @@ export function logEvents(level: string, destination?: DestinationStream): Repea
     formatters: { level: (word) => ({ level: word }) },
   };
   const logger: Logger = destination ? pino(options, destination) : pino(options);
-  return repeatedLines(({ type, ...event }, repetition) => {
+  return repeatedLines((logged, repetition) => {
+    if (!logger.isLevelEnabled(events[logged.type].level)) return;
+    const { type, ...event } = logged;
     const fields = { ...event, ...('error' in event && errorFields(event.error)), ...repetition };
     logger[events[type].level](fields, type);
   });

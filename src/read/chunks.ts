@@ -4,7 +4,7 @@ import type { Values } from '../db/statement.js';
 import type { Key } from '../definition/row-serializer.js';
 import type { JsonBytes } from '../projection/json-bytes.js';
 import type { ListRequest } from './parse.js';
-import { type PagePhase, type ReadDeps, withReadTarget } from './routing.js';
+import { continuationOf, type PagePhase, type ReadDeps, withReadTarget } from './routing.js';
 
 /** Rows of a page in order. */
 export interface Chunk {
@@ -60,15 +60,14 @@ export async function readChunk(
   const waitMs = isContinuation ? deps.chunkWaitMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
   const options = { waitMs, isContinuation, cost, signal: request.signal };
-  return withReadTarget(deps, request, phase, async ({ target, ...attempt }) => {
+  return withReadTarget(deps, request, phase, async (attempt) => {
     const json = deps.chunkMemory.borrow();
     const last = new LastRowKey(serializer.keyAt);
     let count = 0;
     let more = false;
     if (!isContinuation) json.raw(pageOpening);
-    const { failures, continuation } = attempt;
-    const isOnPrimary = continuation.kind === 'continuation' && continuation.onPrimary;
-    const stallMsMax = isOnPrimary || failures > 0 ? undefined : firstStallMsMax;
+    const { target, asOfMs, failures, onPrimary } = attempt;
+    const stallMsMax = onPrimary || failures > 0 ? undefined : firstStallMsMax;
     await target[pool].run(
       { statement, workspace, values, onMark: request.onMark },
       { ...options, stallMsMax },
@@ -83,7 +82,8 @@ export async function readChunk(
         last.set(row);
       },
     );
-    return { ...attempt, ...deps.chunkMemory.lend(json), target, count, last: last.key, more };
+    const continuation = continuationOf(deps, attempt);
+    return { asOfMs, failures, continuation, ...deps.chunkMemory.lend(json), target, count, last: last.key, more };
   });
 }
 

@@ -62,8 +62,13 @@ export interface Attempt {
   readonly asOfMs: number | null;
   /** Failed attempts before this one. */
   readonly failures: number;
-  /** The phase of the statements that continue the page. */
-  readonly continuation: PagePhase;
+  readonly requirement: ReplicaRequirement;
+  readonly onPrimary: boolean;
+}
+
+/** The phase of the statements that continue the page of an attempt. */
+export function continuationOf({ resumeMs }: ReadDeps, { requirement, asOfMs, onPrimary }: Attempt): PagePhase {
+  return { kind: 'continuation', requirement: { ...requirement, asOfMs, resumeMs }, onPrimary };
 }
 
 /**
@@ -76,10 +81,8 @@ export async function withReadTarget<T>(
   phase: PagePhase,
   work: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
-  const attempt = (target: ReadTarget, used: ReplicaRequirement, onPrimary: boolean, failures = 0): Attempt => {
-    const { asOfMs } = target.state;
-    const requirement = { ...used, asOfMs, resumeMs: deps.resumeMs };
-    return { target, asOfMs, failures, continuation: { kind: 'continuation', requirement, onPrimary } };
+  const attempt = (target: ReadTarget, requirement: ReplicaRequirement, onPrimary: boolean, failures = 0): Attempt => {
+    return { target, asOfMs: target.state.asOfMs, failures, requirement, onPrimary };
   };
   const requirement = phase.kind === 'first' ? provable(deps, phase.requirement) : phase.requirement;
   const isSettled = compiled.write === null || (phase.kind === 'continuation' && !phase.onPrimary);
