@@ -51,20 +51,24 @@ const attemptsMax = 3;
  */
 export async function runLoad(load: Load, serverPid: number, replicaPid: number): Promise<LoadCost> {
   for (let attempt = 1; ; attempt++) {
-    const serverMs = cpuMsOf(serverPid);
-    const replicaMs = treeCpuMsOf(replicaPid);
-    const result = JSON.parse(await generator().run(load)) as LoadResult;
-    if (result.requests > 0 && result.failures <= result.requests * failedShareMax) {
-      return {
-        ...result,
-        serverCpuMs: cpuMsOf(serverPid) - serverMs,
-        replicaCpuMs: treeCpuMsOf(replicaPid) - replicaMs,
-        rssMb: rssMbOf(serverPid),
-      };
-    }
-    const { failures, requests } = result;
+    const cost = await runLoadOnce(load, serverPid, replicaPid);
+    const { failures, requests } = cost;
+    if (requests > 0 && failures <= requests * failedShareMax) return cost;
     const what = `${failures} requests to ${load.origin}${load.paths[0]} failed, ${requests} did not`;
     if (attempt === attemptsMax) throw new Error(`${what}.`);
     process.stderr.write(`  ${what}: once more\n`);
   }
+}
+
+/** The same, however many requests failed. */
+export async function runLoadOnce(load: Load, serverPid: number, replicaPid: number): Promise<LoadCost> {
+  const serverMs = cpuMsOf(serverPid);
+  const replicaMs = treeCpuMsOf(replicaPid);
+  const result = JSON.parse(await generator().run(load)) as LoadResult;
+  return {
+    ...result,
+    serverCpuMs: cpuMsOf(serverPid) - serverMs,
+    replicaCpuMs: treeCpuMsOf(replicaPid) - replicaMs,
+    rssMb: rssMbOf(serverPid),
+  };
 }

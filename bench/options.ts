@@ -10,6 +10,8 @@ export const caseNames = [
   'deep',
   'portal',
   'compression',
+  'together',
+  'flood',
   'writes',
   'sync',
 ] as const;

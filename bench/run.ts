@@ -2,10 +2,12 @@ import { resolve } from 'node:path';
 import { projectRoot } from '../src/paths.js';
 import { compressionCase } from './cases/compression.js';
 import { deepCase } from './cases/deep.js';
+import { floodCase } from './cases/flood.js';
 import { customersCase, pagesCase } from './cases/pages.js';
 import { portalCase } from './cases/portal.js';
 import { detailsCase, listsCase } from './cases/requests.js';
 import { syncCase } from './cases/sync.js';
+import { togetherCase } from './cases/together.js';
 import { writesCase } from './cases/writes.js';
 import { type Contenders, startContenders } from './contenders.js';
 import { type CaseName, help, type Options, parseOptions } from './options.js';
@@ -31,6 +33,8 @@ const cases: Readonly<Record<CaseName, (bench: Bench) => Promise<CaseResult>>> =
   portal: ({ stage, options }) => portalCase(stage, options),
   sync: ({ stage, options }) => syncCase(stage, options),
   compression: ({ stage, options }) => compressionCase(stage, options),
+  together: ({ stage, options }) => togetherCase(stage, options),
+  flood: ({ stage, options }) => floodCase(stage, options),
   writes: ({ stage, options }) => writesCase(stage, options),
 };
 

@@ -22,6 +22,8 @@ export interface Stage {
   /** The workspace with the 200,000 work orders, and a token with every scope. */
   readonly workspace: string;
   readonly token: string;
+  /** Another, small workspace, with a token that reads all of it. */
+  readonly other: { readonly workspace: string; readonly token: string };
   readonly postgresVersion: string;
   stop(): Promise<void>;
 }
@@ -32,7 +34,12 @@ interface Ready {
   readonly primaryUrl: string;
   readonly replicaUrls: readonly [string];
   readonly pids: { readonly gateway: number; readonly replicas: readonly [number] };
-  readonly workspaces: readonly [{ readonly id: string; readonly tokens: { readonly all: string } }];
+  readonly workspaces: readonly [ReadyWorkspace, ReadyWorkspace];
+}
+
+interface ReadyWorkspace {
+  readonly id: string;
+  readonly tokens: { readonly all: string };
 }
 
 const main = new URL('../src/main.js', import.meta.url);
@@ -60,7 +67,7 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
   };
   try {
     const ready = await readyOf(demo, readyFile);
-    const [{ id, tokens }] = ready.workspaces;
+    const [{ id, tokens }, other] = ready.workspaces;
     const [replicaUrl] = ready.replicaUrls;
     return {
       origin: ready.baseUrl,
@@ -72,6 +79,7 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
       primaryUrl: ready.primaryUrl,
       workspace: id,
       token: tokens.all,
+      other: { workspace: other.id, token: other.tokens.all },
       postgresVersion: (await rowsOf(replicaUrl, 'show server_version'))[0]?.[0] ?? 'unknown',
       stop,
     };
