@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { guardOf } from '../../src/db/wire/send-statement.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
 import { compileSyncStatements, type SyncStatements } from '../../src/definition/sync-statements.js';
@@ -107,7 +108,7 @@ async function changeSome(primaryUrl: string, workspace: string): Promise<void> 
   await rowsOf(primaryUrl, part, [workspace]);
 }
 
-/** Rows of the workspace, and the buffers of a pass: of its statements over everything, found and counted ahead. */
+/** Rows of the workspace, and the buffers of a pass: of the statements that find the changed rows of everything. */
 async function cost(
   { readerUrl }: Stage,
   workspace: string,
@@ -120,19 +121,21 @@ async function cost(
     await client.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
     const next = await client.query<{ id: string }>('select pg_snapshot_xmin(pg_current_snapshot())::text as id');
     const since = next.rows[0]?.id as string;
-    const values: Readonly<Record<string, string | number>> = { workspace, since, limit: 100, skip: 2_000_000_000 };
+    const values: Readonly<Record<string, string | number>> = { workspace, since, limit: 100 };
     let buffers = 0;
-    for (const { find, ahead } of sections) {
-      for (const { text, parameters } of [find.all, ahead.all]) {
-        const literals = parameters.map((name) => pg.escapeLiteral(String(values[name])));
-        await client.query(`prepare measured as ${text}`);
-        const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
-          `explain (analyze, buffers, timing off, format json) execute measured (${literals.join(', ')})`,
-        );
-        await client.query('deallocate measured');
-        const plan = rows[0]?.['QUERY PLAN'][0].Plan ?? {};
-        buffers += (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0);
-      }
+    for (const { find } of sections) {
+      const { text, parameters } = find.all;
+      const literals = parameters.map((name) => pg.escapeLiteral(String(values[name])));
+      await client.query('begin');
+      await client.query(guardOf(find.all).text, [workspace]);
+      await client.query(`prepare measured as ${text}`);
+      const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
+        `explain (analyze, buffers, timing off, format json) execute measured (${literals.join(', ')})`,
+      );
+      await client.query('deallocate measured');
+      await client.query('commit');
+      const plan = rows[0]?.['QUERY PLAN'][0].Plan ?? {};
+      buffers += (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0);
     }
     const views = ['werkbonnen', 'werkbonnen_handelingen', 'werkbonnen_uren'];
     const text = `select ${views.map((view) => `(select count(*)::int from gateway.${view})`).join(', ')}`;

@@ -7,6 +7,8 @@ export interface Statement {
   readonly name: string;
   readonly text: string;
   readonly parameters: readonly string[];
+  /** Reads the rows of its index entries in the order of the table, each page of it once: for statements that examine many rows and return few. */
+  readonly inTableOrder?: true;
 }
 
 /** Values by parameter name, in PostgreSQL's text form; a Buffer is bound as bytea. */

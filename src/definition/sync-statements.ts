@@ -8,9 +8,14 @@ const { knex } = knexModule;
 /** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
 export interface Section {
   readonly order: readonly OrderColumn[];
+  /** The planner's estimate of the number of rows, as a plan in JSON. Parameters: workspace, horizon. */
+  readonly estimate: Statement;
   /** The key so many rows ahead. Parameters: workspace, after0/after1, horizon, limit, skip. */
   readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
-  /** Keys of the rows of a range that meet the condition; the record's id is `idAt`. Parameters: those of `ahead`, until0/until1, and the condition's. */
+  /**
+   * Keys of the rows of a range that meet the condition, of a view of parts one for each record; the record's id is `idAt`.
+   * Parameters: those of `ahead`, until0/until1, and the condition's.
+   */
   readonly find: Readonly<Record<Bounds, Statement>>;
   readonly idAt: number;
 }
@@ -25,23 +30,27 @@ export interface SyncStatements {
   readonly digest: Readonly<Record<Bounds, Statement>>;
 }
 
-/** A condition in knex's form. */
-interface Condition {
+/** A condition in knex's form; with `inTableOrder` on a column that no index has. */
+interface Condition extends Pick<Statement, 'inTableOrder'> {
   readonly sql: string;
   readonly bindings: readonly string[];
 }
 
+/** A token that is older counts as older than every row: its id could look younger than it is. */
+const tokenIdsMax = 4_000_000_000;
+
 /**
- * xmin has 32 bits. A visible row was written by a transaction before the snapshot's xmax, so its age by the lower 32 bits is at most
- * its real age: a row can look younger than it is, and is repeated, but never older. Both subqueries run once per statement.
+ * age() is the difference between the lower 32 bits of an id and of the next id, which stays the same in a transaction. Without its sign it
+ * is at most the real age of a row: a row can look younger than it is, and is repeated, but never older. A row that is newer than the next
+ * id looks old: it is in the next pass. (Conversion of xmin by way of text costs ten times as much.) The subquery runs once per statement.
  */
-const changedSince = (column: string): Condition => {
-  const next = '(select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)';
-  return {
-    sql: `((${next} - ??::text::bigint) & 4294967295) <= ${next} - ?::bigint`,
-    bindings: [column, 'since'],
-  };
-};
+const changedSince = (column: string): Condition => ({
+  sql: `(age(??)::bigint & 4294967295) <= (select
+    case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - ?::bigint < ${tokenIdsMax}
+      then age((?::bigint & 4294967295)::text::xid)::bigint & 4294967295 else 4294967295 end)`,
+  bindings: [column, 'since', 'since'],
+  inTableOrder: true,
+});
 
 /** SHA-256 of the text of the id, 64 hexadecimal digits. */
 const hash = `encode(sha256(convert_to(id::text, 'UTF8')), 'hex')`;
@@ -62,7 +71,8 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   };
   const parts = Object.entries(sync.parts).map(([part, each]) => {
     const order: OrderColumn[] = [idColumn, { column: 'part_id', type: each.idType }];
-    return compileSection(builder, { name: `${name}.${part}`, view: each.view, order }, changedSince(sync.xid), null);
+    const rows = { name: `${name}.${part}`, view: each.view, order, onePerRecord: true };
+    return compileSection(builder, rows, changedSince(sync.xid), null);
   });
   return {
     changed: [compileSection(builder, own, changedSince(sync.xid), horizon), ...parts],
@@ -76,6 +86,8 @@ interface Rows {
   readonly name: string;
   readonly view: string;
   readonly order: readonly OrderColumn[];
+  /** The view shows parts: of those of one record, the first that meets the condition is enough. */
+  readonly onePerRecord?: boolean;
 }
 
 function compileSection(builder: Knex, rows: Rows, condition: Condition, horizon: Condition | null): Section {
@@ -87,14 +99,23 @@ function compileSection(builder: Knex, rows: Rows, condition: Condition, horizon
   };
   const ahead = (bounds: 'all' | 'after'): Statement =>
     finish(statementName(rows.name, `ahead-${bounds}`), selected(bounds, [horizon]), ['limit', 'skip']);
-  return {
-    order: rows.order,
-    ahead: onFirstUse({ all: () => ahead('all'), after: () => ahead('after') }),
-    find: byBounds((bounds) =>
-      finish(statementName(rows.name, `find-${bounds}`), selected(bounds, [horizon, condition]), ['limit']),
-    ),
-    idAt: keys.indexOf('id'),
+  const find = (bounds: Bounds): Statement => {
+    const query = selected(bounds, [horizon, condition]);
+    if (rows.onePerRecord) query.distinctOn('id');
+    const statement = finish(statementName(rows.name, `find-${bounds}`), query, ['limit']);
+    return { ...statement, ...(condition.inTableOrder && { inTableOrder: true }) };
   };
+  const estimate = (): Statement => {
+    const statement = finish(statementName(rows.name, 'estimate'), selected('all', [horizon]));
+    return { ...statement, text: `explain (format json) ${statement.text}` };
+  };
+  return onFirstUse<Section>({
+    order: () => rows.order,
+    estimate,
+    ahead: () => onFirstUse({ all: () => ahead('all'), after: () => ahead('after') }),
+    find: () => byBounds(find),
+    idAt: () => keys.indexOf('id'),
+  });
 }
 
 function digestOf(builder: Knex, rows: Rows, bounds: Bounds): Statement {

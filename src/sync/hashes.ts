@@ -7,10 +7,12 @@ import { dataAsOf, type Reply } from '../read/reply.js';
 import { listOf, type SyncDeps } from './feed.js';
 import { Pass } from './pass.js';
 import type { HashRequest } from './request.js';
-import { rangesOf, readInPass, type ScanDeps } from './scan.js';
+import { type RangeSizes, rangesOf, readInPass, type ScanDeps } from './scan.js';
 
 /** Ids in an answer at most. */
 const idsMax = 100_000;
+/** Hashing is most of the work of these statements. */
+const sizes: RangeSizes = { first: 100_000, growth: 1, max: 100_000 };
 
 /** Rows grouped by the first hexadecimal digits of the SHA-256 of their ids: number, and XOR of the first 8 bytes of the hashes. */
 export async function readDigest(deps: SyncDeps, request: HashRequest): Promise<Reply> {
@@ -68,7 +70,7 @@ async function reply(
   const pass = new Pass({ pass: null, since: request.since }, primaryHistory);
   const deps: ScanDeps = { reads, list: listOf(request, pass), requirement: () => pass.requirement };
   let asOfMs: number | null | undefined;
-  for await (const range of rangesOf(deps, request.sync.hashed, null, values)) {
+  for await (const range of rangesOf(deps, request.sync.hashed, null, values, sizes)) {
     const read = await readInPass(deps, statements[range.bounds], range.values);
     asOfMs ??= read.asOfMs;
     for (const row of read.rows) add(row);

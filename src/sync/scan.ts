@@ -7,8 +7,14 @@ import { rangeValues } from '../read/chunks.js';
 import type { ListRequest } from '../read/parse.js';
 import { type PagePhase, type ReadDeps, type Rows, readRows } from '../read/routing.js';
 
-/** Rows that a statement examines at most, so that it ends in well under a second and its snapshot with it. */
-const rowsPerStatement = 100_000;
+/** Numbers of rows of the ranges of a section. */
+export interface RangeSizes {
+  readonly first: number;
+  /** Each range is so many times as large as the one before. */
+  readonly growth: number;
+  /** Rows that a statement examines at most, so that it ends in well under a second, and its snapshot with it. */
+  readonly max: number;
+}
 
 /** A place in the sections of a pass. */
 export interface ScanPlace {
@@ -41,22 +47,42 @@ export interface ScanRange {
   readonly until: Key | null;
 }
 
-/** Cuts the rest of a section into ranges. */
+/** Cuts the rest of a section into ranges. Its end is not searched for when the planner takes the whole section for a single range. */
 export async function* rangesOf(
   deps: ScanDeps,
   section: Section,
   after: Key | null,
   values: Values,
+  { first, growth, max }: RangeSizes,
 ): AsyncGenerator<ScanRange> {
-  for (let from = after; ; ) {
-    const ahead = { ...values, ...rangeValues({ after: from, until: null }), skip: rowsPerStatement - 1, limit: 1 };
-    const { rows } = await readInPass(deps, section.ahead[from ? 'after' : 'all'], ahead);
-    const until = (rows[0] as Key | undefined) ?? null;
+  for (let from = after, size = first; ; size = Math.min(size * growth, max)) {
+    const isLast = size === max && (await rowsOf(deps, section, values)) <= max;
+    const until = isLast ? null : await keyAhead(deps, section, from, values, size);
     const bounds = from ? (until ? 'between' : 'after') : until ? 'until' : 'all';
     yield { bounds, values: { ...values, ...rangeValues({ after: from, until }) }, until };
     if (until === null) return;
     from = until;
   }
+}
+
+/** The planner's estimate of the rows of a section. It takes the second condition of the tenant wall for one that half of the rows meet. */
+async function rowsOf(deps: ScanDeps, { estimate }: Section, values: Values): Promise<number> {
+  const { rows } = await readInPass(deps, estimate, values);
+  const [{ Plan }] = JSON.parse(rows[0]?.[0] as string) as [{ Plan: { 'Plan Rows': number } }];
+  return Plan['Plan Rows'] * 2;
+}
+
+/** The key so many rows behind another; null when there are fewer. */
+async function keyAhead(
+  deps: ScanDeps,
+  { ahead }: Section,
+  from: Key | null,
+  values: Values,
+  rowsAhead: number,
+): Promise<Key | null> {
+  const bounds = { ...values, ...rangeValues({ after: from, until: null }), skip: rowsAhead - 1, limit: 1 };
+  const { rows } = await readInPass(deps, ahead[from ? 'after' : 'all'], bounds);
+  return (rows[0] as Key | undefined) ?? null;
 }
 
 /** Ids of the rows that a scan found, and the place to go on; null when all sections are at their end. */
@@ -66,8 +92,8 @@ export interface Found {
 }
 
 /**
- * Finds the ids of up to `limit` rows that meet the condition of the sections, from a place on. Ends early after `scanMsMax`:
- * then there can be fewer, or none.
+ * Finds the ids of up to `limit` rows that meet the condition of the sections, from a place on. Ends early after `scanMsMax`, and when
+ * several sections have the same ids: then there can be fewer, or none.
  */
 export async function scan(
   deps: ScanDeps,
@@ -81,18 +107,11 @@ export async function scan(
   for (let index = place.section; index < sections.length; index++) {
     const section = sections[index] as Section;
     const after = index === place.section ? place.after : null;
-    for await (const range of rangesOf(deps, section, after, values)) {
-      let from: ScanRange | null = range;
-      while (from !== null) {
-        const wanted = limit - ids.size;
-        const { rows } = await readInPass(deps, section.find[from.bounds], { ...from.values, limit: wanted });
-        for (const row of rows) ids.add(row[section.idAt] as string);
-        const isFull: boolean = rows.length === wanted;
-        const last = isFull ? (rows.at(-1) as Key) : range.until;
-        if (ids.size === limit) return { ids: [...ids], next: { section: index, after: last } };
-        // Several parts of one record leave room for more of the range.
-        from = isFull ? behind(range, last as Key) : null;
-      }
+    for await (const range of rangesOf(deps, section, after, values, sizesOf(after, limit))) {
+      const wanted = limit - ids.size;
+      const { rows } = await readInPass(deps, section.find[range.bounds], { ...range.values, limit: wanted });
+      for (const row of rows) ids.add(row[section.idAt] as string);
+      if (rows.length === wanted) return { ids: [...ids], next: { section: index, after: rows.at(-1) as Key } };
       if (range.until !== null && performance.now() - startedMs > scanMsMax)
         return { ids: [...ids], next: { section: index, after: range.until } };
     }
@@ -100,8 +119,13 @@ export async function scan(
   return { ids: [...ids], next: null };
 }
 
-/** The rest of a range behind a key. */
-function behind({ values, until }: ScanRange, key: Key): ScanRange {
-  const bounds = until ? 'between' : 'after';
-  return { bounds, values: { ...values, ...rangeValues({ after: key, until }) }, until };
+const rowsMax = 500_000;
+const growth = 10;
+
+/**
+ * A section is read at once where that is possible: that costs least where little changed. A page that begins inside a section follows a
+ * full one, so the next rows probably changed as well, and its ranges begin small.
+ */
+function sizesOf(after: Key | null, limit: number): RangeSizes {
+  return { first: after === null ? rowsMax : Math.min(limit * growth, rowsMax), growth, max: rowsMax };
 }

@@ -3,6 +3,7 @@ import { withClient } from '../../src/demo/cluster/node.js';
 import { faultCluster } from '../support/fault-cluster.js';
 import { advanceXidToWrapAround, nextXid, resetwalFolder, useXids } from '../support/reset-xid.js';
 import { SyncCopy } from '../support/sync-copy.js';
+import { changedToken } from '../support/sync-token.js';
 import { templateName } from '../support/template.js';
 
 const folder = resetwalFolder();
@@ -94,4 +95,22 @@ test(`passes before, across and after a wrap-around of transaction ids, and afte
   await setUp.sql('delete from app.werkbonnen where id = $1', [fourth.id]);
   await pass();
   t.false(orders.rows.has(fourth.id));
+
+  const ask = async (query: string): Promise<{ data: object[]; pagination: { since: string } }> => {
+    const headers = { authorization: `Bearer ${token}` };
+    const reply = await fetch(`${gateway.url}/api/v1/sync/werkbonnen?perPage=10000${query}`, { headers });
+    return (await reply.json()) as { data: object[]; pagination: { since: string } };
+  };
+  const { since } = (await ask('')).pagination;
+  const old = changedToken(
+    since,
+    { workspace, resource: 'werkbonnen' },
+    4,
+    String((await nextXid(primary)) - wrapAround),
+  );
+  t.is(
+    (await ask(`&since=${old}`)).data.length,
+    orders.rows.size,
+    'every row is younger than a token of 2^32 transactions ago',
+  );
 });

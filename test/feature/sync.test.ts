@@ -3,6 +3,7 @@ import type { ExecutionContext } from 'ava';
 import { withClient } from '../../src/demo/cluster/node.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
+import { changedToken } from '../support/sync-token.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest({ chunkRowsMax: 500 });
@@ -240,19 +241,13 @@ test.serial('sync needs the scope of the list, and takes part in its limit', asy
 test.serial('a token of another timeline or cluster has expired', async (t) => {
   const { client } = t.context;
   const { since } = await pass(t, 'klanten', 'perPage=10000');
-  const [digest, ...parts] = [
-    Buffer.from(since, 'base64url').subarray(0, 12),
-    ...Buffer.from(since, 'base64url').subarray(12).toString().split('\0'),
-  ];
-  t.is(digest.length, 12);
-  const context = JSON.stringify([t.context.database.workspaces[0]?.id, 'sync token klanten', []]);
-  const forged = (at: number, value: string): string => {
-    const payload = parts.with(at, value).join('\0');
-    const check = createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, 12);
-    return Buffer.concat([check, Buffer.from(payload)]).toString('base64url');
-  };
-  t.is((await client.get(`/sync/klanten?since=${forged(0, parts[0] as string)}`)).status, 200);
-  for (const token of [forged(1, '7000000000000000000'), forged(2, '00000009')]) {
+  const owner = { workspace: t.context.database.workspaces[0]?.id as string, resource: 'klanten' };
+  const timeline = changedToken(since, owner, 2, '00000001');
+  t.is((await client.get(`/sync/klanten?since=${timeline}`)).status, 200);
+  for (const token of [
+    changedToken(since, owner, 1, '7000000000000000000'),
+    changedToken(since, owner, 2, '00000009'),
+  ]) {
     const reply = await client.get(`/sync/klanten?since=${token}`);
     t.is(reply.status, 410);
     t.is(reply.json<{ code: string }>().code, 'sync_expired');

@@ -8,6 +8,7 @@ export interface Plan {
   readonly Plans?: readonly Plan[];
   readonly 'Node Type': string;
   readonly 'Index Cond'?: string;
+  readonly 'Recheck Cond'?: string;
   readonly Filter?: string;
   readonly 'Index Name'?: string;
 }

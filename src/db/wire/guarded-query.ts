@@ -2,7 +2,7 @@ import pg from 'pg';
 import { markStatement } from '../replica-mark.js';
 import { Row, type TextRow } from '../row.js';
 import type { Statement, Values, WorkspaceId } from '../statement.js';
-import { type BoundValue, boundValues, guard, sendStatement } from './send-statement.js';
+import { type BoundValue, boundValues, guardOf, sendStatement } from './send-statement.js';
 import type { Wire } from './wire.js';
 
 /** A statement with its values, and the workspace for which it runs. */
@@ -45,7 +45,7 @@ export class GuardedQuery extends pg.Query {
 
   prepare(wire: Wire): void {
     const { statement, workspace, onMark, named } = this.#query;
-    if (workspace !== null) sendStatement(wire, guard, [workspace], named);
+    if (workspace !== null) sendStatement(wire, guardOf(statement), [workspace], named);
     if (onMark) sendStatement(wire, markStatement, [], named);
     sendStatement(wire, statement, this.#values, named);
     if (onMark) sendStatement(wire, markStatement, [], named);

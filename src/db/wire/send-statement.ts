@@ -8,6 +8,16 @@ export const guard: Statement = {
   parameters: ['workspace'],
 };
 
+/** Without the other ways to a row the planner uses bitmap scans. Generic plans keep to the settings of their first run. */
+const guardInTableOrder: Statement = {
+  name: 'workspace-guard-in-table-order',
+  text: `${guard.text}, set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true)`,
+  parameters: guard.parameters,
+};
+
+/** The guard of a statement. */
+export const guardOf = ({ inTableOrder }: Statement): Statement => (inTableOrder ? guardInTableOrder : guard);
+
 export type BoundValue = string | null | Buffer;
 
 /** Sends Parse, unless the connection has the statement by its name already, then Bind and Execute; the caller sends Sync. */
