@@ -3,6 +3,7 @@ import { withClient } from '../../src/demo/cluster/node.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, type ApiReply, apiClient } from '../support/client.js';
+import { contractValidator } from '../support/contract.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { codeOf } from '../support/lists.js';
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.js';
@@ -30,7 +31,7 @@ test.before(async () => {
   fault = await setUp.gateway({ ...limits, primaryUrls });
   const { gateway } = fault;
   const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
-  client = apiClient(`${gateway.url}/api/v1`, { token, document });
+  client = apiClient(`${gateway.url}/api/v1`, { token, validate: contractValidator(document) });
   customerId = (
     await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
       setUp.workspaces[0]?.id,

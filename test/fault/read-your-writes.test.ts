@@ -5,6 +5,7 @@ import { walPositionStatement } from '../../src/db/wal-position.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, apiClient } from '../support/client.js';
+import { contractValidator } from '../support/contract.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { templateName } from '../support/template.js';
 import { allScopes } from '../support/workspace.js';
@@ -33,7 +34,7 @@ test.after.always(() => setUp?.stop());
 
 async function clientOf({ gateway }: FaultGateway): Promise<ApiClient> {
   const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
-  return apiClient(`${gateway.url}/api/v1`, { token, document });
+  return apiClient(`${gateway.url}/api/v1`, { token, validate: contractValidator(document) });
 }
 
 interface Seen {

@@ -30,7 +30,27 @@ test('work orders by state and by number, installations by serial number, log en
   }
 });
 
-for (const list of ['klanten', 'installaties', 'werkbonnen'] as const) {
+const changing = ['klanten', 'installaties', 'werkbonnen'] as const;
+
+for (const timeZone of ['Europe/Amsterdam', 'Pacific/Auckland']) {
+  test(`updatedSince takes a date, which is the start of that day in the configured time zone: ${timeZone}`, async (t) => {
+    const { database } = t.context;
+    const { client } = await database.gateway({ timeZone });
+    for (const list of changing) {
+      const [day = ''] = await column<string>(
+        database,
+        `select (percentile_disc(0.5) within group (order by updated_at))::date::text from probe.${list} where workspace_id = $1`,
+      );
+      t.deepEqual(
+        idsOf(await records<Row>(client, `/${list}?perPage=1000&updatedSince=${day}`)),
+        await ids(database, `${list} updated_at >= $2::date::timestamp at time zone $3`, day, timeZone),
+        list,
+      );
+    }
+  });
+}
+
+for (const list of changing) {
   test(`${list}: updatedSince takes an instant, with any offset, and includes it`, async (t) => {
     const { client, database } = t.context;
     const [middle = ''] = await column<string>(
@@ -51,22 +71,6 @@ for (const list of ['klanten', 'installaties', 'werkbonnen'] as const) {
       idsOf(await records<Row>(client, `/${list}?perPage=1000&updatedSince=${later}`)),
       await ids(database, `${list} updated_at > $2::timestamptz`, `${middle}Z`),
     );
-  });
-
-  test(`${list}: updatedSince takes a date, which is the start of that day in the configured time zone`, async (t) => {
-    const { database } = t.context;
-    const [day = ''] = await column<string>(
-      database,
-      `select (percentile_disc(0.5) within group (order by updated_at))::date::text from probe.${list} where workspace_id = $1`,
-    );
-    for (const timeZone of ['Europe/Amsterdam', 'Pacific/Auckland']) {
-      const { client } = await database.gateway({ timeZone });
-      t.deepEqual(
-        idsOf(await records<Row>(client, `/${list}?perPage=1000&updatedSince=${day}`)),
-        await ids(database, `${list} updated_at >= $2::date::timestamp at time zone $3`, day, timeZone),
-        timeZone,
-      );
-    }
   });
 
   test(`${list}: an updatedSince that is neither is refused, and the error says that + is a space`, async (t) => {

@@ -1,14 +1,13 @@
 import { Agent, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
-import type { OpenApiDocument } from '../../src/openapi/document.js';
-import { contractValidator } from './contract.js';
+import type { Exchange } from './contract.js';
 import { decompressed } from './decompressed.js';
 
 export interface ClientOptions {
   /** Sent as Bearer token unless a request says otherwise. */
   readonly token?: string;
-  /** When given, every response is held against it. */
-  readonly document?: OpenApiDocument;
+  /** Holds every response against the document of the API: a contractValidator. */
+  readonly validate?: (exchange: Exchange) => void;
 }
 
 export interface RequestOptions {
@@ -45,10 +44,9 @@ export interface ApiClient {
  * behind the path of `baseUrl`. Rejects when the connection breaks before the end of the body, and with
  * ContractViolation when the response is not as documented.
  */
-export function apiClient(baseUrl: string, { token, document }: ClientOptions = {}): ApiClient {
+export function apiClient(baseUrl: string, { token, validate }: ClientOptions = {}): ApiClient {
   const { hostname, port, pathname } = new URL(baseUrl);
   const agent = new Agent({ keepAlive: true });
-  const validate = document && contractValidator(document);
 
   async function request(method: string, path: string, options: RequestOptions = {}): Promise<ApiReply> {
     const target = `${pathname.replace(/\/$/, '')}${path}`;

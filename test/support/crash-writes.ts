@@ -1,6 +1,7 @@
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { apiClient } from './client.js';
 import { commitProxy } from './commit-proxy.js';
+import { contractValidator } from './contract.js';
 import { type Encounters, writeUntilDone } from './crash-clients.js';
 import { disagreements } from './crash-verdict.js';
 import { faultCluster } from './fault-cluster.js';
@@ -41,7 +42,7 @@ export async function crashWrites({ writes, clients, upMs, killsMax, shareLost }
     const { gateway } = await setUp.gateway({ primaryUrls, logLevel: 'silent' });
     const token = await setUp.token({ scopes: ['read:installaties', 'write:installaties'] });
     const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
-    const client = apiClient(`${gateway.url}/api/v1`, { token, document });
+    const client = apiClient(`${gateway.url}/api/v1`, { token, validate: contractValidator(document) });
     const [customer] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
       setUp.workspaces[0]?.id,
     ]);

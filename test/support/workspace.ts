@@ -6,10 +6,10 @@ import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { type AppName, apps } from '../../src/demo/seed/apps.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
-import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
 import { appName } from './app.js';
 import { type ApiClient, apiClient } from './client.js';
+import { contractValidator } from './contract.js';
 import { shared } from './shared.js';
 import { type SharedTemplate, secondTemplateName, templateName } from './template.js';
 
@@ -113,6 +113,8 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[], app: AppName)
     await caughtUp();
     return text;
   };
+  /** By document: most gateways of a file have the same, and compiling its schemas takes half a second. */
+  const validators = new Map<string, ReturnType<typeof contractValidator>>();
   const gateway: TestDatabase['gateway'] = async (overrides = {}) => {
     const chunks: string[] = [];
     const destination = new PassThrough();
@@ -120,7 +122,10 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[], app: AppName)
     const running = await startGateway({ ...settings, ...unhurried, ...overrides }, destination);
     cleanUps.push(() => running.stop());
     const text = await token();
-    const client = apiClient(`${running.url}/api/v1`, { token: text, document: await openapiOf(running.url) });
+    const document = await (await fetch(`${running.url}/api/v1/openapi.json`)).text();
+    const validate = validators.get(document) ?? contractValidator(JSON.parse(document));
+    validators.set(document, validate);
+    const client = apiClient(`${running.url}/api/v1`, { token: text, validate });
     return { gateway: running, client, token: text, log: () => chunks.join('') };
   };
   return { name, primary, replica, workspaces, settings, caughtUp, token, gateway };
@@ -144,10 +149,6 @@ function oneByOne(client: pg.Client): pg.Client {
     return mine;
   }) as typeof client.query;
   return client;
-}
-
-async function openapiOf(url: string): Promise<OpenApiDocument> {
-  return (await (await fetch(`${url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
 }
 
 async function onServer(sql: string): Promise<void> {

@@ -146,7 +146,7 @@ test('the test client decompresses, checks each response, repeats headers and re
       response.end(encoded ? gzipSync(body) : body);
     },
     async (port) => {
-      const client = apiClient(`http://127.0.0.1:${port}/api/v1`, { token: 'wdg_x', document });
+      const client = apiClient(`http://127.0.0.1:${port}/api/v1`, { token: 'wdg_x', validate });
       const reply = await client.get('/klanten', { headers: { 'Accept-Encoding': 'gzip', 'X-Twice': ['a', 'b'] } });
       t.is(reply.text, list.body);
       t.is(reply.json<{ data: unknown[] }>().data.length, 1);
