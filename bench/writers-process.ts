@@ -4,7 +4,12 @@ import pg from 'pg';
 import type { Statement, Values } from '../src/db/statement.js';
 import { loadResources } from '../src/definition/load.js';
 import type { Resource, ResourceWrite } from '../src/definition/resource.js';
-import { compileAuditStatement, compileWriteStatements } from '../src/definition/write-statements.js';
+import {
+  claimedKey,
+  compileAuditStatement,
+  compileWriteStatements,
+  type WriteStatements,
+} from '../src/definition/write-statements.js';
 import { claim, store } from '../src/write/transaction.js';
 
 /** Creates or updates of installations: each writer sends its next one when the last is answered. */
@@ -47,7 +52,8 @@ export interface WriteResult {
 /** Makes one write; rejects unless it succeeds. */
 type Writer = () => Promise<unknown>;
 
-const warmUpMs = 300;
+/** A new process compiles its code first; servers are warm after the first turns. */
+const warmUpMs = 1000;
 const begin: Statement = { name: 'begin', text: 'begin', parameters: [] };
 const commit: Statement = { name: 'commit', text: 'commit', parameters: [] };
 const guard: Statement = {
@@ -123,10 +129,22 @@ async function httpWriter(server: HttpTarget, customer: string): Promise<Writer>
   };
 }
 
+/** Without idempotency, the condition that the key is claimed is always true. */
+function statementsOf(resource: Resource & { write: ResourceWrite }, hasIdempotency: boolean): WriteStatements {
+  const statements = compileWriteStatements(resource);
+  if (hasIdempotency) return statements;
+  const claimed = /\(select status is null from \S+ where token_id = (\$\d+) and key = (\$\d+)\)/;
+  const free = (statement: Statement): Statement => {
+    if (!claimed.test(statement.text)) throw new Error(`${statement.name} has no such condition`);
+    return { ...statement, text: statement.text.replace(claimed, '($1::text is not null and $2::text is not null)') };
+  };
+  return { ...statements, insert: free(statements.insert), lock: free(statements.lock) };
+}
+
 /** The gateway's own statements, all sent before the first is answered. */
 async function databaseWriter({ url, ...parts }: DatabaseTarget, customer: string): Promise<Writer> {
   const resource = loadResources('').find(({ name }) => name === 'installaties') as Resource & { write: ResourceWrite };
-  const { insert, update, lock, references } = compileWriteStatements(resource);
+  const { insert, update, lock, references } = statementsOf(resource, parts.hasIdempotency);
   const log = resource.write.audit;
   const audit = log && compileAuditStatement(resource, log.view);
   const client = new pg.Client({ connectionString: url, pipeline: true } as pg.ClientConfig);
@@ -137,10 +155,12 @@ async function databaseWriter({ url, ...parts }: DatabaseTarget, customer: strin
   const write = async (isNew: boolean, id: string): Promise<void> => {
     const naam = `Koelcel ${randomUUID()}`;
     const changes = JSON.stringify([{ veld: 'naam', oud: 'Koelcel', nieuw: naam }]);
+    const key = randomUUID();
     const values: Values = {
       ...nothing,
+      ...claimedKey(parts.tokenId, key),
       ...{ workspace: load.workspace, token: parts.tokenId, id, customerId: customer, naam, changes },
-      ...{ key: randomUUID(), fingerprint: Buffer.alloc(32), status: isNew ? 201 : 200, version: '1', body: answer },
+      ...{ key, fingerprint: Buffer.alloc(32), status: isNew ? 201 : 200, version: '1', body: answer },
       ...{ entity: resource.auditEntity ?? '', action: log?.[isNew ? 'created' : 'changed'] ?? '' },
       actorType: log?.actorType ?? '',
     };

@@ -6,6 +6,7 @@ import { type Step, type Transaction, transactionOn } from '../db/transaction.js
 import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
 import { fieldType } from '../definition/field-types.js';
 import { leaves } from '../definition/resource.js';
+import { claimedKey } from '../definition/write-statements.js';
 import { Problem, sqlStateOf } from '../errors.js';
 import { etagOf, parseEntityTags } from '../read/etag.js';
 import type { Target, WriteRequest } from '../write/request.js';
@@ -40,7 +41,7 @@ export async function checkWrites(
       const held = { token: randomUUID(), key: 'check', fingerprint: Buffer.alloc(32) };
       const [, [row]] = await transaction.run(
         { statement: claim, values: held },
-        { statement: write.statements.lock, values: { ...held, id: sample[0] as string } },
+        { statement: write.statements.lock, values: { ...claimedKey(held.token, held.key), id: sample[0] as string } },
       );
       if (row === undefined) return result(['the statement that locks a record does not find it']);
       for (const [member, statement] of write.statements.references) {
@@ -136,9 +137,9 @@ function anyId({ resource }: Writable): Statement {
 function observed(transaction: Transaction, trial: { statement: string }): Transaction {
   const observe = (step: Step): Step => ({
     ...step,
-    onError: (error) => {
+    onError: (error, before) => {
       trial.statement = step.statement.name;
-      if (step.onError) step.onError(error);
+      if (step.onError) step.onError(error, before);
       throw error;
     },
   });

@@ -11,9 +11,11 @@ import { guard } from './wire/send-statement.js';
 export interface Step {
   readonly statement: Statement;
   readonly values: Values;
-  /** Turns an error of this statement into a Problem; rethrows the errors that it does not know. */
-  readonly onError?: (error: unknown) => never;
+  /** Turns an error of this statement into a Problem, by the rows of the steps before it; rethrows the errors that it does not know. */
+  readonly onError?: (error: unknown, before: readonly Rows[]) => never;
 }
+
+export type Rows = readonly TextRow[];
 
 /** Runs statements of one transaction, each for the transaction's workspace. */
 export interface Transaction {
@@ -21,7 +23,7 @@ export interface Transaction {
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
 }
 
-type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: readonly TextRow[] };
+type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: Rows };
 
 /** The outcome of a transaction, and its last steps, which travel with COMMIT: each must fail unless it did its part. */
 export interface Ending<T> {
@@ -70,10 +72,8 @@ export class OpenTransaction implements Transaction {
   }
 
   async run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>> {
-    const opening = this.#opening;
-    this.#opening = [];
-    const results = await this.#send([...opening, ...steps]);
-    return results.slice(opening.length).map(({ rows }) => rows) as RowsOf<Steps>;
+    const results = await this.#send(steps);
+    return results.map(({ rows }) => rows) as RowsOf<Steps>;
   }
 
   /** Runs `work`, and commits it; a Problem rolls it back and is the outcome. */
@@ -99,7 +99,9 @@ export class OpenTransaction implements Transaction {
 
   #send(steps: readonly Step[]): Promise<readonly BatchResult[]> {
     const batch = { steps, workspace: this.#workspace, named: this.#named };
-    return runBatch(this.#client, batch).catch((error) => {
+    const opening = this.#opening;
+    this.#opening = [];
+    return runBatch(this.#client, batch, opening).catch((error) => {
       this.#hasFailed = true;
       throw error;
     });
@@ -110,30 +112,33 @@ export class OpenTransaction implements Transaction {
 export function transactionOn(client: pg.ClientBase, workspace: WorkspaceId): Transaction {
   return {
     run: async <Steps extends readonly Step[]>(...steps: Steps) => {
-      const results = await runBatch(client, { steps: [guarded, ...steps], workspace, named: false });
-      return results.slice(1).map(({ rows }) => rows) as RowsOf<Steps>;
+      const results = await runBatch(client, { steps, workspace, named: false }, [guarded]);
+      return results.map(({ rows }) => rows) as RowsOf<Steps>;
     },
   };
 }
 
-/** Runs the steps in one round trip. Throws the error of the first that fails, as its `onError` turns it. */
+/** Runs the steps after those of `opening`, in one round trip. Throws the error of the first that fails, as its `onError` turns it. */
 export function runBatch(
   client: pg.ClientBase,
   batch: Batch & { readonly steps: readonly Step[] },
+  opening: readonly Step[] = [],
 ): Promise<readonly BatchResult[]> {
-  const { steps } = batch;
+  const steps = [...opening, ...batch.steps];
   const work = (): Promise<readonly BatchResult[]> =>
     new Promise((resolve, reject) => {
-      const done = (error: Error | null, results: readonly BatchResult[]): void => {
+      const done = (error: Error | null, all: readonly BatchResult[]): void => {
+        const results = all.slice(opening.length);
         if (error === null) return resolve(results);
         try {
-          steps[results.length]?.onError?.(error);
+          const before = results.map(({ rows }) => rows);
+          steps[all.length]?.onError?.(error, before);
           reject(error);
         } catch (turned) {
           reject(turned);
         }
       };
-      client.query(new BatchQuery(batch, done) as never);
+      client.query(new BatchQuery({ ...batch, steps }, done) as never);
     });
   return inBatchSpan(
     steps.map(({ statement }) => statement),

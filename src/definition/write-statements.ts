@@ -1,5 +1,5 @@
 import knexModule, { type Knex } from 'knex';
-import type { Statement } from '../db/statement.js';
+import type { Statement, Values } from '../db/statement.js';
 import { type FieldType, fieldType } from './field-types.js';
 import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
 import { statementName } from './statements.js';
@@ -8,6 +8,7 @@ const { knex } = knexModule;
 
 /** The statements of a write, built once. Parameters are named after the members they take. */
 export interface WriteStatements {
+  /** Adds the record; none unless this transaction claimed the key. */
   readonly insert: Statement;
   /** The row as it is, locked against other writers until the transaction ends; no row unless this transaction claimed the key. */
   readonly lock: Statement;
@@ -42,8 +43,13 @@ const moves: Readonly<Record<Move, (builder: Knex, column: string) => Knex.Raw>>
   now: (builder) => builder.raw('clock_timestamp()'),
 };
 
-/** Whether this transaction claimed the key: a used key has a status. The lock of a row must not delay a replay. */
+/** Whether this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
 const claimedText = '(select status is null from gateway.idempotency where token_id = ? and key = ?)';
+
+/** Values of that condition. The name of no member has a dot. */
+export function claimedKey(token: string, key: string): Values {
+  return { 'claim.token': token, 'claim.key': key };
+}
 
 /** Writes go through the resource's write view; all return the columns of a read, in the same order. */
 export function compileWriteStatements(resource: Resource & { readonly write: ResourceWrite }): WriteStatements {
@@ -58,7 +64,7 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
       .where(builder.raw('workspace_id = ?', ['workspace']))
       .where(builder.raw(`id = ${fieldType(idType).parameter}`, ['id']));
   const own = () => record(resource.write.view, resource.idType);
-  const claimed = builder.raw(claimedText, ['token', 'key']);
+  const claimed = builder.raw(claimedText, Object.keys(claimedKey('', '')));
   const finish = (
     part: string,
     query: { toSQL(): { toNative(): { sql: string; bindings: readonly unknown[] } } },
@@ -70,7 +76,7 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
     Object.entries(resource.write.onChange).map(([column, move]) => [column, moves[move](builder, column)]),
   );
   const id = resource.write.ids === 'gateway' ? { id: builder.raw('?', ['id']) } : {};
-  const keys = { workspace_id: builder.raw('?', ['workspace']), ...id };
+  const inserted = { workspace_id: builder.raw('?', ['workspace']), ...id, ...values };
   const references = writable.flatMap(({ field, path }): [string, Statement][] => {
     const { references: view } = field.write as { references?: string };
     if (view === undefined) return [];
@@ -81,8 +87,8 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
     references: new Map(references),
     insert: finish(
       'insert',
-      builder(resource.write.view)
-        .insert({ ...keys, ...values })
+      builder(builder.raw('?? (??)', [resource.write.view, Object.keys(inserted)]))
+        .insert(builder.select(Object.values(inserted)).where(claimed))
         .returning(columns),
     ),
     lock: finish('lock', own().where(claimed).select(columns).forUpdate()),

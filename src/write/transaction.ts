@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Row, type TextRow } from '../db/row.js';
 import type { Statement, Values } from '../db/statement.js';
-import type { Ending, Step, Transaction } from '../db/transaction.js';
+import type { Ending, Rows, Step, Transaction } from '../db/transaction.js';
 import type { CompiledWrite } from '../definition/compiled.js';
 import { type FieldType, fieldType } from '../definition/field-types.js';
+import { claimedKey } from '../definition/write-statements.js';
 import { type FieldError, invalid, notFound, Problem } from '../errors.js';
 import { diffOf, type NewChange } from '../projection/audit-diff.js';
 import { etagOf, matchesStrongly } from '../read/etag.js';
@@ -41,9 +42,9 @@ export const store: Statement = {
 };
 
 /**
- * The whole write, inside one transaction of three round trips: claim the key, look up references, lock the record → replay if the
- * key was used → change the record → audit entry, and store the answer under the key, with COMMIT. Safe to repeat. Throws
- * Problems (422, 400, 404, 412), which roll the transaction back.
+ * The whole write, inside one transaction: claim the key, look up references, insert the record or lock it → replay if the key was
+ * used → update the locked record → audit entry, and store the answer under the key, with COMMIT. Each arrow is a round trip. Safe
+ * to repeat. Throws Problems (422, 400, 404, 412), which roll the transaction back.
  */
 export async function writeOnce(
   transaction: Transaction,
@@ -51,22 +52,23 @@ export async function writeOnce(
   request: WriteRequest,
 ): Promise<Ending<Outcome>> {
   const { caller, key, fingerprint, target } = request;
-  const held = { token: caller.tokenId, key, fingerprint };
+  const { tokenId } = caller;
+  const held = { token: tokenId, key, fingerprint };
+  const ifClaimed = claimedKey(tokenId, key);
   const references = referencesOf(write, request);
   const [claimed, ...found] = await transaction.run(
     { statement: claim, values: held, onError: refuseInProgress },
     ...references.map(({ step }) => step),
-    ...lockOf(write, target, held),
+    ...(target === null ? [insertOf(write, request, ifClaimed, references)] : lockOf(write, target, ifClaimed)),
   );
   if (claimed.length === 0) {
     const [stored] = await transaction.run({ statement: recall, values: held });
     return { outcome: replay(stored), last: [] };
   }
-  refuseUnknown(references.filter((_, i) => found[i]?.length === 0));
+  refuseUnknown(references, found);
+  const row = found[references.length]?.[0];
   const change =
-    target === null
-      ? await create(transaction, write, request)
-      : await update(transaction, write, request, target, found[references.length]?.[0]);
+    target === null ? creation(write, request, row) : await update(transaction, write, request, target, row);
   const serializer = request.mayRead ? write.fullRecord : write.writeScopeRecord;
   const outcome = {
     status: target === null ? 201 : 200,
@@ -74,8 +76,8 @@ export async function writeOnce(
     version: change.row[write.versionAt] as string,
     body: serializer.json(Row.of(change.row), caller.workspace),
   };
-  const stored: Step = { statement: store, values: { token: caller.tokenId, key, ...outcome } };
-  return { outcome: { ...outcome, replayed: false }, last: [...auditOf(write, change, caller.tokenId), stored] };
+  const stored: Step = { statement: store, values: { token: tokenId, key, ...outcome } };
+  return { outcome: { ...outcome, replayed: false }, last: [...auditOf(write, change, tokenId), stored] };
 }
 
 /** Throws 409 when another transaction held the key for longer than lock_timeout (SQLSTATE 55P03). */
@@ -90,7 +92,7 @@ export function inProgress(): Problem {
   return new Problem('idempotency_in_progress', detail);
 }
 
-function replay([row]: readonly TextRow[]): Outcome {
+function replay([row]: Rows): Outcome {
   // Only expiry can delete the key between the conflict and this statement; sent again, the request claims it.
   if (row === undefined) throw inProgress();
   const [same, status, id, version, body] = row as readonly string[];
@@ -115,9 +117,9 @@ interface Change {
 type Members = Readonly<Record<string, string | null>>;
 
 /** Locks the row before its version is compared, so that no other write can change it in between; only while the key is claimed. */
-function lockOf(write: CompiledWrite, target: Target | null, held: Values): Step[] {
-  const id = target?.id ?? null;
-  return id === null ? [] : [{ statement: write.statements.lock, values: { ...held, id } }];
+function lockOf(write: CompiledWrite, target: Target, ifClaimed: Values): Step[] {
+  const { id } = target;
+  return id === null ? [] : [{ statement: write.statements.lock, values: { ...ifClaimed, id } }];
 }
 
 function auditOf({ audit }: CompiledWrite, { id, action, entries }: Change, token: string): Step[] {
@@ -127,14 +129,31 @@ function auditOf({ audit }: CompiledWrite, { id, action, entries }: Change, toke
   return [{ statement, values: { entity, id, action: actionName, actorType, token, changes } }];
 }
 
-async function create(transaction: Transaction, write: CompiledWrite, { members }: WriteRequest): Promise<Change> {
-  const nothing = Object.fromEntries(write.writableAt.map(([name]) => [name, null]));
-  const after = { ...nothing, ...members };
+/** Every writable member of a new record: those given, else null. */
+function membersOf(write: CompiledWrite, { members }: WriteRequest): Members {
+  return { ...Object.fromEntries(write.writableAt.map(([name]) => [name, null])), ...members };
+}
+
+/** Inserts the record only while the key is claimed. An unknown reference is reported before a refused value. */
+function insertOf(
+  write: CompiledWrite,
+  request: WriteRequest,
+  ifClaimed: Values,
+  references: readonly Reference[],
+): Step {
   const id = write.makesIds ? { id: randomUUID() } : {};
-  const onError = asRefusedValue(write.validators.writable, members);
-  const [rows] = await transaction.run({ statement: write.statements.insert, values: { ...after, ...id }, onError });
-  const row = rows[0] as TextRow;
-  return { id: row[write.idAt] as string, row, action: 'created', entries: diff(write, nothing, after) };
+  const refuseValue = asRefusedValue(write.validators.writable, request.members);
+  const onError = (error: unknown, [, ...found]: readonly Rows[]): never => {
+    refuseUnknown(references, found);
+    return refuseValue(error);
+  };
+  return { statement: write.statements.insert, values: { ...ifClaimed, ...membersOf(write, request), ...id }, onError };
+}
+
+function creation(write: CompiledWrite, request: WriteRequest, row: TextRow | undefined): Change {
+  if (row === undefined) throw new TypeError('the record was not inserted');
+  const entries = diff(write, {}, membersOf(write, request));
+  return { id: row[write.idAt] as string, row, action: 'created', entries };
 }
 
 /** Changes the locked row unless it has another version. */
@@ -172,8 +191,14 @@ function diff({ validators }: CompiledWrite, before: Members, after: Members): C
     .filter((change) => change.before !== change.after);
 }
 
-/** The references that the request sets, and the steps that look them up. */
-function referencesOf({ statements }: CompiledWrite, { members }: WriteRequest): { name: string; step: Step }[] {
+/** A member that refers to another record, and the step that looks it up. */
+interface Reference {
+  readonly name: string;
+  readonly step: Step;
+}
+
+/** The references that the request sets. */
+function referencesOf({ statements }: CompiledWrite, { members }: WriteRequest): Reference[] {
   return [...statements.references].flatMap(([name, statement]) => {
     const id = members[name] ?? null;
     return id === null ? [] : [{ name, step: { statement, values: { id } } }];
@@ -181,7 +206,8 @@ function referencesOf({ statements }: CompiledWrite, { members }: WriteRequest):
 }
 
 /** Throws invalid() with every reference that names no record of the same workspace. */
-function refuseUnknown(unknown: readonly { readonly name: string }[]): void {
+function refuseUnknown(references: readonly Reference[], found: readonly Rows[]): void {
+  const unknown = references.filter((_, i) => found[i]?.length === 0);
   const detail = 'There is no record with this id.';
   const faults = unknown.map(({ name }): FieldError => ({ pointer: `/${name}`, code: 'unknown_reference', detail }));
   if (faults.length > 0) throw invalid(faults);

@@ -162,8 +162,7 @@ test.serial(
         ({ id } = await created(client, body, { key: 'trips' }));
       };
       t.deepEqual(await tripsOf(create), [
-        [...opening, 'installaties.exists.customerId'],
-        ['installaties.insert'],
+        [...opening, 'installaties.exists.customerId', 'installaties.insert'],
         closing,
       ]);
       const change = (naam: string) => () => patch(client, id, '"v1"', { naam });
