@@ -35,6 +35,7 @@ export interface RunOptions {
 }
 
 interface Waiter {
+  readonly workspace: string;
   /** Starts the statement at once, so that its slot is taken before the next waiter is considered. */
   readonly start: (connection: Connection) => void;
   readonly fail: (error: Error) => void;
@@ -165,9 +166,11 @@ export class ConnectionPool {
 
   #enqueue(workspace: string, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
     const { waitMs, signal, isContinuation = false } = options;
+    // A page that begins waits for queueWaitMs only, so it does not queue behind the chunks of the workspace's other pages.
+    const key = isContinuation ? `${workspace} continuations` : workspace;
     return new Promise((resolve, reject) => {
       const leave = (error: Error): void => {
-        if (this.#queue.delete(workspace, waiter)) waiter.fail(error);
+        if (this.#queue.delete(key, waiter)) waiter.fail(error);
       };
       let dueMs = performance.now() + waitMs;
       let wasLate = false;
@@ -186,6 +189,7 @@ export class ConnectionPool {
         signal?.removeEventListener('abort', abort);
       };
       const waiter: Waiter = {
+        workspace,
         start: (connection) => {
           stopWaiting();
           this.#start(connection, run, options, onRow).then(resolve, reject);
@@ -195,7 +199,7 @@ export class ConnectionPool {
           reject(error);
         },
       };
-      this.#queue.add(workspace, waiter);
+      this.#queue.add(key, waiter);
       if (this.#queue.size > this.#limits.queueMax && !isContinuation)
         this.#queue.evictNewestOfLongest()?.fail(overloaded());
     });
@@ -214,7 +218,7 @@ export class ConnectionPool {
     while (this.#queue.size > 0) {
       const connection = this.#leastBusy();
       if (connection === null) return;
-      const waiter = this.#queue.take((workspace) => this.#hasShareLeft(workspace));
+      const waiter = this.#queue.take(({ workspace }) => this.#hasShareLeft(workspace));
       if (waiter === undefined) return;
       waiter.start(connection);
     }

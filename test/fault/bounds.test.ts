@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import test from 'ava';
 import type { PgNode } from '../../src/demo/cluster/node.js';
 import { until } from '../../src/demo/cluster/wait.js';
@@ -107,6 +108,41 @@ test.serial('a token and a workspace have only so many large pages under way', a
   t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'large_pages_per_token' }), 1);
   t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'large_pages_per_workspace' }), 1);
   for (const page of await Promise.all(running)) t.true(page.complete);
+  await setUp.pace(0);
+  await gateway.backToNormal(t);
+  await gateway.stop();
+});
+
+test.serial('a large page that begins does not wait for all pages under way of its workspace', async (t) => {
+  const others = 16;
+  const bounds = { largePagesPerToken: 2 * others, largePagesPerWorkspace: 2 * others, queueWaitMs: 250 };
+  const gateway = await setUp.gateway({ ...bounds, longConnections: 2, longPerWorkspace: 2, chunkRowsMax: 20 });
+  await setUp.pace(1);
+  const gone = new AbortController();
+  setMaxListeners(0, gone.signal);
+  const pages: Promise<unknown>[] = [];
+  let pieces = 0;
+  /** Resolves with the number of pieces that the others got before its first. */
+  const begin = async (): Promise<number> => {
+    const before = pieces;
+    return new Promise((resolve, reject) => {
+      const page = readPage(gateway.url('/installaties?perPage=500'), {
+        token,
+        discard: true,
+        signal: gone.signal,
+        onFirstBytes: () => resolve(pieces - before),
+        onPiece: async () => pieces++,
+      });
+      page.then(({ status }) => reject(new Error(`${status}`)));
+      pages.push(page);
+    });
+  };
+  for (let n = 0; n < others; n++) await begin();
+  const meanwhile = await begin();
+  t.true(meanwhile > 0, 'the others go on');
+  t.true(meanwhile < others * 0.7, `${meanwhile} chunks of the others were read first`);
+  gone.abort();
+  await Promise.all(pages);
   await setUp.pace(0);
   await gateway.backToNormal(t);
   await gateway.stop();

@@ -1,18 +1,18 @@
 import test from 'ava';
 import { FairQueue } from '../../src/db/fair-queue.js';
 
-test('waiters are served one of each workspace in turn, those of a workspace in the order of their arrival', (t) => {
+test('waiters are served one of each key in turn, those of a key in the order of their arrival', (t) => {
   const queue = new FairQueue<string>();
   for (const waiter of ['a1', 'a2', 'a3', 'b1', 'a4', 'c1', 'b2']) queue.add(waiter.charAt(0), waiter);
   t.deepEqual([...queue.drain()], ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
   t.is(queue.size, 0);
 });
 
-test('a workspace that must not be served yet is skipped and keeps its turn', (t) => {
+test('a key whose first waiter must not be served yet is skipped and keeps its turn', (t) => {
   const queue = new FairQueue<string>();
   for (const waiter of ['a1', 'b1', 'b2']) queue.add(waiter.charAt(0), waiter);
   t.is(
-    queue.take((workspace) => workspace !== 'a'),
+    queue.take((waiter) => !waiter.startsWith('a')),
     'b1',
   );
   t.is(
@@ -22,7 +22,7 @@ test('a workspace that must not be served yet is skipped and keeps its turn', (t
   t.deepEqual([...queue.drain()], ['a1', 'b2']);
 });
 
-test('the newest waiter of the workspace with the longest queue is evicted', (t) => {
+test('the newest waiter of the key with the longest queue is evicted', (t) => {
   const queue = new FairQueue<string>();
   for (const waiter of ['a1', 'b1', 'a2', 'a3']) queue.add(waiter.charAt(0), waiter);
   t.is(queue.evictNewestOfLongest(), 'a3');
