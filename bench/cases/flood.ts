@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { canPin, pinnedApart } from '../affinity.js';
 import { type LoadCost, runLoadOnce } from '../load.js';
 import type { Options } from '../options.js';
-import { pacedDetails } from '../paced.js';
+import { detailsOfOther, runPaced } from '../paced.js';
 import type { PacedResult } from '../paced-process.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
 import { alternate, median, pairedRatio } from '../rounds.js';
@@ -26,7 +26,8 @@ export async function floodCase(stage: Stage, options: Options): Promise<CaseRes
 }
 
 async function flood(stage: Stage, { rounds, seconds }: Options): Promise<CaseResult> {
-  const details = await pacedDetails(stage, seconds);
+  const paths = await detailsOfOther(stage);
+  const details = (): Promise<PacedResult> => runPaced(stage, paths, seconds);
   const text = 'select id from app.installaties where workspace_id = $1 order by id limit 1000';
   const ids = await rowsOf(stage.replicaUrl, text, [stage.workspace]);
   const floods: Readonly<Record<string, readonly string[]>> = {

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runToEnd } from '../child.js';
 import { eventLoopDelay } from '../event-loop.js';
+import { runLoadOnce } from '../load.js';
 import type { Options } from '../options.js';
-import { pacedDetails } from '../paced.js';
+import { detailsOfOther, runPaced } from '../paced.js';
 import type { PacedResult } from '../paced-process.js';
 import { cpuMsOf, peakMbOf, resetPeak } from '../process-cost.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
@@ -16,6 +17,10 @@ const streamsAtOnce = 8;
 /** As many as PostgreSQL has connections for large pages. */
 const workspaces = 4;
 const workOrders = 20_000;
+/** As in the case of details. */
+const connections = 32;
+/** Shorter turns than of other cases, as there are many. */
+const secondsMax = 3;
 /** The streams begin before the first detail, and end after the last. */
 const [leadSeconds, trailSeconds] = [0.5, 0.5];
 const program = new URL('../streams-process.js', import.meta.url);
@@ -31,10 +36,15 @@ interface Turn {
 type Parts = Pick<Turn, 'streams' | 'details'>;
 
 /** Pages of 10,000 work orders of four workspaces, one and eight at a time, and details of another workspace beside them. */
-export async function togetherCase(stage: Stage, { rounds, seconds }: Options): Promise<CaseResult> {
+export async function togetherCase(stage: Stage, { rounds, ...options }: Options): Promise<CaseResult> {
+  const seconds = Math.min(options.seconds, secondsMax);
   const tokens: string[] = [];
   for (let n = 1; n <= workspaces; n++) tokens.push((await largeWorkspace(stage, workOrders + n)).token);
-  const details = await pacedDetails(stage, seconds);
+  const paths = await detailsOfOther(stage);
+  const paced = (): Promise<PacedResult> => runPaced(stage, paths, seconds);
+  const headers = { authorization: `Bearer ${stage.other.token}` };
+  const load = { origin: stage.origin, headers, paths, connections, seconds };
+  const many = (): Promise<PacedResult> => runLoadOnce(load, stage.gatewayPid, stage.replicaPid);
   const streams = async (count: number, streamSeconds: number): Promise<StreamsResult> => {
     const clients = Array.from({ length: count }, (_, n) => tokens[n % tokens.length] as string);
     const what: Streams = {
@@ -44,7 +54,7 @@ export async function togetherCase(stage: Stage, { rounds, seconds }: Options): 
     };
     return JSON.parse(await runToEnd(program, [JSON.stringify(what)], {})) as StreamsResult;
   };
-  const beside = async (): Promise<Parts> => {
+  const beside = async (details: () => Promise<PacedResult>): Promise<Parts> => {
     const [asked, reading] = await Promise.all([
       sleep(leadSeconds * 1000).then(details),
       streams(streamsAtOnce, seconds + leadSeconds + trailSeconds),
@@ -54,15 +64,17 @@ export async function togetherCase(stage: Stage, { rounds, seconds }: Options): 
   const turns: Readonly<Record<string, () => Promise<Parts>>> = {
     'one page at a time': async () => ({ streams: await streams(1, seconds) }),
     'eight at a time': async () => ({ streams: await streams(streamsAtOnce, seconds) }),
-    'details alone': async () => ({ details: await details() }),
-    'details beside eight pages': beside,
+    '100 details a second alone': async () => ({ details: await paced() }),
+    '100 details a second beside eight pages': () => beside(paced),
+    'details over 32 connections alone': async () => ({ details: await many() }),
+    'details over 32 connections beside eight pages': () => beside(many),
   };
   const names = Object.keys(turns);
   const results = await alternate(names, rounds, (name, round) => {
     process.stderr.write(`  together: round ${round + 1} of ${rounds}, ${name}\n`);
     return costOf(stage, turns[name] as () => Promise<Parts>);
   });
-  const [one = [], eight = [], alone = [], together = []] = results;
+  const [one = [], eight = [], ...details] = results;
   const rates = (runs: readonly Turn[]): number[] =>
     runs.map(({ streams }) => streams?.megabytesPerSecond ?? Number.NaN);
   const p99s = (runs: readonly Turn[]): number[] => runs.map(({ details }) => details?.p99Ms ?? Number.NaN);
@@ -74,13 +86,15 @@ export async function togetherCase(stage: Stage, { rounds, seconds }: Options): 
       bound: 'at least',
       unit: '×',
     },
-    {
-      what: 'Details beside eight pages of 10,000 against alone: p99',
-      value: pairedRatio(p99s(together), p99s(alone)),
-      goal: goals.p99,
-      bound: 'at most',
-      unit: '×',
-    },
+    ...['100 details a second', 'Details over 32 connections'].map(
+      (what, i): Verdict => ({
+        what: `${what} beside eight pages of 10,000 against alone: p99`,
+        value: pairedRatio(p99s(details[2 * i + 1] ?? []), p99s(details[2 * i] ?? [])),
+        goal: goals.p99,
+        bound: 'at most',
+        unit: '×',
+      }),
+    ),
   ];
   return { verdicts, tables: [tableOf(names, results, { rounds, seconds })], skipped: [] };
 }
@@ -101,7 +115,7 @@ function tableOf(
 ): Table {
   return {
     title: 'Together',
-    note: `Pages of 10,000 work orders of ${workspaces} workspaces, read one after the other by one client and by ${streamsAtOnce}; 100 details a second of another workspace. Medians of ${rounds} turns of ${seconds} s. The delay is the time by which a timer of the gateway was late.`,
+    note: `Pages of 10,000 work orders of ${workspaces} workspaces, read one after the other by one client and by ${streamsAtOnce}; details of another workspace, at a fixed pace, and over ${connections} connections as fast as they are answered. The gateway, PostgreSQL and the clients share the machine's processors, of which eight pages can take all. Medians of ${rounds} turns of ${seconds} s. The delay is the time by which a timer of the gateway was late.`,
     head: [
       '',
       'MB/s',
