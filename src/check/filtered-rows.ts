@@ -57,7 +57,7 @@ function conditionsOf({ Filter = '', 'Index Cond': indexed = '' }: Plan): string
 
 /** The columns that a condition of a plan compares with a parameter; `number` is a regular expression. */
 function columnsComparedWith(number: string, condition: string): string[] {
-  const compared = String.raw`(\w+|"[^"]+")\)?(?:::[\w ]+)? (?:=|<=|>=|<|>) [^$=<>]*\$${number}`;
+  const compared = String.raw`(?:ROW\()?(\w+|"[^"]+")(?:, \w+)?\)?(?:::[\w ]+)? (?:=|<=|>=|<|>) [^$=<>]*\$${number}`;
   return [...condition.matchAll(new RegExp(compared, 'g'))].map(([, column]) => column as string);
 }
 

@@ -77,15 +77,26 @@ export function filterKind(kind: FilterKind): FilterKindRow {
   return filterKinds[kind];
 }
 
-/** The condition of a filter in knex's form, and the bindings of its placeholders: the column, then names of parameters. */
-export function filterCondition(name: string, { column, kind, type }: Filter): { sql: string; bindings: string[] } {
+/**
+ * The condition of a filter in knex's form, and the bindings of its placeholders: columns and names of parameters. At the `farEnd` of a
+ * range it is a row comparison, for the reason that `comparison` (statements.ts) gives. It means the same, because the workspace is the
+ * same on both sides.
+ */
+export function filterCondition(
+  name: string,
+  { column, kind, type }: Filter,
+  farEnd: 'lower' | 'upper' | null = null,
+): { sql: string; bindings: string[] } {
   const bindings = [column];
+  const { sql: form, end } = filterKind(kind);
   const typed = fieldType(type).parameter;
-  const sql = filterKind(kind).sql.replace(/TYPED(\[\])?|VALUE|ZONE/g, (token, list = '') => {
+  const sql = form.replace(/TYPED(\[\])?|VALUE|ZONE/g, (token, list = '') => {
     bindings.push(token === 'ZONE' ? 'timeZone' : name);
     return token.startsWith('TYPED') && typed !== '?' ? typed + list : '?';
   });
-  return { sql, bindings };
+  if (end === undefined || end !== farEnd) return { sql, bindings };
+  const asRow = sql.replace(/^\?\? (\S+) (.*)$/, '(??, workspace_id) $1 ($2, ?)');
+  return { sql: asRow, bindings: [...bindings, 'workspace'] };
 }
 
 /** Values that the parameter of a filter takes. */

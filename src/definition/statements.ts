@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Statement } from '../db/statement.js';
 import { fieldType } from './field-types.js';
 import { filterCondition, filterKind } from './filter-kinds.js';
-import { columnsOf, type Direction, type Filter, type Resource } from './resource.js';
+import { columnsOf, type Direction, type Filter, type OrderColumn, type Resource } from './resource.js';
 
 const { knex } = knexModule;
 
@@ -36,7 +36,7 @@ export interface ResourceStatements {
 /** How many combinations of filters are kept; the least recently used one makes room. */
 const combinationsKept = 128;
 
-/** Builds the statements of the resource. Every one carries workspace_id = $1. */
+/** Builds the statements of the resource. Every one carries the workspace as a parameter. */
 export function compileStatements(resource: Resource): ResourceStatements {
   const builder = knex({ client: 'pg' });
   const lists = new LRUCache<string, ListStatements>({ max: combinationsKept });
@@ -74,6 +74,7 @@ function compileList(
   shape: { readonly names: readonly string[]; readonly direction: Direction; readonly prefix: string | null },
 ): ListStatements {
   const { names: filters, direction, prefix } = shape;
+  const opposite = direction === 'asc' ? 'desc' : 'asc';
   const key = resource.order.map(({ column }) => column);
   const ordered = (order: Direction) => key.map((column) => ({ column, order }));
   const parts = direction === 'desc' ? ['desc', ...filters] : filters;
@@ -82,18 +83,19 @@ function compileList(
     const { kind, column } = resource.filters[name] as Filter;
     return column === 'id' && filterKind(kind).isList === true;
   };
-  const filtered = (): Knex.QueryBuilder => {
+  /** The rows of the filters, for a statement that reads in the direction. */
+  const filtered = (reading: Direction = direction): Knex.QueryBuilder => {
     const [few, many] = [filters.filter(isListed), filters.filter((name) => !isListed(name))];
     const query = few.length === 0 ? scoped(builder, resource) : builder.from(fewRows(builder, resource, few));
     for (const name of many) {
-      const { sql, bindings } = filterCondition(name, resource.filters[name] as Filter);
+      const { sql, bindings } = filterCondition(name, resource.filters[name] as Filter, farEnd[reading]);
       query.where(builder.raw(sql, bindings));
     }
     return query;
   };
   const bounded = (query: Knex.QueryBuilder, bounds: Bounds): Knex.QueryBuilder => {
     const { after, until } = ends[bounds];
-    if (after) query.where(comparison(builder, resource, direction === 'asc' ? '>' : '<', 'after'));
+    if (after) query.where(beyond(builder, resource, direction === 'asc' ? '>' : '<', 'after'));
     if (until) query.where(comparison(builder, resource, direction === 'asc' ? '<=' : '>=', 'until'));
     return query;
   };
@@ -108,13 +110,13 @@ function compileList(
       'limit',
       'skip',
     ]);
-  const backward = ordered(direction === 'asc' ? 'desc' : 'asc');
+  const backward = ordered(opposite);
   const keysBefore = (): Statement => {
-    const before = filtered().where(comparison(builder, resource, direction === 'asc' ? '<' : '>', 'until'));
+    const before = filtered(opposite).where(beyond(builder, resource, direction === 'asc' ? '<' : '>', 'until'));
     return finish(named('keys-before'), before.select(key).orderBy(backward), ['limit', 'skip']);
   };
   const single = onFirstUse<Pick<ListStatements, 'last' | 'count'>>({
-    last: () => finish(named('last'), filtered().select(key).orderBy(backward), ['limit']),
+    last: () => finish(named('last'), filtered(opposite).select(key).orderBy(backward), ['limit']),
     count: () => finish(named('count'), filtered().count('*')),
   });
   return Object.assign(single, {
@@ -155,22 +157,31 @@ export const ends: Readonly<Record<Bounds, { after?: true; until?: true }>> = {
   between: { after: true, until: true },
 };
 
+/** The side of a range at which a statement that reads in a direction ends. */
+const farEnd = { asc: 'upper', desc: 'lower' } as const satisfies Record<Direction, string>;
+
+type Operator = '>' | '<=' | '<' | '>=';
+type Ordered = Pick<Resource, 'order'>;
+
 /**
- * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. The comparison of the first column
- * alone repeats what the row comparison says, because PostgreSQL prunes partitions by it and not by the row comparison.
+ * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. A statement compares the first column by itself
+ * from the side alone where it begins to read; where it ends, this and the filters of `farEnd` are row comparisons. In a generic plan
+ * PostgreSQL expects 0.5 % of the rows between a lower and an upper bound of a column: of a workspace of average size that is no row, so
+ * all indexes look alike, and the list of an installation with from and to was seen to walk all work orders of the period.
  */
-export function comparison(
-  builder: Knex,
-  { order }: Pick<Resource, 'order'>,
-  operator: '>' | '<=' | '<' | '>=',
-  end: 'after' | 'until',
-): Knex.Raw {
+function comparison(builder: Knex, { order }: Ordered, operator: Operator, end: 'after' | 'until'): Knex.Raw {
   const columns = order.map(({ column }) => column);
   const parameters = order.map(({ type }) => fieldType(type).parameter);
   const names = order.map((_, i) => `${end}${i}`);
   const row = `(${columns.map(() => '??').join(', ')}) ${operator} (${parameters.join(', ')})`;
-  const first = `?? ${operator.startsWith('>') ? '>=' : '<='} ${parameters[0]}`;
-  return builder.raw(`${first} and ${row}`, [columns[0], names[0], ...columns, ...names] as string[]);
+  return builder.raw(row, [...columns, ...names]);
+}
+
+/** The same for the end where reading begins. The first column by itself repeats it, because PostgreSQL prunes partitions by that alone. */
+export function beyond(builder: Knex, resource: Ordered, operator: Operator, end: 'after' | 'until'): Knex.Raw {
+  const { column, type } = resource.order[0] as OrderColumn;
+  const first = `?? ${operator[0]}= ${fieldType(type).parameter}`;
+  return builder.raw(`${first} and ?`, [column, `${end}0`, comparison(builder, resource, operator, end)]);
 }
 
 /** A query of the view's rows of the workspace. */
@@ -179,14 +190,24 @@ export function scoped(builder: Knex, resource: Pick<Resource, 'view'>): Knex.Qu
 }
 
 /**
- * The rows that a list of ids names, at most 100. OFFSET 0 keeps the planner from merging the query
- * into the outer one: it finds these rows by their index first, where a generic plan walked the index of the list instead.
+ * The rows that a list of ids names, at most 100, each looked up by itself. With `id = any(…)` a generic plan read an index of the whole
+ * workspace, which it took for one of average size, and so did a look-up that wants the key alone, unless the row is materialized.
+ * OFFSET 0 keeps the planner from merging the query into the outer one.
  */
-function fewRows(builder: Knex, { view, filters }: Resource, names: readonly string[]): Knex.Raw {
-  const conditions = names.map((name) => filterCondition(name, filters[name] as Filter));
-  const sql = ['workspace_id = ?', ...conditions.map((condition) => condition.sql)].join(' and ');
-  const bindings = [view, 'workspace', ...conditions.flatMap((condition) => condition.bindings)];
-  return builder.raw(`(select * from ?? where ${sql} offset 0) as few`, bindings);
+function fewRows(builder: Knex, { view, filters, idType }: Resource, [list, ...more]: readonly string[]): Knex.Raw {
+  const [type] = fieldType(idType).columnTypes;
+  const ids = builder.select(builder.raw(`distinct unnest(?::${type}[]) as id`, [list as string])).as('named');
+  const row = scoped(builder, { view }).where(builder.raw('id = named.id'));
+  for (const name of more) {
+    const { sql, bindings } = filterCondition(name, filters[name] as Filter);
+    row.where(builder.raw(sql, bindings));
+  }
+  const found = builder.withMaterialized('one', row).select('*').from('one').as('found');
+  const rows = builder
+    .select('found.*')
+    .from(ids)
+    .crossJoin(builder.raw('lateral ?', [found]));
+  return builder.raw('(? offset 0) as few', [rows]);
 }
 
 /**

@@ -1,7 +1,7 @@
 import knexModule, { type Knex } from 'knex';
 import type { Statement } from '../db/statement.js';
 import type { OrderColumn, Resource } from './resource.js';
-import { type Bounds, byBounds, comparison, ends, finish, onFirstUse, scoped, statementName } from './statements.js';
+import { type Bounds, beyond, byBounds, ends, finish, onFirstUse, scoped, statementName } from './statements.js';
 
 const { knex } = knexModule;
 
@@ -136,7 +136,7 @@ function digestOf(builder: Knex, rows: Rows, bounds: Bounds): Statement {
 function bounded(builder: Knex, rows: Rows, bounds: Bounds): Knex.QueryBuilder {
   const { after, until } = ends[bounds];
   const query = scoped(builder, rows);
-  if (after) query.where(comparison(builder, rows, '>', 'after'));
-  if (until) query.where(comparison(builder, rows, '<=', 'until'));
+  if (after) query.where(beyond(builder, rows, '>', 'after'));
+  if (until) query.where(beyond(builder, rows, '<=', 'until'));
   return query;
 }
