@@ -168,7 +168,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '55P03': retry, // lock_timeout
   '23503': retry, // foreign key: the row that an earlier statement saw is gone; the next run reports it as a field error
   '0A000': {
-    kind: 'retry', // "cached plan must not change result type": DDL under a prepared statement; writes have none
+    kind: 'retry', // "cached plan must not change result type": DDL under a prepared statement; a write is repeated without names
     inWrite: 'permanent',
     correction:
       'The write view computes a column that clients write: show the plain column, or make the field read-only.',
