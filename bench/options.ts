@@ -10,10 +10,10 @@ export const caseNames = [
   'deep',
   'portal',
   'compression',
-  'together',
   'flood',
   'writes',
   'sync',
+  'together',
 ] as const;
 export type CaseName = (typeof caseNames)[number];
 
@@ -32,7 +32,7 @@ export interface Options {
 export const help = `Usage: npm run bench -- [options]
 
 Starts a primary, a replica with 200,000 work orders and the gateway, measures them in turns with their
-alternatives, and writes docs/performance.md and docs/performance.svg. A whole run takes some fifteen minutes.
+alternatives, and writes docs/performance.md and docs/performance.svg. A whole run takes some twenty-five minutes.
 
 Options:
   --only CASE    One of ${caseNames.join(', ')}; several with commas. Then docs/ is left alone
