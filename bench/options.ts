@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 
 /** The names `--only` takes, in the order they run. */
 export const caseNames = [
+  'cold',
   'pages',
   'customers',
   'details',

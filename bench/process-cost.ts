@@ -28,6 +28,12 @@ export function cpuMsOfEndedChildren(pid: number): number {
   return fields === null ? Number.NaN : (ticks(fields, 16) + ticks(fields, 17)) * msPerTick;
 }
 
+/** The environment with which a process was started (proc_pid_environ(5)). */
+export function environmentOf(pid: number): NodeJS.ProcessEnv {
+  const entries = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean);
+  return Object.fromEntries(entries.map((entry) => entry.split(/=(.*)/s).slice(0, 2)));
+}
+
 /** Memory a process has in RAM now, in MB (10⁶ bytes). */
 export function rssMbOf(pid: number): number {
   return statusMb(pid, 'VmRSS');

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { projectRoot } from '../src/paths.js';
+import { coldCase } from './cases/cold.js';
 import { compressionCase } from './cases/compression.js';
 import { deepCase } from './cases/deep.js';
 import { floodCase } from './cases/flood.js';
@@ -25,6 +26,7 @@ interface Bench {
 }
 
 const cases: Readonly<Record<CaseName, (bench: Bench) => Promise<CaseResult>>> = {
+  cold: ({ stage, options }) => coldCase(stage, options),
   pages: ({ stage, options }) => pagesCase(stage, options),
   customers: ({ stage, options }) => customersCase(stage, options),
   details: async ({ stage, options, contenders }) => detailsCase(stage, await contenders(), options),

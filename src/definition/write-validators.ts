@@ -3,7 +3,7 @@ import formats from 'ajv-formats';
 import type { FieldError, FieldErrorCode } from '../errors.js';
 import { type FieldType, fieldType, type IdType } from './field-types.js';
 import { createSchema, patchSchema } from './record-schema.js';
-import { leaves, type Resource } from './resource.js';
+import { type JsonSchema, leaves, type Resource } from './resource.js';
 
 /** Checks the bodies of writes; made once from the definition of the resource. */
 export interface WriteValidators {
@@ -51,8 +51,14 @@ export function compileWriteValidators(resource: Resource): WriteValidators {
   formats.default(ajv);
   ajv.addFormat('int64', true); // documentation only: the type refuses fractions already
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
-  const rule = (validate: ValidateFunction) => (body: unknown) =>
-    validate(body) ? [] : faults(validate.errors ?? [], known);
+  /** Compiles at the first body: a start does not wait for it, and the schema of each field was compiled with the definition. */
+  const rule = (schema: JsonSchema) => {
+    let validate: ValidateFunction | undefined;
+    return (body: unknown) => {
+      validate ??= ajv.compile(schema);
+      return validate(body) ? [] : faults(validate.errors ?? [], known);
+    };
+  };
   const writable = leaves(resource)
     .filter(({ field }) => field.write !== undefined)
     .map(({ path, field: { column, type, write } }) => ({
@@ -63,8 +69,8 @@ export function compileWriteValidators(resource: Resource): WriteValidators {
     }));
   const types = new Map(writable.map(({ name, type }) => [name, fieldType(type)]));
   return {
-    create: rule(ajv.compile(createSchema(resource))),
-    patch: rule(ajv.compile(patchSchema(resource))),
+    create: rule(createSchema(resource)),
+    patch: rule(patchSchema(resource)),
     toText: (member, value) => types.get(member)?.toText?.(value) ?? String(value),
     idType: resource.idType,
     writable,

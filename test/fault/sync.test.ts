@@ -7,6 +7,7 @@ test('copies by sync equal the views row by row, whatever writers and replicas d
     passesMin: 200,
     changesMin: 300,
     roundMs: 5000,
+    restMs: 60,
     longMs: 2000,
   });
   t.log(`${passes} passes, ${changes} changes, started over ${startedOver} times`);

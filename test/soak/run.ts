@@ -4,6 +4,7 @@ import { soakMixed } from './mixed.js';
 import { soakPages } from './pages.js';
 import { soakSlowClients } from './slow-clients.js';
 import { soakSync } from './sync.js';
+import { soakTokens } from './tokens.js';
 import { soakWrites } from './writes.js';
 
 // `npm run soak -- NAME`: the long runs, against real servers of their own. Each prints its figures as a table.
@@ -22,6 +23,7 @@ const soaks: Readonly<Record<string, () => Promise<Figures>>> = {
   fuzz: soakFuzz,
   mixed: soakMixed,
   sync: soakSync,
+  tokens: soakTokens,
 };
 
 const soak = soaks[process.argv[2] ?? ''];

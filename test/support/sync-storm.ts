@@ -13,6 +13,8 @@ interface StormBounds {
   readonly passesMin: number;
   readonly changesMin: number;
   readonly roundMs: number;
+  /** Pause of a copy behind each pass; absent: none. */
+  readonly restMs?: number;
   /** Longest pause inside a transaction. */
   readonly longMs: number;
   /** Longest pause between backfills of most rows; absent: there are none. */
@@ -45,7 +47,7 @@ export async function syncStorm(bounds: StormBounds): Promise<StormReport> {
 }
 
 async function storm(setUp: FaultCluster, bounds: StormBounds): Promise<StormReport> {
-  const { rounds, passesMin, changesMin, roundMs, longMs, largeMs, onRound } = bounds;
+  const { rounds, passesMin, changesMin, roundMs, restMs = 0, longMs, largeMs, onRound } = bounds;
   const workspace = setUp.workspaces[1]?.id as string;
   const token = await setUp.token({ workspace: 1 });
   const settings = { probeIntervalMs: 100, largePagesPerToken: 50, largePagesPerWorkspace: 50 };
@@ -70,7 +72,10 @@ async function storm(setUp: FaultCluster, bounds: StormBounds): Promise<StormRep
       while (!isOver) await disturb();
     })();
     const reading = copies.map(async (copy) => {
-      while (!isOver) await copy.pass();
+      while (!isOver) {
+        await copy.pass();
+        await sleep(restMs);
+      }
     });
     await sleep(roundMs);
     await writers.pause();
