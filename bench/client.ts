@@ -5,6 +5,8 @@ export interface Answer {
   /** From sending the request to the last byte, in milliseconds. */
   readonly ms: number;
   readonly body: string;
+  /** Of the whole body. */
+  readonly bytes: number;
 }
 
 /** One client with one keep-alive connection, as a program that pages through a list has. */
@@ -16,20 +18,26 @@ export class Client {
     this.#stage = stage;
   }
 
-  /** Throws unless the answer is 200. */
-  get(path: string): Promise<Answer> {
+  /** Throws unless the answer is 200. Of a longer body only the end is kept: at least `bytesKept`. */
+  get(path: string, bytesKept = Number.POSITIVE_INFINITY): Promise<Answer> {
     const { origin, token } = this.#stage;
     const startedMs = performance.now();
     const options = { agent: this.#agent, headers: { authorization: `Bearer ${token}` } };
     return new Promise((resolve, reject) => {
       get(`${origin}/api/v1${path}`, options, (response) => {
         const pieces: Buffer[] = [];
-        response.on('data', (piece: Buffer) => pieces.push(piece));
+        let [bytes, kept] = [0, 0];
+        response.on('data', (piece: Buffer) => {
+          bytes += piece.length;
+          kept += piece.length;
+          pieces.push(piece);
+          while (kept - (pieces[0]?.length ?? 0) >= bytesKept) kept -= pieces.shift()?.length ?? 0;
+        });
         response.on('error', reject);
         response.on('end', () => {
           const ms = performance.now() - startedMs;
           const body = Buffer.concat(pieces).toString();
-          if (response.statusCode === 200) resolve({ ms, body });
+          if (response.statusCode === 200) resolve({ ms, body, bytes });
           else reject(new Error(`${path} → ${response.statusCode}: ${body.slice(0, 300)}`));
         });
       }).on('error', reject);
@@ -41,8 +49,16 @@ export class Client {
   }
 }
 
+/** The members of `pagination` that are used here. */
+interface Pagination {
+  readonly count: number;
+  readonly nextCursor: string | null;
+  readonly endCursor: string;
+  readonly total?: number;
+}
+
 /** The `pagination` of a list, without parsing all of its rows. */
-export function paginationOf({ body }: Answer): { endCursor: string; total?: number } {
+export function paginationOf({ body }: Answer): Pagination {
   const at = body.lastIndexOf(',"pagination":');
   return JSON.parse(`{${body.slice(at + 1)}`).pagination;
 }

@@ -28,7 +28,8 @@ function selectText(stage: Stage, name: string, rows: number): string {
   return statement.text.replace('$1', `'${stage.workspace}'`).replace('$2', String(rows));
 }
 
-async function psqlMs(stage: Stage, command: string): Promise<number> {
+/** Wall time, in milliseconds, of a psql process that runs the command as the reader of the workspace and drops its output. */
+export async function psqlMs(stage: Pick<Stage, 'readerUrl' | 'workspace'>, command: string): Promise<number> {
   const url = new URL(stage.readerUrl);
   // In the environment: every user of the machine can read a process's arguments.
   const PGPASSWORD = url.password;

@@ -15,6 +15,7 @@ export const caseNames = [
   'writes',
   'sync',
   'together',
+  'scaling',
 ] as const;
 export type CaseName = (typeof caseNames)[number];
 
@@ -28,7 +29,11 @@ export interface Options {
   readonly out: string | null;
   /** Keeps the data between runs; undefined for a temporary folder. */
   readonly dir: string | undefined;
+  /** Work orders of the large workspace of --scale; null for the cases. */
+  readonly scale: number | null;
 }
+
+const scaleDefault = 5_000_000;
 
 export const help = `Usage: npm run bench -- [options]
 
@@ -40,8 +45,11 @@ Options:
   --seconds N    Length of one load run; default 4
   --rounds N     How often each contender gets its turn; default 5
   --quick        1 second, 2 rounds: whether it works, not how fast. Then docs/ is left alone
-  --out DIR      Write the two files to DIR, whatever was measured
+  --out DIR      Write the files to DIR, whatever was measured; the case scaling has a file of its own, docs/scaling.md
   --dir DIR      Keep the data in DIR between runs
+  --scale        5,000,000 work orders and 10,000,000 log entries in one workspace instead of the cases: a quarter of an hour,
+                 20 GB of disk; writes docs/scale.md
+  --work-orders N  Another number of work orders for --scale. Then docs/ is left alone
   --help         This text
 
 POSTGREST_BIN names a PostgREST binary that shall take part. wrk makes the load when it is installed or WRK_BIN names it,
@@ -58,18 +66,24 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
       quick: { type: 'boolean', default: false },
       out: { type: 'string' },
       dir: { type: 'string' },
+      scale: { type: 'boolean', default: false },
+      'work-orders': { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
   if (values.help) return 'help';
   const cases = values.only === undefined ? caseNames : values.only.split(',').map(caseName);
-  const whole = values.only === undefined && !values.quick;
+  const workOrders = values['work-orders'];
+  if (workOrders !== undefined && !(values.scale && /^[1-9]\d{4,7}$/.test(workOrders)))
+    throw new TypeError('--work-orders goes with --scale, and must be a whole number from 10000 to 99999999.');
+  const whole = values.only === undefined && !values.quick && workOrders === undefined;
   return {
     cases,
     seconds: count('--seconds', values.seconds ?? (values.quick ? '1' : '4')),
     rounds: count('--rounds', values.rounds ?? (values.quick ? '2' : '5')),
     out: values.out === undefined ? (whole ? 'docs' : null) : resolve(values.out),
     dir: values.dir === undefined ? undefined : resolve(values.dir),
+    scale: values.scale ? Number(workOrders ?? scaleDefault) : null,
   };
 }
 

@@ -22,6 +22,12 @@ export function treeCpuMsOf(pid: number): number {
   return sum * msPerTick;
 }
 
+/** Process ids of the children of a process that run. */
+export function childrenOf(pid: number): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((child) => ticks(statOf(child) ?? [], 4) === pid);
+}
+
 /** CPU time of a process's children that have ended. */
 export function cpuMsOfEndedChildren(pid: number): number {
   const fields = statOf(pid);

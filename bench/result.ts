@@ -7,7 +7,7 @@ export interface Verdict {
   /** Whether the goal is a ceiling or a floor. */
   readonly bound: 'at most' | 'at least';
   /** "×" for ratios; these make the chart. */
-  readonly unit: '×' | 'ms' | 'MB';
+  readonly unit: '×' | 'ms' | 'MB' | 'statements';
 }
 
 export interface Table {

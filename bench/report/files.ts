@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Table } from '../result.js';
-import { isReached } from '../result.js';
+import { isReached, type Table, type Verdict } from '../result.js';
 import { chart } from './chart.js';
 import { type Report, verdictTable } from './text.js';
 
@@ -15,10 +14,6 @@ export function writeReport(folder: string, report: Report): void {
 
 function markdown({ verdicts, tables, skipped, machine }: Report): string {
   const missed = verdicts.filter((verdict) => !isReached(verdict));
-  const outcome =
-    missed.length === 0
-      ? `All ${verdicts.length} goals are reached.`
-      : `${verdicts.length - missed.length} of ${verdicts.length} goals are reached. Missed: ${missed.map(({ what }) => what).join('; ')}.`;
   return `# Performance
 
 Written by \`npm run bench\`, which measures the gateway in turns with its alternatives: a primary, a streaming
@@ -29,7 +24,7 @@ ${machine.map(([label, value]) => `- ${label}: ${value}`).join('\n')}
 
 ![Ratios against their goals](performance.svg)
 
-${outcome}
+${outcome(verdicts.length, missed)}
 ${[verdictTable(verdicts), ...tables].map(markdownTable).join('')}
 ## Contenders
 
@@ -45,7 +40,13 @@ ${[verdictTable(verdicts), ...tables].map(markdownTable).join('')}
 ${skipped.length > 0 ? `\n${skipped.join(' ')}\n` : ''}`;
 }
 
-function markdownTable({ title, note, head, rows }: Table): string {
+/** A sentence with the number of goals reached, and the names of the others. */
+export function outcome(goals: number, missed: readonly Verdict[]): string {
+  if (missed.length === 0) return `All ${goals} goals are reached.`;
+  return `${goals - missed.length} of ${goals} goals are reached. Missed: ${missed.map(({ what }) => what).join('; ')}.`;
+}
+
+export function markdownTable({ title, note, head, rows }: Table): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |\n`;
   const rule = head.map((_, i) => (i === 0 ? '---' : '---:'));
   return `\n## ${title}\n\n${note}\n\n${line(head)}${line(rule)}${rows.map(line).join('')}`;

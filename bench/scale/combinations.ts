@@ -1,0 +1,184 @@
+import { compileStatements } from '../../src/definition/statements.js';
+import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
+import { Client, paginationOf } from '../client.js';
+import { type CaseResult, figure, type Verdict } from '../result.js';
+import { alternate, median, pairedRatio } from '../rounds.js';
+import { workspaceOf } from './data.js';
+import { asReader, filterValues, resourceOf, type Subject } from './subject.js';
+
+const perPage = 100;
+/** Turns of each page, and those of a page whose ratio is near the goal or above it. */
+const turns = { few: 5, many: 25 };
+const goal = 1.3;
+const doubt = 1.2;
+/** Combinations in the table beside those of no filter, each filter, and all. */
+const slowestShown = 8;
+
+/** A list by some filters, with the paths of its first and of its last page in either set. */
+interface Combination {
+  readonly name: string;
+  readonly filters: readonly string[];
+  readonly isWhole: boolean;
+  readonly first: readonly [large: string, small: string];
+  readonly last: readonly [large: string, small: string];
+}
+
+/** Times of a page in both sets, in milliseconds. */
+interface Compared {
+  readonly largeMs: number;
+  readonly smallMs: number;
+  readonly ratio: number;
+}
+
+/** The first and the last page of every combination of filters, in the large workspace and in the small set, in turns. */
+export async function combinationsOf(large: Subject, small: Subject): Promise<CaseResult> {
+  const clients = [large, small].map(({ gateway, token }) => new Client({ origin: gateway.origin, token })) as [
+    Client,
+    Client,
+  ];
+  const measured: (Pick<Combination, 'name' | 'filters' | 'isWhole'> & {
+    rows: number;
+    first: Compared;
+    last: Compared;
+  })[] = [];
+  try {
+    for (const resource of ['werkbonnen', 'logboeken']) {
+      for (const combination of await combinationsIn(resource, large, small)) {
+        const counts = await Promise.all(
+          clients.map(async (client, i) => paginationOf(await client.get(combination.first[i] as string)).count),
+        );
+        measured.push({
+          ...combination,
+          rows: counts[0] as number,
+          first: await compare(clients, combination.first),
+          last: await compare(clients, combination.last),
+        });
+      }
+    }
+    const sparse = await sparseChange(clients, large, small);
+    const worst = (end: 'first' | 'last'): number => Math.max(...measured.map((each) => each[end].ratio));
+    const verdicts: Verdict[] = [
+      {
+        what: 'Slowest first page of all combinations of filters against the small set: time',
+        value: worst('first'),
+        goal,
+        bound: 'at most',
+        unit: '×',
+      },
+      {
+        what: 'Slowest last page of all combinations of filters against the small set: time',
+        value: worst('last'),
+        goal,
+        bound: 'at most',
+        unit: '×',
+      },
+      {
+        what: 'updatedSince, the newest 20 work orders alone changed, against the small set: time',
+        value: sparse.ratio,
+        goal,
+        bound: 'at most',
+        unit: '×',
+      },
+    ];
+    const slowness = ({ first, last }: (typeof measured)[0]): number => Math.max(first.ratio, last.ratio);
+    const slowest = new Set([...measured].sort((a, b) => slowness(b) - slowness(a)).slice(0, slowestShown));
+    const shown = measured.filter((each) => each.isWhole || each.filters.length < 2 || slowest.has(each));
+    const cells = ({ largeMs, smallMs, ratio }: Compared): string[] => [largeMs, smallMs, ratio].map(figure);
+    const rows = shown.map(({ name, rows: count, first, last }) => [
+      name,
+      String(count),
+      ...cells(first),
+      ...cells(last),
+    ]);
+    rows.push(['werkbonnen by updatedSince, the newest 20', '20', ...cells(sparse), '', '', '']);
+    const over = measured.filter((each) => slowness(each) > goal).length;
+    const note = `All ${measured.length} combinations of filters were measured, ${over} of them above ${goal} ×; shown are those of no filter, of one, of all, and the ${slowestShown} slowest. Pages of ${perPage}, medians of ${turns.few} turns, or of ${turns.many} where the ratio was above ${doubt} ×. The pages were read before, so that both sets find them in memory.`;
+    const head = ['list', 'rows', 'first page, ms', 'small set, ms', '×', 'last page, ms', 'small set, ms', '×'];
+    return { verdicts, tables: [{ title: 'Every combination of filters', note, head, rows }], skipped: [] };
+  } finally {
+    for (const client of clients) client.close();
+  }
+}
+
+async function compare(clients: readonly [Client, Client], paths: readonly [string, string]): Promise<Compared> {
+  const sides = [0, 1] as const;
+  for (const side of sides) await clients[side].get(paths[side]);
+  for (const count of [turns.few, turns.many]) {
+    const [largeMs = [], smallMs = []] = await alternate(
+      sides,
+      count,
+      async (side) => (await clients[side].get(paths[side])).ms,
+    );
+    const ratio = pairedRatio(largeMs, smallMs);
+    if (ratio <= doubt || count === turns.many) return { largeMs: median(largeMs), smallMs: median(smallMs), ratio };
+  }
+  throw new Error('unreachable');
+}
+
+/** Changes of the newest work orders alone: the index of the list is read up to them. */
+async function sparseChange(clients: readonly [Client, Client], large: Subject, small: Subject): Promise<Compared> {
+  const paths = await Promise.all(
+    [large, small].map(({ readerUrl }) =>
+      asReader(readerUrl, workspaceOf(0), async (client) => {
+        const { rows } = await client.query<{ day: string }>(
+          'select max(updated_at)::date::text as day from gateway.werkbonnen',
+        );
+        return `/werkbonnen?perPage=${perPage}&updatedSince=${rows[0]?.day}`;
+      }),
+    ),
+  );
+  return compare(clients, paths as [string, string]);
+}
+
+async function combinationsIn(resource: string, large: Subject, small: Subject): Promise<Combination[]> {
+  const names = Object.keys(resourceOf(resource).filters).filter((name) => name !== 'ids');
+  const subsets: string[][] = [[]];
+  for (const name of names) subsets.push(...subsets.map((each) => [...each, name]));
+  const paths = await Promise.all([large, small].map((subject) => pathsOf(subject, resource, subsets)));
+  return subsets.map((filters, i) => ({
+    name: `${resource}${filters.length > 0 ? ` by ${filters.join(', ')}` : ''}`,
+    filters,
+    isWhole: filters.length === names.length,
+    first: paths.map((each) => each[i]?.first) as [string, string],
+    last: paths.map((each) => each[i]?.last) as [string, string],
+  }));
+}
+
+/** The last page is the one behind the key that stands a page before the end. */
+async function pathsOf(
+  { readerUrl, replicaUrl }: Subject,
+  name: string,
+  subsets: readonly string[][],
+): Promise<{ first: string; last: string }[]> {
+  const resource = resourceOf(name);
+  const { list } = compileStatements(resource);
+  return asReader(readerUrl, workspaceOf(0), async (client) => {
+    const values: Readonly<Record<string, string | number>> = {
+      ...(await filterValues(replicaUrl)),
+      workspace: workspaceOf(0),
+      timeZone: 'Europe/Amsterdam',
+      skip: perPage,
+      limit: 1,
+    };
+    const paths: { first: string; last: string }[] = [];
+    for (const names of subsets) {
+      const filters = Object.fromEntries(names.map((filter) => [filter, String(values[filter])]));
+      const first = `/${name}?${new URLSearchParams({ perPage: String(perPage), ...filters })}`;
+      const { text, parameters } = list(names, 'desc').keys.all;
+      const query = {
+        text,
+        values: parameters.map((parameter) => values[parameter]),
+        rowMode: 'array' as const,
+        types: asText,
+      };
+      const [key] = (await client.query<string[]>(query)).rows;
+      const context = cursorContext(workspaceOf(0), name, filters);
+      const last = key === undefined ? first : `${first}&cursor=${encodeCursor(context, { key, asOfMs: null })}`;
+      paths.push({ first, last });
+    }
+    return paths;
+  });
+}
+
+/** Keys are compared in PostgreSQL's own text form. */
+const asText = { getTypeParser: () => (value: string) => value };

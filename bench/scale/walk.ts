@@ -1,0 +1,153 @@
+import type { Key } from '../../src/definition/row-serializer.js';
+import { compileStatements } from '../../src/definition/statements.js';
+import { cursorContext, decodeCursor } from '../../src/read/page-ends.js';
+import { Client, paginationOf } from '../client.js';
+import { hasPsql, psqlMs } from '../copy.js';
+import { cpuMsOf, peakMbOf, resetPeak, treeCpuMsOf } from '../process-cost.js';
+import { type CaseResult, figure, type Verdict } from '../result.js';
+import { median, pairedRatio } from '../rounds.js';
+import { workspaceOf } from './data.js';
+import { resourceOf, type Subject } from './subject.js';
+
+const perPage = 10_000;
+const slices = 10;
+/** Pages averaged at either end of a walk. */
+const windowPages = 10;
+const bytesOfEnd = 4096;
+const goals = { copy: 1.15, pages: 1.2, memoryMb: 150 };
+
+/** One side of a slice of the list. */
+interface Cost {
+  readonly wallMs: number;
+  readonly gatewayMs: number;
+  readonly replicaMs: number;
+}
+
+/** A list read page by page to its end, as docs/api.md advises, in slices that take turns with COPY of the same rows. */
+export async function walksOf(subject: Subject, rows: Readonly<Record<string, number>>): Promise<CaseResult> {
+  const verdicts: Verdict[] = [];
+  const table: string[][] = [];
+  const compared = hasPsql();
+  for (const [resource, count] of Object.entries(rows)) {
+    const what = `${count.toLocaleString('en')} ${resource === 'werkbonnen' ? 'work orders' : 'log entries'}`;
+    resetPeak(subject.gateway.pid);
+    const { ours, theirs, pagesMs } = await walk(subject, resource, count, compared);
+    const peakMb = peakMbOf(subject.gateway.pid);
+    const ratio = pairedRatio(
+      ...([ours, theirs].map((side) => side.map(({ wallMs }) => wallMs)) as [number[], number[]]),
+    );
+    const ends = [pagesMs.slice(0, windowPages), pagesMs.slice(-windowPages - 1, -1)].map(median) as [number, number];
+    if (compared)
+      verdicts.push({
+        what: `${what}, page by page, against COPY: time`,
+        value: ratio,
+        goal: goals.copy,
+        bound: 'at most',
+        unit: '×',
+      });
+    verdicts.push(
+      {
+        what: `${what}: last pages of 10,000 against the first: time`,
+        value: ends[1] / ends[0],
+        goal: goals.pages,
+        bound: 'at most',
+        unit: '×',
+      },
+      { what: `Gateway memory, walk of ${what}`, value: peakMb, goal: goals.memoryMb, bound: 'at most', unit: 'MB' },
+    );
+    const sums = (side: readonly Cost[]): string[] =>
+      (['wallMs', 'replicaMs', 'gatewayMs'] as const).map((of) =>
+        figure(side.reduce((sum, cost) => sum + cost[of], 0) / 1000),
+      );
+    table.push([`${what}: gateway`, ...sums(ours), figure(ends[0]), figure(ends[1]), figure(peakMb)]);
+    if (compared) table.push([`${what}: COPY by psql`, ...sums(theirs).slice(0, 2), '', '', '', '']);
+  }
+  const note = `Pages of 10,000 by \`next\`, one after the other, and COPY of the same rows, in ${slices} slices that take turns. The ratio against COPY is the median of the slices; the times here are sums. First and last pages: medians of ${windowPages} pages.`;
+  const head = [
+    '',
+    'wall, s',
+    'replica CPU, s',
+    'gateway CPU, s',
+    'first pages, ms',
+    'last pages, ms',
+    'peak memory, MB',
+  ];
+  const skipped = compared ? [] : ['The walks were not compared with COPY: there is no psql on this machine.'];
+  return { verdicts, tables: [{ title: 'A walk over everything', note, head, rows: table }], skipped };
+}
+
+async function walk(
+  subject: Subject,
+  resource: string,
+  count: number,
+  compared: boolean,
+): Promise<{ ours: Cost[]; theirs: Cost[]; pagesMs: number[] }> {
+  const { gateway, token } = subject;
+  const client = new Client({ origin: gateway.origin, token });
+  const pagesPerSlice = Math.ceil(count / perPage / slices);
+  const pagesMs: number[] = [];
+  const [ours, theirs]: [Cost[], Cost[]] = [[], []];
+  let [read, cursor]: [number, string | null] = [0, ''];
+  const readSlice = async (): Promise<void> => {
+    for (let page = 0; page < pagesPerSlice && cursor !== null; page++) {
+      const from = cursor === '' ? '' : `&cursor=${cursor}`;
+      const answer = await client.get(`/${resource}?perPage=${perPage}${from}`, bytesOfEnd);
+      const pagination = paginationOf(answer);
+      pagesMs.push(answer.ms);
+      read += pagination.count;
+      cursor = pagination.nextCursor;
+    }
+  };
+  try {
+    for (let slice = 0; cursor !== null; slice++) {
+      const after = cursor === '' ? null : keyOf(resource, cursor);
+      const copy = async (): Promise<void> =>
+        void (await psqlMs(
+          { ...subject, workspace: workspaceOf(0) },
+          copyText(resource, after, pagesPerSlice * perPage),
+        ));
+      const sides: [Cost[], () => Promise<void>][] = compared
+        ? [
+            [ours, readSlice],
+            [theirs, copy],
+          ]
+        : [[ours, readSlice]];
+      if (slice % 2 === 1) sides.reverse(); // so that neither side always finds the rows in memory
+      for (const [costs, side] of sides) costs.push(await costOf(subject, side));
+    }
+    if (read !== count) throw new Error(`the walk has ${read} of ${count} rows`);
+    return { ours, theirs, pagesMs };
+  } finally {
+    client.close();
+  }
+}
+
+async function costOf({ gateway, replicaPid }: Subject, work: () => Promise<void>): Promise<Cost> {
+  const [gatewayMs, replicaMs, startedMs] = [cpuMsOf(gateway.pid), treeCpuMsOf(replicaPid), performance.now()];
+  await work();
+  return {
+    wallMs: performance.now() - startedMs,
+    gatewayMs: cpuMsOf(gateway.pid) - gatewayMs,
+    replicaMs: treeCpuMsOf(replicaPid) - replicaMs,
+  };
+}
+
+function keyOf(resource: string, cursor: string): Key {
+  const { name, order } = resourceOf(resource);
+  const end = decodeCursor(cursorContext(workspaceOf(0), name, {}), cursor, order);
+  if (end?.key == null) throw new Error(`the cursor ${cursor} cannot be read`);
+  return end.key;
+}
+
+/** COPY with the gateway's own statement: the same columns, rows and order. */
+function copyText(resource: string, after: Key | null, limit: number): string {
+  const { rows } = compileStatements(resourceOf(resource)).list([]);
+  const { text, parameters } = rows[after === null ? 'all' : 'after'];
+  const values: Readonly<Record<string, string>> = {
+    workspace: workspaceOf(0),
+    limit: String(limit),
+    ...(after && { after0: after[0] as string, after1: after[1] as string }),
+  };
+  const select = text.replace(/\$(\d+)/g, (_, number) => `'${values[parameters[Number(number) - 1] as string]}'`);
+  return `copy (${select}) to stdout`;
+}
