@@ -3,7 +3,7 @@ import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
-import { serveProcess } from '../support/serve-process.js';
+import { type ServeProcess, serveProcess } from '../support/serve-process.js';
 import type { Figures } from './run.js';
 
 const tokens = 100_000;
@@ -20,36 +20,43 @@ export async function soakTokens(): Promise<Figures> {
   try {
     const all = await insertTokens(setUp);
     const serving = await serveProcess(setUp.settings({ logLevel: 'warn' }));
-    const megabytes = async (): Promise<number> => {
-      const metrics = await (await fetch(`${serving.opsUrl}/metrics`)).text();
-      return Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]) / 1e6;
-    };
-    const atStart = await megabytes();
-    await readOnce(serving.url, all.slice(0, firstTokens));
-    await sleep(restMs);
-    const before = await megabytes();
-    const startedMs = performance.now();
-    await readOnce(serving.url, all.slice(firstTokens));
-    const seconds = (performance.now() - startedMs) / 1000;
-    const behind = await megabytes();
-    await sleep(restMs);
-    const after = await megabytes();
-    serving.child.kill('SIGTERM');
-    await serving.exited;
-    return {
-      ok: after - before <= growthMbMax,
-      figures: {
-        Node: process.version,
-        'resident memory at the start (MB)': Math.round(atStart),
-        [`… after ${firstTokens.toLocaleString('en')} tokens and a rest (MB)`]: Math.round(before),
-        [`… right after ${tokens.toLocaleString('en')} more tokens (MB)`]: Math.round(behind),
-        '… after a rest (MB)': Math.round(after),
-        'tokens per second': Math.round(tokens / seconds),
-      },
-    };
+    try {
+      return await measure(serving, all);
+    } finally {
+      serving.child.kill('SIGTERM');
+      await serving.exited;
+    }
   } finally {
     await setUp.stop();
   }
+}
+
+async function measure(serving: ServeProcess, all: readonly string[]): Promise<Figures> {
+  const megabytes = async (): Promise<number> => {
+    const metrics = await (await fetch(`${serving.opsUrl}/metrics`)).text();
+    return Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]) / 1e6;
+  };
+  const atStart = await megabytes();
+  await readOnce(serving.url, all.slice(0, firstTokens));
+  await sleep(restMs);
+  const before = await megabytes();
+  const startedMs = performance.now();
+  await readOnce(serving.url, all.slice(firstTokens));
+  const seconds = (performance.now() - startedMs) / 1000;
+  const behind = await megabytes();
+  await sleep(restMs);
+  const after = await megabytes();
+  return {
+    ok: after - before <= growthMbMax,
+    figures: {
+      Node: process.version,
+      'resident memory at the start (MB)': Math.round(atStart),
+      [`… after ${firstTokens.toLocaleString('en')} tokens and a rest (MB)`]: Math.round(before),
+      [`… right after ${tokens.toLocaleString('en')} more tokens (MB)`]: Math.round(behind),
+      '… after a rest (MB)': Math.round(after),
+      'tokens per second': Math.round(tokens / seconds),
+    },
+  };
 }
 
 async function insertTokens({ sql, workspaces, caughtUp }: FaultCluster): Promise<string[]> {
