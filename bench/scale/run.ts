@@ -72,7 +72,7 @@ export async function runScale(
       ['walks', () => walksOf(subject, rows)],
     ] as const) {
       process.stderr.write(`Measuring ${name} (after ${elapsedS()} s) …\n`);
-      results.push(await measure());
+      results.push(await measure().catch((error: Error) => brokenOff(name, error)));
     }
     const [version] = await replica.query<{ server_version: string }>('show server_version');
     return {
@@ -110,4 +110,10 @@ async function sizesTable(url: string, { loadedS, builtS }: { loadedS: number; b
     skipped: [],
     tables: [{ title: 'The data', note, head: ['', 'rows', 'rows, GB', 'indexes, GB'], rows }],
   };
+}
+
+/** A part that breaks off is told in the report; the others go on. */
+function brokenOff(name: string, error: Error): CaseResult {
+  process.exitCode = 1;
+  return { verdicts: [], tables: [], skipped: [`The measurement of ${name} broke off: ${error.message}.`] };
 }
