@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { LRUCache } from 'lru-cache';
 import { isLater, parsePosition } from '../db/wal-position.js';
 import { nextCount } from './shared-limiter.js';
-import type { ParentMessage, WorkerMessage } from './workers.js';
+import type { Answer, CountQuestion, ParentMessage, WorkerMessage } from './workers.js';
 
 type Of<Type extends WorkerMessage['type']> = Extract<WorkerMessage, { type: Type }>;
 
@@ -33,7 +33,7 @@ export function serveWorkers(): void {
     const kept = positions.get(workspace);
     if (kept === undefined || isLater(parsePosition(position), parsePosition(kept))) positions.set(workspace, position);
     const others = othersThan(from);
-    if (others.length === 0) return send(from, { type: 'answer', id });
+    if (others.length === 0) return send(from, { type: 'answers', answers: [{ id }] });
     const relayId = ++lastRelay;
     relays.set(relayId, { from, id, missing: others.length });
     for (const other of others) send(other, { type: 'wrote', id: relayId, workspace, position });
@@ -43,25 +43,26 @@ export function serveWorkers(): void {
     const relayed = relays.get(id);
     if (relayed === undefined || --relayed.missing > 0) return;
     relays.delete(id);
-    send(relayed.from, { type: 'answer', id: relayed.id });
+    send(relayed.from, { type: 'answers', answers: [{ id: relayed.id }] });
   };
-  const count = (from: Worker, { id, name, key, quota, known, requests }: Of<'count'>): void => {
+  const count = (from: Worker, { id, name, key, quota, known, requests }: CountQuestion): Answer => {
     const nowMs = performance.now();
     const kept = counts.get(`${name} ${key}`);
     const running = kept !== undefined && kept.endsAtMs > nowMs ? kept : undefined;
     const { consumed, announce } = nextCount(quota, running?.consumed ?? 0, known, requests);
     const endsAtMs = running?.endsAtMs ?? nowMs + known.endsInMs;
     if (consumed > 0) counts.set(`${name} ${key}`, { consumed, endsAtMs });
-    const answer = { consumed, endsInMs: Math.ceil(endsAtMs - nowMs) };
-    if (announce) for (const other of othersThan(from)) send(other, { type: 'counted', name, key, count: answer });
-    send(from, { type: 'answer', id, count: answer });
+    const counted = { consumed, endsInMs: Math.ceil(endsAtMs - nowMs) };
+    if (announce) for (const other of othersThan(from)) send(other, { type: 'counted', name, key, count: counted });
+    return { id, count: counted };
   };
 
   cluster.on('message', (from, message: WorkerMessage) => {
     if (message?.type === 'joined') join(from);
     if (message?.type === 'wrote') relay(from, message);
     if (message?.type === 'acknowledged') acknowledge(message);
-    if (message?.type === 'count') count(from, message);
+    if (message?.type === 'count')
+      send(from, { type: 'answers', answers: message.questions.map((question) => count(from, question)) });
   });
   cluster.on('exit', (worker) => joined.delete(worker.id));
 }

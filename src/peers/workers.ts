@@ -15,21 +15,30 @@ export type WorkerMessage =
   | { readonly type: 'joined' }
   | { readonly type: 'wrote'; readonly id: number; readonly workspace: string; readonly position: string }
   | { readonly type: 'acknowledged'; readonly id: number }
-  | {
-      readonly type: 'count';
-      readonly id: number;
-      readonly name: string;
-      readonly key: string;
-      readonly quota: number;
-      readonly known: KnownCount;
-      readonly requests: 0 | 1;
-    };
+  /** All counts of a turn of the event loop: a message costs more than a detail does. Their answers come in one message, too. */
+  | { readonly type: 'count'; readonly questions: readonly CountQuestion[] };
+
+/** A request to count, as SharedCounter. */
+export interface CountQuestion {
+  readonly id: number;
+  readonly name: string;
+  readonly key: string;
+  readonly quota: number;
+  readonly known: KnownCount;
+  readonly requests: 0 | 1;
+}
+
+/** The answer to the message with the id; `count` to a question. */
+export interface Answer {
+  readonly id: number;
+  readonly count?: Count;
+}
 
 /** From the parent to a worker. */
 export type ParentMessage =
   | { readonly type: 'positions'; readonly positions: readonly (readonly [workspace: string, position: string])[] }
   | { readonly type: 'wrote'; readonly id: number; readonly workspace: string; readonly position: string }
-  | { readonly type: 'answer'; readonly id: number; readonly count?: Count }
+  | { readonly type: 'answers'; readonly answers: readonly Answer[] }
   | { readonly type: 'counted'; readonly name: string; readonly key: string; readonly count: Count };
 
 /** How long a starting worker waits for its parent's positions. */
@@ -51,6 +60,11 @@ export async function workerPeers(
   let onJoined = (): void => undefined;
   const send = (message: WorkerMessage): void => void process.send?.(message);
   const answerTo = (id: number): Promise<Count | undefined> => new Promise((resolve) => waiting.set(id, resolve));
+  let questions: CountQuestion[] = [];
+  const sendQuestions = (): void => {
+    send({ type: 'count', questions });
+    questions = [];
+  };
   const counterOf =
     (name: string): SharedCounter =>
     async (key, quota, known, requests) => {
@@ -58,7 +72,7 @@ export async function workerPeers(
       try {
         return (await answers.ask(() => {
           const answer = answerTo(id);
-          send({ type: 'count', id, name, key, quota, known, requests });
+          if (questions.push({ id, name, key, quota, known, requests }) === 1) setImmediate(sendQuestions);
           return answer;
         })) as Count;
       } finally {
@@ -66,7 +80,7 @@ export async function workerPeers(
       }
     };
   const listen = (message: ParentMessage): void => {
-    if (message.type === 'answer') waiting.get(message.id)?.(message.count);
+    if (message.type === 'answers') for (const { id, count } of message.answers) waiting.get(id)?.(count);
     if (message.type === 'counted') limiters.get(message.name)?.learn(message.key, message.count);
     if (message.type === 'positions') {
       for (const [workspace, position] of message.positions) onWrite(workspace, parsePosition(position));
