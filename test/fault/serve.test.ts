@@ -37,7 +37,7 @@ test.serial('the memory that the start took is given back: V8 does not keep the 
     const metrics = await (await fetch(`${serving.opsUrl}/metrics`)).text();
     return Number(/^nodejs_heap_space_size_total_bytes{space="new"} (\d+)/m.exec(metrics)?.[1]);
   };
-  t.true(await until(async () => (await youngBytes()) <= 4_194_304, 20_000, 200));
+  t.true(await until(async () => (await youngBytes()) <= 8_388_608, 20_000, 200));
   serving.child.kill('SIGTERM');
   t.is(await serving.exited, 0);
 });
