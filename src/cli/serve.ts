@@ -6,7 +6,6 @@ import { loadSettings, printableSettings, type Settings } from '../settings.js';
 import { reportToParent } from '../workers/reports.js';
 import { startWorkers } from '../workers/workers.js';
 import { type Command, printText, say, wholeNumber } from './command.js';
-import { collectStartGarbage } from './start-garbage.js';
 
 /** `serve`: runs the gateway. */
 export const serve: Command = async (args) => {
@@ -46,7 +45,6 @@ async function serveUntilStopped(settings: Settings, readAgain: () => Settings):
   if (serving instanceof Error) throw serving;
   if (cluster.isWorker) reportToParent(serving as Gateway);
   announce(serving);
-  void collectStartGarbage().catch(() => undefined); // a Node without inspector keeps the memory
   const error = await Promise.race([stopping, crash]);
   if (error !== undefined) serving.observe({ type: 'crashed', error });
   await serving.stop();

@@ -31,17 +31,6 @@ async function serve(
   return serving;
 }
 
-test.serial('the memory that the start took is given back: V8 does not keep the large young generation', async (t) => {
-  const serving = await serve(t);
-  const youngBytes = async (): Promise<number> => {
-    const metrics = await (await fetch(`${serving.opsUrl}/metrics`)).text();
-    return Number(/^nodejs_heap_space_size_total_bytes{space="new"} (\d+)/m.exec(metrics)?.[1]);
-  };
-  t.true(await until(async () => (await youngBytes()) <= 8_388_608, 20_000, 200));
-  serving.child.kill('SIGTERM');
-  t.is(await serving.exited, 0);
-});
-
 test.serial('SIGTERM in the middle of a page: not ready, the page ends whole, exit code 0', async (t) => {
   const serving = await serve(t, { notReadyMs: 300 });
   const url = `${serving.url}/api/v1/installaties?perPage=700`;
