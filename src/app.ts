@@ -92,6 +92,7 @@ async function answerError({ observe }: AppDeps, ctx: Context, error: unknown): 
   const problem = asProblem(error);
   if (problem.code === 'internal') observe(failureOf(error as Error, exchange.requestId));
   exchange.code = problem.code;
+  if (ctx.res.headersSent) return void ctx.res.destroy(); // a second head would be a second response
   const { status, headers, body } = renderProblem(problem, exchange.requestId);
   send(ctx, status, headers, body);
 }

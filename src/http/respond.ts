@@ -52,9 +52,10 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
     begin(ctx, status, headers);
     return sendPieces(ctx, body, null, deps);
   }
-  begin(ctx, status, { ...headers, 'Content-Encoding': encoding.name });
   try {
-    await sendPieces(ctx, body, encoding.compressor(), deps);
+    const compressor = encoding.compressor();
+    begin(ctx, status, { ...headers, 'Content-Encoding': encoding.name });
+    await sendPieces(ctx, body, compressor, deps);
   } finally {
     chunkMemory.endCompressor(encoding.bytes);
   }
@@ -71,12 +72,11 @@ export function send(
   body: string | Buffer | null,
 ): void {
   if (body === null) return void begin(ctx, status, headers).end();
-  exchangeOf(ctx).headers.push('Content-Length', String(Buffer.byteLength(body)));
-  begin(ctx, status, headers).end(body);
+  begin(ctx, status, { ...headers, 'Content-Length': String(Buffer.byteLength(body)) }).end(body);
 }
 
 function begin(ctx: Context, status: number, headers: Readonly<Record<string, string>>): ServerResponse {
-  const all = exchangeOf(ctx).headers;
+  const all = [...exchangeOf(ctx).headers];
   for (const name in headers) all.push(name, headers[name] as string);
   return ctx.res.writeHead(status, all);
 }

@@ -1,6 +1,7 @@
-import { constants } from 'node:fs';
-import { chown, copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { chown, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import type { Account } from './binaries.js';
 
@@ -41,9 +42,10 @@ async function copyFolder(from: string, to: string, path: string, account: Accou
   for (const entry of entries) if (entry.isDirectory()) await copyFolder(from, to, join(path, entry.name), account);
 }
 
+/** By streams: fs.copyFile repeats sendfile for ever when the server makes the file shorter meanwhile (VACUUM does). */
 async function copyOne(from: string, to: string, account: Account | undefined): Promise<void> {
   try {
-    await copyFile(from, to, constants.COPYFILE_FICLONE);
+    await pipeline(createReadStream(from), createWriteStream(to, { mode: 0o600 }));
     if (account) await chown(to, account.uid, account.gid);
   } catch (fault) {
     // Dropped by the server meanwhile; replay drops it in the copy as well.
