@@ -64,6 +64,8 @@ export type Event =
       readonly silent: boolean;
       readonly restartMs: number;
     }
+  | { readonly type: 'log_line_dropped' }
+  | { readonly type: 'log_resumed'; readonly lines: number }
   | { readonly type: 'crashed'; readonly error: Error }
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
   | { readonly type: 'stopping' }
@@ -84,7 +86,8 @@ export type Observe = (event: Event) => void;
 
 /** Row of the table: the level of the event's log line, and the metrics that the event moves. */
 interface EventRow<E> {
-  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  /** `silent`: it has no line. */
+  readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
   readonly metrics?: readonly EventMetric<E>[];
   /** Members that make a kind of event, of which the log has one line a minute. Absent: each event has its line. */
   readonly repeats?: readonly (keyof E)[];
@@ -166,6 +169,11 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
     level: 'error',
     metrics: counter('worker_restarts', 'Workers that died or were frozen, and were replaced.'),
   },
+  log_line_dropped: {
+    level: 'silent',
+    metrics: counter('log_lines_dropped', 'Log lines dropped because stdout is not read, or too slowly.'),
+  },
+  log_resumed: { level: 'warn' },
   page_resumed: {
     level: 'warn',
     repeats: ['resource', 'replica'],

@@ -65,12 +65,12 @@ export interface Gateway {
  */
 export async function startGateway(
   settings: Settings,
-  log?: DestinationStream,
+  logTo?: DestinationStream,
   readAgain: () => Settings = () => settings,
 ): Promise<Gateway> {
   const closers: Closer[] = [];
   try {
-    return await start(settings, readAgain, log, closers);
+    return await start(settings, readAgain, logTo, closers);
   } catch (error) {
     await closeAll(closers);
     throw error;
@@ -87,17 +87,18 @@ async function closeAll(closers: Closer[]): Promise<void> {
 async function start(
   given: Settings,
   readAgain: () => Settings,
-  log: DestinationStream | undefined,
+  logTo: DestinationStream | undefined,
   closers: Closer[],
 ): Promise<Gateway> {
-  const lines = logEvents(given.logLevel, log);
-  closers.push(() => lines.close());
-  const tracing = given.otelExporterOtlpEndpoint !== '';
-  if (tracing) closers.push(await startTraces(given.otelExporterOtlpEndpoint));
-  const sinks: Observe[] = [lines.add];
+  const sinks: Observe[] = [];
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
   };
+  const log = logEvents(given.logLevel, observe, logTo);
+  sinks.push(log.add);
+  closers.push(() => log.close());
+  const tracing = given.otelExporterOtlpEndpoint !== '';
+  if (tracing) closers.push(await startTraces(given.otelExporterOtlpEndpoint));
   assertWireShape();
   const keyring = keyringOf(given);
   const resources = loadResources(given.resourcesDir);

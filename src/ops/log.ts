@@ -2,12 +2,23 @@ import { hostname } from 'node:os';
 import { trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { sqlStateOf } from '../errors.js';
-import { events } from '../events.js';
+import { type Event, events, type Observe } from '../events.js';
 import { apiVersion } from '../http/render.js';
-import { type RepeatedLines, repeatedLines } from './repeated-lines.js';
+import { LogOutput } from './log-output.js';
+import { repeatedLines } from './repeated-lines.js';
 
-/** Writes events as JSON lines: `level` as a word, `time` by ISO 8601, `version` of the gateway; `msg` is the type of the event. */
-export function logEvents(level: string, destination?: DestinationStream): RepeatedLines {
+/** Writes events as log lines. */
+export interface EventLog {
+  add(event: Event): void;
+  /** Writes what is due; resolves when stdout has taken all lines, after a second at the latest. */
+  close(): Promise<void>;
+}
+
+/**
+ * Writes events as JSON lines: `level` as a word, `time` by ISO 8601, `version` of the gateway; `msg` is the type of the event.
+ * Without a destination to stdout; `observe` then learns of lines that stdout does not take.
+ */
+export function logEvents(level: string, observe: Observe, destination?: DestinationStream): EventLog {
   const options: LoggerOptions = {
     level,
     base: { version: apiVersion, pid: process.pid, hostname: hostname() },
@@ -15,13 +26,19 @@ export function logEvents(level: string, destination?: DestinationStream): Repea
     mixin: traceOf,
     formatters: { level: (word) => ({ level: word }) },
   };
-  const logger: Logger = destination ? pino(options, destination) : pino(options);
-  return repeatedLines((logged, repetition) => {
+  const stdout = destination ? null : new LogOutput(1, observe);
+  const logger: Logger = pino(options, (destination ?? stdout) as DestinationStream);
+  const lines = repeatedLines((logged, repetition) => {
     if (!logger.isLevelEnabled(events[logged.type].level)) return;
     const { type, ...event } = logged;
     const fields = { ...event, ...('error' in event && errorFields(event.error)), ...repetition };
     logger[events[type].level](fields, type);
   });
+  const close = async (): Promise<void> => {
+    lines.close();
+    await stdout?.close();
+  };
+  return { add: lines.add, close };
 }
 
 /** The ids of the current trace and span; nothing without tracing. */

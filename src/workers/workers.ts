@@ -28,12 +28,12 @@ export interface Workers {
  */
 export async function startWorkers(settings: Settings): Promise<Workers> {
   const resources = loadResources(settings.resourcesDir);
-  const lines = logEvents(settings.logLevel);
   const counters = eventMetrics();
   const observe: Observe = (event) => {
-    lines.add(event);
+    log.add(event);
     counters.observe(event);
   };
+  const log = logEvents(settings.logLevel, observe);
   serveWorkers();
   const metrics = new WorkerMetrics(counters.values);
   const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
@@ -59,11 +59,12 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
       await supervisor.stop();
       status.close();
       await close(ops);
-      lines.close();
+      await log.close();
     };
     return { url, opsUrl, observe, stop };
   } catch (error) {
     await supervisor.stop();
+    await log.close();
     throw error;
   }
 }

@@ -86,6 +86,41 @@ test.serial('an uncaught error is logged, running pages end, and the exit code i
   await setUp.pace(0);
 });
 
+test.serial(
+  'log output that is not read holds up neither requests nor the end, and its reader learns how many lines are missing',
+  async (t) => {
+    const serving = await serve(t);
+    const { stdout } = serving.child;
+    stdout?.pause();
+    const sent = 4000;
+    await sendRequests(t, serving, sent);
+    const dropped = await metric(serving, 'gateway_log_lines_dropped_total');
+    t.true(dropped > 0 && dropped < sent, `${dropped} of ${sent}`);
+    stdout?.resume();
+    t.true(await until(() => serving.log().includes('"msg":"log_resumed"'), 5000, 50));
+    const { lines } = JSON.parse(/.*"msg":"log_resumed".*/.exec(serving.log())?.[0] ?? '') as { lines: number };
+    t.is(lines, dropped);
+    t.is(serving.log().match(/"msg":"request_finished"/g)?.length, sent - dropped, 'the other lines are whole');
+    stdout?.pause();
+    await sendRequests(t, serving, 1000);
+    const stoppedMs = performance.now();
+    serving.child.kill('SIGTERM');
+    t.is(await serving.exited, 0);
+    t.true(performance.now() - stoppedMs < 4000);
+  },
+);
+
+/** Sends requests on one connection, each with a long line in the log; fails unless all are answered. */
+async function sendRequests(t: ExecutionContext, { url }: ServeProcess, count: number): Promise<void> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  let answers = '';
+  socket.on('data', (bytes) => (answers += bytes));
+  const request = `GET /nothing HTTP/1.1\r\nHost: ${new URL(url).host}\r\nX-Request-Id: ${'r'.repeat(128)}\r\n\r\n`;
+  socket.write(request.repeat(count));
+  t.true(await until(() => answers.split('HTTP/1.1 404').length > count, 20_000, 50));
+  socket.destroy();
+}
+
 test.serial('ten thousand idle connections do not keep a request waiting', async (t) => {
   const serving = await serve(t, { headersTimeoutMs: 60_000, clientConnectionsPerAddress: 12_000 });
   const port = Number(new URL(serving.url).port);

@@ -10,7 +10,7 @@ import { metricsEvents } from '../../src/ops/metrics.js';
 /** The log lines of the events, as text. */
 function logged(...events: Event[]): string {
   const stream = new PassThrough();
-  const log = logEvents('trace', stream);
+  const log = logEvents('trace', () => undefined, stream);
   for (const event of events) log.add(event);
   return String(stream.read());
 }
