@@ -23,7 +23,7 @@ const compiled = compileResource(
     legacy: false,
     decrypt: 'native',
     reportMismatch: () => {},
-    redactDiff: compileRedaction({}, () => false),
+    redaction: compileRedaction({}, []),
   },
   () => {},
 );

@@ -103,13 +103,13 @@ async function start(
   const keyring = keyringOf(given);
   const resources = loadResources(given.resourcesDir);
   const { settings, unchecked, system } = await fittingSettings(given, resources, observe);
-  const redactDiff = redactionOf(resources);
+  const redaction = redactionOf(resources);
   const projection: ProjectionOptions = {
     keyring,
     legacy: settings.decodeLegacy,
     decrypt: decryptModeOf(settings.decrypt),
     reportMismatch: (cell) => observe({ type: 'decrypt_mismatch', ...cell }),
-    redactDiff,
+    redaction,
     decode: await loadCodecModule(settings.codecModule),
   };
   const compiled = resources.map((resource) => compileResource(resource, projection, observe));

@@ -41,7 +41,7 @@ function projectionOf(
     legacy: settings.decodeLegacy,
     decrypt: 'native',
     reportMismatch: () => undefined,
-    redactDiff: redactionOf(resources),
+    redaction: redactionOf(resources),
     decode,
   };
 }

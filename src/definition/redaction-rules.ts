@@ -1,11 +1,10 @@
-import { compileRedaction, type RedactDiff, type RedactionRules } from '../projection/redact.js';
-import { sealedTexts } from '../projection/sealed-texts.js';
+import { compileRedaction, type Redaction, type RedactionRules } from '../projection/redact.js';
 import { canFail } from './record-schema.js';
 import { codecsInUse, leaves, type Resource } from './resource.js';
 
 /** Redaction by the rules of all definitions, which hides values that any of their codecs stores, too. */
-export function redactionOf(resources: readonly Resource[]): RedactDiff {
-  return compileRedaction(redactionRules(resources), sealedTexts(resources.flatMap(codecsInUse)));
+export function redactionOf(resources: readonly Resource[]): Redaction {
+  return compileRedaction(redactionRules(resources), resources.flatMap(codecsInUse));
 }
 
 /**

@@ -136,7 +136,7 @@ function cleaning(
   resource: Resource,
   columns: readonly string[],
   field: Field,
-  { redactDiff }: ProjectionOptions,
+  { redaction }: ProjectionOptions,
 ): ValueSerializer {
   switch (field.clean) {
     case 'text-images':
@@ -147,7 +147,9 @@ function cleaning(
       return unless(isSuspectJson, fieldType('json').serializer(), stripImages);
     case 'audit-diff': {
       const entityAt = columns.indexOf((resource.fields.entity as Field).column);
-      return (row, at, json) => json.text(redactDiff(row.text(entityAt) as string, row.text(at) as string, field.diff));
+      const redactDiff = redaction(field.diff);
+      return (row, at, json) =>
+        redactDiff(row.text(entityAt) as string, row.bytes, row.starts[at] as number, row.ends[at] as number, json);
     }
     default:
       return fieldType(field.type).serializer();

@@ -1,4 +1,4 @@
-import { elementsOf, membersOf, stringAt } from './json-scan.js';
+import { eachItem, MalformedJson, skipSpace, stringAt, valueEnd } from './json-scan.js';
 
 /** A place in a JSON array or object. */
 export type Place = string | number;
@@ -14,27 +14,86 @@ export interface DiffShape {
 /** [{"veld", "oud", "nieuw"}]: the shape that the API has, and the default of definitions. */
 export const apiDiff: DiffShape = { field: 'veld', old: 'oud', new: 'nieuw' };
 
-/** A change of a stored diff: the name of the field, and both values as JSON text. */
-export interface StoredChange {
-  readonly name: string;
-  readonly before: string;
-  readonly after: string;
+/**
+ * Reads the changes of stored diffs, by position: most log entries are shown as they are stored, and their strings were half
+ * of what an entry cost. Valid until the next `read`.
+ */
+export class DiffReader {
+  /** Start of the JSON text of the present change's name, old value and new value; -1 for a part that is missing. */
+  readonly starts = new Int32Array(3);
+  readonly ends = new Int32Array(3);
+  /** The diff, with a character for each byte of its UTF-8. */
+  diff = '';
+  readonly #isList: boolean;
+  /** Places of the three parts; the names of members as `diff` has them. */
+  readonly #places: readonly (Place | undefined)[];
+  #hasEscapes = false;
+
+  constructor(shape: DiffShape) {
+    this.#isList = shape.field !== undefined;
+    this.#places = [shape.field, shape.old, shape.new].map((place) =>
+      typeof place === 'string' ? inBytes(place) : place,
+    );
+  }
+
+  /** Calls `found` at each change; an element that is no change is left out. Throws MalformedJson when the text does not have the shape. */
+  read(bytes: Buffer, start: number, end: number, found: (reader: this) => void): void {
+    const diff = bytes.toString('latin1', start, end);
+    this.diff = diff;
+    this.#hasEscapes = diff.includes('\\');
+    const opening = skipSpace(diff, 0);
+    if (diff[opening] !== (this.#isList ? '[' : '{')) throw new MalformedJson();
+    const behind = eachItem(diff, opening, (name, nameEnd, value) => {
+      this.starts.fill(-1);
+      if (!this.#isList) this.#set(0, name, nameEnd);
+      const valueEnd = this.#readParts(value);
+      if (diff[this.starts[0] as number] === '"') found(this);
+      return valueEnd;
+    });
+    if (skipSpace(diff, behind) !== diff.length) throw new MalformedJson();
+  }
+
+  /** The string that is a part of the present change. Throws MalformedJson on an invalid escape. */
+  stringOf(part: number): string {
+    return textAt(this.diff, this.starts[part] as number, this.ends[part] as number);
+  }
+
+  /** Finds the parts of the change at `start`; returns its end. Of a name that is repeated the last value counts, as in JSON.parse. */
+  #readParts(start: number): number {
+    const { diff } = this;
+    const isObject = diff[start] === '{';
+    if (!isObject && diff[start] !== '[') return valueEnd(diff, start);
+    return eachItem(diff, start, (name, nameEnd, value, index) => {
+      const end = valueEnd(diff, value);
+      const unescaped = isObject && this.#hasEscapes ? inBytes(textAt(diff, name, nameEnd)) : null;
+      for (let part = 0; part < 3; part++) {
+        const place = this.#places[part];
+        const isPart =
+          !isObject || typeof place !== 'string'
+            ? !isObject && place === index
+            : unescaped === null
+              ? nameEnd - name === place.length && diff.startsWith(place, name)
+              : unescaped === place;
+        if (isPart) this.#set(part, value, end);
+      }
+      return end;
+    });
+  }
+
+  #set(part: number, start: number, end: number): void {
+    this.starts[part] = start;
+    this.ends[part] = end;
+  }
 }
 
-/**
- * The changes in the JSON text of a diff. A value that is missing is null; an element that is no change is left out. Throws
- * MalformedJson when the text does not have the shape.
- */
-export function changesOf(diff: string, shape: DiffShape): StoredChange[] {
-  const { field } = shape;
-  const changes: StoredChange[] = [];
-  const add = (name: string | undefined, parts: Parts): void => {
-    if (name === undefined) return;
-    changes.push({ name, before: partAt(parts, shape.old) ?? 'null', after: partAt(parts, shape.new) ?? 'null' });
-  };
-  if (field === undefined) for (const [name, change] of membersOf(diff)) add(name, partsOf(change));
-  else for (const parts of elementsOf(diff).map(partsOf)) add(nameAt(parts, field), parts);
-  return changes;
+/** A name in quotes, as `diff` has it where no character is escaped. */
+function inBytes(name: string): string {
+  return Buffer.from(`"${name}"`).toString('latin1');
+}
+
+function textAt(diff: string, start: number, end: number): string {
+  const json = Buffer.from(diff.slice(start, end), 'latin1').toString();
+  return stringAt(json, 0, json.length);
 }
 
 /** A change that is to be stored. */
@@ -61,23 +120,4 @@ function container(parts: readonly (readonly [Place, unknown])[]): unknown {
   const array: unknown[] = Array(1 + Math.max(...parts.map(([place]) => Number(place)))).fill(null);
   for (const [place, value] of parts) array[Number(place)] = value;
   return array;
-}
-
-/** The parts of a change with their places, each as JSON text. */
-type Parts = readonly (readonly [Place, string])[];
-
-/** Throws MalformedJson. */
-function partsOf(change: string): Parts {
-  if (change.startsWith('{')) return membersOf(change);
-  return change.startsWith('[') ? elementsOf(change).map((part, place) => [place, part]) : [];
-}
-
-function nameAt(parts: Parts, place: Place): string | undefined {
-  const name = partAt(parts, place);
-  return name?.startsWith('"') ? stringAt(name, 0, name.length) : undefined;
-}
-
-/** Of a name that is repeated in an object the last value counts, as in JSON.parse. */
-function partAt(parts: Parts, place: Place): string | undefined {
-  return parts.findLast((part) => part[0] === place)?.[1];
 }

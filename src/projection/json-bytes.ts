@@ -31,7 +31,12 @@ export class JsonBytes {
   }
 
   clear(): void {
-    this.#length = 0;
+    this.cut(0);
+  }
+
+  /** Takes back what was written behind the first `length` bytes. */
+  cut(length: number): void {
+    this.#length = length;
   }
 
   comma(): void {

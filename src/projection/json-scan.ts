@@ -60,50 +60,65 @@ export function stringAt(json: string, start: number, end: number): string {
 /** The elements of the array that `json` is, each as its JSON text. Throws MalformedJson when it is no array. */
 export function elementsOf(json: string): string[] {
   const elements: string[] = [];
-  for (let at = opened(json, '[', ']'); at >= 0; ) {
-    const end = valueEnd(json, at);
-    elements.push(json.slice(at, end));
-    at = separated(json, end, ']');
-  }
+  itemsOf(json, '[', (_, __, start, end) => elements.push(json.slice(start, end)));
   return elements;
 }
 
 /** The members of the object that `json` is: name and JSON text of the value. Throws MalformedJson when it is none. */
 export function membersOf(json: string): [name: string, value: string][] {
   const members: [string, string][] = [];
-  for (let at = opened(json, '{', '}'); at >= 0; ) {
-    if (json[at] !== '"') throw new MalformedJson();
-    const nameEnd = stringEnd(json, at);
-    const colon = skipSpace(json, nameEnd);
-    if (json[colon] !== ':') throw new MalformedJson();
-    const start = skipSpace(json, colon + 1);
-    const end = valueEnd(json, start);
-    members.push([stringAt(json, at, nameEnd), json.slice(start, end)]);
-    at = separated(json, end, '}');
-  }
+  itemsOf(json, '{', (name, nameEnd, start, end) =>
+    members.push([stringAt(json, name, nameEnd), json.slice(start, end)]),
+  );
   return members;
 }
 
-/** Position of the first item of a container, or -1 when it has none. */
-function opened(json: string, opening: string, closing: string): number {
+function itemsOf(
+  json: string,
+  opening: string,
+  found: (name: number, nameEnd: number, start: number, end: number) => void,
+): void {
   const start = skipSpace(json, 0);
   if (json[start] !== opening) throw new MalformedJson();
-  const first = skipSpace(json, start + 1);
-  return json[first] === closing ? ended(json, first) : first;
+  const behind = eachItem(json, start, (name, nameEnd, value) => {
+    const end = valueEnd(json, value);
+    found(name, nameEnd, value, end);
+    return end;
+  });
+  if (skipSpace(json, behind) !== json.length) throw new MalformedJson();
 }
 
-/** Position of the item that follows the one that ends at `end`, or -1 when that was the last. */
-function separated(json: string, end: number, closing: string): number {
-  const next = skipSpace(json, end);
-  if (json[next] === closing) return ended(json, next);
-  if (json[next] !== ',') throw new MalformedJson();
-  return skipSpace(json, next + 1);
+/**
+ * Visits the items of the object or array at `start`; returns the position behind it. `visit` gets the start and end of a
+ * member's name (of an element: nothing of use), the start of the value, and the index, and returns the end of the value. Throws MalformedJson.
+ */
+export function eachItem(
+  json: string,
+  start: number,
+  visit: (name: number, nameEnd: number, value: number, index: number) => number,
+): number {
+  const isObject = json[start] === '{';
+  const closing = isObject ? '}' : ']';
+  let at = skipSpace(json, start + 1);
+  if (json[at] === closing) return at + 1;
+  for (let index = 0; ; index++) {
+    const nameEnd = isObject ? memberNameEnd(json, at) : at;
+    at = skipSpace(json, visit(at, nameEnd, isObject ? behindColon(json, nameEnd) : at, index));
+    if (json[at] === closing) return at + 1;
+    if (json[at] !== ',') throw new MalformedJson();
+    at = skipSpace(json, at + 1);
+  }
 }
 
-/** Returns -1; throws MalformedJson when text follows the closing bracket. */
-function ended(json: string, closing: number): -1 {
-  if (skipSpace(json, closing + 1) !== json.length) throw new MalformedJson();
-  return -1;
+function memberNameEnd(json: string, at: number): number {
+  if (json[at] !== '"') throw new MalformedJson();
+  return stringEnd(json, at);
+}
+
+function behindColon(json: string, nameEnd: number): number {
+  const colon = skipSpace(json, nameEnd);
+  if (json[colon] !== ':') throw new MalformedJson();
+  return skipSpace(json, colon + 1);
 }
 
 const scalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;

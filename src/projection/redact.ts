@@ -1,6 +1,10 @@
-import { apiDiff, changesOf, type DiffShape, type StoredChange } from './audit-diff.js';
+import { apiDiff, DiffReader, type DiffShape } from './audit-diff.js';
+import type { Codec } from './codec.js';
 import { holdsImage } from './images.js';
-import { MalformedJson, stringAt } from './json-scan.js';
+import type { JsonBytes } from './json-bytes.js';
+import { MalformedJson } from './json-scan.js';
+import { plainTexts } from './plain-texts.js';
+import { type SealedTexts, sealedTexts } from './sealed-texts.js';
 import { isSignatureName } from './strip.js';
 import { looksStructured } from './structured-text.js';
 
@@ -11,59 +15,122 @@ import { looksStructured } from './structured-text.js';
 export type RedactionRules = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Redacts the diff of a log entry: turns the stored JSON text of a diff, by default [{"veld","oud","nieuw"}], into the JSON text
- * of such a list. A change with a value that must not be shown becomes {"veld", "afgeschermd": true}.
+ * Redacts the diff of a log entry: turns the JSON text of a diff, which stands in `bytes` from `start` to `end`, into the JSON text
+ * of a list of changes in the shape of the API. A change with a value that must not be shown becomes {"veld", "afgeschermd": true}.
  *
  * Shown are numbers, true, false, null and plain strings under listed names, as they stand, so numbers keep every digit.
  * Members other than these three are dropped, a missing value is null, an element that is not a change is left
  * out, and text that does not have the shape is []. Never throws.
  */
-export type RedactDiff = (entity: string, diff: string, shape?: DiffShape) => string;
+export type RedactDiff = (entity: string, bytes: Buffer, start: number, end: number, json: JsonBytes) => void;
 
-/** Compiles the rules; called once, at start-up. `holdsSealed` finds stored values of the codecs in use (`sealedTexts`). */
-export function compileRedaction(rules: RedactionRules, holdsSealed: (text: string) => boolean): RedactDiff {
-  const listed = new Map(
-    Object.entries(rules).map(([entity, fields]) => [
-      entity,
-      new Set(fields.filter((field) => !isPersonalName(field) && !isSignatureName(field)).map(spelling)),
-    ]),
-  );
-  const none: ReadonlySet<string> = new Set();
-  return (entity, diff, shape = apiDiff) => redact(diff, shape, { listed: listed.get(entity) ?? none, holdsSealed });
+/** Makes the redaction of diffs of a shape, by default [{"veld","oud","nieuw"}]. */
+export type Redaction = (shape?: DiffShape) => RedactDiff;
+
+/** Compiles the rules; called once, at start-up. Values that `codecs` store are hidden, too. */
+export function compileRedaction(rules: RedactionRules, codecs: readonly Codec[]): Redaction {
+  const sealed = sealedTexts(codecs);
+  const isPlain = plainStrings(sealed);
+  return (shape = apiDiff) => {
+    const namesOf = (fields: readonly string[]): FieldNames =>
+      new FieldNames(
+        new Set(fields.filter((field) => !isPersonalName(field) && !isSignatureName(field)).map(spelling)),
+      );
+    const entities = new Map(Object.entries(rules).map(([entity, fields]) => [entity, namesOf(fields)]));
+    const none = namesOf([]);
+    const reader = new DiffReader(shape);
+    return (entity, bytes, start, end, json) => {
+      const names = entities.get(entity) ?? none;
+      const length = json.length;
+      try {
+        json.raw(opening);
+        reader.read(bytes, start, end, () => {
+          if (json.length > length + 1) json.comma();
+          const { isListed, shown, hidden } = names.of(reader);
+          const isShown = isListed && isPlain(reader, 1, bytes, start) && isPlain(reader, 2, bytes, start);
+          if (!isShown) return json.raw(hidden);
+          json.raw(shown);
+          writePart(reader, 1, bytes, start, json);
+          json.raw(newValue);
+          writePart(reader, 2, bytes, start, json);
+          json.raw(brace);
+        });
+        json.raw(closing);
+      } catch (error) {
+        if (!(error instanceof MalformedJson)) throw error;
+        json.cut(length);
+        json.raw(emptyList);
+      }
+    };
+  };
 }
 
-/** The compiled rules of an entity. */
-interface EntityRules {
-  readonly listed: ReadonlySet<string>;
-  readonly holdsSealed: (text: string) => boolean;
+const opening = Buffer.from('[');
+const closing = Buffer.from(']');
+const emptyList = Buffer.from('[]');
+const newValue = Buffer.from(',"nieuw":');
+const brace = Buffer.from('}');
+const nullBytes = Buffer.from('null');
+
+function writePart({ starts, ends }: DiffReader, part: number, bytes: Buffer, from: number, json: JsonBytes): void {
+  const start = starts[part] as number;
+  if (start < 0) json.raw(nullBytes);
+  else json.raw(bytes, from + start, from + (ends[part] as number));
 }
 
-function redact(diff: string, shape: DiffShape, rules: EntityRules): string {
-  try {
-    return `[${changesOf(diff, shape)
-      .map((change) => redactChange(change, rules))
-      .join(',')}]`;
-  } catch (error) {
-    if (error instanceof MalformedJson) return '[]';
-    throw error;
+/** How a change of a field is written. */
+interface FieldName {
+  readonly isListed: boolean;
+  /** JSON up to the old value. */
+  readonly shown: Buffer;
+  /** JSON of the change without its values. */
+  readonly hidden: Buffer;
+}
+
+const rememberedMax = 500;
+const rememberedLengthMax = 64;
+
+/** The names of an entity's fields, each compiled once. Other texts in the place of a name are not remembered. */
+class FieldNames {
+  readonly #listed: ReadonlySet<string>;
+  readonly #compiled = new Map<string, FieldName>();
+
+  constructor(listed: ReadonlySet<string>) {
+    this.#listed = listed;
+  }
+
+  /** Throws MalformedJson. */
+  of(reader: DiffReader): FieldName {
+    const [start, end] = [reader.starts[0] as number, reader.ends[0] as number];
+    const stored = reader.diff.slice(start, end);
+    const known = this.#compiled.get(stored);
+    if (known !== undefined) return known;
+    const name = reader.stringOf(0);
+    const isListed = this.#listed.has(spelling(name));
+    const isField = isListed || isFieldName(name);
+    const field = isField ? JSON.stringify(name) : hiddenName;
+    const compiled = {
+      isListed,
+      shown: Buffer.from(`{"veld":${field},"oud":`),
+      hidden: Buffer.from(`{"veld":${field},"afgeschermd":true}`),
+    };
+    const isRemembered = isField && stored.length <= rememberedLengthMax && this.#compiled.size < rememberedMax;
+    if (isRemembered) this.#compiled.set(stored, compiled);
+    return compiled;
   }
 }
 
-/** The change as the API shows it. Throws MalformedJson. */
-function redactChange({ name, before, after }: StoredChange, { listed, holdsSealed }: EntityRules): string {
-  const isListed = listed.has(spelling(name));
-  const field = JSON.stringify(name);
-  const isShown = isListed && isPlain(before, holdsSealed) && isPlain(after, holdsSealed);
-  if (isShown) return `{"veld":${field},"oud":${before},"nieuw":${after}}`;
-  return `{"veld":${isListed || isFieldName(name) ? field : hiddenName},"afgeschermd":true}`;
-}
-
-/** Whether a logged value is a scalar, and as a string neither encrypted, nor an image, nor structured data. */
-function isPlain(json: string, holdsSealed: (text: string) => boolean): boolean {
-  if (json.startsWith('{') || json.startsWith('[')) return false;
-  if (!json.startsWith('"')) return true;
-  const text = stringAt(json, 0, json.length);
-  return !holdsSealed(text) && !holdsImage(text) && !looksStructured(text);
+/** Makes the test whether a part of a change is a scalar, and as a string neither encrypted, nor an image, nor structured data. */
+function plainStrings(sealed: SealedTexts): (reader: DiffReader, part: number, bytes: Buffer, from: number) => boolean {
+  const isSurelyPlain = plainTexts(sealed);
+  return (reader, part, bytes, from) => {
+    const start = reader.starts[part] as number;
+    const first = reader.diff[start];
+    if (first !== '"') return first !== '{' && first !== '[';
+    if (isSurelyPlain(bytes, from + start + 1, from + (reader.ends[part] as number) - 1)) return true;
+    const text = reader.stringOf(part);
+    return !sealed.areIn(text) && !holdsImage(text) && !looksStructured(text);
+  };
 }
 
 /** "vullingKg", "vulling_kg" and "/vullingKg" are one field; a path such as "vulling.kg" is not. */

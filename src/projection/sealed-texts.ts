@@ -2,18 +2,44 @@ import { sealLayout } from './aes-gcm/seal-layout.js';
 import { type Codec, templatePieces } from './codec.js';
 import { type EncodingName, encodingOf } from './encodings.js';
 import { isText } from './json-bytes.js';
+import { byteSet, hasRun } from './number-lists.js';
 
-/**
- * Makes the test whether a text holds a value as one of these codecs stores it. Such a value is known by its prefix; without one by a
- * run of its digits that is as long as its bytes are at least, or, where it is not encrypted, by a run that decodes to text.
- * In doubt the answer is true, because the audit log then hides the text.
- */
-export function sealedTexts(codecs: readonly Codec[]): (text: string) => boolean {
-  const tests = codecs.flatMap(testsOf);
-  return (text) => tests.some((test) => test(text));
+/** Tests of texts for values as codecs store them. */
+export interface SealedTexts {
+  /** Whether a text holds such a value. In doubt the answer is true, because the audit log then hides the text. */
+  readonly areIn: (text: string) => boolean;
+  /** In lower case; a text with one of them holds such a value. */
+  readonly marks: readonly string[];
+  /** Whether ASCII without a mark can hold such a value: far cheaper, without making a string. */
+  readonly mayBeIn: BytesTest;
 }
 
-type Test = (text: string) => boolean;
+/**
+ * Makes the tests for these codecs. A stored value is known by its prefix; without one by a run of its digits that is as
+ * long as its bytes are at least, or, where it is not encrypted, by a run that decodes to text.
+ */
+export function sealedTexts(codecs: readonly Codec[]): SealedTexts {
+  const marks = [...new Set(codecs.flatMap(marksOf))];
+  const tests = codecs.flatMap((codec) => (isMarked(codec) ? [] : unmarked[codec.cipher](codec)));
+  return {
+    areIn: (text) => {
+      const lower = text.toLowerCase();
+      return marks.some((mark) => lower.includes(mark)) || tests.some(({ isIn }) => isIn(text));
+    },
+    marks,
+    mayBeIn: (bytes, start, end) => tests.some(({ mayBeIn }) => mayBeIn(bytes, start, end)),
+  };
+}
+
+type BytesTest = (bytes: Uint8Array, start: number, end: number) => boolean;
+
+interface Test {
+  readonly isIn: (text: string) => boolean;
+  /** The same question about ASCII, where false is sure. */
+  readonly mayBeIn: BytesTest;
+}
+
+const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
 /** A shorter prefix stands in plain texts, too. */
 const prefixMin = 3;
@@ -21,42 +47,61 @@ const prefixMin = 3;
 const moduleBytesMin = 12;
 /** A run of 16 characters without a blank, in a text that a module may have made. */
 const moduleRun = /\S{16}/;
+const notBlank = Uint8Array.from({ length: 256 }, (_, byte) => (/\S/.test(String.fromCharCode(byte)) ? 1 : 0));
 
-function testsOf(codec: Codec): Test[] {
-  const heads = [codec.prefix, codec.legacyPrefix].flatMap((template) =>
+function headsOf(codec: Codec): string[] {
+  return [codec.prefix, codec.legacyPrefix].flatMap((template) =>
     template === undefined ? [] : [templatePieces(template)[0] as string],
   );
-  const marks = heads.filter(({ length }) => length >= prefixMin).map(markOf);
-  const isMarked = marks.length > 0 && marks.length === heads.length;
-  return [...marks, ...(isMarked ? [] : unmarked[codec.cipher](codec))];
 }
 
-/** "enc:v2:" → finds "enc:v": the next version of a format must not show either. */
-function markOf(head: string): Test {
+function marksOf(codec: Codec): string[] {
+  return headsOf(codec)
+    .filter(({ length }) => length >= prefixMin)
+    .map(markOf);
+}
+
+/** Whether each stored value has a mark. */
+function isMarked(codec: Codec): boolean {
+  const heads = headsOf(codec);
+  return heads.length > 0 && heads.every(({ length }) => length >= prefixMin);
+}
+
+/** "enc:v2:" → "enc:v": the next version of a format must not show either. */
+function markOf(head: string): string {
   const name = head.replace(/\d+[^\p{L}\d]*$/u, '');
-  const mark = (name.length < prefixMin ? head : name).toLowerCase();
-  return (text) => text.toLowerCase().includes(mark);
+  return (name.length < prefixMin ? head : name).toLowerCase();
 }
 
 /** Tests for values without a prefix, by cipher. */
 const unmarked: Readonly<Record<Codec['cipher'], (codec: Codec) => Test[]>> = {
-  none: ({ encoding }) =>
-    writtenAs(encoding).map((name) => {
-      const isEncoded = decodesToText(name);
-      return (text) => runsOf(text, name).some((run) => isFound(run, text) && isEncoded(run));
-    }),
+  none: ({ encoding }) => writtenAs(encoding).map(decodableRuns),
   'aes-256-gcm': ({ encoding, layout = [] }) => longRuns(encoding, sealLayout(layout)?.overheadBytes ?? moduleBytesMin),
   module: ({ encoding }) =>
-    encoding === 'text' ? [(text) => moduleRun.test(text)] : longRuns(encoding, moduleBytesMin),
+    encoding === 'text'
+      ? [
+          {
+            isIn: (text) => moduleRun.test(text),
+            mayBeIn: (bytes, start, end) => hasRun(notBlank, 16, bytes, start, end),
+          },
+        ]
+      : longRuns(encoding, moduleBytesMin),
 };
 
 type Digits = Exclude<EncodingName, 'text' | 'bytea'>;
 
-/** Digits of each encoding, and how many of them hold a byte. */
-const digits: Readonly<Record<Digits, { readonly run: RegExp; readonly perByte: number }>> = {
-  base64: { run: /[A-Za-z0-9+/]+={0,2}/g, perByte: 4 / 3 },
-  base64url: { run: /[\w-]+={0,2}/g, perByte: 4 / 3 },
-  hex: { run: /(?<=\\x)[\da-f]+|[\da-f]+/gi, perByte: 2 },
+/** Digits of each encoding, how many of them hold a byte, and what their number is a multiple of. */
+const digits: Readonly<
+  Record<Digits, { readonly run: RegExp; readonly set: Uint8Array; readonly perByte: number; readonly step: number }>
+> = {
+  base64: {
+    run: /[A-Za-z0-9+/]+={0,2}/g,
+    set: byteSet(`${alphanumeric}+/=`),
+    perByte: 4 / 3,
+    step: 4,
+  },
+  base64url: { run: /[\w-]+={0,2}/g, set: byteSet(`${alphanumeric}_-=`), perByte: 4 / 3, step: 1 },
+  hex: { run: /(?<=\\x)[\da-f]+|[\da-f]+/gi, set: byteSet('0123456789abcdefABCDEF'), perByte: 2, step: 2 },
 };
 
 /** The encodings in which a log can have the value: the log's writer prints bytes in a form of its own. */
@@ -73,14 +118,37 @@ function runsOf(text: string, name: Digits): string[] {
 
 function longRuns(encoding: EncodingName, bytesMin: number): Test[] {
   return writtenAs(encoding).map((name) => {
-    const length = Math.ceil(bytesMin * digits[name].perByte);
-    return (text) => text.length >= length && runsOf(text, name).some((run) => run.length >= length);
+    const { perByte, set } = digits[name];
+    const length = Math.ceil(bytesMin * perByte);
+    return {
+      isIn: (text) => text.length >= length && runsOf(text, name).some((run) => run.length >= length),
+      mayBeIn: (bytes, start, end) => hasRun(set, length, bytes, start, end),
+    };
   });
 }
 
+function decodableRuns(name: Digits): Test {
+  const { set, step } = digits[name];
+  const isEncoded = decodesToText(name);
+  return {
+    isIn: (text) => runsOf(text, name).some((run) => isFound(run, text) && isEncoded(run)),
+    mayBeIn: (bytes, start, end) =>
+      hasRun(set, foundRunMin, bytes, start, end) ||
+      isBlank(bytes[start]) ||
+      isBlank(bytes[end - 1]) ||
+      ((end - start) % step === 0 && hasRun(set, end - start, bytes, start, end)),
+  };
+}
+
+const foundRunMin = 12;
+
 /** Short words of prose can decode to text by chance; a whole text is looked at however short it is. */
 function isFound(run: string, text: string): boolean {
-  return run.length >= 12 || run === text.trim();
+  return run.length >= foundRunMin || run === text.trim();
+}
+
+function isBlank(byte: number | undefined): boolean {
+  return byte !== undefined && byte <= 0x20;
 }
 
 function decodesToText(name: Digits): (run: string) => boolean {

@@ -13,6 +13,15 @@ export function looksStructured(text: string): boolean {
 /** "key: value" at the beginning, or behind a line break or a separator. Prose may have one of these, data has several. */
 const keyedValue = /(?:^|[\r\n;,|])[ \t*-]*\p{L}[\w .-]{0,40}:\s*\S/gu;
 
+/** Characters of a run that is long enough to be encoded data. */
+export const structureRunMin = 40;
+
+/** In letters, digits, blanks and the signs _.:/+@#!?*()$- only encoded data is structured: such a run, or one of these, in either case. */
+export const structureHints: readonly string[] = [
+  ...['eyJ', 'eyA', 'ewo', 'ewk', 'W3s', 'WyI', 'WyJ', 'WwW', 'PD94', 'PHht'],
+  ...['7b', '5b', '3c'].flatMap((bracket) => [...'234567'].map((digit) => bracket + digit)),
+];
+
 /** A long run of base64 or hexadecimal digits, or a short one of which the first bytes are a bracket and a quote. */
 const encoded =
   /[\w+/-]{40}|(?:eyJ|eyA|ewo|ewk|W3s|Wy[IJ]|WwW|PD94|PHht)[\w+/-]{6}|(?:7[bB]|5[bB]|3[cC])(?:[2-7][\da-fA-F]){8}/;

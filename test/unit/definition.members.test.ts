@@ -42,7 +42,7 @@ const projectionOptions: ProjectionOptions = {
   legacy: false,
   decrypt: 'native',
   reportMismatch: () => {},
-  redactDiff: compileRedaction({}, () => false),
+  redaction: compileRedaction({}, []),
 };
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { codecPresets } from '../../src/definition/load.js';
 import type { Codec } from '../../src/projection/codec.js';
 import { compileRedaction } from '../../src/projection/redact.js';
-import { sealedTexts } from '../../src/projection/sealed-texts.js';
+import { redactedText } from '../support/redacted.js';
 
 const fields = {
   klant: ['id', 'status', 'updated_at'],
@@ -11,8 +11,8 @@ const fields = {
   installatie: ['naam', 'merk', 'locatie', 'vulling_kg', 'koudemiddelGwp', 'klant_id', 'interne_notities'],
   werkbon: ['nummer', 'datum', 'status', 'omschrijving', 'ondertekend_op'],
 };
-const holdsSealed = sealedTexts([codecPresets()['aes-256-gcm'] as Codec]);
-const redactDiff = compileRedaction(fields, holdsSealed);
+const codecs = [codecPresets()['aes-256-gcm'] as Codec];
+const redactDiff = redactedText(compileRedaction(fields, codecs));
 
 const change = (veld: string, oud: string, nieuw: string): string =>
   `{"oud": ${oud}, "veld": ${JSON.stringify(veld)}, "nieuw": ${nieuw}}`;
@@ -93,7 +93,8 @@ test('a name of personal data or of a signature is shielded although it is liste
     'customerSignature',
     'paraaf',
   );
-  const everything = compileRedaction({ werkbon: [...names, 'plaatsing', 'contactorType', 'klantId'] }, holdsSealed);
+  const listed = { werkbon: [...names, 'plaatsing', 'contactorType', 'klantId'] };
+  const everything = redactedText(compileRedaction(listed, codecs));
   const value = (veld: string) => JSON.parse(everything('werkbon', `[${change(veld, '"a"', '1')}]`))[0];
   for (const veld of names) t.deepEqual(Object.keys(value(veld)), ['veld', 'afgeschermd'], veld);
   for (const veld of ['plaatsing', 'contactorType', 'klantId']) t.deepEqual(value(veld), { veld, oud: 'a', nieuw: 1 });

@@ -1,0 +1,13 @@
+import type { DiffShape } from '../../src/projection/audit-diff.js';
+import { JsonBytes } from '../../src/projection/json-bytes.js';
+import type { Redaction } from '../../src/projection/redact.js';
+
+/** Redacts the text of a diff, which stands between other bytes, as in a row. */
+export function redactedText(redaction: Redaction): (entity: string, diff: string, shape?: DiffShape) => string {
+  return (entity, diff, shape) => {
+    const bytes = Buffer.from(`"${diff}"`);
+    const json = new JsonBytes(16);
+    redaction(shape)(entity, bytes, 1, bytes.length - 1, json);
+    return json.toString();
+  };
+}
