@@ -7,9 +7,14 @@ export const tracerName = 'workspace-data-gateway';
  * Runs `work` in a span of OpenTelemetry under the current span. Without a current span, as whenever tracing is off, it only runs
  * it. Errors mark the span; their messages, which can quote stored values, stay out of it.
  */
-export function inSpan<T>(name: string, work: () => Promise<T>, options?: () => SpanOptions): Promise<T> {
+export function inSpan<T>(
+  name: string | (() => string),
+  work: () => Promise<T>,
+  options?: () => SpanOptions,
+): Promise<T> {
   if (trace.getActiveSpan() === undefined) return work();
-  return trace.getTracer(tracerName).startActiveSpan(name, options?.() ?? {}, async (span) => {
+  const spanName = typeof name === 'string' ? name : name();
+  return trace.getTracer(tracerName).startActiveSpan(spanName, options?.() ?? {}, async (span) => {
     try {
       return await work();
     } catch (error) {

@@ -10,16 +10,20 @@ export function inStatementSpan<T>({ name, text }: Statement, work: () => Promis
   }));
 }
 
-/** Runs statements of one round trip in one span. */
-export function inBatchSpan<T>(statements: readonly Statement[], work: () => Promise<T>): Promise<T> {
-  const joined = (of: (statement: Statement) => string, between: string): string => statements.map(of).join(between);
-  const name = joined((statement) => statement.name, ' ');
+/** Runs the statements of one round trip in one span. Its texts are joined only while tracing is on. */
+export function inBatchSpan<T>(
+  steps: readonly { readonly statement: Statement }[],
+  work: () => Promise<T>,
+): Promise<T> {
+  const joined = (of: (statement: Statement) => string, between: string): string =>
+    steps.map(({ statement }) => of(statement)).join(between);
+  const name = (): string => joined((statement) => statement.name, ' ');
   return inSpan(name, work, () => ({
     kind: SpanKind.CLIENT,
     attributes: {
       'db.system.name': 'postgresql',
-      'db.operation.batch.size': statements.length,
-      'db.query.summary': name,
+      'db.operation.batch.size': steps.length,
+      'db.query.summary': name(),
       'db.query.text': joined(({ text }) => text, '; '),
     },
   }));

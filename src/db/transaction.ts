@@ -140,8 +140,5 @@ export function runBatch(
       };
       client.query(new BatchQuery({ ...batch, steps }, done) as never);
     });
-  return inBatchSpan(
-    steps.map(({ statement }) => statement),
-    work,
-  );
+  return inBatchSpan(steps, work);
 }

@@ -1,6 +1,7 @@
 import type { Context } from 'koa';
 import type { KoaBodyMiddlewareOptions } from 'koa-body';
 import { Problem } from '../errors.js';
+import { headerCount } from './request-head.js';
 
 /** Reads a request's body. Throws 415 unless its media type is JSON in UTF-8, 413 when it is too large. */
 export type BodyReader = (ctx: Context, mediaTypes: readonly string[]) => Promise<Buffer>;
@@ -42,6 +43,9 @@ const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
 
 /** Throws 415. Ignores parameters other than charset, as RFC 2045 §1 asks: JSON defines none. */
 function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
+  const { 'content-type': plain = '', 'content-encoding': coding } = ctx.req.headers;
+  // The usual header first: headersDistinct goes through all of them again.
+  if (mediaTypes.includes(plain) && coding === undefined && headerCount(ctx.req, 'content-type') === 1) return;
   const { 'content-type': sent = [], 'content-encoding': codings = [] } = ctx.req.headersDistinct;
   const [, type = '', parameters = ''] =
     mediaType.exec(sent.length === 1 ? (sent[0] as string).toLowerCase() : '') ?? [];

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { idOrNull } from '../db/id.js';
 import type { Caller } from '../db/statement.js';
 import type { WriteValidators } from '../definition/write-validators.js';
@@ -54,7 +54,7 @@ export function parseWrite(validators: WriteValidators, caller: Caller, mayRead:
     raw.ifMatch?.trim() ?? '',
     Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1)),
   ];
-  const fingerprint = createHash('sha256').update(JSON.stringify(identity)).digest();
+  const fingerprint = hash('sha256', JSON.stringify(identity), 'buffer');
   return { caller, key, fingerprint, members, target, mayRead };
 }
 

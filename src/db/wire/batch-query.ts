@@ -1,7 +1,8 @@
 import pg from 'pg';
 import type { TextRow } from '../row.js';
 import type { Statement, Values, WorkspaceId } from '../statement.js';
-import { type BoundValue, boundValues, sendStatement } from './send-statement.js';
+import { type BoundValue, Messages } from './messages.js';
+import { addStatement, boundValues, sendMessages } from './send-statement.js';
 import type { Wire } from './wire.js';
 
 /** Statements of one round trip, with their values. */
@@ -38,9 +39,10 @@ export class BatchQuery extends pg.Query {
 
   prepare(wire: Wire): void {
     const { steps, named } = this.#batch;
+    const messages = new Messages();
     for (const [i, { statement }] of steps.entries())
-      sendStatement(wire, statement, this.#values[i] as BoundValue[], named);
-    wire.sync();
+      addStatement(messages, wire, statement, this.#values[i] as BoundValue[], named);
+    sendMessages(wire, messages);
   }
 
   handleDataRow({ fields }: { fields: TextRow }): void {

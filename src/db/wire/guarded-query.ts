@@ -2,7 +2,8 @@ import pg from 'pg';
 import { markStatement } from '../replica-mark.js';
 import { Row, type TextRow } from '../row.js';
 import type { Statement, Values, WorkspaceId } from '../statement.js';
-import { type BoundValue, boundValues, guardOf, sendStatement } from './send-statement.js';
+import { type BoundValue, Messages } from './messages.js';
+import { addStatement, boundValues, guardOf, sendMessages } from './send-statement.js';
 import type { Wire } from './wire.js';
 
 /** A statement with its values, and the workspace for which it runs. */
@@ -45,11 +46,12 @@ export class GuardedQuery extends pg.Query {
 
   prepare(wire: Wire): void {
     const { statement, workspace, onMark, named } = this.#query;
-    if (workspace !== null) sendStatement(wire, guardOf(statement), [workspace], named);
-    if (onMark) sendStatement(wire, markStatement, [], named);
-    sendStatement(wire, statement, this.#values, named);
-    if (onMark) sendStatement(wire, markStatement, [], named);
-    wire.sync();
+    const messages = new Messages();
+    if (workspace !== null) addStatement(messages, wire, guardOf(statement), [workspace], named);
+    if (onMark) addStatement(messages, wire, markStatement, [], named);
+    addStatement(messages, wire, statement, this.#values, named);
+    if (onMark) addStatement(messages, wire, markStatement, [], named);
+    sendMessages(wire, messages);
   }
 
   /** Gets a `Row` on a tapped connection (row-tap.ts), else an array of texts. */

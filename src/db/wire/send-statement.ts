@@ -1,4 +1,5 @@
 import type { Statement, Values, WorkspaceId } from '../statement.js';
+import type { BoundValue, Messages } from './messages.js';
 import type { Wire } from './wire.js';
 
 /** Sets the workspace until the end of the transaction: without it the tenant wall shows no row and takes none. */
@@ -18,22 +19,27 @@ const guardInTableOrder: Statement = {
 /** The guard of a statement. */
 export const guardOf = ({ inTableOrder }: Statement): Statement => (inTableOrder ? guardInTableOrder : guard);
 
-export type BoundValue = string | null | Buffer;
-
-/** Sends Parse, unless the connection has the statement by its name already, then Bind and Execute; the caller sends Sync. */
-export function sendStatement(
+/** Adds Parse, unless the connection has the statement by its name already, then Bind and Execute; the caller adds Sync. */
+export function addStatement(
+  messages: Messages,
   wire: Wire,
   statement: Pick<Statement, 'name' | 'text'>,
-  values: BoundValue[],
+  values: readonly BoundValue[],
   isNamed: boolean,
 ): void {
   const { text } = statement;
   const name = isNamed ? statement.name : '';
   const isPrepared = name !== '' && (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
-  if (!isPrepared) wire.parse({ text, name });
+  if (!isPrepared) messages.parse(name, text);
   if (!isPrepared && isNamed) wire.submittedNamedStatements[name] = text;
-  wire.bind({ statement: name, values });
-  wire.execute({ portal: '', rows: 0 });
+  messages.bind(name, values);
+  messages.execute();
+}
+
+/** Adds Sync, and sends the messages in one write. */
+export function sendMessages({ stream }: Wire, messages: Messages): void {
+  messages.sync();
+  if (stream.writable) stream.write(messages.bytes);
 }
 
 /** The values in the order of the statement's parameters. Throws when one is missing. */

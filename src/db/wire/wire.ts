@@ -12,10 +12,6 @@ export interface Wire extends EventEmitter {
   readonly stream: Socket;
   readonly parsedStatements: Record<string, string | undefined>;
   readonly submittedNamedStatements: Record<string, string | undefined>;
-  parse(message: { name: string; text: string }): void;
-  bind(message: { statement: string; values: (string | null | Buffer)[] }): void;
-  execute(message: { portal: string; rows: number }): void;
-  sync(): void;
 }
 
 export function wireOf(client: pg.ClientBase): Wire {
@@ -44,10 +40,6 @@ const members: Readonly<Record<string, string>> = {
   'client.connection.stream.destroy': 'function',
   'client.connection.parsedStatements': 'object',
   'client.connection.submittedNamedStatements': 'object',
-  'client.connection.parse': 'function',
-  'client.connection.bind': 'function',
-  'client.connection.execute': 'function',
-  'client.connection.sync': 'function',
   'client._handleDataRow': 'function',
   'client._handleCommandComplete': 'function',
   'query.callback': 'function',
