@@ -45,15 +45,13 @@ export function parseWrite(validators: WriteValidators, caller: Caller, mayRead:
   const faults = target === null ? validators.create(body) : validators.patch(body);
   if (faults.length > 0) throw invalid(faults);
   const values = body as Readonly<Record<string, string | number | boolean | null>>;
-  const members = Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [name, value === null ? null : validators.toText(name, value)]),
-  );
-  const identity = [
-    raw.method,
-    raw.path,
-    raw.ifMatch?.trim() ?? '',
-    Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1)),
-  ];
+  const members: Record<string, string | null> = {};
+  for (const name in values) {
+    const value = values[name] ?? null;
+    members[name] = value === null ? null : validators.toText(name, value);
+  }
+  const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
+  const identity = [raw.method, raw.path, raw.ifMatch?.trim() ?? '', sorted];
   const fingerprint = hash('sha256', JSON.stringify(identity), 'buffer');
   return { caller, key, fingerprint, members, target, mayRead };
 }

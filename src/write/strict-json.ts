@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { FieldError, FieldErrorCode } from '../errors.js';
 
 /** How deep a body may nest. */
@@ -21,13 +22,10 @@ const literals: Readonly<Record<string, Json>> = { true: true, false: false, nul
  * collected, up to the size of the largest body.
  */
 export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
-  let text: string;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
+  if (!isUtf8(bytes)) {
     return { faults: [{ pointer: '', code: 'invalid_utf8', detail: 'The body is not valid UTF-8.' }] };
   }
-  const parser = new Parser(text, depthMax);
+  const parser = new Parser(bytes.toString(), depthMax);
   const value = parser.document();
   return parser.faults.length > 0 ? { faults: parser.faults } : { value };
 }

@@ -129,9 +129,16 @@ function auditOf({ audit }: CompiledWrite, { id, action, entries }: Change, toke
   return [{ statement, values: { entity, id, action: actionName, actorType, token, changes } }];
 }
 
+/** Every writable member, by the function. */
+function membersOf({ writableAt }: CompiledWrite, textOf: (name: string, at: number) => string | null): Members {
+  const members: Record<string, string | null> = {};
+  for (const [name, at] of writableAt) members[name] = textOf(name, at);
+  return members;
+}
+
 /** Every writable member of a new record: those given, else null. */
-function membersOf(write: CompiledWrite, { members }: WriteRequest): Members {
-  return { ...Object.fromEntries(write.writableAt.map(([name]) => [name, null])), ...members };
+function newMembers(write: CompiledWrite, { members }: WriteRequest): Members {
+  return membersOf(write, (name) => members[name] ?? null);
 }
 
 /** Inserts the record only while the key is claimed. An unknown reference is reported before a refused value. */
@@ -147,12 +154,16 @@ function insertOf(
     refuseUnknown(references, found);
     return refuseValue(error);
   };
-  return { statement: write.statements.insert, values: { ...ifClaimed, ...membersOf(write, request), ...id }, onError };
+  return {
+    statement: write.statements.insert,
+    values: { ...newMembers(write, request), ...ifClaimed, ...id },
+    onError,
+  };
 }
 
 function creation(write: CompiledWrite, request: WriteRequest, row: TextRow | undefined): Change {
   if (row === undefined) throw new TypeError('the record was not inserted');
-  const entries = diff(write, {}, membersOf(write, request));
+  const entries = diff(write, {}, newMembers(write, request));
   return { id: row[write.idAt] as string, row, action: 'created', entries };
 }
 
@@ -171,7 +182,7 @@ async function update(
       headers: { ETag: etag },
     });
   }
-  const before: Members = Object.fromEntries(write.writableAt.map(([name, at]) => [name, row[at] as string | null]));
+  const before = membersOf(write, (_, at) => row[at] as string | null);
   const after = { ...before, ...members };
   const entries = diff(write, before, after);
   if (entries.length === 0) return { id, row, action: 'changed', entries };
@@ -182,13 +193,14 @@ async function update(
 
 /** The members that differ, by their names in the audit log. */
 function diff({ validators }: CompiledWrite, before: Members, after: Members): Change['entries'] {
-  return validators.writable
-    .map(({ name, type, auditName }) => ({
-      name: auditName,
-      before: auditValue(type, before[name] ?? null),
-      after: auditValue(type, after[name] ?? null),
-    }))
-    .filter((change) => change.before !== change.after);
+  const changes: NewChange[] = [];
+  for (const { name, type, auditName } of validators.writable) {
+    const texts = [before[name] ?? null, after[name] ?? null] as const;
+    if (texts[0] === texts[1]) continue;
+    const change = { name: auditName, before: auditValue(type, texts[0]), after: auditValue(type, texts[1]) };
+    if (change.before !== change.after) changes.push(change);
+  }
+  return changes;
 }
 
 /** A member that refers to another record, and the step that looks it up. */
@@ -199,10 +211,12 @@ interface Reference {
 
 /** The references that the request sets. */
 function referencesOf({ statements }: CompiledWrite, { members }: WriteRequest): Reference[] {
-  return [...statements.references].flatMap(([name, statement]) => {
+  const references: Reference[] = [];
+  for (const [name, statement] of statements.references) {
     const id = members[name] ?? null;
-    return id === null ? [] : [{ name, step: { statement, values: { id } } }];
-  });
+    if (id !== null) references.push({ name, step: { statement, values: { id } } });
+  }
+  return references;
 }
 
 /** Throws invalid() with every reference that names no record of the same workspace. */
