@@ -48,7 +48,7 @@ export async function arranged(
     };
     const gateways: BenchGateway[] = [];
     for (let i = 0; i < plan.gateways; i++)
-      gateways.push(await kept(startGateway({ database: databaseName, primary, replicas: turned(replicas, i), env })));
+      gateways.push(await kept(startGateway({ database: databaseName, primary, replicas, env })));
     const origins = gateways.map(({ origin }) => origin);
     const origin = origins.length > 1 ? (await kept(startNginx(origins))).url : (origins[0] as string);
     await answers(origin);
@@ -66,9 +66,4 @@ async function answers(origin: string): Promise<void> {
     await sleep(50);
   }
   throw new Error(`${origin} does not answer`);
-}
-
-/** Begins with another replica: of those with the same number of statements in flight a gateway takes the first. */
-function turned<T>(all: readonly T[], by: number): T[] {
-  return [...all.slice(by), ...all.slice(0, by)];
 }

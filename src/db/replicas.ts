@@ -9,6 +9,8 @@ import type { Lsn } from './wal-position.js';
 export interface ReplicaRequirement {
   /** Replicas that failed this read before; used only when no other is left. */
   readonly avoid?: ReadonlySet<Candidate>;
+  /** Continuation of a page: the server of its first rows. A page that changed its replica with each chunk would fail with any of them. */
+  readonly ofPage?: object;
   /** Read-your-writes: the replica must have replayed this position. */
   readonly replayed?: Lsn;
   /** Continuation of a page: the replica must be known current up to this moment, epoch milliseconds. */
@@ -25,23 +27,35 @@ export interface Candidate {
   readonly inFlight: number;
 }
 
-/** Returns the healthy replica that meets the requirement with the fewest statements in flight; null when there is none. Pure. */
-export function chooseReplica<R extends Candidate>(replicas: readonly R[], requirement: ReplicaRequirement): R | null {
+/**
+ * Returns the healthy replica that meets the requirement with the fewest statements in flight, of equals the one of the page, else
+ * one at random (`random` as Math.random); null when there is none.
+ */
+export function chooseReplica<R extends Candidate>(
+  replicas: readonly R[],
+  requirement: ReplicaRequirement,
+  random: () => number = Math.random,
+): R | null {
   let best: R | null = null;
-  let bestAvoided = false;
+  let bestRank = Number.POSITIVE_INFINITY;
+  let equals = 0;
   for (const replica of replicas) {
     const { healthy, replayed, asOfMs } = replica.state;
     if (!healthy) continue;
     if (requirement.replayed !== undefined && replayed < requirement.replayed) continue;
     if (requirement.asOfMs != null && (asOfMs ?? 0) < requirement.asOfMs) continue;
-    const avoided = requirement.avoid?.has(replica) ?? false;
-    if (best === null || (bestAvoided && !avoided) || (bestAvoided === avoided && replica.inFlight < best.inFlight)) {
-      best = replica;
-      bestAvoided = avoided;
-    }
+    const isAvoided = requirement.avoid?.has(replica) ?? false;
+    const rank = Number(isAvoided) * avoidedRank + 2 * replica.inFlight + Number(replica !== requirement.ofPage);
+    if (rank > bestRank) continue;
+    equals = rank === bestRank ? equals + 1 : 1;
+    bestRank = rank;
+    if (random() * equals < 1) best = replica;
   }
   return best;
 }
+
+/** Beyond any number of statements in flight. */
+const avoidedRank = 1e9;
 
 /**
  * Runs `work` on a replica. When the replica fails, not the statement, `work` is repeated on another replica if there is one:

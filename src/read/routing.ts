@@ -67,8 +67,8 @@ export interface Attempt {
 }
 
 /** The phase of the statements that continue the page of an attempt. */
-export function continuationOf({ resumeMs }: ReadDeps, { requirement, asOfMs, onPrimary }: Attempt): PagePhase {
-  return { kind: 'continuation', requirement: { ...requirement, asOfMs, resumeMs }, onPrimary };
+export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, asOfMs, onPrimary }: Attempt): PagePhase {
+  return { kind: 'continuation', requirement: { ...requirement, ofPage: target, asOfMs, resumeMs }, onPrimary };
 }
 
 /**

@@ -78,15 +78,24 @@ test.serial('a replica that lags is ejected; when all lag, requests get 503 and 
 
 test.serial('a page continues only on a replica as current as its first rows', async (t) => {
   const patient = await setUp.gateway({ chunkRowsMax: 100, lagMaxMs: 60_000, resumeMs: 2000 });
-  const undisturbed = (await readPage(patient.url(page), { token })).body;
+  /** Everything behind the first row, by a cursor that requires a replica as current as that. */
+  const behindFirstRow = async (asOfMs: number): Promise<string> => {
+    let cursor = '';
+    const isCurrent = async (): Promise<boolean> => {
+      const { body, headers } = await readPage(patient.url('/installaties?perPage=1'), { token });
+      cursor = JSON.parse(body).pagination.nextCursor;
+      return Date.parse(String(headers['data-as-of'])) > asOfMs;
+    };
+    t.true(await until(isCurrent, 10_000, 25));
+    return patient.url(`${page}&cursor=${cursor}`);
+  };
+  const undisturbed = (await readPage(await behindFirstRow(0), { token })).body;
   await setUp.pace(0.5);
   const begin = async (heal: () => unknown) => {
     await pause(second);
     await move();
-    await setUp.caughtUp([first]);
-    await patient.gateway.replicas[0]?.probe(); // it knows that the first one has moved on
-    await new Promise((settle) => setTimeout(settle, 1200));
-    const read = await readPage(patient.url(page), { token, onFirstBytes: () => void first.kill9().then(heal) });
+    const ofFirst = await behindFirstRow(Date.now()); // which the second one cannot show: it is behind from now on
+    const read = await readPage(ofFirst, { token, onFirstBytes: () => void first.kill9().then(heal) });
     await resume(second);
     await first.start();
     const both = () => patient.gateway.replicas.every(({ state }) => state.healthy);
