@@ -4,6 +4,7 @@ import { Problem } from '../errors.js';
 import type { Row, TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { GuardedQuery } from './wire/guarded-query.js';
+import { reusingSocket } from './wire/reused-buffer.js';
 import { tapRows } from './wire/row-tap.js';
 import { streamOf, wireOf } from './wire/wire.js';
 
@@ -73,8 +74,10 @@ export class Connection {
 
   /** Throws ConnectionLost, or PostgreSQL's own error when it refuses the login. */
   static async open(options: ConnectionOptions): Promise<Connection> {
+    const { socket, reuse } = reusingSocket();
     const client = new pg.Client({
       connectionString: options.url,
+      stream: () => socket,
       application_name: applicationName,
       connectionTimeoutMillis: options.connectTimeoutMs,
       keepAlive: true,
@@ -89,6 +92,7 @@ export class Connection {
       throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
     }
     tapRows(wireOf(client));
+    reuse();
     yieldAfterLargeRead(streamOf(client));
     return new Connection(client, options.namedStatements);
   }

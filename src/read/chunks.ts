@@ -2,7 +2,7 @@ import type { ReadTarget } from '../db/read-target.js';
 import type { Row } from '../db/row.js';
 import type { Values } from '../db/statement.js';
 import type { Key } from '../definition/row-serializer.js';
-import type { JsonBytes } from '../projection/json-bytes.js';
+import { JsonBytes } from '../projection/json-bytes.js';
 import type { ListRequest } from './parse.js';
 import { continuationOf, type PagePhase, type ReadDeps, withReadTarget } from './routing.js';
 
@@ -96,31 +96,31 @@ function keyValues(end: 'after' | 'until', key: Key | null): Values {
   return Object.fromEntries((key ?? []).map((value, i) => [`${end}${i}`, value]));
 }
 
-/** Remembers the position of the last row's key in its bytes, so that texts are made for the last row only. */
+/** Copies the bytes of the last row's key, so that texts are made for the last row only. */
 export class LastRowKey {
   readonly #at: readonly number[];
-  readonly #starts: Int32Array;
-  readonly #ends: Int32Array;
-  #bytes: Buffer | null = null;
+  readonly #bytes = new JsonBytes(64);
+  /** Where the value of each column of the key ends; empty before the first row. */
+  readonly #ends: number[] = [];
 
   constructor(at: readonly number[]) {
     this.#at = at;
-    this.#starts = new Int32Array(at.length);
-    this.#ends = new Int32Array(at.length);
   }
 
   set({ bytes, starts, ends }: Row): void {
-    this.#bytes = bytes;
+    this.#bytes.clear();
     for (let i = 0; i < this.#at.length; i++) {
       const column = this.#at[i] as number;
-      this.#starts[i] = starts[column] as number;
-      this.#ends[i] = ends[column] as number;
+      this.#bytes.raw(bytes, starts[column], ends[column]);
+      this.#ends[i] = this.#bytes.length;
     }
   }
 
   /** Null before the first row. */
   get key(): Key | null {
-    const bytes = this.#bytes;
-    return bytes && this.#at.map((_, i) => bytes.toString('utf8', this.#starts[i], this.#ends[i]));
+    const bytes = this.#bytes.view();
+    return this.#ends.length === 0
+      ? null
+      : this.#ends.map((end, i) => bytes.toString('utf8', this.#ends[i - 1] ?? 0, end));
   }
 }
