@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { connectionUrls, serverName } from '../db/connection-url.js';
 import type { WorkspaceId } from '../db/statement.js';
-import { compileResource } from '../definition/compiled.js';
 import { leaves, type Resource } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
 import type { ProjectionOptions } from '../projection/options.js';
@@ -9,9 +8,7 @@ import type { Settings } from '../settings.js';
 import { checkCluster, strangersOf } from './cluster.js';
 import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
 import { checkOpenPoints } from './open-points.js';
-import { checkPlans } from './plans.js';
 import { checkedProjection } from './projection.js';
-import { checkRecords } from './records.js';
 import { checkRedis } from './redis.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
@@ -21,7 +18,6 @@ import { checkEncryption, checkPooler } from './transport.js';
 import { checkViews } from './views.js';
 import { checkWall, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
-import { checkWrites } from './writes.js';
 
 const statementTimeoutMs = 5000;
 
@@ -127,6 +123,7 @@ async function* checkReplica(
   const { ids, item } = await sampleWorkspaces(client);
   yield [item];
   for (const id of ids) workspaces.add(id);
+  const [{ checkRecords }, { checkPlans }] = await Promise.all([import('./records.js'), import('./plans.js')]);
   for (const [i, resource] of resources.entries()) {
     if (views[i]?.level !== 'ok') continue;
     if (ids.length > 0) yield [await checkWall(client, resource, ids)];
@@ -158,6 +155,10 @@ async function* checkPrimary(
   if (!thorough || projection === null || server.items[0]?.level !== 'ok' || views.some(({ level }) => level !== 'ok'))
     return;
   const sample = await workspaces;
+  const [{ compileResource }, { checkWrites }] = await Promise.all([
+    import('../definition/compiled.js'),
+    import('./writes.js'),
+  ]);
   for (const resource of resources) {
     const { write, ...compiled } = compileResource(resource, projection, () => undefined);
     if (write !== null) yield [await checkWrites(client, { ...compiled, write }, sample)];

@@ -129,21 +129,23 @@ export const queryCanceled = '57014';
  */
 async function wallFaults(client: pg.Client, view: string, textColumn: string, absent: string): Promise<string[]> {
   const faults: string[] = [];
+  const inNone = `set local gateway.workspace_id = '${absent}'`;
   const foreignWorkspaces = {
     'without a workspace': 'reset gateway.workspace_id',
-    'in a workspace that does not exist': `set local gateway.workspace_id = '${absent}'`,
+    'in a workspace that does not exist': inNone,
   };
   for (const [where, setWorkspace] of Object.entries(foreignWorkspaces)) {
     const open = await attempt(client, `${setWorkspace}; select from ${view} limit 1`);
     if (open.error) return [`it cannot be read: ${open.error.message}`];
     if (open.rows.length > 0) faults.push(`it shows rows ${where}`);
-    const { error } = await attempt(
-      client,
-      `${setWorkspace}; ${scanAll}; select from ${view} where set_config('', ${pg.escapeIdentifier(textColumn)}, true) is null`,
-    );
-    if (error && error.code !== queryCanceled)
-      faults.push(`other conditions see rows ${where}: its filter must be the cheapest condition`);
   }
+  // Not without a workspace: PostgreSQL may then read no row, and it orders the conditions by their cost in both cases.
+  const { error } = await attempt(
+    client,
+    `${inNone}; ${scanAll}; select from ${view} where set_config('', ${pg.escapeIdentifier(textColumn)}, true) is null`,
+  );
+  if (error && error.code !== queryCanceled)
+    faults.push('other conditions see rows of other workspaces: its filter must be the cheapest condition');
   return faults;
 }
 
@@ -156,12 +158,11 @@ interface Attempt<R> {
 /** Runs statements in a transaction that is rolled back. Throws errors that PostgreSQL did not send, such as a lost connection. */
 export async function attempt<R extends pg.QueryResultRow>(client: pg.Client, statements: string): Promise<Attempt<R>> {
   try {
-    const results: unknown = await client.query(`begin read only; ${statements}`);
-    return { rows: (results as pg.QueryResult<R>[]).at(-1)?.rows ?? [] };
+    const results: unknown = await client.query(`begin read only; ${statements}; rollback`);
+    return { rows: (results as pg.QueryResult<R>[]).at(-2)?.rows ?? [] };
   } catch (error) {
     if ((error as { severity?: string }).severity === undefined) throw error;
-    return { rows: [], error: error as Error & { code?: string } };
-  } finally {
     await client.query('rollback');
+    return { rows: [], error: error as Error & { code?: string } };
   }
 }

@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
 import { parseArgs } from 'node:util';
-import { type Gateway, startGateway } from '../gateway.js';
+import { startGateway } from '../gateway.js';
 import { misspeltNames } from '../misspelt-names.js';
+import type { Gateway } from '../open-gateway.js';
 import { loadSettings, printableSettings, type Settings } from '../settings.js';
 import { reportToParent } from '../workers/reports.js';
-import { startWorkers } from '../workers/workers.js';
 import { type Command, printText, say, wholeNumber } from './command.js';
 
 /** `serve`: runs the gateway. */
@@ -39,7 +39,9 @@ async function serveUntilStopped(settings: Settings, readAgain: () => Settings):
   const stopping = stopRequested();
   const crash = crashed();
   const isParent = settings.webConcurrency > 1 && cluster.isPrimary;
-  const starting = isParent ? startWorkers(settings) : startGateway(settings, undefined, readAgain);
+  const starting = isParent
+    ? import('../workers/workers.js').then(({ startWorkers }) => startWorkers(settings))
+    : startGateway(settings, undefined, readAgain);
   const serving = await Promise.race([starting, stopping, crash]);
   if (serving === undefined) return 0; // a signal came before the start was complete
   if (serving instanceof Error) throw serving;

@@ -54,7 +54,7 @@ export const wrongViews: Configurations = {
     undo: klantenAsShipped,
     level: 'refused',
     code: 'view',
-    detail: /other conditions see rows without a workspace: its filter must be the cheapest condition/,
+    detail: /other conditions see rows of other workspaces: its filter must be the cheapest condition/,
   },
   'a superuser owns a view': {
     change: () => 'alter view gateway.klanten owner to postgres',

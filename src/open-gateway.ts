@@ -1,0 +1,232 @@
+import cluster from 'node:cluster';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { app } from './app.js';
+import { refusalOf } from './check/inspect.js';
+import type { Closers } from './closers.js';
+import { databases } from './databases.js';
+import { primaryTarget } from './db/read-target.js';
+import type { Replica } from './db/replica.js';
+import { WritePositions } from './db/write-positions.js';
+import { compileResource } from './definition/compiled.js';
+import { redactionOf } from './definition/redaction-rules.js';
+import type { Resource } from './definition/resource.js';
+import type { Observe } from './events.js';
+import { bodyReader } from './http/body.js';
+import { descriptions } from './http/descriptions.js';
+import { encodingsOf } from './http/encodings.js';
+import { LargePages } from './http/large-pages.js';
+import { close, connectionsOf, drain, listen } from './http/listeners.js';
+import { apiVersion } from './http/render.js';
+import { apiServer } from './http/server.js';
+import { TokenUses } from './http/token-uses.js';
+import { Tokens } from './http/tokens.js';
+import type { GaugeSources } from './ops/gauges.js';
+import { metricsEvents, type ReadMetrics } from './ops/metrics.js';
+import { type Readiness, readinessOf } from './ops/readiness.js';
+import { type OpsDeps, opsServer } from './ops/server.js';
+import { statusOf } from './ops/status/status.js';
+import { type Peers, standalone } from './peers/peers.js';
+import { workerPeers } from './peers/workers.js';
+import { loadCodecModule } from './projection/codec-module.js';
+import { decryptModeOf } from './projection/codecs.js';
+import type { Keyring } from './projection/keyring.js';
+import type { ProjectionOptions } from './projection/options.js';
+import { ChunkMemory } from './read/chunk-memory.js';
+import { freshnessRouter } from './read/freshness.js';
+import { PageMemory } from './read/page-memory.js';
+import { RunningCounts } from './read/running-counts.js';
+import type { Settings } from './settings.js';
+import { IdempotencyExpiry } from './write/idempotency-expiry.js';
+import { RunningWrites } from './write/running-writes.js';
+
+/** A running gateway. */
+export interface Gateway {
+  /** Origins of the two listeners, such as http://127.0.0.1:8080. */
+  readonly url: string;
+  readonly opsUrl: string;
+  readonly replicas: readonly Replica[];
+  readonly readiness: () => Readiness;
+  readonly metrics: ReadMetrics;
+  /** Reports events of the process, such as an uncaught error, to the gateway's log and metrics. */
+  readonly observe: Observe;
+  /** Not ready → drain → closed. Resolves when everything has ended, after drainMs at the latest. */
+  stop(): Promise<void>;
+}
+
+/** The result of the checks that a start makes, and the parts that exist by then. */
+interface Opening {
+  /** The settings that fit the databases. */
+  readonly settings: Settings;
+  /** Replicas, counted from 0, that must be checked before their first use, and the cluster of the others. */
+  readonly unchecked: ReadonlySet<number>;
+  readonly system: string | undefined;
+  readonly resources: readonly Resource[];
+  readonly keyring: Keyring;
+  /** Reads the settings again when PostgreSQL refuses a login. */
+  readonly readAgain: () => Settings;
+  readonly observe: Observe;
+  /** Adds a consumer of events. */
+  readonly addSink: (sink: Observe) => void;
+  /** Is given all that is opened here. */
+  readonly closers: Closers;
+}
+
+/** Constructs the parts of a gateway, connects them, and opens the listeners. */
+export async function openGateway(opening: Opening): Promise<Gateway> {
+  const { settings, unchecked, system, resources, keyring, readAgain, observe, addSink, closers } = opening;
+  const redaction = redactionOf(resources);
+  const projection: ProjectionOptions = {
+    keyring,
+    legacy: settings.decodeLegacy,
+    decrypt: decryptModeOf(settings.decrypt),
+    reportMismatch: (cell) => observe({ type: 'decrypt_mismatch', ...cell }),
+    redaction,
+    decode: await loadCodecModule(settings.codecModule),
+  };
+  const compiled = resources.map((resource) => compileResource(resource, projection, observe));
+  const { replicas, heartbeat, primary, ...connections } = databases(settings, readAgain, observe, {
+    unchecked,
+    refusalOf: (url) => refusalOf(url, settings, resources, system),
+  });
+  const positions = new WritePositions(() => heartbeat.first);
+  const peers = await peersOf(settings, positions, observe);
+  closers.add(() => peers.close());
+  positions.share(peers);
+  const failureLimiter = peers.limiter('address', settings.authFailuresPerMinute);
+  const largePages = new LargePages(settings, observe);
+  const underWay = { requests: 0 };
+  const sources: GaugeSources = {
+    replicas,
+    primaryUp: () => primary?.nodes.reachable ?? null,
+    redis: () => peers.redis(),
+    requestsInFlight: () => underWay.requests,
+    largePages: () => largePages.underWay,
+    clientConnections: () => connectionsOf(api),
+  };
+  const metrics = metricsEvents(sources, resources);
+  addSink(metrics.observe);
+  closers.add(() => connections.close());
+  await connections.start();
+  const expiry = primary && new IdempotencyExpiry(primary.writes, settings.expiryIntervalMs, observe);
+  closers.add(() => expiry?.close());
+  const tokenUses = primary && new TokenUses(primary.writes, settings.tokenUsesIntervalMs, observe);
+  closers.add(() => tokenUses?.close());
+  const { index, openapi, docs } = descriptions(resources, { version: apiVersion, ...settings });
+  let stopping = false;
+  const { publicUrl, trustedProxyHops, urlBytesMax, pageTimeMaxMs, deprecation, sunset, logClientAddress } = settings;
+  const { perPageDefault, perPageMax, timeZone, queueWaitMs, chunkRowsMax, chunkBytes, resumeMs, skipRowsMax } =
+    settings;
+  const api = apiServer(
+    app({
+      observe,
+      publicUrl,
+      trustedProxyHops,
+      urlBytesMax,
+      pageTimeMaxMs,
+      encodings: encodingsOf(settings.compression),
+      deprecation,
+      sunset,
+      logClientAddress,
+      underWay,
+      tracing: settings.otelExporterOtlpEndpoint !== '',
+      listLimits: { perPageDefault, perPageMax, timeZone },
+      reads: {
+        replicas,
+        observe,
+        queueWaitMs,
+        chunkRowsMax,
+        chunkBytes,
+        resumeMs,
+        skipRowsMax,
+        primaryReachable: () => primary?.nodes.reachable ?? false,
+        chunkMemory: new ChunkMemory(),
+        pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
+        runningCounts: new RunningCounts(),
+        lastWrite: (workspace) => positions.of(workspace),
+        chunkWaitMs: settings.statementTimeoutMs,
+        routeWritten: freshnessRouter({
+          replicas,
+          positions,
+          heartbeat,
+          primary: () => (primary?.nodes.reachable ? primaryTarget(primary.reads) : null),
+          primaryReadsPerSecond: settings.primaryReadsPerSecond,
+          waitMs: settings.freshnessWaitMs,
+          observe,
+        }),
+      },
+      primaryHistory: () => heartbeat.newest,
+      compiled,
+      largePages,
+      basicAuth: settings.basicAuth,
+      index,
+      openapi,
+      docs: settings.docs === 'public' ? docs(true) : null,
+      tokens: new Tokens({
+        replicas,
+        observe,
+        tokenCacheMax: settings.tokenCacheMax,
+        tokenCacheMs: settings.tokenCacheMs,
+        queueWaitMs,
+        noteUse: (tokenId) => tokenUses?.note(tokenId),
+        isExhausted: async (address) => !(await failureLimiter.peek(address)).allowed,
+      }),
+      tokenLimiter: peers.limiter('token', settings.rateLimitPerMinute),
+      writeLimiter: peers.limiter('write', settings.writesPerMinute),
+      failureLimiter,
+      publicLimiter: peers.limiter('public', settings.publicRequestsPerMinute),
+      readBody: bodyReader(settings.bodyBytesMax),
+      writes: primary && {
+        primary: primary.writes,
+        positions,
+        running: new RunningWrites(settings.idempotencyWaitMs),
+        observe,
+      },
+    }),
+    settings,
+    observe,
+  );
+  const readiness = (): Readiness => readinessOf(sources, stopping);
+  const opsUrl = cluster.isWorker
+    ? ''
+    : await listenOps(
+        settings,
+        {
+          alive: () => true,
+          metrics: () => metrics.registry.metrics(),
+          readiness,
+          status: statusOf(metrics.values, { readiness, workers: () => null, lagMaxMs: settings.lagMaxMs }),
+          docs: settings.docs === 'ops' ? docs(false) : null,
+        },
+        closers,
+      );
+  const url = await listen(api, settings.host, settings.port);
+  observe({ type: 'started', url, opsUrl });
+
+  const stop = async (): Promise<void> => {
+    stopping = true;
+    observe({ type: 'stopping' });
+    await sleep(settings.notReadyMs);
+    await drain(api, settings.drainMs);
+    await closers.closeAll();
+  };
+  return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
+}
+
+/** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. */
+async function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
+  if (settings.redisUrl !== '') {
+    const { redisPeers } = await import('./peers/redis.js'); // only here, because ioredis takes memory and time to load
+    return redisPeers(settings, settings.instances * settings.webConcurrency, observe);
+  }
+  if (cluster.isWorker)
+    return workerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
+  return standalone;
+}
+
+async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): Promise<string> {
+  await deps.status.start();
+  closers.add(() => deps.status.close());
+  const ops = opsServer(deps, settings);
+  closers.add(() => close(ops));
+  return listen(ops, settings.opsHost, settings.opsPort);
+}
