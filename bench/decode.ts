@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
+import { Row } from '../src/db/row.js';
 import { codecPresets } from '../src/definition/load.js';
 import { encryptValue } from '../src/demo/seed/encrypt.js';
 import { customerPlain } from '../src/demo/seed/plain.js';
@@ -65,7 +66,7 @@ function perRow(options: CodecOptions): Way {
   });
   const json = new JsonBytes(4096);
   return (stored) => {
-    decoder.startRow({ text: (at) => stored[at] as string | null }, workspace, stored[7] as string);
+    decoder.startRow(Row.of(stored), workspace, stored[7] as string);
     json.clear();
     for (let at = 0; at < columns.length; at++) if (stored[at] !== null) decoder.writeCell(at, json);
     return json.length;

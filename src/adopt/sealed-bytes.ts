@@ -8,8 +8,9 @@ import type { Keyring } from '../projection/keyring.js';
 export function decodeAll(values: readonly string[], encoding: EncodingName, start = 0): (Buffer | undefined)[] {
   const { decode, bytesMax } = encodingOf(encoding);
   return values.map((value) => {
-    const bytes = Buffer.alloc(bytesMax(value.length));
-    const length = decode(value, start, bytes, 0);
+    const stored = Buffer.from(value.slice(start));
+    const bytes = Buffer.alloc(bytesMax(stored.length));
+    const length = decode(stored, 0, stored.length, bytes, 0);
     return length < 0 ? undefined : bytes.subarray(0, length);
   });
 }

@@ -51,6 +51,22 @@ export class Row {
     return (this.ends[column] as number) < 0;
   }
 
+  /** Whether the value of a column, which is not NULL, is these bytes. */
+  equals(column: number, value: Uint8Array): boolean {
+    return (
+      (this.ends[column] as number) - (this.starts[column] as number) === value.length && this.beginsWith(column, value)
+    );
+  }
+
+  /** Whether the value of a column, which is not NULL, begins with these bytes. Values and beginnings are short: a call into Node costs more. */
+  beginsWith(column: number, beginning: Uint8Array): boolean {
+    const { bytes } = this;
+    const start = this.starts[column] as number;
+    if ((this.ends[column] as number) - start < beginning.length) return false;
+    for (let i = 0; i < beginning.length; i++) if (bytes[start + i] !== beginning[i]) return false;
+    return true;
+  }
+
   text(column: number): string | null {
     const end = this.ends[column] as number;
     return end < 0 ? null : this.bytes.toString('utf8', this.starts[column], end);

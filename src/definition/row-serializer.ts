@@ -76,7 +76,8 @@ export function compileSerializer(
   const { prefixes, suffix } = punctuation(members);
   const write = (row: Row, workspace: string, json: JsonBytes): void => {
     if (cells.size > 0) cells.clear();
-    for (const { decoder } of decoding) decoder.startRow(row, workspace, row.text(idAt) as string);
+    const id = decoding.length === 0 ? '' : (row.text(idAt) as string);
+    for (const { decoder } of decoding) decoder.startRow(row, workspace, id);
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
       json.raw(prefixes[i] as Buffer);
@@ -148,8 +149,7 @@ function cleaning(
     case 'audit-diff': {
       const entityAt = columns.indexOf((resource.fields.entity as Field).column);
       const redactDiff = redaction(field.diff);
-      return (row, at, json) =>
-        redactDiff(row.text(entityAt) as string, row.bytes, row.starts[at] as number, row.ends[at] as number, json);
+      return (row, at, json) => redactDiff(row, entityAt, at, json);
     }
     default:
       return fieldType(field.type).serializer();

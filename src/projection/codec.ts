@@ -1,3 +1,4 @@
+import type { Row } from '../db/row.js';
 import type { DecodeFunction } from './codec-module.js';
 import type { EncodingName } from './encodings.js';
 import type { JsonBytes } from './json-bytes.js';
@@ -19,15 +20,10 @@ export interface Codec {
   readonly aad?: string;
 }
 
-/** A row for the codecs: gives the stored text of a cell, null for NULL. */
-export interface StoredRow {
-  text(at: number): string | null;
-}
-
 /** Decodes the encoded cells of rows, a row at a time. */
 export interface RowDecoder {
   /** Sets the present row, which must not change until its cells are written. `workspace` and `id` are ids as text. */
-  readonly startRow: (row: StoredRow, workspace: string, id: string) => void;
+  readonly startRow: (row: Row, workspace: string, id: string) => void;
   /** Writes the text of a cell of that row as a JSON string, by the index of its column. Throws DecodeError before it writes a byte. */
   readonly writeCell: (column: number, json: JsonBytes) => void;
 }
@@ -80,7 +76,7 @@ export function codecColumns({ keyId, aad = '' }: Codec): string[] {
 }
 
 /** The id of the key of a row's cells where no prefix holds it: the definition's, or that of its column. */
-export function rowKeyId({ keyId }: Codec, { others }: EncodedRows): (row: StoredRow) => string | null {
+export function rowKeyId({ keyId }: Codec, { others }: EncodedRows): (row: Row) => string | null {
   if (typeof keyId !== 'object') return () => keyId ?? null;
   const at = others?.get(keyId.column) as number;
   return (row) => row.text(at);

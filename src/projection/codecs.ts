@@ -1,4 +1,5 @@
 import { getFips } from 'node:crypto';
+import { Row } from '../db/row.js';
 import { SealedCells } from './aes-gcm/sealed-cells.js';
 import {
   type Codec,
@@ -8,7 +9,6 @@ import {
   type EncodedRows,
   type RowDecoder,
   rowKeyId,
-  type StoredRow,
 } from './codec.js';
 import type { CellContext, DecodeFunction } from './codec-module.js';
 import { DecodeError, type DecodeReason } from './decode-error.js';
@@ -35,10 +35,11 @@ const ciphers: Readonly<Record<Codec['cipher'], typeof compileCodec>> = {
 /** An encoding of UTF-8. The last value is cached, because such columns hold few different values. */
 function encodedText(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
   const headerOf = headerReader(codec, options.legacy);
-  let last: { readonly stored: string; readonly bytes: Buffer } | null = null;
-  return cellByCell(rows, (stored, json) => {
-    if (stored !== last?.stored) {
-      const bytes = bytesOf(codec, stored, known(headerOf(stored)));
+  let last: { readonly stored: Buffer; readonly bytes: Buffer } | null = null;
+  return cellByCell(rows, (json, { at }, { row }) => {
+    if (last === null || !row.equals(at, last.stored)) {
+      const stored = Buffer.from(row.text(at) as string);
+      const bytes = bytesOf(codec, stored, known(headerOf(stored.toString())));
       if (!isText(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
       last = { stored, bytes };
     }
@@ -54,9 +55,11 @@ function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): Row
   if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');
   const headerOf = headerReader(codec, legacy);
   const keyIdOf = rowKeyId(codec, rows);
-  return cellByCell(rows, (stored, json, column, { row, workspace, id }) => {
+  return cellByCell(rows, (json, column, { row, workspace, id }) => {
+    const stored = row.text(column.at) as string;
     const header = known(headerOf(stored));
-    const value = codec.encoding === 'text' ? stored.slice(header.text.length) : bytesOf(codec, stored, header);
+    const value =
+      codec.encoding === 'text' ? stored.slice(header.text.length) : bytesOf(codec, Buffer.from(stored), header);
     const context = {
       workspace,
       table: rows.table,
@@ -81,24 +84,21 @@ function returned(decode: DecodeFunction, value: Buffer | string, context: CellC
 }
 
 interface PresentRow {
-  readonly row: StoredRow;
+  readonly row: Row;
   readonly workspace: string;
   readonly id: string;
 }
 
 function cellByCell(
   { columns }: EncodedRows,
-  write: (stored: string, json: JsonBytes, column: EncodedColumn, present: PresentRow) => void,
+  write: (json: JsonBytes, column: EncodedColumn, present: PresentRow) => void,
 ): RowDecoder {
-  let present: PresentRow = { row: { text: () => null }, workspace: '', id: '' };
+  let present: PresentRow = { row: new Row(), workspace: '', id: '' };
   return {
     startRow: (row, workspace, id) => {
       present = { row, workspace, id };
     },
-    writeCell: (index, json) => {
-      const column = columns[index] as EncodedColumn;
-      write(present.row.text(column.at) as string, json, column, present);
-    },
+    writeCell: (index, json) => write(json, columns[index] as EncodedColumn, present),
   };
 }
 
@@ -107,10 +107,10 @@ function known(header: StoredHeader | DecodeReason): StoredHeader {
   return header;
 }
 
-function bytesOf({ encoding }: Codec, stored: string, { text }: StoredHeader): Buffer {
+function bytesOf({ encoding }: Codec, stored: Buffer, { text }: StoredHeader): Buffer {
   const { decode, bytesMax } = encodingOf(encoding);
   const bytes = Buffer.alloc(bytesMax(stored.length));
-  const length = decode(stored, text.length, bytes, 0);
+  const length = decode(stored, Buffer.byteLength(text), stored.length, bytes, 0);
   if (length < 0) throw new DecodeError('bad_format');
   return bytes.subarray(0, length);
 }

@@ -1,34 +1,37 @@
 import { decodeBase64 } from './base64.js';
 
 /**
- * Writes the bytes that `text` holds from `start` to its end into `into` at `at`, and returns their number; -1 when the text
- * is of another form. `into` must have room for `bytesMax` of the text's length.
+ * Writes the bytes that the text in `from` between `start` and `end` stands for into `into` at `at`, and returns their
+ * number; -1 when the text is of another form. `into` must have room for `bytesMax` of the text's length.
  */
-type Decode = (text: string, start: number, into: Buffer, at: number) => number;
+type Decode = (from: Buffer, start: number, end: number, into: Buffer, at: number) => number;
 
 interface Encoding {
   readonly decode: Decode;
-  /** The most bytes that a text of so many characters can hold. */
-  readonly bytesMax: (characters: number) => number;
+  /** The most bytes that a text of so many bytes of UTF-8 can stand for. */
+  readonly bytesMax: (textBytes: number) => number;
 }
 
 /** The table of encodings. A value has one form in each: no line breaks, no blanks, unused bits zero. */
 export const encodings = {
   /** The text is the value. */
   text: {
-    decode: (text, start, into, at) => into.write(text.slice(start), at),
-    bytesMax: (characters) => characters * 3,
+    decode: (from, start, end, into, at) => from.copy(into, at, start, end),
+    bytesMax: (textBytes) => textBytes,
   },
   /** RFC 4648 §4, padded. */
-  base64: { decode: decodeBase64, bytesMax: (characters) => Math.ceil(characters / 4) * 3 },
+  base64: { decode: decodeBase64, bytesMax: (textBytes) => Math.ceil(textBytes / 4) * 3 },
   /** RFC 4648 §5, padded or not. */
-  base64url: { decode: decodeBase64Url, bytesMax: (characters) => Math.ceil(characters / 4) * 3 },
+  base64url: { decode: decodeBase64Url, bytesMax: (textBytes) => Math.ceil(textBytes / 4) * 3 },
   /** RFC 4648 §8, in either case. */
-  hex: { decode: decodeHex, bytesMax: (characters) => characters >> 1 },
+  hex: { decode: decodeHex, bytesMax: (textBytes) => textBytes >> 1 },
   /** A bytea column with bytea_output = hex, PostgreSQL's default (PostgreSQL, 8.4.1). */
   bytea: {
-    decode: (text, start, into, at) => (text.startsWith('\\x', start) ? decodeHex(text, start + 2, into, at) : -1),
-    bytesMax: (characters) => characters >> 1,
+    decode: (from, start, end, into, at) =>
+      from.toString('latin1', start, Math.min(end, start + 2)) === '\\x'
+        ? decodeHex(from, start + 2, end, into, at)
+        : -1,
+    bytesMax: (textBytes) => textBytes >> 1,
   },
 } as const satisfies Readonly<Record<string, Encoding>>;
 
@@ -39,15 +42,15 @@ export function encodingOf(name: EncodingName): Encoding {
   return encodings[name];
 }
 
-function decodeHex(text: string, start: number, into: Buffer, at: number): number {
-  const digits = start === 0 ? text : text.slice(start);
+function decodeHex(from: Buffer, start: number, end: number, into: Buffer, at: number): number {
+  const digits = from.toString('latin1', start, end);
   const length = into.write(digits, at, 'hex'); // stops at the first character that is no digit
   return length * 2 === digits.length ? length : -1;
 }
 
 /** Node decodes more than is canonical; only a text that its bytes encode to is. */
-function decodeBase64Url(text: string, start: number, into: Buffer, at: number): number {
-  const padded = start === 0 ? text : text.slice(start);
+function decodeBase64Url(from: Buffer, start: number, end: number, into: Buffer, at: number): number {
+  const padded = from.toString('latin1', start, end);
   const bare = padded.replace(/={1,2}$/, '');
   if (bare !== padded && padded.length % 4 !== 0) return -1;
   const length = into.write(bare, at, 'base64url');

@@ -13,7 +13,7 @@ const isWordByte = byteSet('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
  * Makes a test that is true only for text that is sure to hold no image, no stored value of a codec and no structured data.
  * It looks at each byte about once; of any other text the exact tests decide, which take several times as long.
  */
-export function plainTexts(sealed: SealedTexts): (bytes: Uint8Array, start: number, end: number) => boolean {
+export function plainTexts(sealed: SealedTexts): (bytes: Buffer, start: number, end: number) => boolean {
   // The blanks and the first characters are those with which images are looked for (strip.ts).
   const hints = new PhraseMatcher([...imageHints, ...structureHints, ...sealed.marks], ' ', '12', otherBytes);
   return (bytes, start, end) =>

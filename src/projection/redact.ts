@@ -1,3 +1,4 @@
+import type { Row } from '../db/row.js';
 import { apiDiff, DiffReader, type DiffShape } from './audit-diff.js';
 import type { Codec } from './codec.js';
 import { holdsImage } from './images.js';
@@ -15,14 +16,13 @@ import { looksStructured } from './structured-text.js';
 export type RedactionRules = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Redacts the diff of a log entry: turns the JSON text of a diff, which stands in `bytes` from `start` to `end`, into the JSON text
- * of a list of changes in the shape of the API. A change with a value that must not be shown becomes {"veld", "afgeschermd": true}.
+ * Redacts the diff of a log entry: turns the JSON text in the column `diffAt` of a row into the JSON text of a list of changes in the shape of the API. A change with a value that must not be shown becomes {"veld", "afgeschermd": true}.
  *
  * Shown are numbers, true, false, null and plain strings under listed names, as they stand, so numbers keep every digit.
  * Members other than these three are dropped, a missing value is null, an element that is not a change is left
  * out, and text that does not have the shape is []. Never throws.
  */
-export type RedactDiff = (entity: string, bytes: Buffer, start: number, end: number, json: JsonBytes) => void;
+export type RedactDiff = (row: Row, entityAt: number, diffAt: number, json: JsonBytes) => void;
 
 /** Makes the redaction of diffs of a shape, by default [{"veld","oud","nieuw"}]. */
 export type Redaction = (shape?: DiffShape) => RedactDiff;
@@ -39,12 +39,19 @@ export function compileRedaction(rules: RedactionRules, codecs: readonly Codec[]
     const entities = new Map(Object.entries(rules).map(([entity, fields]) => [entity, namesOf(fields)]));
     const none = namesOf([]);
     const reader = new DiffReader(shape);
-    return (entity, bytes, start, end, json) => {
-      const names = entities.get(entity) ?? none;
+    let last = { entity: Buffer.alloc(0), names: entities.get('') ?? none };
+    return (row, entityAt, diffAt, json) => {
+      if (!row.equals(entityAt, last.entity)) {
+        const entity = row.text(entityAt) ?? '';
+        last = { entity: Buffer.from(entity), names: entities.get(entity) ?? none };
+      }
+      const { names } = last;
+      const { bytes } = row;
+      const start = row.starts[diffAt] as number;
       const length = json.length;
       try {
         json.raw(opening);
-        reader.read(bytes, start, end, () => {
+        reader.read(bytes, start, row.ends[diffAt] as number, () => {
           if (json.length > length + 1) json.comma();
           const { isListed, shown, hidden } = names.of(reader);
           const isShown = isListed && isPlain(reader, 1, bytes, start) && isPlain(reader, 2, bytes, start);

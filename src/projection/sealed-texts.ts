@@ -31,7 +31,7 @@ export function sealedTexts(codecs: readonly Codec[]): SealedTexts {
   };
 }
 
-type BytesTest = (bytes: Uint8Array, start: number, end: number) => boolean;
+type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
 
 interface Test {
   readonly isIn: (text: string) => boolean;
@@ -131,12 +131,12 @@ function decodableRuns(name: Digits): Test {
   const { set, step } = digits[name];
   const isEncoded = decodesToText(name);
   return {
-    isIn: (text) => runsOf(text, name).some((run) => isFound(run, text) && isEncoded(run)),
+    isIn: (text) => runsOf(text, name).some((run) => isFound(run, text) && isEncoded(Buffer.from(run), 0, run.length)),
     mayBeIn: (bytes, start, end) =>
       hasRun(set, foundRunMin, bytes, start, end) ||
       isBlank(bytes[start]) ||
       isBlank(bytes[end - 1]) ||
-      ((end - start) % step === 0 && hasRun(set, end - start, bytes, start, end)),
+      ((end - start) % step === 0 && hasRun(set, end - start, bytes, start, end) && isEncoded(bytes, start, end)),
   };
 }
 
@@ -151,11 +151,11 @@ function isBlank(byte: number | undefined): boolean {
   return byte !== undefined && byte <= 0x20;
 }
 
-function decodesToText(name: Digits): (run: string) => boolean {
+function decodesToText(name: Digits): BytesTest {
   const { decode, bytesMax } = encodingOf(name);
-  return (run) => {
-    const bytes = Buffer.allocUnsafe(bytesMax(run.length));
-    const length = decode(run, 0, bytes, 0);
+  return (run, start, end) => {
+    const bytes = Buffer.allocUnsafe(bytesMax(end - start));
+    const length = decode(run, start, end, bytes, 0);
     // Checked before a string is made: TextDecoder reports other bytes by an exception, and words of prose are often such bytes.
     return length >= 3 && isText(bytes, 0, length) && /^[^\p{Cc}\p{Cn}]+$/u.test(bytes.toString('utf8', 0, length));
   };

@@ -1,13 +1,13 @@
+import { Row } from '../../src/db/row.js';
 import type { DiffShape } from '../../src/projection/audit-diff.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';
 import type { Redaction } from '../../src/projection/redact.js';
 
-/** Redacts the text of a diff, which stands between other bytes, as in a row. */
+/** Redacts the text of a diff, which stands between other bytes in its row. */
 export function redactedText(redaction: Redaction): (entity: string, diff: string, shape?: DiffShape) => string {
   return (entity, diff, shape) => {
-    const bytes = Buffer.from(`"${diff}"`);
     const json = new JsonBytes(16);
-    redaction(shape)(entity, bytes, 1, bytes.length - 1, json);
+    redaction(shape)(Row.of([entity, diff, '"}]']), 0, 1, json);
     return json.toString();
   };
 }

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
+import { Row } from '../../src/db/row.js';
 import { projectRoot } from '../../src/paths.js';
 import type { Codec, CodecOptions } from '../../src/projection/codec.js';
 import { type CellContext, type DecodeFunction, loadCodecModule } from '../../src/projection/codec-module.js';
@@ -25,7 +26,7 @@ const options = (decode?: DecodeFunction): CodecOptions => ({
 function decoded(codec: Codec, decode: DecodeFunction, stored: string, keyId: string | null = 'k1'): unknown {
   const rows = { table: 'people', columns: [{ name: 'name', at: 0 }], others: new Map([['key_id', 1]]) };
   const decoder = compileCodec(codec, options(decode), rows);
-  decoder.startRow({ text: (at) => [stored, keyId][at] as string | null }, 'w', '7');
+  decoder.startRow(Row.of([stored, keyId]), 'w', '7');
   const json = new JsonBytes(1);
   try {
     decoder.writeCell(0, json);

@@ -1,6 +1,7 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
+import { Row } from '../../src/db/row.js';
 import { codecPresets } from '../../src/definition/load.js';
 import type { Codec, CodecOptions, EncodedColumn, RowDecoder } from '../../src/projection/codec.js';
 import { compileCodec, decryptModeOf } from '../../src/projection/codecs.js';
@@ -35,7 +36,7 @@ function compiled(name: string, options: CodecOptions, table: string, columns: r
 function cellDecoder(name: string, options: CodecOptions, table: string, column: string) {
   const decoder = compiled(name, options, table, [{ name: column, at: 0 }]);
   return (stored: string, inWorkspace: string, inRow: string): string => {
-    decoder.startRow({ text: () => stored }, inWorkspace, inRow);
+    decoder.startRow(Row.of([stored]), inWorkspace, inRow);
     return JSON.parse(written(decoder, 0));
   };
 }
@@ -105,7 +106,7 @@ test('the cells of a row are read together: keys, versions, faults and empty cel
         const reasons: Record<string, DecodeReason> = {
           ...{ moved: 'bad_tag', garbled: 'bad_format', unknown: 'unknown_key', binary: 'bad_utf8' },
         };
-        decoder.startRow({ text: (at) => stored[at] as string | null }, inWorkspace, id);
+        decoder.startRow(Row.of(stored), inWorkspace, id);
         for (const [at, { kind, text }] of contents.entries()) {
           const reason = reasons[kind];
           if (reason !== undefined) refuses(t, () => written(decoder, at), reason);
@@ -149,7 +150,7 @@ test('the batched way and node:crypto agree on every stored value, whole or dama
         const [place, by] = each.damage;
         return value.slice(0, place % value.length) + by + value.slice((place % value.length) + 1);
       });
-      for (const decoder of [together, each]) decoder.startRow({ text: (at) => stored[at] as string }, workspace, id);
+      for (const decoder of [together, each]) decoder.startRow(Row.of(stored), workspace, id);
       for (const at of columns.keys()) t.is(outcome(together, at), outcome(each, at), stored[at]);
     }),
     { numRuns: 1000 },

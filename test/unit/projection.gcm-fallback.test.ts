@@ -1,5 +1,6 @@
 import { createCipheriv, createSecretKey, randomBytes } from 'node:crypto';
 import test from 'ava';
+import { Row } from '../../src/db/row.js';
 import { codecPresets } from '../../src/definition/load.js';
 import { GcmKey } from '../../src/projection/aes-gcm/gcm-key.js';
 import { Ghash } from '../../src/projection/aes-gcm/ghash.js';
@@ -43,7 +44,7 @@ test.serial(
     const sealed = Buffer.concat([iv, cipher.update('Jansen'), cipher.final(), cipher.getAuthTag()]).toString('base64');
     const decoded = (id: string): string => {
       const json = new JsonBytes(9);
-      decoder.startRow({ text: () => `enc:v2:k1:${sealed}` }, 'w', id);
+      decoder.startRow(Row.of([`enc:v2:k1:${sealed}`]), 'w', id);
       decoder.writeCell(0, json);
       return json.toString();
     };

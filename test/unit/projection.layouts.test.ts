@@ -1,6 +1,7 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
+import { Row } from '../../src/db/row.js';
 import type { Codec, CodecOptions, RowDecoder } from '../../src/projection/codec.js';
 import { compileCodec } from '../../src/projection/codecs.js';
 import { DecodeError } from '../../src/projection/decode-error.js';
@@ -72,7 +73,7 @@ function decoderOf(codec: Codec, options: CodecOptions): RowDecoder {
 
 /** The texts of a row's cells, or the reasons why there are none. */
 function outcomes(decoder: RowDecoder, texts: readonly (string | null)[], workspace: string, id: string): string[] {
-  decoder.startRow({ text: (at) => texts[at] as string | null }, workspace, id);
+  decoder.startRow(Row.of(texts), workspace, id);
   return columns.map((_, column) => {
     const json = new JsonBytes(1);
     try {

@@ -1,7 +1,8 @@
-import { type EncodedRows, type StoredRow, templatePieces } from '../codec.js';
+import { Row } from '../../db/row.js';
+import { type EncodedRows, templatePieces } from '../codec.js';
 
 /** Text of a piece of the template for a cell; null when it is a column that is NULL. */
-type PieceText = (workspace: string, column: string, id: string, row: StoredRow) => string | null;
+type PieceText = (workspace: string, column: string, id: string, row: Row) => string | null;
 
 /** Placeholders that have the same text in all rows of a workspace. */
 const constants: Readonly<Record<string, (table: string) => PieceText>> = {
@@ -9,8 +10,6 @@ const constants: Readonly<Record<string, (table: string) => PieceText>> = {
   table: (table) => () => table,
   column: () => (_, column) => column,
 };
-
-const noRow: StoredRow = { text: () => null };
 
 /**
  * The associated data of cells, from a template such as "{workspace}|{table}|{column}|{id}": per column a prefix, the same
@@ -40,11 +39,11 @@ export class AadTemplate {
   }
 
   prefixOf(workspace: string, column: string): string {
-    return this.#prefix.map((text) => text(workspace, column, '', noRow)).join('');
+    return this.#prefix.map((text) => text(workspace, column, '', new Row())).join('');
   }
 
   /** Null when a column in it is NULL. */
-  suffixOf(workspace: string, column: string, id: string, row: StoredRow): string | null {
+  suffixOf(workspace: string, column: string, id: string, row: Row): string | null {
     let suffix = '';
     for (const piece of this.#suffix) {
       const text = piece(workspace, column, id, row);

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import type { Row } from '../../db/row.js';
 import type { Codec, CodecOptions } from '../codec.js';
 import type { DecodeReason } from '../decode-error.js';
 import { headerReader } from '../stored-header.js';
@@ -30,7 +31,7 @@ export class SealKey {
 
 /** The beginning of a stored value, and the key that sealed it. */
 export interface SealHeader {
-  readonly text: string;
+  readonly bytes: Uint8Array;
   readonly key: SealKey;
   /** Whether the value has associated data. */
   readonly bound: boolean;
@@ -51,17 +52,17 @@ export class SealKeys {
   }
 
   /**
-   * The header of a stored value, or the reason why it cannot be opened. `rowKeyId` is the id of the row's key where no prefix
+   * The header of a stored value, in a column that is not NULL, or the reason why it cannot be opened. `rowKeyId` is the id of the row's key where no prefix
    * holds it, else null.
    */
-  headerOf(stored: string, rowKeyId: string | null): SealHeader | DecodeReason {
+  headerOf(row: Row, at: number, rowKeyId: string | null): SealHeader | DecodeReason {
     const last = this.#last;
-    if (last !== null && rowKeyId === this.#lastKeyId && stored.startsWith(last.text)) return last;
-    const header = this.#read(stored);
+    if (last !== null && rowKeyId === this.#lastKeyId && row.beginsWith(at, last.bytes)) return last;
+    const header = this.#read(row.text(at) as string);
     if (typeof header === 'string') return header;
     const key = this.#keys.get(header.keyId ?? rowKeyId ?? '');
     if (key === undefined) return 'unknown_key';
-    this.#last = { text: header.text, key, bound: this.#hasAad && !header.isLegacy };
+    this.#last = { bytes: Buffer.from(header.text), key, bound: this.#hasAad && !header.isLegacy };
     this.#lastKeyId = rowKeyId;
     return this.#last;
   }

@@ -1,3 +1,4 @@
+import { Row } from '../../db/row.js';
 import {
   type Codec,
   type CodecOptions,
@@ -5,7 +6,6 @@ import {
   type EncodedRows,
   type RowDecoder,
   rowKeyId,
-  type StoredRow,
 } from '../codec.js';
 import { DecodeError, type DecodeReason } from '../decode-error.js';
 import { encodingOf } from '../encodings.js';
@@ -49,14 +49,14 @@ export class SealedCells implements RowDecoder {
   readonly #layout: SealLayout;
   readonly #aad: AadTemplate | null;
   readonly #keys: SealKeys;
-  readonly #keyIdOf: (row: StoredRow) => string | null;
+  readonly #keyIdOf: (row: Row) => string | null;
   readonly #isBatched: boolean;
   readonly #table: string;
   readonly #cells: readonly Cell[];
   readonly #bytes: Buffer;
   readonly #slotBytes: number;
   #aadPrefixes: readonly Buffer[] = [];
-  #row: StoredRow = { text: () => null };
+  #row = new Row();
   #workspace: string | null = null;
   #id = '';
   /** End of the associated data of the row's cells, where it is the same for all of them; a length of -1: a column in it is NULL. */
@@ -94,7 +94,7 @@ export class SealedCells implements RowDecoder {
     }));
   }
 
-  startRow(row: StoredRow, workspace: string, id: string): void {
+  startRow(row: Row, workspace: string, id: string): void {
     if (workspace !== this.#workspace) {
       const prefixOf = (column: string): string => this.#aad?.prefixOf(workspace, column) ?? '';
       this.#aadPrefixes = this.#cells.map(({ column }) => Buffer.from(prefixOf(column.name)));
@@ -120,9 +120,8 @@ export class SealedCells implements RowDecoder {
     const keyId = this.#keyIdOf(this.#row);
     for (let i = 0; i < cells.length; i++) {
       const cell = cells[i] as Cell;
-      const stored = this.#row.text(cell.column.at);
       cell.header = null;
-      if (stored !== null) cell.reason = this.#read(cell, stored, keyId);
+      if (!this.#row.isNull(cell.column.at)) cell.reason = this.#read(cell, keyId);
     }
     if (this.#isBatched) this.#makeKeyStreams();
     for (let i = 0; i < cells.length; i++) {
@@ -133,16 +132,18 @@ export class SealedCells implements RowDecoder {
   }
 
   /** Decodes a cell into its slot and queues it, unless node:crypto opens it. */
-  #read(cell: Cell, stored: string, keyId: string | null): DecodeReason | null {
-    const header = this.#keys.headerOf(stored, keyId);
+  #read(cell: Cell, keyId: string | null): DecodeReason | null {
+    const { at } = cell.column;
+    const row = this.#row;
+    const header = this.#keys.headerOf(row, at, keyId);
     if (typeof header === 'string') return header;
-    const start = header.text.length;
+    const [start, end] = [(row.starts[at] as number) + header.bytes.length, row.ends[at] as number];
     // node:crypto opens longer values, for which the cost of a decipher is small in proportion.
-    if (!this.#isBatched || this.#encoding.bytesMax(stored.length - start) > this.#slotBytes) {
+    if (!this.#isBatched || this.#encoding.bytesMax(end - start) > this.#slotBytes) {
       cell.cipherBytes = notBatched;
     } else {
       const { nonce, overheadBytes } = this.#layout;
-      cell.cipherBytes = this.#encoding.decode(stored, start, this.#bytes, cell.slot) - overheadBytes;
+      cell.cipherBytes = this.#encoding.decode(row.bytes, start, end, this.#bytes, cell.slot) - overheadBytes;
       if (cell.cipherBytes < 0) return 'bad_format';
       const iv = cell.slot + startOf(nonce, cell.cipherBytes);
       cell.stream = header.key.gcm.queue(this.#bytes, iv, cell.cipherBytes);
@@ -207,10 +208,11 @@ export class SealedCells implements RowDecoder {
     return suffix === null ? null : Buffer.concat([this.#aadPrefixes[index] as Buffer, Buffer.from(suffix)]);
   }
 
-  #openNatively(cell: Cell, { text, key, bound }: SealHeader): DecodeReason | null {
-    const stored = this.#row.text(cell.column.at) as string;
-    const sealed = Buffer.allocUnsafe(this.#encoding.bytesMax(stored.length));
-    const length = this.#encoding.decode(stored, text.length, sealed, 0);
+  #openNatively(cell: Cell, { bytes: header, key, bound }: SealHeader): DecodeReason | null {
+    const { bytes, starts, ends } = this.#row;
+    const [start, end] = [starts[cell.column.at] as number, ends[cell.column.at] as number];
+    const sealed = Buffer.allocUnsafe(this.#encoding.bytesMax(end - start));
+    const length = this.#encoding.decode(bytes, start + header.length, end, sealed, 0);
     if (length < this.#layout.overheadBytes) return 'bad_format';
     const aad = bound ? this.#aadOf(cell) : undefined;
     if (aad === null) return 'bad_format';

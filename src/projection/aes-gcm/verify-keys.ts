@@ -1,4 +1,5 @@
 import { createCipheriv, type KeyObject, randomBytes } from 'node:crypto';
+import { Row } from '../../db/row.js';
 import type { Codec, DecryptMode } from '../codec.js';
 import { DecodeError } from '../decode-error.js';
 import { JsonBytes } from '../json-bytes.js';
@@ -55,7 +56,7 @@ function firstWrong(keyring: Keyring, keyId: string, decrypt: DecryptMode): numb
       );
       const open = (messages: readonly Buffer[]): (string | null)[] => {
         const stored = messages.map((message) => `${version}:${keyId}:${message.toString('base64')}`);
-        cells.startRow({ text: (at) => stored[at] as string }, workspace, id);
+        cells.startRow(Row.of(stored), workspace, id);
         return columns.map((_, column) => textOf(cells, column));
       };
       const whole = open(sealed);
