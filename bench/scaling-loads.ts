@@ -37,6 +37,20 @@ export async function usageOf({ gatewayPids, replicaPids }: Arrangement, work: (
   return { requests, perSecond, bytes, partsMs, gatewayMs: sum(all), replicasMs };
 }
 
+const attemptsMax = 3;
+
+/** Does the work again when a request is refused, as a busy machine can have it; throws when that does not help. */
+export async function repeated<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === attemptsMax) throw error;
+      process.stderr.write(`  ${(error as Error).message}: once more\n`);
+    }
+  }
+}
+
 const failedShareMax = 0.02;
 
 /** As many small requests as the generator makes in the time. Throws when more than one in fifty fails. */

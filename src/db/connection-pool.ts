@@ -107,6 +107,11 @@ export class ConnectionPool {
     return free ? this.#start(free, run, options, onRow) : this.#enqueue(workspace, run, options, onRow);
   }
 
+  /** Opens a first connection, so that the first statement does not wait for a login. */
+  warm(): void {
+    if (this.#connections.size + this.#opening === 0) void this.#openOne();
+  }
+
   /** Breaks every connection. Statements in flight and in the queue reject at once, so that another replica can repeat them. */
   reset(): void {
     for (const connection of this.#connections) connection.destroy();

@@ -155,10 +155,15 @@ export class Replica {
     if (refusal !== null) return this.#eject(refusal);
     this.#goodProbes++;
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
-    if (healthy && !this.state.healthy) this.#observe({ type: 'replica_admitted', replica: this.name });
+    if (healthy && !this.state.healthy) this.#admit();
     this.#everHealthy ||= healthy;
     const reason = healthy ? null : 'it is back, and on probation';
     this.state = { healthy, reason, isPrimary: false, replayed, ...known };
+  }
+
+  #admit(): void {
+    this.#observe({ type: 'replica_admitted', replica: this.name });
+    for (const pool of [this.short, this.long]) pool.warm();
   }
 
   async #refusalBeforeUse(): Promise<string | null> {

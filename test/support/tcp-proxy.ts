@@ -1,10 +1,13 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** A TCP proxy on 127.0.0.1 that can lose, break or refuse what passes through it. */
 export interface TcpProxy {
   readonly port: number;
   /** Stops forwarding, both ways: connections stay open and new ones are accepted, but nothing comes through. */
   blackHole(): void;
+  /** Connections that are made from now on get through after so many milliseconds. */
+  delayConnections(ms: number): void;
   /** Resets all connections. */
   cut(): void;
   /** Forwards again; what was held back meanwhile is lost with its connection. */
@@ -16,7 +19,10 @@ export interface TcpProxy {
 export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
   const pairs = new Map<Socket, Socket>();
   let silent = false;
-  const server = createServer((near) => {
+  let delayMs = 0;
+  const server = createServer(async (near) => {
+    near.on('error', () => undefined);
+    await sleep(delayMs);
     const far = connect(targetPort, '127.0.0.1');
     pairs.set(near, far);
     const end = (): void => {
@@ -49,9 +55,13 @@ export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
     blackHole: () => {
       silent = true;
     },
+    delayConnections: (ms) => {
+      delayMs = ms;
+    },
     cut,
     restore: () => {
       silent = false;
+      delayMs = 0;
       cut();
     },
     close: async () => {
