@@ -2,6 +2,15 @@
 export type TextRow = readonly (string | null)[];
 
 const columnsAtFirst = 32;
+/** Type of the message that holds a row, "D". */
+export const dataRow = 0x44;
+/** The type, and the length that counts itself but not the type. */
+const headerBytes = 5;
+
+/** The end of the message that begins at `at`; one byte beyond the bytes when its length has not arrived. */
+export function messageEnd(bytes: Buffer, at: number): number {
+  return at + headerBytes > bytes.length ? bytes.length + 1 : at + 1 + bytes.readUInt32BE(at + 1);
+}
 
 /**
  * A row within the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. It copies no bytes, and makes a
@@ -13,9 +22,30 @@ export class Row {
   starts = new Int32Array(columnsAtFirst);
   ends = new Int32Array(columnsAtFirst);
   columns = 0;
+  /** Counts the pieces of bytes that were read through this object. The bytes of a piece can be those of the next: they are read into one buffer. */
+  piece = 0;
+  /** Where the row's message ends in `bytes`. */
+  end = 0;
 
-  /** Reads the message whose content, after type and length, begins at `at`. */
-  read(bytes: Buffer, at: number): this {
+  startPiece(bytes: Buffer): void {
+    this.bytes = bytes;
+    this.piece++;
+  }
+
+  /** Reads the row whose message follows that of `row`. Returns false, and may have read part, when none follows or it has not arrived. */
+  readBehind(row: Row): boolean {
+    const { bytes, end, columns } = row;
+    if (end + headerBytes > bytes.length || bytes[end] !== dataRow || messageEnd(bytes, end) > bytes.length)
+      return false;
+    this.bytes = bytes;
+    this.read(end);
+    return this.columns === columns;
+  }
+
+  /** Reads the message of a row that begins at `start` in the piece. */
+  read(start: number): this {
+    const { bytes } = this;
+    const at = start + headerBytes;
     const columns = bytes.readUInt16BE(at);
     this.#makeRoom(columns);
     const { starts, ends } = this;
@@ -27,7 +57,7 @@ export class Row {
       ends[i] = size < 0 ? -1 : next + size;
       if (size > 0) next += size;
     }
-    this.bytes = bytes;
+    this.end = next;
     this.columns = columns;
     return this;
   }
@@ -44,6 +74,7 @@ export class Row {
       next += text === null ? 0 : Buffer.byteLength(text);
       row.ends[i] = text === null ? -1 : next;
     }
+    row.end = next;
     return row;
   }
 

@@ -4,27 +4,12 @@ import test from 'ava';
 import fc from 'fast-check';
 import { Row, type TextRow } from '../../src/db/row.js';
 import { tapRows } from '../../src/db/wire/row-tap.js';
+import { messageOf, rowMessage } from '../support/row-message.js';
 
 type Message = { readonly type: 'D'; readonly texts: TextRow } | { readonly type: 'C' | 'Z'; readonly body: Buffer };
 
-/** A message as PostgreSQL sends it. */
 function encoded(message: Message): Buffer {
-  const body = message.type === 'D' ? dataRow(message.texts) : message.body;
-  const header = Buffer.alloc(5);
-  header.write(message.type);
-  header.writeUInt32BE(body.length + 4, 1);
-  return Buffer.concat([header, body]);
-}
-
-function dataRow(texts: TextRow): Buffer {
-  const count = Buffer.alloc(2);
-  count.writeUInt16BE(texts.length);
-  const columns = texts.flatMap((text) => {
-    const size = Buffer.alloc(4);
-    size.writeInt32BE(text === null ? -1 : Buffer.byteLength(text));
-    return [size, Buffer.from(text ?? '')];
-  });
-  return Buffer.concat([count, ...columns]);
+  return message.type === 'D' ? rowMessage(message.texts) : messageOf(message.type, message.body);
 }
 
 const text = fc.option(fc.string({ unit: 'binary', maxLength: 40 }));

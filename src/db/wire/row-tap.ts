@@ -1,8 +1,5 @@
-import { Row } from '../row.js';
+import { dataRow, messageEnd, Row } from '../row.js';
 import type { Wire } from './wire.js';
-
-const dataRow = 0x44; // "D"
-const headerBytes = 5; // type, and the length that counts itself but not the type
 
 /**
  * Takes rows out of the bytes that PostgreSQL sends before pg parses them, and gives them to the running query as `Row`: in
@@ -26,13 +23,14 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
       return;
     }
     const bytes = pieces.length === 0 ? piece : Buffer.concat([...pieces, piece]);
+    message.fields.startPiece(bytes);
     let passed = 0;
     let at = 0;
     let end = messageEnd(bytes, at);
     while (end <= bytes.length) {
       if (bytes[at] === dataRow) {
         if (passed < at) toPg.call(stream, bytes.subarray(passed, at));
-        message.fields.read(bytes, at + headerBytes);
+        message.fields.read(at);
         connection.emit('dataRow', message);
         passed = end;
       }
@@ -43,9 +41,4 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
     pieces = at < bytes.length ? [Buffer.from(bytes.subarray(at))] : [];
     missing = at < bytes.length ? end - bytes.length : 0;
   });
-}
-
-/** The end of the message that begins at `at`; one byte beyond the bytes when its length has not arrived. */
-function messageEnd(bytes: Buffer, at: number): number {
-  return at + headerBytes > bytes.length ? bytes.length + 1 : at + 1 + bytes.readUInt32BE(at + 1);
 }

@@ -62,12 +62,11 @@ export class GcmKey {
     this.#blocks = 0;
   }
 
-  /** Makes the key streams of the queued messages, in one call of the cipher; returns whether there were any. */
-  makeKeyStreams(): boolean {
-    if (this.#blocks === 0) return false;
+  /** Makes the key streams of the queued messages, in one call of the cipher. */
+  makeKeyStreams(): void {
+    if (this.#blocks === 0) return;
     this.#stream = this.#cipher.update(this.#counters.subarray(0, this.#blocks * blockBytes));
     this.#blocks = 0;
-    return true;
   }
 
   /**

@@ -9,17 +9,18 @@ import { GcmKey } from './gcm-key.js';
 /** A key of the keyring. `gcm` and `aad` are made when first used: native decryption never does. */
 export class SealKey {
   readonly object: KeyObject;
-  readonly #columns: number;
+  readonly #messages: number;
   #gcm: GcmKey | null = null;
   #aad: AadHash | null = null;
 
-  constructor(object: KeyObject, columns: number) {
+  /** `messages` is the largest number of queued messages. */
+  constructor(object: KeyObject, messages: number) {
     this.object = object;
-    this.#columns = columns;
+    this.#messages = messages;
   }
 
   get gcm(): GcmKey {
-    this.#gcm ??= new GcmKey(this.object, this.#columns);
+    this.#gcm ??= new GcmKey(this.object, this.#messages);
     return this.#gcm;
   }
 
@@ -37,7 +38,7 @@ export interface SealHeader {
   readonly bound: boolean;
 }
 
-/** The keys that stored values name, for rows with so many sealed columns. */
+/** The keys that stored values name, for so many cells at a time. */
 export class SealKeys {
   readonly #keys: ReadonlyMap<string, SealKey>;
   readonly #read: ReturnType<typeof headerReader>;
@@ -45,8 +46,8 @@ export class SealKeys {
   #last: SealHeader | null = null;
   #lastKeyId: string | null = null;
 
-  constructor(codec: Codec, { keyring, legacy }: CodecOptions, columns: number) {
-    this.#keys = new Map(keyring.ids.map((id) => [id, new SealKey(keyring.get(id) as KeyObject, columns)]));
+  constructor(codec: Codec, { keyring, legacy }: CodecOptions, cells: number) {
+    this.#keys = new Map(keyring.ids.map((id) => [id, new SealKey(keyring.get(id) as KeyObject, cells)]));
     this.#read = headerReader(codec, legacy);
     this.#hasAad = codec.aad !== undefined;
   }
@@ -70,6 +71,11 @@ export class SealKeys {
   /** Sets, by column, the part of the associated data before a row's id. */
   setAadPrefixes(prefixes: readonly Uint8Array[]): void {
     for (const { aad } of this.#keys.values()) aad.setPrefixes(prefixes);
+  }
+
+  /** Makes the key streams of all queued messages. */
+  makeKeyStreams(): void {
+    for (const { gcm } of this.#keys.values()) gcm.makeKeyStreams();
   }
 
   /** Drops the messages that a row left in the queue because one of its cells could not be read. */

@@ -12,10 +12,10 @@ import { encodingOf } from '../encodings.js';
 import { isText, type JsonBytes } from '../json-bytes.js';
 import { AadTemplate } from './aad-template.js';
 import { cipherBytesMax, fitsGcmKey, openNative } from './gcm-key.js';
-import { type SealHeader, SealKeys } from './seal-keys.js';
+import { type SealHeader, type SealKey, SealKeys } from './seal-keys.js';
 import { type SealLayout, sealLayout, startOf } from './seal-layout.js';
 
-/** A column, and its cell in the present row. */
+/** A column, and its cell in a row. */
 interface Cell {
   readonly column: EncodedColumn;
   readonly index: number;
@@ -33,11 +33,14 @@ interface Cell {
   reason: DecodeReason | null;
 }
 
+/** Rows whose key streams are made at once: a call of the cipher costs as much for one row as for eight. */
+const rowsMax = 8;
+
 /** In place of `cipherBytes`. */
 const notBatched = -1;
 
 /**
- * Decrypts AES-256-GCM, the cells of a row together. A codec says how values are stored: their prefix, encoding and layout,
+ * Decrypts AES-256-GCM, the cells of a row, and of those behind it that have arrived, together. A codec says how values are stored: their prefix, encoding and layout,
  * their key and their associated data (AAD). With the cell in it, a value copied from another cell does not decode. A legacy
  * prefix needs no protection of its own: a value with AAD that is relabelled fails its tag.
  *
@@ -52,7 +55,16 @@ export class SealedCells implements RowDecoder {
   readonly #keyIdOf: (row: Row) => string | null;
   readonly #isBatched: boolean;
   readonly #table: string;
-  readonly #cells: readonly Cell[];
+  /** The cells of the queued rows. */
+  readonly #rows: readonly (readonly Cell[])[];
+  /** Where each queued row ends. */
+  readonly #ends: number[] = [];
+  /** The row object through which they were queued, and its piece. */
+  #queuedBy: Row | null = null;
+  #piece = 0;
+  /** The cells of the present row. */
+  #cells: readonly Cell[];
+  readonly #ahead = new Row();
   readonly #bytes: Buffer;
   readonly #slotBytes: number;
   #aadPrefixes: readonly Buffer[] = [];
@@ -62,6 +74,8 @@ export class SealedCells implements RowDecoder {
   /** End of the associated data of the row's cells, where it is the same for all of them; a length of -1: a column in it is NULL. */
   #suffix = Buffer.alloc(128);
   #suffixBytes = 0;
+  /** The key that has the suffix of the present row. */
+  #suffixKey: SealKey | null = null;
   #isOpened = false;
 
   /** Throws an Error when the layout lacks a part. */
@@ -73,25 +87,28 @@ export class SealedCells implements RowDecoder {
     this.#layout = layout;
     this.#encoding = encodingOf(codec.encoding);
     this.#aad = codec.aad === undefined ? null : new AadTemplate(codec.aad, rows);
-    this.#keys = new SealKeys(codec, options, columns.length);
+    this.#keys = new SealKeys(codec, options, columns.length * rowsMax);
     this.#keyIdOf = rowKeyId(codec, rows);
     this.#isBatched = options.decrypt === 'batched' && fitsGcmKey(layout);
     this.#table = table;
     const slotBytes = layout.overheadBytes + cipherBytesMax;
     this.#slotBytes = slotBytes;
-    this.#bytes = Buffer.alloc(columns.length * slotBytes);
-    this.#cells = columns.map((column, index) => ({
-      column,
-      index,
-      slot: index * slotBytes,
-      header: null,
-      cipherBytes: 0,
-      stream: 0,
-      opened: this.#bytes,
-      textStart: 0,
-      textEnd: 0,
-      reason: null,
-    }));
+    this.#bytes = Buffer.alloc(rowsMax * columns.length * slotBytes);
+    this.#rows = Array.from({ length: rowsMax }, (_, row) =>
+      columns.map((column, index) => ({
+        column,
+        index,
+        slot: (row * columns.length + index) * slotBytes,
+        header: null,
+        cipherBytes: 0,
+        stream: 0,
+        opened: this.#bytes,
+        textStart: 0,
+        textEnd: 0,
+        reason: null,
+      })),
+    );
+    this.#cells = this.#rows[0] as readonly Cell[];
   }
 
   startRow(row: Row, workspace: string, id: string): void {
@@ -113,17 +130,19 @@ export class SealedCells implements RowDecoder {
     json.string(opened, textStart, textEnd);
   }
 
-  /** Reads all cells, makes their key streams at once, and opens them. */
+  /** Opens the cells of the present row. */
   #openAll(): void {
-    if (this.#isBatched) this.#keys.clearQueues();
-    const cells = this.#cells;
-    const keyId = this.#keyIdOf(this.#row);
-    for (let i = 0; i < cells.length; i++) {
-      const cell = cells[i] as Cell;
-      cell.header = null;
-      if (!this.#row.isNull(cell.column.at)) cell.reason = this.#read(cell, keyId);
+    const row = this.#row;
+    const isSamePiece = this.#isBatched && this.#queuedBy === row && this.#piece === row.piece;
+    let queued = isSamePiece ? this.#ends.indexOf(row.end) : -1;
+    if (queued < 0) {
+      this.#queueRows(row);
+      queued = 0;
     }
-    if (this.#isBatched) this.#makeKeyStreams();
+    this.#ends[queued] = -1; // the cells are decrypted in place, so a row can be opened once
+    const cells = this.#rows[queued] as readonly Cell[];
+    this.#cells = cells;
+    this.#suffixKey = null;
     for (let i = 0; i < cells.length; i++) {
       const cell = cells[i] as Cell;
       if (cell.header !== null) cell.reason = this.#open(cell, cell.header);
@@ -131,10 +150,36 @@ export class SealedCells implements RowDecoder {
     this.#isOpened = true;
   }
 
+  /** Reads the cells of the row and of those behind it, and makes their key streams at once. */
+  #queueRows(row: Row): void {
+    this.#ends.length = 0;
+    if (this.#isBatched) this.#keys.clearQueues();
+    this.#readCells(row);
+    if (!this.#isBatched) return;
+    let before = row;
+    while (this.#ends.length < rowsMax && this.#ahead.readBehind(before)) {
+      before = this.#ahead;
+      this.#readCells(before);
+    }
+    this.#queuedBy = row;
+    this.#piece = row.piece;
+    this.#keys.makeKeyStreams();
+  }
+
+  #readCells(row: Row): void {
+    const cells = this.#rows[this.#ends.length] as readonly Cell[];
+    this.#ends.push(row.end);
+    const keyId = this.#keyIdOf(row);
+    for (let i = 0; i < cells.length; i++) {
+      const cell = cells[i] as Cell;
+      cell.header = null;
+      if (!row.isNull(cell.column.at)) cell.reason = this.#read(cell, row, keyId);
+    }
+  }
+
   /** Decodes a cell into its slot and queues it, unless node:crypto opens it. */
-  #read(cell: Cell, keyId: string | null): DecodeReason | null {
+  #read(cell: Cell, row: Row, keyId: string | null): DecodeReason | null {
     const { at } = cell.column;
-    const row = this.#row;
     const header = this.#keys.headerOf(row, at, keyId);
     if (typeof header === 'string') return header;
     const [start, end] = [(row.starts[at] as number) + header.bytes.length, row.ends[at] as number];
@@ -150,17 +195,6 @@ export class SealedCells implements RowDecoder {
     }
     cell.header = header;
     return null;
-  }
-
-  #makeKeyStreams(): void {
-    const hasSuffix = this.#aad?.isSuffixShared === true;
-    if (hasSuffix) this.#writeSuffix();
-    const cells = this.#cells;
-    for (let i = 0; i < cells.length; i++) {
-      const { header } = cells[i] as Cell;
-      if (header?.key.gcm.makeKeyStreams() && hasSuffix)
-        header.key.aad.setSuffix(this.#suffix, Math.max(0, this.#suffixBytes));
-    }
   }
 
   #writeSuffix(): void {
@@ -193,7 +227,12 @@ export class SealedCells implements RowDecoder {
 
   /** Starts the hash of a cell with its associated data; returns their length in bytes, -1 when a column in them is NULL. */
   #startHash(cell: Cell, { key, bound }: SealHeader): number {
-    if (bound && this.#aad?.isSuffixShared) return this.#suffixBytes < 0 ? -1 : key.aad.startHash(cell.index);
+    if (bound && this.#aad?.isSuffixShared) {
+      if (this.#suffixKey === null) this.#writeSuffix();
+      if (this.#suffixKey !== key) key.aad.setSuffix(this.#suffix, Math.max(0, this.#suffixBytes));
+      this.#suffixKey = key;
+      return this.#suffixBytes < 0 ? -1 : key.aad.startHash(cell.index);
+    }
     const { hash } = key.gcm;
     hash.start();
     if (!bound) return 0;
