@@ -4,27 +4,27 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import { startCluster } from '../../src/demo/cluster/cluster.js';
+import { type Cluster, startCluster } from '../../src/demo/cluster/cluster.js';
 import { withClient } from '../../src/demo/cluster/node.js';
 import { processesOf } from '../../src/demo/cluster/processes.js';
 import { until } from '../../src/demo/cluster/wait.js';
 
-test.serial('the embedded primary and its replica start, replicate and stop without a trace', async (t) => {
-  const cluster = await startCluster({ replicas: 1 });
+let cluster: Cluster;
+
+test.before(async () => {
+  cluster = await startCluster({ replicas: 1 });
+});
+test.after.always(() => cluster?.stop());
+
+test.serial('the embedded primary and its replica start and replicate', async (t) => {
   const [replica] = cluster.replicas;
   await cluster.primary.query('create table t as select 7 as n');
   const arrived = async () => (await replica?.query(`select to_regclass('t') is not null yes`))?.[0]?.yes === true;
   t.true(await until(arrived, 5000));
   t.deepEqual(await replica?.query('select n, pg_is_in_recovery() standby from t'), [{ n: 7, standby: true }]);
-
-  await cluster.stop();
-  t.false(existsSync(cluster.dir));
-  for (const node of [cluster.primary, ...cluster.replicas]) t.deepEqual(processesOf(node.dir), []);
 });
 
 test.serial('every connection needs a password, also to replicate, and no process shows it', async (t) => {
-  const cluster = await startCluster({ replicas: 1 });
-  t.teardown(() => cluster.stop());
   for (const node of [cluster.primary, ...cluster.replicas]) {
     const rules = await node.query('select distinct auth_method from pg_hba_file_rules');
     t.deepEqual(rules, [{ auth_method: 'scram-sha-256' }]);
@@ -37,6 +37,22 @@ test.serial('every connection needs a password, also to replicate, and no proces
       { message: /password authentication failed/ },
     );
   }
+});
+
+test.serial('a server killed with -9 comes back on the same port with every committed row', async (t) => {
+  const { primary } = cluster;
+  const url = primary.url();
+  await primary.kill9();
+  t.deepEqual(processesOf(primary.dir), []);
+  await primary.start();
+  t.is(primary.url(), url);
+  t.deepEqual(await primary.query('select n from t'), [{ n: 7 }]);
+});
+
+test.serial('primary and replica stop without a trace', async (t) => {
+  await cluster.stop();
+  t.false(existsSync(cluster.dir));
+  for (const node of [cluster.primary, ...cluster.replicas]) t.deepEqual(processesOf(node.dir), []);
 });
 
 test.serial('killing the starter with -9 leaves no server behind', async (t) => {
@@ -60,19 +76,6 @@ test.serial('killing the starter with -9 leaves no server behind', async (t) => 
   starter.kill('SIGKILL');
   t.true(await until(() => !existsSync(dir), 6000));
   for (const server of servers) t.deepEqual(processesOf(server), []);
-});
-
-test.serial('a server killed with -9 comes back on the same port with every committed row', async (t) => {
-  const cluster = await startCluster({ replicas: 0 });
-  t.teardown(() => cluster.stop());
-  const { primary } = cluster;
-  const url = primary.url();
-  await primary.query('create table t as select 7 as n');
-  await primary.kill9();
-  t.deepEqual(processesOf(primary.dir), []);
-  await primary.start();
-  t.is(primary.url(), url);
-  t.deepEqual(await primary.query('select n from t'), [{ n: 7 }]);
 });
 
 test.serial('a kept folder is started again, and refused when it holds other files', async (t) => {

@@ -1,6 +1,7 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
+import { until } from '../../src/demo/cluster/wait.js';
 import { type ServeProcess, serveProcess } from '../support/process.js';
 import { type RedisServer, redisBinary, startRedis } from '../support/redis.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
@@ -17,16 +18,34 @@ interface Gateways {
   readonly token: string;
 }
 
-async function fourGateways(t: ExecutionContext<TestContext>, redis: RedisServer): Promise<Gateways> {
-  t.teardown(() => redis.stop());
+/** Four gateways that share a Redis, and four workers; all tests use them, each with tokens of its own. */
+let four: readonly ServeProcess[] = [];
+let redis: RedisServer;
+let workers: ServeProcess;
+
+suite.serial.before(async (t) => {
   const settings = { ...t.context.database.settings, logLevel: 'error', rateLimitPerMinute: quota } as const;
-  const served = await Promise.all(
-    Array.from({ length: 4 }, () => serveProcess({ ...settings, redisUrl: redis.url, instances: 4 })),
-  );
-  for (const each of served) t.teardown(() => each.stop());
-  const warm = await t.context.database.token();
-  await Promise.all(served.map((each) => get(each, warm)));
-  return { served, token: await t.context.database.token() };
+  workers = await serveProcess({ ...settings, webConcurrency: 4 });
+  if (redisBinary === null) return;
+  redis = await startRedis();
+  const ofFour = { ...settings, redisUrl: redis.url, instances: 4 };
+  four = await Promise.all(Array.from({ length: 4 }, () => serveProcess(ofFour)));
+});
+suite.after.always(async () => {
+  await Promise.all([...four, workers].map((each) => each?.stop()));
+  await redis?.stop();
+});
+
+/** The four gateways with a new token, once each of them counts in Redis again: it grants more than a share of its own. */
+async function fourGateways(t: ExecutionContext<TestContext>): Promise<Gateways> {
+  const { database } = t.context;
+  const countsInRedis = async (each: ServeProcess): Promise<boolean> => {
+    const { granted } = await burst({ served: [each], token: await database.token() }, quota / 4 + 1);
+    return granted > quota / 4;
+  };
+  const all = async (): Promise<boolean> => (await Promise.all(four.map(countsInRedis))).every(Boolean);
+  t.true(await until(all, 20_000, 100), 'all gateways count in Redis');
+  return { served: four, token: await database.token() };
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 100 });
@@ -53,23 +72,23 @@ async function burst({ served, token }: Gateways, count: number): Promise<{ gran
 }
 
 withRedis('a burst of 400 requests over four gateways that share a Redis gets exactly the quota', async (t) => {
-  const gateways = await fourGateways(t, await startRedis());
+  const gateways = await fourGateways(t);
   for (let round = 0; round < 3; round++) {
     const token = await t.context.database.token();
     t.deepEqual(await burst({ ...gateways, token }, 400), { granted: quota, others: [] });
   }
 });
 
-for (const [how, stop] of [
-  ['killed', (redis: RedisServer) => redis.stop()],
-  ['frozen', async (redis: RedisServer) => void redis.process.kill('SIGSTOP')],
+for (const [how, stop, goOn] of [
+  ['killed', () => redis.stop(), () => redis.start()],
+  ['frozen', async () => void redis.process.kill('SIGSTOP'), async () => void redis.process.kill('SIGCONT')],
 ] as const) {
   withRedis(`when Redis is ${how} in the middle of a minute no more than the quota is granted in it`, async (t) => {
-    const redis = await startRedis();
-    const gateways = await fourGateways(t, redis);
+    const gateways = await fourGateways(t);
     const { granted } = await burst(gateways, 20);
     t.is(granted, 20);
-    await stop(redis);
+    await stop();
+    t.teardown(goOn);
     const later = await burst(gateways, 400);
     t.deepEqual(later.others, []);
     t.true(later.granted > 0, 'each gateway has a share of the rest');
@@ -81,16 +100,15 @@ for (const [how, stop] of [
 }
 
 withRedis('when Redis is killed during a burst no more than the quota is granted', async (t) => {
-  const redis = await startRedis();
-  const gateways = await fourGateways(t, redis);
+  const gateways = await fourGateways(t);
+  t.teardown(() => redis.start());
   const [{ granted }] = await Promise.all([burst(gateways, 400), pause(15).then(() => redis.stop())]);
   const later = await burst(gateways, 100);
   t.true(granted + later.granted <= quota, `${granted} and ${later.granted} were granted`);
 });
 
 withRedis('a Redis that lost its counts is told of them, and of what was granted while it was away', async (t) => {
-  const redis = await startRedis();
-  const gateways = await fourGateways(t, redis);
+  const gateways = await fourGateways(t);
   const before = await burst(gateways, 20);
   await redis.stop();
   const away = await burst(gateways, 8);
@@ -102,35 +120,21 @@ withRedis('a Redis that lost its counts is told of them, and of what was granted
 });
 
 test('a burst of 400 requests over four workers gets exactly the quota', async (t) => {
-  const served = await serveProcess({
-    ...t.context.database.settings,
-    logLevel: 'error',
-    rateLimitPerMinute: quota,
-    webConcurrency: 4,
-  });
-  t.teardown(() => served.stop());
   for (let round = 0; round < 3; round++) {
     const token = await t.context.database.token();
-    t.deepEqual(await burst({ served: [served], token }, 400), { granted: quota, others: [] });
+    t.deepEqual(await burst({ served: [workers], token }, 400), { granted: quota, others: [] });
   }
 });
 
 test('when the parent of the workers is frozen in the middle of a minute no more than the quota is granted', async (t) => {
-  const served = await serveProcess({
-    ...t.context.database.settings,
-    logLevel: 'error',
-    rateLimitPerMinute: quota,
-    webConcurrency: 4,
-  });
-  t.teardown(() => served.stop());
   const warm = await t.context.database.token();
-  await burst({ served: [served], token: warm }, 100); // connections with every worker
+  await burst({ served: [workers], token: warm }, 100); // connections with every worker
   const token = await t.context.database.token();
-  const { granted } = await burst({ served: [served], token }, 20);
-  served.child.kill('SIGSTOP');
-  t.teardown(() => served.child.kill('SIGCONT'));
-  const later = await burst({ served: [served], token }, 100);
-  served.child.kill('SIGCONT');
+  const { granted } = await burst({ served: [workers], token }, 20);
+  workers.child.kill('SIGSTOP');
+  t.teardown(() => workers.child.kill('SIGCONT'));
+  const later = await burst({ served: [workers], token }, 100);
+  workers.child.kill('SIGCONT');
   t.deepEqual(later.others, []);
   t.true(later.granted > 0 && granted + later.granted <= quota, `${granted} and ${later.granted} were granted`);
 });
