@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -38,14 +39,16 @@ async function stop(child: ChildProcess, ended: Promise<void>, isRunning: () => 
   await ended;
 }
 
-/** Runs a program of Node's to its end and resolves with its stdout. */
+/** Runs a program of Node's to its end and resolves with its stdout. `priority` is that of setpriority(2), 19 the lowest. */
 export async function runToEnd(
   program: URL | string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
+  priority = 0,
 ): Promise<string> {
   const [file, all] = program instanceof URL ? [process.execPath, [fileURLToPath(program), ...args]] : [program, args];
   const child = spawn(file, all, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  if (child.pid !== undefined && priority !== 0) setPriority(child.pid, priority);
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text;

@@ -9,6 +9,8 @@ export interface Load {
   readonly headers: Readonly<Record<string, string>>;
   readonly connections: number;
   readonly seconds: number;
+  /** Of the generator, as for setpriority(2); default 0. */
+  readonly priority?: number;
 }
 
 /** Measurements of the load generator, and its own processor time. */
@@ -35,10 +37,10 @@ export function generator(): { readonly name: 'wrk' | 'autocannon'; readonly run
   const { WRK_BIN: wrk = 'wrk' } = process.env;
   if (spawnSync(wrk, ['-v']).error === undefined) {
     const program = new URL('./load-wrk.js', import.meta.url);
-    return { name: 'wrk', run: (load) => runToEnd(program, [wrk, JSON.stringify(load)], {}) };
+    return { name: 'wrk', run: (load) => runToEnd(program, [wrk, JSON.stringify(load)], {}, load.priority) };
   }
   const program = new URL('./load-autocannon.js', import.meta.url);
-  return { name: 'autocannon', run: (load) => runToEnd(program, [JSON.stringify(load)], {}) };
+  return { name: 'autocannon', run: (load) => runToEnd(program, [JSON.stringify(load)], {}, load.priority) };
 }
 
 /** A request refused because no connection became free in time: seldom, unless something else keeps the machine busy. */
