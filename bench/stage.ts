@@ -13,7 +13,8 @@ export interface Stage {
   /** Origin of its ops listener. */
   readonly opsOrigin: string;
   readonly gatewayPid: number;
-  /** Postmaster of the replica. */
+  /** Postmasters of the primary and the replica. */
+  readonly primaryPid: number;
   readonly replicaPid: number;
   /** As the gateway's own role, and as the superuser. */
   readonly readerUrl: string;
@@ -33,7 +34,7 @@ interface Ready {
   readonly opsUrl: string;
   readonly primaryUrl: string;
   readonly replicaUrls: readonly [string];
-  readonly pids: { readonly gateway: number; readonly replicas: readonly [number] };
+  readonly pids: { readonly gateway: number; readonly primary: number; readonly replicas: readonly [number] };
   readonly workspaces: readonly [ReadyWorkspace, ReadyWorkspace];
 }
 
@@ -73,6 +74,7 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
       origin: ready.baseUrl,
       opsOrigin: ready.opsUrl,
       gatewayPid: ready.pids.gateway,
+      primaryPid: ready.pids.primary,
       replicaPid: ready.pids.replicas[0],
       readerUrl: urlAs(replicaUrl, 'gateway_reader'),
       replicaUrl,

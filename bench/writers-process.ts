@@ -48,6 +48,10 @@ export interface WriteResult {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
+  /** All writes, those of the warm-up too. */
+  readonly writes: number;
+  /** Processor time that this process spent on each write. */
+  readonly clientCpuUs: number;
 }
 
 /** Makes one write; rejects unless it succeeds. */
@@ -72,12 +76,21 @@ const starts = Array.from({ length: load.writers }, (_, i) => load.customers[i %
 const writers = await Promise.all(
   starts.map((customer) => ('url' in target ? databaseWriter(target, customer) : httpWriter(target, customer))),
 );
-await runFor(warmUpMs);
+const warmUp = await runFor(warmUpMs);
 const startedMs = performance.now();
+const startedCpu = process.cpuUsage();
 const times = (await runFor(load.seconds * 1000)).sort((a, b) => a - b);
 const at = (share: number): number => times[Math.floor(times.length * share)] ?? Number.NaN;
 const perSecond = (times.length * 1000) / (performance.now() - startedMs);
-process.stdout.write(JSON.stringify({ perSecond, p50Ms: at(0.5), p99Ms: at(0.99) } satisfies WriteResult));
+const { user, system } = process.cpuUsage(startedCpu);
+const result: WriteResult = {
+  perSecond,
+  p50Ms: at(0.5),
+  p99Ms: at(0.99),
+  writes: warmUp.length + times.length,
+  clientCpuUs: (user + system) / times.length,
+};
+process.stdout.write(JSON.stringify(result));
 process.exit(0);
 
 /** Times of all writes, in milliseconds. */

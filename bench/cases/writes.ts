@@ -7,6 +7,7 @@ import { freePort } from '../../src/demo/cluster/ports.js';
 import { runToEnd, startChild } from '../child.js';
 import type { Options } from '../options.js';
 import { platformatic } from '../peers.js';
+import { cpuMsOf, treeCpuMsOf } from '../process-cost.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
 import { alternate, median, pairedRatio } from '../rounds.js';
 import { rowsOf, type Stage } from '../stage.js';
@@ -22,6 +23,14 @@ const program = new URL('../writers-process.js', import.meta.url);
 interface Contender {
   readonly name: string;
   readonly target: HttpTarget | DatabaseTarget;
+  /** The process between the writers and PostgreSQL; null: there is none. */
+  readonly serverPid: number | null;
+}
+
+/** A turn, and the processor time that each of its writes cost, in microseconds. */
+interface Turn extends WriteResult {
+  readonly serverCpuUs: number;
+  readonly primaryCpuUs: number;
 }
 
 /** Creates and updates of installations, beside the same statements in one pipelined transaction, and beside Platformatic's POST. */
@@ -31,12 +40,13 @@ export async function writesCase(stage: Stage, options: Options): Promise<CaseRe
     ([id]) => id as string,
   );
   const common = { writers, workspace: stage.workspace, customers };
+  const { primaryPid } = stage;
   const [gateway, ...bare] = [gatewayOf(stage), ...(await databaseContenders(stage))];
   const peer = await startPlatformatic(stage);
   try {
     const creating = [gateway, ...bare, ...(peer.contender ? [peer.contender] : [])];
-    const creates = await compare({ ...common, kind: 'create' }, creating, options);
-    const updates = await compare({ ...common, kind: 'update' }, [gateway, ...bare], options);
+    const creates = await compare({ ...common, kind: 'create' }, creating, primaryPid, options);
+    const updates = await compare({ ...common, kind: 'update' }, [gateway, ...bare], primaryPid, options);
     return {
       verdicts: [...creates.verdicts, ...updates.verdicts],
       tables: [creates.table, updates.table],
@@ -47,7 +57,7 @@ export async function writesCase(stage: Stage, options: Options): Promise<CaseRe
   }
 }
 
-function gatewayOf({ origin, token }: Stage): Contender {
+function gatewayOf({ origin, token, gatewayPid }: Stage): Contender {
   const headers = { authorization: `Bearer ${token}` };
   const target = {
     origin,
@@ -57,7 +67,7 @@ function gatewayOf({ origin, token }: Stage): Contender {
     members: {},
     makesIds: false,
   };
-  return { name: 'gateway', target };
+  return { name: 'gateway', target, serverPid: gatewayPid };
 }
 
 /** The whole transaction first; then without one of its parts, whose cost is the difference. */
@@ -66,9 +76,9 @@ async function databaseContenders({ primaryUrl, workspace }: Stage): Promise<Con
   const [[tokenId = ''] = []] = await rowsOf(primaryUrl, text, [workspace]);
   const whole = { url: urlAs(primaryUrl, 'gateway_writer'), tokenId, hasIdempotency: true, hasAudit: true };
   return [
-    { name: 'bare pg, the same statements', target: whole },
-    { name: 'bare pg without idempotency', target: { ...whole, hasIdempotency: false } },
-    { name: 'bare pg without audit entry', target: { ...whole, hasAudit: false } },
+    { name: 'bare pg, the same statements', target: whole, serverPid: null },
+    { name: 'bare pg without idempotency', target: { ...whole, hasIdempotency: false }, serverPid: null },
+    { name: 'bare pg without audit entry', target: { ...whole, hasAudit: false }, serverPid: null },
   ];
 }
 
@@ -98,7 +108,7 @@ async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer>
     const target = { origin, path: '/appInstallaties/', headers: {}, customer: 'klantId', members, makesIds: true };
     for (const deadline = Date.now() + answersMsMax; Date.now() < deadline && child.running; await sleep(100)) {
       const answer = await fetch(`${origin}/documentation/json`).catch(() => null);
-      if (answer?.ok) return { contender: { name: peer.name, target }, skipped: [], stop };
+      if (answer?.ok) return { contender: { name: peer.name, target, serverPid: child.pid }, skipped: [], stop };
     }
     await stop();
     throw new Error('it does not answer');
@@ -116,19 +126,29 @@ async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer>
 async function compare(
   load: Omit<WriteLoad, 'target' | 'seconds'>,
   contenders: readonly Contender[],
+  primaryPid: number,
   { rounds, seconds }: Options,
 ): Promise<{ verdicts: Verdict[]; table: Table }> {
   const turnSeconds = Math.min(seconds, secondsMax);
-  const results = await alternate(contenders, rounds, async ({ name, target }, round) => {
+  const results = await alternate(contenders, rounds, async ({ name, target, serverPid }, round): Promise<Turn> => {
     process.stderr.write(`  ${load.kind}s: round ${round + 1} of ${rounds}, ${name}\n`);
     const whole: WriteLoad = { ...load, target, seconds: turnSeconds };
-    return JSON.parse(await runToEnd(program, [JSON.stringify(whole)], {})) as WriteResult;
+    const cpuMs = (): [number, number] => [
+      serverPid === null ? Number.NaN : cpuMsOf(serverPid),
+      treeCpuMsOf(primaryPid),
+    ];
+    const before = cpuMs();
+    const result = JSON.parse(await runToEnd(program, [JSON.stringify(whole)], {})) as WriteResult;
+    const after = cpuMs();
+    const [serverCpuUs, primaryCpuUs] = [0, 1].map(
+      (i) => (1000 * (Number(after[i]) - Number(before[i]))) / result.writes,
+    );
+    return { ...result, serverCpuUs: Number(serverCpuUs), primaryCpuUs: Number(primaryCpuUs) };
   });
   const [ours = [], bare = []] = results;
-  const middle = (runs: readonly WriteResult[], of: (run: WriteResult) => number): string =>
-    figure(median(runs.map(of)));
-  const rates = (runs: readonly WriteResult[]): number[] => runs.map(({ perSecond }) => perSecond);
-  const tails = (runs: readonly WriteResult[]): number[] => runs.map(({ p99Ms }) => p99Ms);
+  const middle = (runs: readonly Turn[], of: (run: Turn) => number): string => figure(median(runs.map(of)));
+  const rates = (runs: readonly Turn[]): number[] => runs.map(({ perSecond }) => perSecond);
+  const tails = (runs: readonly Turn[]): number[] => runs.map(({ p99Ms }) => p99Ms);
   const what = `${load.kind === 'create' ? 'Creates' : 'Updates'} against the same statements, pipelined`;
   const verdicts: Verdict[] = [
     {
@@ -147,20 +167,23 @@ async function compare(
     },
   ];
   const rows = contenders.map(({ name }, i) => {
-    const runs = results[i] as WriteResult[];
+    const runs = results[i] as Turn[];
     const ratio = figure(pairedRatio(rates(ours), rates(runs)));
     return [
       name,
       middle(runs, (run) => run.perSecond),
       middle(runs, (run) => run.p50Ms),
       middle(runs, (run) => run.p99Ms),
+      middle(runs, (run) => run.serverCpuUs),
+      middle(runs, (run) => run.primaryCpuUs),
+      middle(runs, (run) => run.clientCpuUs),
       ratio,
     ];
   });
   const table = {
     title: `${load.kind === 'create' ? 'Creating' : 'Updating'} installations`,
-    note: `${writers} writers, each with a connection of its own, ${rounds} turns of ${turnSeconds} s each, medians. The bare program runs the gateway's statements as its role, so with the same synchronous_commit and the same wait for the disk, and sends all of a transaction before the first is answered. The difference between its rows is the cost of a part. Platformatic writes one row, without key, audit entry or tenant wall.`,
-    head: ['', 'writes/s', 'p50, ms', 'p99, ms', 'gateway ×'],
+    note: `${writers} writers, each with a connection of its own, ${rounds} turns of ${turnSeconds} s each, medians. The bare program runs the gateway's statements as its role, so with the same synchronous_commit and the same wait for the disk, and sends all of a transaction before the first is answered. The difference between its rows is the cost of a part. It speaks no HTTP, checks no token, limit or body, and renders no answer: the processor time of the gateway is what it leaves out. CPU is per write. Platformatic writes one row, without key, audit entry or tenant wall.`,
+    head: ['', 'writes/s', 'p50, ms', 'p99, ms', 'server CPU, µs', 'primary CPU, µs', 'client CPU, µs', 'gateway ×'],
     rows,
   };
   return { verdicts, table };
