@@ -1,20 +1,23 @@
 import { DecodeError } from '../projection/decode-error.js';
 import { holdsImage } from '../projection/images.js';
-import { elementsOf, MalformedJson, membersOf } from '../projection/json-scan.js';
+import { elementsOf, MalformedJson, memberOf } from '../projection/json-scan.js';
 import { stripImages } from '../projection/strip.js';
 import { fieldType } from './field-types.js';
 import type { Field } from './resource.js';
 
 /**
- * The JSON of a field that is a member of a JSON cell; "null" where there is none. Scanned, not parsed, so that numbers keep
- * every digit. Throws DecodeError when the cell is not JSON or the member is not of the field's type.
+ * Makes the function that finds, in a JSON cell, the JSON of a field that is a member of it; "null" where there is none. Scanned, not
+ * parsed, so that numbers keep every digit. It throws DecodeError when the cell is not JSON or the member is not of the field's type.
  */
-export function memberOf(cell: string, { pointer = '', type, clean }: Field): string {
-  const value = at(cell.trim(), tokensOf(pointer));
-  if (value === undefined || value === 'null') return 'null';
-  if (!fieldType(type).isMember?.(value)) throw new DecodeError('bad_format');
-  if (clean === 'json-images') return stripImages(value);
-  return clean === 'text-images' && holdsImage(String(JSON.parse(value))) ? 'null' : value;
+export function memberReader({ pointer = '', type, clean }: Field): (cell: string) => string {
+  const tokens = tokensOf(pointer);
+  return (cell) => {
+    const value = at(cell.trim(), tokens);
+    if (value === undefined || value === 'null') return 'null';
+    if (!fieldType(type).isMember?.(value)) throw new DecodeError('bad_format');
+    if (clean === 'json-images') return stripImages(value);
+    return clean === 'text-images' && holdsImage(String(JSON.parse(value))) ? 'null' : value;
+  };
 }
 
 /** The text of a decoded cell, once it is sure that it is JSON. Throws DecodeError. */
@@ -38,7 +41,7 @@ function at(json: string, tokens: readonly string[]): string | undefined {
 }
 
 function inside(container: string, token: string): string | undefined {
-  if (container.startsWith('{')) return membersOf(container).findLast(([name]) => name === token)?.[1];
+  if (container.startsWith('{')) return memberOf(container, token);
   const isIndex = container.startsWith('[') && /^(0|[1-9]\d{0,8})$/.test(token);
   return isIndex ? elementsOf(container)[Number(token)] : undefined;
 }

@@ -7,7 +7,7 @@ import { holdsImage } from '../projection/images.js';
 import { JsonBytes } from '../projection/json-bytes.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
-import { jsonCell, memberOf } from './cell-members.js';
+import { jsonCell, memberReader } from './cell-members.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
 import { canFail } from './record-schema.js';
 import { columnsOf, type Field, type Leaf, leaves, pointer, type Resource } from './resource.js';
@@ -66,10 +66,11 @@ export function compileSerializer(
     const index = decoding?.names.indexOf(field.column) as number;
     const decoded: ValueSerializer = (_, __, json) => decoding?.decoder.writeCell(index, json);
     if (field.pointer === undefined && field.type !== 'json') return guarded(path, decoded);
+    const readMember = memberReader(field);
     return guarded(path, (row, at, json) => {
       const cell = cells.get(at) ?? (codec === undefined ? (row.text(at) as string) : decodedCell(decoded, row, at));
       cells.set(at, cell);
-      json.text(memberOf(cell, field));
+      json.text(readMember(cell));
     });
   });
   const decoding = [...decoders.values()];

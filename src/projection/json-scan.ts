@@ -73,6 +73,15 @@ export function membersOf(json: string): [name: string, value: string][] {
   return members;
 }
 
+/** The JSON text of a member of the object that `json` is; of a repeated name the last. Throws MalformedJson when it is no object. */
+export function memberOf(json: string, name: string): string | undefined {
+  let found: string | undefined;
+  itemsOf(json, '{', (nameStart, nameEnd, start, end) => {
+    if (stringAt(json, nameStart, nameEnd) === name) found = json.slice(start, end);
+  });
+  return found;
+}
+
 function itemsOf(
   json: string,
   opening: string,
