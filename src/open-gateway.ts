@@ -26,7 +26,6 @@ import { type Readiness, readinessOf } from './ops/readiness.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
 import { statusOf } from './ops/status/status.js';
 import { type Peers, standalone } from './peers/peers.js';
-import { workerPeers } from './peers/workers.js';
 import { loadCodecModule } from './projection/codec-module.js';
 import { decryptModeOf } from './projection/codecs.js';
 import type { Keyring } from './projection/keyring.js';
@@ -212,14 +211,16 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
   return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
-/** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. */
+/** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. Loads no code of the others. */
 async function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
   if (settings.redisUrl !== '') {
-    const { redisPeers } = await import('./peers/redis.js'); // only here, because ioredis takes memory and time to load
+    const { redisPeers } = await import('./peers/redis.js');
     return redisPeers(settings, settings.instances * settings.webConcurrency, observe);
   }
-  if (cluster.isWorker)
+  if (cluster.isWorker) {
+    const { workerPeers } = await import('./peers/workers.js');
     return workerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
+  }
   return standalone;
 }
 

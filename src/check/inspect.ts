@@ -123,13 +123,13 @@ async function* checkReplica(
   const { ids, item } = await sampleWorkspaces(client);
   yield [item];
   for (const id of ids) workspaces.add(id);
-  const [{ checkRecords }, { checkPlans }] = await Promise.all([import('./records.js'), import('./plans.js')]);
+  const { checkRecords } = await import('./records.js');
   for (const [i, resource] of resources.entries()) {
     if (views[i]?.level !== 'ok') continue;
     if (ids.length > 0) yield [await checkWall(client, resource, ids)];
     if (projection && (thorough || isEncoded(resource)))
       yield await checkRecords(client, resource, projection, ids, { thorough });
-    if (thorough) yield [await checkPlans(client, resource)];
+    if (thorough) yield [await (await import('./plans.js')).checkPlans(client, resource)];
   }
 }
 

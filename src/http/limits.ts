@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js'; // its entry loads the limiters of thirty databases
+import RateLimiterRes from 'rate-limiter-flexible/lib/RateLimiterRes.js';
 
 /** State of a limit after a request was counted. */
 export interface RateLimitResult {

@@ -45,6 +45,7 @@ export function verifyKeys(keyring: Keyring): void {
 function firstWrong(keyring: Keyring, keyId: string, decrypt: DecryptMode): number | undefined {
   const key = keyring.get(keyId) as KeyObject;
   const mismatches = new Set<string>();
+  const json = new JsonBytes(cipherBytesMax + 4);
   const reportMismatch = ({ column }: { column: string }) => mismatches.add(column);
   const cells = new SealedCells(codec, { keyring, legacy: true, decrypt, reportMismatch }, { table, columns });
   for (const version of ['v2', 'v1']) {
@@ -57,7 +58,7 @@ function firstWrong(keyring: Keyring, keyId: string, decrypt: DecryptMode): numb
       const open = (messages: readonly Buffer[]): (string | null)[] => {
         const stored = messages.map((message) => `${version}:${keyId}:${message.toString('base64')}`);
         cells.startRow(Row.of(stored), workspace, id);
-        return columns.map((_, column) => textOf(cells, column));
+        return columns.map((_, column) => textOf(cells, column, json));
       };
       const whole = open(sealed);
       for (const bytes of sealed) bytes.writeUInt8(bytes.readUInt8(bytes.length - 1) ^ 1, bytes.length - 1);
@@ -80,8 +81,8 @@ function seal(key: KeyObject, text: string, aad: string | null): Buffer {
 }
 
 /** The text of a cell, null when it is refused. */
-function textOf(cells: SealedCells, column: number): string | null {
-  const json = new JsonBytes(0);
+function textOf(cells: SealedCells, column: number, json: JsonBytes): string | null {
+  json.clear();
   try {
     cells.writeCell(column, json);
     return JSON.parse(json.toString());
