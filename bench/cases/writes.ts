@@ -17,6 +17,8 @@ import type { DatabaseTarget, HttpTarget, WriteLoad, WriteResult } from '../writ
 const writers = 4;
 /** Short turns, because writes make the data grow. */
 const secondsMax = 1;
+/** Servers compile their code in the first thousands of writes. */
+const warmUpSeconds = 4;
 const goals = { perSecond: 0.8, p99: 1.25 };
 const program = new URL('../writers-process.js', import.meta.url);
 
@@ -136,6 +138,10 @@ async function compare(
   { rounds, seconds }: Options,
 ): Promise<{ verdicts: Verdict[]; table: Table }> {
   const turnSeconds = Math.min(seconds, secondsMax);
+  for (const { target, serverPid } of contenders) {
+    if (serverPid === null) continue;
+    await runToEnd(program, [JSON.stringify({ ...load, target, seconds: warmUpSeconds })], {});
+  }
   const results = await alternate(contenders, rounds, async ({ name, target, serverPid }, round): Promise<Turn> => {
     process.stderr.write(`  ${load.kind}s: round ${round + 1} of ${rounds}, ${name}\n`);
     const whole: WriteLoad = { ...load, target, seconds: turnSeconds };
