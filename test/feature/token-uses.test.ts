@@ -8,7 +8,7 @@ interface Listed {
   readonly lastUsedAt: string | null;
 }
 
-test('tokens list shows the last use of each token, which is noted once a minute', async (t) => {
+test.serial('tokens list shows the last use of each token, which is noted once a minute', async (t) => {
   const { client, token, database } = t.context;
   const used = await database.token();
   await database.token();
@@ -37,7 +37,7 @@ test('tokens list shows the last use of each token, which is noted once a minute
   );
 });
 
-test('the writer notes no use of a token that is not there, and cannot write the table itself', async (t) => {
+test.serial('the writer notes no use of a token that is not there, and cannot write the table itself', async (t) => {
   const { database } = t.context;
   await database.primary.query(`begin; set local role gateway_writer`);
   await database.primary.query(`select gateway.note_token_uses(array[gen_random_uuid()])`);
