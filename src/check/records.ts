@@ -1,8 +1,8 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import type pg from 'pg';
 import { Row, type TextRow } from '../db/row.js';
 import type { WorkspaceId } from '../db/statement.js';
 import { transactionOn } from '../db/transaction.js';
-import { newAjv } from '../definition/ajv.js';
 import { recordSchema } from '../definition/record-schema.js';
 import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../definition/resource.js';
 import { compileSerializer } from '../definition/row-serializer.js';
@@ -137,7 +137,7 @@ function levelOf({ stored, empty }: Tally): Level {
 
 /** A function that names the members of a record that do not fit, each with the keyword of the schema; below a member the data may give names. */
 function misfitsIn(resource: Resource): (record: object) => string[] {
-  const ajv = newAjv({ allErrors: true, strict: false, validateFormats: false });
+  const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false });
   const validate = ajv.compile(recordSchema(resource));
   const members = leaves(resource).map(({ path }) => path);
   return (record) => {

@@ -1,10 +1,10 @@
+import type { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Examined, Flaw, PlacedField } from './contradictions.js';
 import { readSchema, writeSchema } from './field-schema.js';
 import { fieldType } from './field-types.js';
 import { parameterNames } from './filter-kinds.js';
-import { fits, isPlainSchema } from './plain-schema.js';
 import { canFail } from './record-schema.js';
-import type { Field, JsonSchema, WriteRule } from './resource.js';
+import type { Field, WriteRule } from './resource.js';
 
 /** Cleaners and the type whose values they read. */
 const cleanedType = { 'text-images': 'text', 'json-images': 'json', 'audit-diff': 'json' } as const;
@@ -23,7 +23,7 @@ export function contradictionsOfField(placed: PlacedField, examined: Examined): 
     ...pointing(placed),
     ...decoding(placed, examined),
     ...diffShape(placed),
-    ...shapes(placed, examined),
+    ...shapes(placed, examined.ajv),
     ...(field.write === undefined ? [] : writing(placed, field.write, examined)),
   ];
 }
@@ -103,22 +103,23 @@ function diffShape({ field: { diff, clean }, at: place }: PlacedField): Flaw[] {
 }
 
 /** JSON Schemas that cannot be compiled, and an example that does not fit its own. */
-function shapes({ field, at }: PlacedField, { compile }: Examined): Flaw[] {
-  const { example, write } = field;
+function shapes({ field, at }: PlacedField, ajv: Ajv2020): Flaw[] {
   const flaws: Flaw[] = [];
-  const fitsOwn = (schema: JsonSchema, place: string, value?: unknown): boolean => {
-    if (isPlainSchema(schema) && (value === undefined || fits(schema, value))) return true;
+  const compiled = (schema: object, place: string) => {
     try {
-      const validate = compile(schema);
-      return value === undefined || validate(value) === true;
+      return ajv.compile(schema);
     } catch (error) {
       flaws.push({ at: place, wrong: `it is not a JSON Schema: ${(error as Error).message}`, remedy: 'correct it' });
-      return true;
+      return undefined;
     }
   };
-  if (!fitsOwn(readSchema(field), `${at}/schema`, example))
+  // Otherwise the schema is that of the type, and compiling it costs a start some milliseconds.
+  const isOwn = field.schema !== undefined || field.example !== undefined;
+  const isShown = isOwn ? compiled(readSchema(field), `${at}/schema`) : undefined;
+  if (field.example !== undefined && isShown?.(field.example) === false) {
     flaws.push({ at: `${at}/example`, wrong: 'it does not fit the field', remedy: 'correct the example' });
-  if (write?.schema) fitsOwn(writeSchema(field), `${at}/write/schema`);
+  }
+  if (field.write?.schema) compiled(writeSchema(field), `${at}/write/schema`);
   return flaws;
 }
 

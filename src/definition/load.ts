@@ -1,14 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import type { ErrorObject } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
 import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
 import type { Codec } from '../projection/codec.js';
-import { newAjv } from './ajv.js';
 import { resolveAuditLogs } from './audit-logs.js';
-import { contradictions, type Examined, type Flaw, sharedNames } from './contradictions.js';
+import { contradictions, type Flaw, sharedNames } from './contradictions.js';
 import { listValuesMax } from './filter-kinds.js';
-import { fitsWithDefaults } from './plain-schema.js';
 import { repeatedKeys } from './repeated-keys.js';
 import {
   type AuditRule,
@@ -61,9 +60,10 @@ export function loadResources(dir: string): readonly Resource[] {
     else files.set(path, found);
   }
   const views = new Map([...files.values()].map((file) => [file.view, file]));
-  const compile = schemaCompiler();
+  const ajv = new Ajv2020({ strictTypes: false, strict: true, code: { optimize: false } });
+  formats.default(ajv);
   for (const [path, file] of files)
-    flaws.push(...contradictions(file, { views, compile }).map((flaw) => sentence(path, flaw)));
+    flaws.push(...contradictions(file, { views, ajv }).map((flaw) => sentence(path, flaw)));
   const logs = resolveAuditLogs(files);
   for (const [path, flaw] of [...sharedNames(files), ...logs.flaws]) flaws.push(sentence(path, flaw));
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
@@ -111,30 +111,18 @@ export function codecPresets(): Readonly<Record<string, Codec>> {
 /** Checks a definition against config/resource.schema.json and fills in presets and defaults. */
 function definitionValidator(presets: Readonly<Record<string, Codec>>): Validate {
   const schema = JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8')) as object;
-  const compile = () =>
-    newAjv({
-      allErrors: true,
-      useDefaults: true,
-      strictTypes: false,
-      strictRequired: false,
-      validateSchema: false, // it is ours, and a test validates it
-      code: { optimize: false }, // costs more than it saves for a few values
-    }).compile(schema);
-  let validate: ReturnType<typeof compile> | undefined;
+  const ajv = new Ajv2020({
+    allErrors: true,
+    useDefaults: true,
+    strictTypes: false,
+    strictRequired: false,
+    validateSchema: false, // it is ours, and a test validates it
+    code: { optimize: false }, // costs more than it saves for a few values
+  });
+  const validate = ajv.compile(schema);
   return (value) => {
     addPresets(value, presets);
-    if (fitsWithDefaults(schema, value)) return [];
-    validate ??= compile();
     return validate(value) ? [] : (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(flawOf);
-  };
-}
-
-/** Compiles the schemas of all fields by one ajv: a new one would compile the schema of schemas again, for 50 ms. */
-function schemaCompiler(): Examined['compile'] {
-  let ajv: ReturnType<typeof newAjv> | undefined;
-  return (schema) => {
-    ajv ??= newAjv({ strictTypes: false, strict: true, code: { optimize: false } });
-    return ajv.compile(schema);
   };
 }
 

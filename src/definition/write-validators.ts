@@ -1,6 +1,6 @@
-import type { Ajv2020, ErrorObject, Options, ValidateFunction } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
 import type { FieldError, FieldErrorCode } from '../errors.js';
-import { newAjv } from './ajv.js';
 import { type FieldType, fieldType, type IdType } from './field-types.js';
 import { createSchema, patchSchema } from './record-schema.js';
 import { type JsonSchema, leaves, type Resource } from './resource.js';
@@ -40,22 +40,21 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
   pattern: () => ['invalid_format', 'This does not have the form required.'],
 };
 
-const ajvOptions: Options = {
-  allErrors: true,
-  verbose: true,
-  strictTypes: false,
-  strict: true,
-  validateSchema: false, // the definition was validated with the schemas of its fields
-};
-
 export function compileWriteValidators(resource: Resource): WriteValidators {
+  const ajv = new Ajv2020({
+    allErrors: true,
+    verbose: true,
+    strictTypes: false,
+    strict: true,
+    validateSchema: false, // the definition was validated with the schemas of its fields
+  });
+  formats.default(ajv);
+  ajv.addFormat('int64', true); // documentation only: the type refuses fractions already
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
-  let ajv: Ajv2020 | undefined;
-  /** Compiles at the first body: a start does not wait for it, and the schema of each field was examined with the definition. */
+  /** Compiles at the first body: a start does not wait for it, and the schema of each field was compiled with the definition. */
   const rule = (schema: JsonSchema) => {
     let validate: ValidateFunction | undefined;
     return (body: unknown) => {
-      ajv ??= newAjv(ajvOptions).addFormat('int64', true); // documentation only: the type refuses fractions already
       validate ??= ajv.compile(schema);
       return validate(body) ? [] : faults(validate.errors ?? [], known);
     };
