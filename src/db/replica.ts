@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { Connect } from './connection.js';
@@ -19,6 +20,9 @@ const probeStatement: Statement = {
 const goodProbesToReadmit = 3;
 /** Pause between two checks of a replica that is refused. */
 const checkEveryMs = 5000;
+/** Time in which a start asks a lagging replica again, and the pause between two probes. */
+const catchUpMsMax = 500;
+const catchUpPauseMs = 20;
 
 /** The state of a replica, as its last probes found it. */
 export interface ReplicaState {
@@ -95,9 +99,17 @@ export class Replica {
     return this.short.inFlight + this.long.inFlight;
   }
 
-  /** Probes now, and again every interval until closed. */
-  start(): Promise<void> {
-    return this.#probe.repeat(() => this.probe());
+  /**
+   * Probes now, and again every interval until closed. A replica that lags at the start is asked again for a moment: it may lack
+   * the last milliseconds alone, whose age no sample of the primary tells yet.
+   */
+  async start(): Promise<void> {
+    const untilMs = performance.now() + catchUpMsMax;
+    await this.#probe.repeat(() => this.probe());
+    while (!this.state.healthy && this.state.lagMs !== null && performance.now() < untilMs) {
+      await sleep(catchUpPauseMs);
+      await this.probe();
+    }
   }
 
   /**

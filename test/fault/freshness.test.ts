@@ -1,6 +1,8 @@
+import { PassThrough } from 'node:stream';
 import test, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../src/demo/cluster/node.js';
 import { until } from '../../src/demo/cluster/wait.js';
+import { startGateway } from '../../src/gateway.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
 import { templateName } from '../support/template.js';
@@ -51,6 +53,21 @@ test.serial('Data-As-Of tells how current the answer is', async (t) => {
   t.true((await asOf()) <= movedMs, 'no later than what they do not have');
   await Promise.all([resume(first), resume(second)]);
   await healthy(t);
+});
+
+test.serial('a gateway that starts serves from replicas that lack the last moment of WAL only', async (t) => {
+  const replicas = [first, second];
+  await Promise.all(replicas.map(pause));
+  await move();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const log = new PassThrough();
+  log.on('data', (line) => String(line).includes('replica_ejected') && Promise.all(replicas.map(resume)));
+  const starting = await startGateway(setUp.settings({ lagMaxMs: 100, probeIntervalMs: 10_000 }), log);
+  t.teardown(() => starting.stop());
+  t.deepEqual(
+    starting.replicas.map(({ state }) => state.reason),
+    [null, null],
+  );
 });
 
 test.serial('a replica that lags is ejected; when all lag, requests get 503 and never the primary', async (t) => {
