@@ -15,11 +15,11 @@ export interface KnownCount extends Count {
 }
 
 /**
- * A counter that all gateways share: adds `requests` (0 or 1) and the unreported requests. Before it answers with a count that
+ * A counter that all gateways share: adds `requests` and the unreported requests. Before it answers with a count that
  * lowers the `guaranteed` part of the remaining quota, it announces the count to all gateways. Rejects when the counter does
  * not answer.
  */
-export type SharedCounter = (key: string, quota: number, known: KnownCount, requests: 0 | 1) => Promise<Count>;
+export type SharedCounter = (key: string, quota: number, known: KnownCount, requests: number) => Promise<Count>;
 
 /** A limiter that learns from announcements. */
 export interface SharedLimiter extends Limiter {
@@ -27,9 +27,15 @@ export interface SharedLimiter extends Limiter {
 }
 
 interface Window {
-  readonly endsAtMs: number;
+  endsAtMs: number;
   /** The highest count that this gateway got; 0 when the counter has been away since the window began. */
-  readonly consumed: number;
+  consumed: number;
+  /** When the counter was last asked. */
+  askedMs: number;
+  /** Requests that the counter has counted for this gateway, and that no client has made yet. */
+  reserved: number;
+  /** Reservations that the counter has not answered yet. */
+  reserving: number;
   /** Requests granted and refused by this gateway alone. */
   granted: number;
   unreported: number;
@@ -42,6 +48,10 @@ const windowMs = windowSeconds * 1000;
 const reportMs = 1000;
 /** Answers take less time than this, so two ends that differ by more are those of different windows. */
 const marginMs = 1000;
+/** All gateways together reserve at most this part of the quota, so a quota of 100 per gateway is counted request by request. */
+const reservedPart = 0.01;
+/** A reservation is used without asking again for this long, so that a gateway knows the requests of the others. */
+const reservedMs = 1000;
 
 /**
  * The part of the remaining quota that every gateway knows to be left: the largest power of two in it. Each change of it is
@@ -66,9 +76,10 @@ export function nextCount(
 }
 
 /**
- * Counts in the shared counter. While the counter does not answer, each of the `gateways` grants its share: of the whole quota
- * in a window that begins in that time, of the guaranteed part in a window that began before. So together they never grant
- * more than the quota, if the counter is away for all of them.
+ * Counts in the shared counter, which counts a part of a large quota in advance: a reservation, from which a gateway grants
+ * requests without asking. So the gateways never grant more than the quota, and refuse when at most `reservedPart` of it is unused. While the counter does not answer, each of the `gateways` grants its share: of the whole quota in a window that
+ * begins in that time, of the guaranteed part in a window that began before. So together they never grant more than the quota,
+ * if the counter is away for all of them.
  */
 export function sharedLimiter(quota: number, gateways: number, counter: SharedCounter): SharedLimiter {
   const windows = new LRUCache<string, Window>({ max: windowsMax });
@@ -82,20 +93,30 @@ export function sharedLimiter(quota: number, gateways: number, counter: SharedCo
     const endsAtMs = performance.now() + endsInMs;
     const window = running(key);
     if (window === undefined || endsAtMs > window.endsAtMs + marginMs) windows.set(key, newWindow(endsAtMs, consumed));
-    else windows.set(key, { ...window, endsAtMs, consumed: Math.max(window.consumed, consumed) });
+    else Object.assign(window, { endsAtMs, consumed: Math.max(window.consumed, consumed) });
   };
-  /** Counts in the shared counter, and reports the requests that this gateway granted alone, once. */
-  const count = async (key: string, requests: 0 | 1): Promise<Count> => {
+  /** Requests that this gateway may reserve beside those that it has reserved; below 0 when it has too many. */
+  const reservable = ({ consumed, reserved, reserving }: Window): number =>
+    Math.floor((guaranteed(quota - consumed) * reservedPart) / gateways) - reserved - reserving;
+  /** Counts in the shared counter with a reservation, and reports the requests that this gateway granted alone, once. */
+  const count = async (key: string, requests: 0 | 1): Promise<Count & { allowed: boolean }> => {
     const window = running(key, marginMs) ?? newWindow(performance.now() + windowMs, 0);
-    const known = { ...window, endsInMs: Math.ceil(window.endsAtMs - performance.now()) };
+    const reserving = requests === 1 && window.consumed > 0 ? Math.max(0, reservable(window)) : 0;
+    const { consumed: before, unreported: alone, endsAtMs } = window;
     window.unreported = 0;
+    window.askedMs = performance.now();
+    const known = { consumed: before, unreported: alone, endsInMs: Math.ceil(endsAtMs - window.askedMs) };
+    window.reserving += reserving;
     try {
-      const answer = await counter(key, quota, known, requests);
-      learn(key, answer);
-      return answer;
+      const { consumed, endsInMs } = await counter(key, quota, known, requests + reserving);
+      learn(key, { consumed, endsInMs });
+      window.reserving -= reserving; // without an answer they stay deducted, because they may have been counted
+      const own = consumed - reserving;
+      window.reserved += Math.min(reserving, Math.max(0, quota - own));
+      return { consumed: consumed - window.reserved, endsInMs, allowed: own + 1 - requests <= quota };
     } catch (error) {
       const current = running(key);
-      if (current !== undefined) current.unreported += known.unreported;
+      if (current !== undefined) current.unreported += alone;
       throw error;
     }
   };
@@ -127,20 +148,24 @@ export function sharedLimiter(quota: number, gateways: number, counter: SharedCo
     const count = { consumed: quota - share(window) + window.granted, endsInMs: window.endsAtMs - performance.now() };
     return { ...resultOf(count, allowed), refused: window.refused };
   };
-  return {
-    quota,
-    learn,
-    async consume(key) {
-      const answer = await count(key, 1).catch(() => null);
-      return answer === null ? decideAlone(key, 1) : resultOf(answer, answer.consumed <= quota);
-    },
-    async peek(key) {
-      const answer = await count(key, 0).catch(() => null);
-      return answer === null ? decideAlone(key, 0) : resultOf(answer, answer.consumed < quota);
-    },
+  /** Grants a request that was reserved since then; in the last second of a window none, because it could be used in the next. */
+  const grantReserved = (key: string, requests: 0 | 1, askedMsMin: number): RateLimitResult | undefined => {
+    const window = running(key, marginMs);
+    if (window === undefined || window.reserved === 0 || window.askedMs < askedMsMin) return undefined;
+    window.reserved -= requests;
+    const { consumed, reserved, endsAtMs } = window;
+    return resultOf({ consumed: consumed - reserved, endsInMs: endsAtMs - performance.now() }, true);
   };
+  const decide = async (key: string, requests: 0 | 1): Promise<RateLimitResult> => {
+    const reserved = grantReserved(key, requests, performance.now() - reservedMs);
+    if (reserved !== undefined) return reserved;
+    const answer = await count(key, requests).catch(() => null);
+    if (answer?.allowed) return resultOf(answer, true);
+    return grantReserved(key, requests, 0) ?? (answer === null ? decideAlone(key, requests) : resultOf(answer, false));
+  };
+  return { quota, learn, consume: (key) => decide(key, 1), peek: (key) => decide(key, 0) };
 }
 
 function newWindow(endsAtMs: number, consumed: number): Window {
-  return { endsAtMs, consumed, granted: 0, unreported: 0, refused: 0 };
+  return { endsAtMs, consumed, askedMs: 0, reserved: 0, reserving: 0, granted: 0, unreported: 0, refused: 0 };
 }

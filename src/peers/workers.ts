@@ -25,7 +25,7 @@ export interface CountQuestion {
   readonly key: string;
   readonly quota: number;
   readonly known: KnownCount;
-  readonly requests: 0 | 1;
+  readonly requests: number;
 }
 
 /** The answer to the message with the id; `count` to a question. */

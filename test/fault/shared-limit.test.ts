@@ -12,6 +12,8 @@ const suite = gatewayTest();
 const test = suite.serial;
 const withRedis = redisBinary === null ? suite.skip : suite.serial;
 const quota = 60;
+/** Of requests without a token: large enough to be reserved. */
+const publicQuota = 2000;
 
 interface Gateways {
   readonly served: readonly ServeProcess[];
@@ -24,7 +26,12 @@ let redis: RedisServer;
 let workers: ServeProcess;
 
 suite.serial.before(async (t) => {
-  const settings = { ...t.context.database.settings, logLevel: 'error', rateLimitPerMinute: quota } as const;
+  const settings = {
+    ...t.context.database.settings,
+    logLevel: 'error',
+    rateLimitPerMinute: quota,
+    publicRequestsPerMinute: publicQuota,
+  } as const;
   workers = await serveProcess({ ...settings, webConcurrency: 4 });
   if (redisBinary === null) return;
   redis = await startRedis();
@@ -50,10 +57,10 @@ async function fourGateways(t: ExecutionContext<TestContext>): Promise<Gateways>
 
 const agent = new Agent({ keepAlive: true, maxSockets: 100 });
 
-function get(served: ServeProcess, token: string): Promise<number> {
+function get(served: ServeProcess, token: string, path = '/klanten?perPage=1'): Promise<number> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}` };
-    request(`${served.url}/api/v1/klanten?perPage=1`, { agent, headers }, (response) => {
+    request(`${served.url}/api/v1${path}`, { agent, headers }, (response) => {
       response.resume().on('end', () => resolve(response.statusCode as number));
     })
       .on('error', reject)
@@ -118,6 +125,23 @@ withRedis('a Redis that lost its counts is told of them, and of what was granted
   const granted = before.granted + away.granted + after.granted;
   t.true(after.granted > 0 && granted <= quota, `${granted} were granted, ${after.granted} of them afterwards`);
 });
+
+for (const [name, run, gateways] of [
+  ['four gateways that share a Redis', withRedis, () => four],
+  ['four workers', test, () => [workers]],
+] as const) {
+  run(`${name} grant a large quota together, less one part in a hundred at most`, async (t) => {
+    const served = gateways();
+    const statuses: number[] = [];
+    const client = async (_: unknown, i: number): Promise<void> => {
+      for (let n = 0; n < 60; n++) statuses.push(await get(served[i % served.length] as ServeProcess, '', ''));
+    };
+    await Promise.all(Array.from({ length: 40 }, client));
+    const granted = statuses.filter((status) => status === 200).length;
+    t.is(statuses.filter((status) => status === 429).length, statuses.length - granted);
+    t.true(granted <= publicQuota && granted >= publicQuota * 0.99, `${granted} were granted`);
+  });
+}
 
 test('a burst of 400 requests over four workers gets exactly the quota', async (t) => {
   for (let round = 0; round < 3; round++) {
