@@ -127,9 +127,9 @@ async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null,
   const range = { after, until: null };
   const keys = request.statements.keys[after ? 'after' : 'all'];
   const values = { ...rangeValues(range), skip: request.perPage - 1, limit: 2 };
-  const [first, ends] = await Promise.all([
+  const [ends, first] = await Promise.all([
+    readRows(deps, request, keys, values, phase), // first, because the first byte waits for it
     readChunk(deps, request, range, firstChunkRows, 'long', phase),
-    readRows(deps, request, keys, values, phase),
   ]);
   // A replica that is behind the one of the first rows can lack rows, and would give a wrong end.
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);
