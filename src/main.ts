@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs';
-import { type Command, Failure, meantBy, print, printText, program, sayText, UsageError } from './cli/command.js';
+import { type Command, Failure, print, printText, program, sayText, UsageError } from './cli/command.js';
 import { explain } from './cli/explain.js';
+import { meantBy } from './nearest-name.js';
 import { projectText } from './paths.js';
 
 interface Entry {

@@ -11,6 +11,12 @@ export function nearestName(
   return nearest?.candidate;
 }
 
+/** The end of a sentence about an unknown name: a question for the known name that is near, or nothing but the full stop. */
+export function meantBy(name: string, known: readonly string[]): string {
+  const meant = nearestName(name, known, () => 2);
+  return meant === undefined ? '.' : `: is ${meant} meant?`;
+}
+
 /** Letters to insert, delete or replace (Levenshtein); Infinity as soon as they are more than `max`. */
 function editDistance(a: string, b: string, max: number): number {
   if (Math.abs(a.length - b.length) > max) return Number.POSITIVE_INFINITY;

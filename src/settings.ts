@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type schema from '../config/settings.schema.json';
 import { connectionUrls, isConnectionUrl } from './db/connection-url.js';
-import { nearestName } from './nearest-name.js';
+import { meantBy } from './nearest-name.js';
 import { projectRoot, projectText } from './paths.js';
 import { parseKeyring } from './projection/keyring.js';
 
@@ -96,10 +96,8 @@ function fits(value: unknown, { type, minimum, maximum, minLength, maxLength, pa
 /** Names the setting, its allowed values and the value that was given; or, for a name in CONFIG_FILE that is none, the nearest. */
 function faultOf(setting: string, value: unknown, { properties }: SettingsSchema): string {
   const allowed = properties[setting];
-  if (allowed === undefined) {
-    const meant = nearestName(setting, Object.keys(properties), () => 2);
-    return `CONFIG_FILE: there is no setting ${setting}${meant ? `: is ${meant} meant?` : '.'}`;
-  }
+  if (allowed === undefined)
+    return `CONFIG_FILE: there is no setting ${setting}${meantBy(setting, Object.keys(properties))}`;
   const { type, minimum, maximum, enum: values, description } = allowed;
   const given = JSON.stringify(value)?.slice(0, 80);
   if (type === 'integer')

@@ -1,58 +1,48 @@
 import type pg from 'pg';
 import { columnsOf, leaves, placeOf, type Resource } from '../definition/resource.js';
-import { checkSql, faultIf, type Item, verdict, withFile } from './finding.js';
+import { checkSql, type Item, verdict, withFile } from './finding.js';
+
+type Grants = Readonly<Record<'updates' | 'inserts', readonly string[]>>;
 
 /** Checks that the grants on the write views let the writer change exactly the fields of the write scope. */
 export async function checkWriteViews(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
   const items: Item[] = [];
   for (const resource of resources) {
     if (resource.write === undefined) continue;
-    const { view: name } = resource.write;
-    type Grants = Readonly<Record<'updates' | 'inserts', readonly string[]>>;
-    const [view] = (await client.query<Grants>(checkSql('write_view'), [name])).rows;
-    if (view === undefined) {
-      items.push(
-        verdict(
-          'write_view',
-          withFile(['it does not exist (/write/view): run `migrate`, or write it'], resource),
-          '',
-          name,
-        ),
-      );
-      continue;
-    }
-    const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
-    const updated = [...writable, ...Object.keys(resource.write.onChange)];
-    const readOnly = columnsOf(resource).filter((column) => !writable.includes(column));
-    // An INSERT gives the new row its id and workspace; no column that only the app fills.
-    const appFilled = readOnly.filter((column) => column !== 'id' && column !== 'workspace_id');
-    const places = new Map(leaves(resource).map(({ field, path }) => [field.column, ` (${placeOf(path)}/write)`]));
-    const place = (column: string): string => places.get(column) ?? '';
-    const faults = [
-      ...updated.flatMap((column) =>
-        faultIf(!view.updates.includes(column), `the role cannot update ${column}${place(column)}`),
-      ),
-      ...writable.flatMap((column) =>
-        faultIf(!view.inserts.includes(column), `the role cannot insert ${column}${place(column)}`),
-      ),
-      ...view.updates.flatMap((column) =>
-        faultIf(
-          readOnly.includes(column) && !updated.includes(column),
-          `the role may update ${column}${place(column)}`,
-        ),
-      ),
-      ...view.inserts.flatMap((column) =>
-        faultIf(appFilled.includes(column), `the role may insert ${column}${place(column)}`),
-      ),
-    ];
-    items.push(
-      verdict(
-        'write_view',
-        withFile(faults, resource),
-        'The role may write the fields of the write scope and no other.',
-        name,
-      ),
-    );
+    const [grants] = (await client.query<Grants>(checkSql('write_view'), [resource.write.view])).rows;
+    const faults = grants
+      ? faultsOf(grants, resource, Object.keys(resource.write.onChange))
+      : ['it does not exist (/write/view): run `migrate`, or write it'];
+    const whenOk = 'The role may write the fields of the write scope and no other.';
+    items.push(verdict('write_view', withFile(faults, resource), whenOk, resource.write.view));
   }
   return items;
+}
+
+function faultsOf({ updates, inserts }: Grants, resource: Resource, onChange: readonly string[]): string[] {
+  const fields = leaves(resource);
+  const writable = fields.flatMap(({ field }) => (field.write ? [field.column] : []));
+  const updated = [...writable, ...onChange];
+  const readOnly = columnsOf(resource).filter((column) => !writable.includes(column));
+  // An INSERT gives the new row its id and workspace; no column that only the app fills.
+  const appFilled = readOnly.filter((column) => column !== 'id' && column !== 'workspace_id');
+  const places = new Map(fields.map(({ field, path }) => [field.column, ` (${placeOf(path)}/write)`]));
+  const faults = (text: string, columns: readonly string[]): string[] =>
+    columns.map((column) => `the role ${text} ${column}${places.get(column) ?? ''}`);
+  return [
+    ...faults('cannot update', without(updated, updates)),
+    ...faults('cannot insert', without(writable, inserts)),
+    ...faults(
+      'may update',
+      without(updates, updated).filter((column) => readOnly.includes(column)),
+    ),
+    ...faults(
+      'may insert',
+      inserts.filter((column) => appFilled.includes(column)),
+    ),
+  ];
+}
+
+function without(columns: readonly string[], others: readonly string[]): readonly string[] {
+  return columns.filter((column) => !others.includes(column));
 }

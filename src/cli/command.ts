@@ -1,5 +1,3 @@
-import { nearestName } from '../nearest-name.js';
-
 /** The name of the program in help and hints. */
 export const program = 'workspace-data-gateway';
 
@@ -60,15 +58,17 @@ function visible(text: string): string {
   return text.replace(/(?!\n)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => `\\u${hex(character)}`);
 }
 
-/** The end of a sentence about an unknown name: a question for the known name that is near, or nothing but the full stop. */
-export function meantBy(name: string, known: readonly string[]): string {
-  const meant = nearestName(name, known, () => 2);
-  return meant === undefined ? '.' : `: is ${meant} meant?`;
-}
-
 /** The value of an option that is a whole number within limits. */
 export function wholeNumber(option: string, value: string, minimum: number, maximum: number): number {
   const number = Number(value);
   if (/^\d{1,10}$/.test(value) && number >= minimum && number <= maximum) return number;
   throw new UsageError(`${option} must be a whole number from ${minimum} to ${maximum}, not "${value}".`);
+}
+
+const millisecondsPer: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of a text such as 90d, a whole number with one of the letters `units`; null for any other text. */
+export function durationMs(text: string, units: string): number | null {
+  const [, count, unit = ''] = /^([1-9]\d{0,5})([a-z])$/.exec(text) ?? [];
+  return units.includes(unit) && count !== undefined ? Number(count) * (millisecondsPer[unit] as number) : null;
 }

@@ -1,5 +1,6 @@
+import { meantBy } from '../nearest-name.js';
 import { projectText } from '../paths.js';
-import { meantBy, oneLine, program, UsageError } from './command.js';
+import { oneLine, program, UsageError } from './command.js';
 
 /** The text to print and the exit code. `unexpected` means a bug, whose stack is printed. */
 export interface Explanation {

@@ -8,7 +8,7 @@ import { type Destination, DestinationUnusable } from '../pull/destination.js';
 import { directoryDestination } from '../pull/directory.js';
 import { compare, pass } from '../pull/pass.js';
 import { postgresDestination } from '../pull/postgres.js';
-import { type Command, Failure, UsageError } from './command.js';
+import { type Command, durationMs, Failure, UsageError } from './command.js';
 import { type PullDisplay, pullDisplay } from './pull-display.js';
 
 /** `pull`: keeps a copy of the workspace in a PostgreSQL database or in a folder. */
@@ -31,7 +31,7 @@ export const pullCommand: Command = async (args) => {
   if (!/^https?:/.test(base) || !URL.canParse(base))
     throw new UsageError('--base is the address of a gateway, such as https://data.example.com.');
   const openDestination = destinationOf(to, values.format);
-  const everyMs = every === undefined ? null : durationMs(every);
+  const everyMs = every === undefined ? null : parseEvery(every);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   try {
@@ -108,12 +108,12 @@ function tokenOf(file: string): string {
   }
 }
 
-const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
+/** The longest time for which a timer of Node.js waits. */
+const everyMsMax = 2 ** 31 - 1;
 
-/** "15m" → 900,000. */
-function durationMs(text: string): number {
-  const [, number, unit] = /^([1-9]\d{0,4})([smh])$/.exec(text) ?? [];
-  if (number === undefined || unit === undefined)
-    throw new UsageError('--every is a number with s, m or h, such as 15m.');
-  return Number(number) * (units[unit] as number);
+function parseEvery(text: string): number {
+  const ms = durationMs(text, 'smh');
+  if (ms === null || ms > everyMsMax)
+    throw new UsageError('--every is a number with s, m or h, such as 15m, and at most 596h.');
+  return ms;
 }

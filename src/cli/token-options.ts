@@ -1,6 +1,5 @@
-import { UsageError } from './command.js';
+import { durationMs, UsageError } from './command.js';
 
-const millisecondsPer: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 const rfc3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
 
 /** The list in --scopes, each one of the scopes of the API, none twice. */
@@ -44,11 +43,9 @@ export function parseTokenId(text: string | undefined): string {
 }
 
 function parseDuration(text: string): number {
-  const [, count, unit] = /^([1-9]\d{0,5})([mhd])$/.exec(text) ?? [];
-  if (count === undefined || unit === undefined) {
-    throw new UsageError(`--expires-in must be such as 90d, 12h, 30m or never, not "${text}".`);
-  }
-  return Number(count) * (millisecondsPer[unit] as number);
+  const ms = durationMs(text, 'mhd');
+  if (ms === null) throw new UsageError(`--expires-in must be such as 90d, 12h, 30m or never, not "${text}".`);
+  return ms;
 }
 
 function parseMoment(text: string): Date {

@@ -1,9 +1,10 @@
 import { parseArgs } from 'node:util';
 import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
+import { meantBy } from '../nearest-name.js';
 import { loadSettings } from '../settings.js';
 import { adminUrl } from './admin-url.js';
-import { type Command, Failure, meantBy, oneLine, print, printText, say, UsageError } from './command.js';
+import { type Command, Failure, oneLine, print, printText, say, UsageError } from './command.js';
 import { parseExpiry, parseName, parseScopes, parseTokenId } from './token-options.js';
 import {
   type CreatedToken,

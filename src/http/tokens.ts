@@ -102,9 +102,9 @@ export class Tokens {
   cached(token: string): Access | null {
     const key = tokenKey(token);
     const access = this.#lookUps.get(key)?.access ?? null;
-    if (access === null || access.expiresAtMs <= Date.now()) return null;
-    if (this.#lookUps.getRemainingTTL(key) < this.#lookUps.ttl / 2) this.#lookUps.fetch(key, renewal).catch(() => {});
-    return access;
+    if (access !== null && this.#lookUps.getRemainingTTL(key) < this.#lookUps.ttl / 2)
+      this.#lookUps.fetch(key, renewal).catch(() => {});
+    return access !== null && access.expiresAtMs > Date.now() ? access : null;
   }
 
   /**

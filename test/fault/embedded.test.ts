@@ -4,8 +4,8 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
+import { asAdmin } from '../../src/db/admin.js';
 import { type Cluster, startCluster } from '../../src/demo/cluster/cluster.js';
-import { withClient } from '../../src/demo/cluster/node.js';
 import { processesOf } from '../../src/demo/cluster/processes.js';
 import { until } from '../../src/demo/cluster/wait.js';
 
@@ -33,7 +33,7 @@ test.serial('every connection needs a password, also to replicate, and no proces
     for (const { command } of processesOf(node.dir)) t.false(command.includes(url.password), command);
     url.password = 'postgres';
     await t.throwsAsync(
-      withClient(url.href, async () => undefined),
+      asAdmin(url.href, async () => undefined),
       { message: /password authentication failed/ },
     );
   }

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
-import { type PgNode, withClient } from '../../src/demo/cluster/node.js';
+import { asAdmin } from '../../src/db/admin.js';
+import type { PgNode } from '../../src/demo/cluster/node.js';
 import { freePort } from '../../src/demo/cluster/ports.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import { projectRoot } from '../../src/paths.js';
@@ -269,7 +270,7 @@ test.serial('writes go on within seconds of a promotion, and no acknowledged wri
     [],
   );
   const created = [...results.created, ...more.created];
-  const [found] = await withClient(first.url(templateName), async (client) => {
+  const [found] = await asAdmin(first.url(templateName), async (client) => {
     const text =
       'select count(*)::int as n, count(distinct naam)::int as names from app.installaties where naam = any ($1)';
     return (await client.query<{ n: number; names: number }>(text, [created])).rows;

@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { withClient } from '../../src/demo/cluster/node.js';
+import { asAdmin } from '../../src/db/admin.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, type ApiReply, apiClient } from '../support/client.js';
@@ -166,7 +166,7 @@ test.serial(`a primary that takes no login: ${promise}`, (t) => {
 });
 
 test.serial(`a table that the app holds locked: ${promise}`, async (t) => {
-  await withClient(setUp.cluster.primary.url(templateName), async (app) => {
+  await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
     await awayAndBack(
       t,
       () => app.query('begin; lock table app.installaties in exclusive mode'),
@@ -183,7 +183,7 @@ test.serial(
       await created(client, { naam: 'x', customerId }),
     ];
     const key = newKey();
-    await withClient(setUp.cluster.primary.url(templateName), async (app) => {
+    await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
       await app.query('begin');
       await app.query("update app.installaties set interne_notities = 'x' where id = $1", [held.id]);
       const refused = refusedInTime(t, () => patch(client, held.id, '"v1"', { naam: 'y' }, { key }));

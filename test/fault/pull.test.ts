@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { withClient } from '../../src/demo/cluster/node.js';
+import { asAdmin } from '../../src/db/admin.js';
 import { projectRoot } from '../../src/paths.js';
 import { recordsIn } from '../support/directory-copy.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
@@ -85,7 +85,7 @@ async function listText(resource: string): Promise<string> {
 /** The records of the database and of the API that differ. */
 async function differences(resource: string): Promise<string[]> {
   const body = await listText(resource);
-  return withClient(copyUrl, async (client) => {
+  return asAdmin(copyUrl, async (client) => {
     const { rows } = await client.query<{ id: string }>(
       `with api as (select r.* from jsonb_populate_recordset(null::workspace_data.${resource}, $1::jsonb -> 'data') r)
        select id from ((table api except table workspace_data.${resource}) union all (table workspace_data.${resource} except table api)) d`,
@@ -123,7 +123,7 @@ test.serial('pull makes a copy that equals the API, keeps it so, and repairs one
   t.is(first.code, 0, first.stderr);
   t.is(first.stdout.trim().split('\n').length, 4);
   await assertEqual(t);
-  await withClient(copyUrl, async (client) => {
+  await asAdmin(copyUrl, async (client) => {
     await client.query(
       `delete from workspace_data.werkbonnen where id in (select id from workspace_data.werkbonnen limit 3)`,
     );
@@ -184,7 +184,7 @@ for (const place of ['database', 'folder']) {
 test.serial('wrong usage has code 2, and a fault of the operator has code 1', async (t) => {
   const file = join(folder, 'token');
   for (const [code, message, ...more] of [
-    [2, /--every/, '--every', '15'],
+    ...['15', '600h'].map((every) => [2, /--every .* at most 596h/, '--every', every] as const),
     [2, /There is no sync of nothing/, '--resources', 'nothing'],
     [2, /--format is for a folder/, '--format', 'csv'],
     [2, /--format is ndjson or csv, not "xml"/, '--to', copyFolder, '--format', 'xml'],
@@ -243,7 +243,7 @@ test.serial('changes, deletions and the token of a pass are in the database toge
   const workspace = setUp.workspaces[1]?.id as string;
   const state = `select (select since from workspace_data.pull_state where resource = 'werkbonnen') as since,
     (select md5(string_agg(w::text, '' order by id)) from workspace_data.werkbonnen w) as records`;
-  const copied = () => withClient(copyUrl, async (client) => (await client.query(state)).rows[0]);
+  const copied = () => asAdmin(copyUrl, async (client) => (await client.query(state)).rows[0]);
   const before = await copied();
   await setUp.sql('update app.werkbonnen set omschrijving = $2 where workspace_id = $1', [workspace, 'Nieuw']);
   t.is((await setUp.sql(deleteWorkOrder, [workspace])).length, 1);

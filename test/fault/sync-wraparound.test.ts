@@ -1,5 +1,5 @@
 import suite from 'ava';
-import { withClient } from '../../src/demo/cluster/node.js';
+import { asAdmin } from '../../src/db/admin.js';
 import { faultCluster } from '../support/fault-cluster.js';
 import { advanceXidToWrapAround, nextXid, resetwalFolder, useXids } from '../support/reset-xid.js';
 import { SyncCopy } from '../support/sync-copy.js';
@@ -61,7 +61,7 @@ test(`passes before, across and after a wrap-around of transaction ids, and afte
   await change(second.id);
   await expect(second.id);
 
-  await withClient(primary.url(templateName), async (open) => {
+  await asAdmin(primary.url(templateName), async (open) => {
     await useXids(primary, wrapAround - (await nextXid(primary)) - 10);
     await pass();
     await open.query('begin');

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
 import { codeOf, faultsOf } from '../support/lists.js';
 import { readPage } from '../support/page-reader.js';
@@ -139,37 +138,6 @@ test('failed authentications are limited per client address; others are not kept
   t.is((await client.get('/klanten', { token: 'x', headers: from('198.51.100.7') })).status, 401);
   t.is((await client.get('/klanten?perPage=1', { token, headers: from('192.0.2.1') })).status, 200);
   t.is((await fetch(`${gateway.url}/api/v1/openapi.json`, { headers: from('192.0.2.1') })).status, 200);
-});
-
-const slowFindToken = `alter function gateway.find_token(bytea) rename to find_token_at_once;
-  create function gateway.find_token(hash bytea)
-    returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz)
-    language sql stable security definer
-    as $$ select found.* from gateway.find_token_at_once(hash) found, pg_sleep(0.5) $$;
-  grant execute on function gateway.find_token(bytea) to gateway_reader;`;
-const restoredFindToken = `drop function gateway.find_token(bytea);
-  alter function gateway.find_token_at_once(bytea) rename to find_token;`;
-
-test.serial('the look-up of a token in steady use is renewed before it ends: no request waits for it', async (t) => {
-  const { database } = t.context;
-  const { client } = await database.gateway({ tokenCacheMs: 3000 });
-  const authMs = async (): Promise<number> => {
-    const { status, headers } = await client.get('/klanten?perPage=1');
-    t.is(status, 200);
-    return Number(/auth;dur=([\d.]+)/.exec(headers['server-timing'] as string)?.[1]);
-  };
-  await database.primary.query(slowFindToken);
-  try {
-    await database.caughtUp();
-    t.true((await authMs()) >= 500, 'the first request waits');
-    const endMs = performance.now() + 4000;
-    while (performance.now() < endMs) {
-      t.true((await authMs()) < 400);
-      await sleep(100);
-    }
-  } finally {
-    await database.primary.query(restoredFindToken);
-  }
 });
 
 test.serial(

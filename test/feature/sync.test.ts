@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
-import { withClient } from '../../src/demo/cluster/node.js';
+import { asAdmin } from '../../src/db/admin.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { changedToken } from '../support/sync-token.js';
@@ -107,7 +107,7 @@ test.serial('a transaction that began before a pass and commits after it is in t
   await database.primary.query('update probe.klanten set created_at = created_at where id = $1', [late]);
   await database.primary.query('release savepoint inner_part');
   // A later transaction that is over: the ids of the open ones lie below the end of the replica's snapshot.
-  await withClient(database.settings.adminUrl, (other) =>
+  await asAdmin(database.settings.adminUrl, (other) =>
     other.query(
       'update probe.werkbonnen set nummer = nummer where nummer = (select min(nummer) from probe.werkbonnen)',
     ),

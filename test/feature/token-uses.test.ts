@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { commandLine, connections } from '../support/command-line.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 
@@ -44,4 +45,35 @@ test.serial('the writer notes no use of a token that is not there, and cannot wr
   const direct = database.primary.query(`insert into gateway.token_uses values (gen_random_uuid(), now())`);
   t.regex((await t.throwsAsync(direct)).message, /permission denied/);
   await database.primary.query('rollback');
+});
+
+const slowFindToken = `alter function gateway.find_token(bytea) rename to find_token_at_once;
+  create function gateway.find_token(hash bytea)
+    returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz)
+    language sql stable security definer
+    as $$ select found.* from gateway.find_token_at_once(hash) found, pg_sleep(0.5) $$;
+  grant execute on function gateway.find_token(bytea) to gateway_reader;`;
+const restoredFindToken = `drop function gateway.find_token(bytea);
+  alter function gateway.find_token_at_once(bytea) rename to find_token;`;
+
+test.serial('the look-up of a token in steady use is renewed before it ends: no request waits for it', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway({ tokenCacheMs: 3000 });
+  const authMs = async (): Promise<number> => {
+    const { status, headers } = await client.get('/klanten?perPage=1');
+    t.is(status, 200);
+    return Number(/auth;dur=([\d.]+)/.exec(headers['server-timing'] as string)?.[1]);
+  };
+  await database.primary.query(slowFindToken);
+  try {
+    await database.caughtUp();
+    t.true((await authMs()) >= 500, 'the first request waits');
+    const endMs = performance.now() + 4000;
+    while (performance.now() < endMs) {
+      t.true((await authMs()) < 400);
+      await sleep(100);
+    }
+  } finally {
+    await database.primary.query(restoredFindToken);
+  }
 });

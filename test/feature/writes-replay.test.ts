@@ -1,4 +1,4 @@
-import { withClient } from '../../src/demo/cluster/node.js';
+import { asAdmin } from '../../src/db/admin.js';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { tokenHash } from '../../src/http/token-format.js';
 import { app } from '../support/app.js';
@@ -105,7 +105,7 @@ test('a PATCH is replayed while the app holds its row locked', async (t) => {
   const key = newKey();
   const again = () => patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
   t.is((await again()).status, 200);
-  await withClient(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
+  await asAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
     await appClient.query('begin');
     await appClient.query('select from probe.installaties where id = $1 for update', [record.id]);
     const replayed = await again();

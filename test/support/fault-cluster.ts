@@ -1,8 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import type { ExecutionContext } from 'ava';
+import { asAdmin } from '../../src/db/admin.js';
 import { type Cluster, startCluster } from '../../src/demo/cluster/cluster.js';
-import { type PgNode, withClient } from '../../src/demo/cluster/node.js';
+import type { PgNode } from '../../src/demo/cluster/node.js';
 import type { ServerSettings } from '../../src/demo/cluster/server-settings.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import { startGateway } from '../../src/gateway.js';
@@ -166,7 +167,7 @@ function readerUrl(node: PgNode, port: number): string {
 }
 
 async function onDatabase<Row extends object>(node: PgNode, text: string, values: unknown[] = []): Promise<Row[]> {
-  return withClient(node.url(templateName), async (client) => (await client.query(text, values)).rows as Row[]);
+  return asAdmin(node.url(templateName), async (client) => (await client.query(text, values)).rows as Row[]);
 }
 
 /**

@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type PgNode, withClient } from '../../src/demo/cluster/node.js';
+import { asAdmin } from '../../src/db/admin.js';
+import type { PgNode } from '../../src/demo/cluster/node.js';
 
 const installed = '/usr/lib/postgresql';
 
@@ -40,7 +41,7 @@ async function freezeAll(primary: PgNode): Promise<void> {
   await primary.query('update pg_database set datallowconn = true');
   const databases = await primary.query<{ datname: string }>('select datname from pg_database');
   for (const { datname } of databases)
-    await withClient(primary.url(datname), async (client) => void (await client.query('vacuum (freeze)')));
+    await asAdmin(primary.url(datname), async (client) => void (await client.query('vacuum (freeze)')));
 }
 
 /** Uses up so many transaction ids. */

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { asAdmin } from '../../db/admin.js';
 import { copyAsStandby } from './backup.js';
 import { findBinaries, serverAccount } from './binaries.js';
 import { checkMajor, keptFolder, lock, makeTemporaryFolder, removeHalfMade, temporaryName } from './cluster-folder.js';
 import { initialize } from './initialize.js';
-import { type ClusterParts, PgNode, withClient } from './node.js';
+import { type ClusterParts, PgNode } from './node.js';
 import { passwordOf, superuserPassword } from './passwords.js';
 import { startReaper } from './reaper-link.js';
 import type { ServerSettings } from './server-settings.js';
@@ -144,7 +145,7 @@ export class Cluster {
     const { account } = this.#parts.binaries;
     const making = `${node.dir}.making`;
     for (const dir of [node.dir, making]) await rm(dir, { recursive: true, force: true, maxRetries: 5 });
-    await withClient(this.primary.url(), async (client) => {
+    await asAdmin(this.primary.url(), async (client) => {
       await copyAsStandby(client, this.primary.dir, making, node.name, account);
       await rename(making, node.dir); // a data directory under its own name is a whole one
       await this.#follow(node);

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
+import { asAdmin } from '../../db/admin.js';
 import { type Binaries, give, runAs, serverEnv } from './binaries.js';
 import { passwordOf } from './passwords.js';
 import { freePort } from './ports.js';
@@ -67,7 +68,7 @@ export class PgNode {
 
   /** Runs one statement as superuser on a connection of its own. */
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
-    return withClient(this.url(), async (client) => (await client.query<Row>(text, values)).rows);
+    return asAdmin(this.url(), async (client) => (await client.query<Row>(text, values)).rows);
   }
 
   /** Resolves when the server takes queries. Throws with the end of its log when it does not come up. */
@@ -183,15 +184,3 @@ export class PgNode {
 
 /** postmaster's signals, PostgreSQL documentation § 18.5. */
 const stopSignals: Record<StopMode, NodeJS.Signals> = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' };
-
-/** Runs `work` on a connection of its own, ended afterwards. A server that does not answer within 10 s is an error. */
-export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
-  client.on('error', () => undefined); // a lost connection rejects its query too
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
-}

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
-import type pg from 'pg';
 import { loadResources } from '../../definition/load.js';
 import { projectRoot } from '../../paths.js';
 import type { Codec } from '../../projection/codec.js';
-import { loadCustomers, type SeededWorkspace } from './customers.js';
-import { loadDocuments } from './documents.js';
+import { encryptedCustomers, type SeededWorkspace } from './customers.js';
+import { documentCustomers } from './documents.js';
 import type { Keys } from './encrypt.js';
 import { seedId } from './random.js';
 
@@ -17,13 +16,8 @@ export interface SeededApp {
   readonly ownerId: (index: number) => string;
   /** The SQL files of the seed in order, each with its share of the time at `large`. */
   readonly steps: readonly { readonly file: string; readonly weight: number; readonly what: string }[];
-  /** Fills the session's table seed_customers with those of one workspace. */
-  readonly loadCustomers: (
-    client: pg.Client,
-    keys: Keys,
-    workspace: SeededWorkspace,
-    onLoaded: (customers: number) => void,
-  ) => Promise<void>;
+  /** Makes the rows of the session's table seed_customers; their number counts from 1 in each workspace. */
+  readonly customers: (keys: Keys) => (workspace: SeededWorkspace, n: number) => object;
   /** To be vacuumed. */
   readonly tables: readonly string[];
 }
@@ -46,7 +40,7 @@ const first: SeededApp = {
     { file: '10_log', weight: 25, what: 'log entries' },
     { file: '11_log_edges', weight: 0, what: 'log entries at the edges of days and years' },
   ],
-  loadCustomers,
+  customers: encryptedCustomers,
   tables: [
     'workspaces',
     'users',
@@ -74,8 +68,7 @@ const second: SeededApp = {
     { file: '05_work_orders', weight: 40, what: 'work orders' },
     { file: '06_activity', weight: 25, what: 'log entries' },
   ],
-  loadCustomers: (client, keys, workspace, onLoaded) =>
-    loadDocuments(client, { keys, codec: vault() }, workspace, onLoaded),
+  customers: (keys) => documentCustomers(keys, vault()),
   tables: ['tenants', 'staff', 'customers', 'assets', 'work_orders', 'time_entries', 'activity'].map(
     (table) => `fieldops.${table}`,
   ),

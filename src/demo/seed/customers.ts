@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import { encryptValue, type Keys } from './encrypt.js';
 import { type CustomerPlain, customerPlain } from './plain.js';
 import { random, seedId } from './random.js';
@@ -6,7 +5,6 @@ import { random, seedId } from './random.js';
 const encryptedColumns = 'naam straat huisnummer toevoeging postcode plaats kvk_nummer email telefoon'.split(' ');
 /** Columns of an address that was changed later. */
 const movedColumns = ['straat', 'huisnummer', 'postcode', 'plaats'];
-const batchSize = 1_000;
 
 /** A workspace that is being seeded. */
 export interface SeededWorkspace {
@@ -35,20 +33,9 @@ export const corruptCustomers: readonly CorruptCustomer[] = [
   { n: 19, id: seedId('klant', 0, 19), column: 'plaats', pointer: '/adres/plaats', damaged: (_, next) => next },
 ];
 
-/** Encrypts the customers of one workspace into the session's table seed_customers, one statement per thousand. */
-export async function loadCustomers(
-  client: pg.Client,
-  keys: Keys,
-  workspace: SeededWorkspace,
-  onLoaded: (customers: number) => void,
-): Promise<void> {
-  const text = 'insert into seed_customers select * from jsonb_populate_recordset(null::seed_customers, $1)';
-  for (let done = 0; done < workspace.customers; done += batchSize) {
-    const length = Math.min(batchSize, workspace.customers - done);
-    const rows = Array.from({ length }, (_, i) => storedCustomer(keys, workspace, done + i + 1));
-    await client.query(text, [JSON.stringify(rows)]);
-    onLoaded(length);
-  }
+/** Makes the customers of the first app, each of their values encrypted by itself. */
+export function encryptedCustomers(keys: Keys): (workspace: SeededWorkspace, n: number) => object {
+  return (workspace, n) => storedCustomer(keys, workspace, n);
 }
 
 /** A row of seed_customers. */

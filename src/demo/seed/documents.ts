@@ -1,27 +1,13 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
-import type pg from 'pg';
 import { type Codec, templatePieces } from '../../projection/codec.js';
 import { corruptCustomers, type SeededWorkspace } from './customers.js';
 import type { Keys } from './encrypt.js';
 import { type CustomerPlain, customerPlain } from './plain.js';
 import { numberedId } from './random.js';
 
-const batchSize = 1_000;
-
-/** Seals the customers of one workspace of the second app, each as one document, into the session's table seed_customers. */
-export async function loadDocuments(
-  client: pg.Client,
-  { keys, codec }: { readonly keys: Keys; readonly codec: Codec },
-  workspace: SeededWorkspace,
-  onLoaded: (customers: number) => void,
-): Promise<void> {
-  const text = 'insert into seed_customers select * from jsonb_populate_recordset(null::seed_customers, $1)';
-  for (let done = 0; done < workspace.customers; done += batchSize) {
-    const length = Math.min(batchSize, workspace.customers - done);
-    const rows = Array.from({ length }, (_, i) => storedCustomer(keys, codec, workspace, done + i + 1));
-    await client.query(text, [JSON.stringify(rows)]);
-    onLoaded(length);
-  }
+/** Makes the customers of the second app, each sealed as one document. */
+export function documentCustomers(keys: Keys, codec: Codec): (workspace: SeededWorkspace, n: number) => object {
+  return (workspace, n) => storedCustomer(keys, codec, workspace, n);
 }
 
 /** A row of seed_customers. A damaged customer has the cell of the next one, or its own damaged. */

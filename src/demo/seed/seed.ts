@@ -27,6 +27,8 @@ interface Workspace extends Sizes {
   readonly users: number;
 }
 
+const batchSize = 1_000;
+const insertCustomers = 'insert into seed_customers select * from jsonb_populate_recordset(null::seed_customers, $1)';
 const weightOfCustomers = 4;
 const weightOfVacuum = 15;
 
@@ -69,12 +71,15 @@ async function fill(
   await run('01_frame');
   await insertWorkspaces(client, workspaces, options.now ?? new Date());
   await loadSignatures(client);
+  const customer = app.customers(options.keys);
   const total = workspaces.reduce((sum, each) => sum + each.customers, 0);
-  for (const workspace of workspaces) {
-    await app.loadCustomers(client, options.keys, workspace, (customers) =>
-      progress((customers * weightOfCustomers) / total, 'encrypted customers'),
-    );
-  }
+  for (const workspace of workspaces)
+    for (let done = 0; done < workspace.customers; done += batchSize) {
+      const length = Math.min(batchSize, workspace.customers - done);
+      const rows = Array.from({ length }, (_, i) => customer(workspace, done + i + 1));
+      await client.query(insertCustomers, [JSON.stringify(rows)]);
+      progress((length * weightOfCustomers) / total, 'encrypted customers');
+    }
   await client.query('analyze seed_customers; analyze seed_signatures; analyze seed_workspaces');
   for (const step of app.steps) {
     progress(0, step.what);
