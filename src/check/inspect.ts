@@ -50,7 +50,7 @@ interface Seen {
 /**
  * Checks every replica and every server of PRIMARY_URLS at the same time, over one connection each, and throws nothing: a server that cannot be reached
  * is a finding that does not refuse. `serve` starts when no finding refuses. Changes nothing; `thorough`, for `check` alone, also
- * compares records with their schema, makes plans, and tries writes that are rolled back.
+ * compares records with their schema, scans views for longer, makes plans, and tries writes that are rolled back.
  */
 export async function inspect(
   settings: Settings,
@@ -118,7 +118,7 @@ async function* checkReplica(
   yield [await checkTimeZone(client, settings.timeZone)];
   yield await checkRole(client, readerPrivileges(resources));
   yield await checkFunctions(client, settings);
-  const views = await checkViews(client, resources);
+  const views = await checkViews(client, resources, { thorough });
   yield views;
   const { ids, item } = await sampleWorkspaces(client);
   yield [item];

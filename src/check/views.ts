@@ -16,8 +16,12 @@ interface ViewRow {
   readonly columns: Readonly<Record<string, { readonly type: string; readonly readable: boolean }>>;
 }
 
-/** Checks the views of all resources: columns, owner, workspace filter, and the tenant wall by trying it. */
-export async function checkViews(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
+/** Checks the views of all resources: columns, owner, workspace filter, and the tenant wall by trying it; `thorough` reads more rows. */
+export async function checkViews(
+  client: pg.Client,
+  resources: readonly Resource[],
+  { thorough }: { readonly thorough: boolean },
+): Promise<Item[]> {
   const { rows } = await client.query<ViewRow>(checkSql('views'), [resources.flatMap(viewsOf)]);
   const found = new Map(rows.map((row) => [row.name, row]));
   const items: Item[] = [];
@@ -31,7 +35,9 @@ export async function checkViews(client: pg.Client, resources: readonly Resource
         : viewFaults(neededColumns(resource), view);
     const absent = absentWorkspaces[view?.columns.workspace_id?.type ?? ''];
     if (view && absent !== undefined && textColumn !== undefined && view.columns[textColumn]?.readable)
-      faults.push(...(await wallFaults(client, resource.view, textColumn, absent)));
+      faults.push(
+        ...(await wallFaults(client, resource.view, textColumn, absent, scanMsMax[thorough ? 'thorough' : 'quick'])),
+      );
     faults.push(...partsFaults(resource, found));
     const { horizonHours } = resource.sync?.appendOnly ?? {};
     const horizon =
@@ -118,16 +124,27 @@ function viewFaults(needed: ReadonlyMap<string, NeededColumn>, view: ViewRow): s
   return faults;
 }
 
-/** Without an index every condition may see every row. The timeout bounds the scan of a large table. */
-const scanAll = `set local enable_indexscan = off; set local enable_indexonlyscan = off; set local enable_bitmapscan = off;
-  set local statement_timeout = '250ms'`;
+/** Without an index every condition may see every row. */
+const scanAll =
+  'set local enable_indexscan = off; set local enable_indexonlyscan = off; set local enable_bitmapscan = off';
+/**
+ * The longest scan of a view by `check` and by a start, in milliseconds. A condition in front of the wall fails at the first row that it
+ * sees, but where the wall holds the scan goes on to the end of the table: a start would wait a second for four large views.
+ */
+const scanMsMax = { thorough: 250, quick: 50 };
 export const queryCanceled = '57014';
 
 /**
  * Tries the tenant wall: no rows, and no row seen by another condition. set_config() fails with an empty name, and no
  * built-in function costs less.
  */
-async function wallFaults(client: pg.Client, view: string, textColumn: string, absent: string): Promise<string[]> {
+async function wallFaults(
+  client: pg.Client,
+  view: string,
+  textColumn: string,
+  absent: string,
+  scanMs: number,
+): Promise<string[]> {
   const faults: string[] = [];
   const inNone = `set local gateway.workspace_id = '${absent}'`;
   const foreignWorkspaces = {
@@ -142,7 +159,7 @@ async function wallFaults(client: pg.Client, view: string, textColumn: string, a
   // Not without a workspace: PostgreSQL may then read no row, and it orders the conditions by their cost in both cases.
   const { error } = await attempt(
     client,
-    `${inNone}; ${scanAll}; select from ${view} where set_config('', ${pg.escapeIdentifier(textColumn)}, true) is null`,
+    `${inNone}; ${scanAll}; set local statement_timeout = ${scanMs}; select from ${view} where set_config('', ${pg.escapeIdentifier(textColumn)}, true) is null`,
   );
   if (error && error.code !== queryCanceled)
     faults.push('other conditions see rows of other workspaces: its filter must be the cheapest condition');
