@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { app } from './app.js';
 import { refusalOf } from './check/inspect.js';
@@ -43,6 +44,8 @@ export interface Gateway {
   /** Origins of the two listeners, such as http://127.0.0.1:8080. */
   readonly url: string;
   readonly opsUrl: string;
+  /** The API listener. */
+  readonly server: Server;
   readonly replicas: readonly Replica[];
   readonly readiness: () => Readiness;
   readonly metrics: ReadMetrics;
@@ -208,7 +211,7 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
     await drain(api, settings.drainMs);
     await closers.closeAll();
   };
-  return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
+  return { url, opsUrl, server: api, replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. Loads no code of the others. */

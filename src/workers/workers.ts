@@ -9,6 +9,7 @@ import { opsServer } from '../ops/server.js';
 import { statusOf } from '../ops/status/status.js';
 import { serveWorkers } from '../peers/parent.js';
 import type { Settings } from '../settings.js';
+import { balanceConnections } from './connections.js';
 import { Supervisor } from './supervisor.js';
 import { WorkerMetrics } from './worker-metrics.js';
 
@@ -35,6 +36,7 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
   };
   const log = logEvents(settings.logLevel, observe);
   serveWorkers();
+  balanceConnections();
   const metrics = new WorkerMetrics(counters.values);
   const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
   try {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../src/demo/cluster/ports.js';
@@ -26,12 +26,12 @@ function children(): number[] {
   return list.trim().split(/\s+/).filter(Boolean).map(Number);
 }
 
-/** A read on a connection of its own: its status, the code of its failure, or `never` after 20 s. */
-function read(): Promise<number | string> {
+/** A read, on a connection of its own by default: its status, the code of its failure, or `never` after 20 s. */
+function read(agent = new Agent()): Promise<number | string> {
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${token}` };
     const url = `${served.url}/api/v1/klanten?perPage=1`;
-    const request = get(url, { agent: new Agent(), headers, timeout: 20_000 }, (response) => {
+    const request = get(url, { agent, headers, timeout: 20_000 }, (response) => {
       response.resume().once('close', () => resolve(response.statusCode as number));
     });
     request.once('timeout', () => resolve('never'));
@@ -59,6 +59,45 @@ function deaths(): Death[] {
   const lines = served.output().split('\n');
   return lines.filter((line) => line.includes('"worker_died"')).map((line) => JSON.parse(line) as Death);
 }
+
+/** The number of client connections of each worker. */
+function connections(): number[] {
+  const port = Number(new URL(served.url).port).toString(16).toUpperCase().padStart(4, '0');
+  const sockets = readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
+  const established = sockets.filter(([, local, , state]) => local?.endsWith(`:${port}`) && state === '01');
+  const links = new Set(established.map((fields) => `socket:[${fields[9]}]`));
+  return children().map((pid) => readdirSync(`/proc/${pid}/fd`).filter((fd) => links.has(linkOf(pid, fd))).length);
+}
+
+function linkOf(pid: number, fd: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${fd}`);
+  } catch {
+    return ''; // closed since the folder was read
+  }
+}
+
+test.serial('kept connections of busy clients spread over the workers, and no request is lost', async (t) => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 24 });
+  const answers: (number | string)[] = [];
+  let isOver = false;
+  const client = async (): Promise<void> => {
+    while (!isOver) answers.push(await read(agent));
+  };
+  const [frozen] = children() as [number];
+  process.kill(frozen, 'SIGSTOP');
+  const clients = Array.from({ length: 24 }, client);
+  const held = (): string => connections().sort().join();
+  await eventually(t, 'all connections at the worker that runs', () => held() === '0,24', 3000);
+  process.kill(frozen, 'SIGCONT');
+  await eventually(t, 'even shares', () => Math.min(...connections()) >= 10, 20_000);
+  isOver = true;
+  await Promise.all(clients);
+  agent.destroy();
+  t.deepEqual([...new Set(answers)], [200]);
+});
 
 test.serial('a frozen worker is replaced, no client waits for it for ever, and counts do not fall', async (t) => {
   const answers: (number | string)[] = [];
