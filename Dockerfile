@@ -17,7 +17,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 
 FROM node:24-bookworm-slim
-ENV NODE_ENV=production
+ENV NODE_ENV=production MALLOC_ARENA_MAX=1
 WORKDIR /app
 COPY --from=packages /build/node_modules node_modules
 COPY --from=build /build/dist/src dist/src

@@ -7,7 +7,7 @@ import { loadResources } from '../src/definition/load.js';
 import { leaves } from '../src/definition/resource.js';
 import { fieldErrors, problems } from '../src/errors.js';
 import { type Event, type EventMetric, events } from '../src/events.js';
-import { nodeFlags } from '../src/node-flags.js';
+import { nodeEnvironment, nodeFlags } from '../src/node-flags.js';
 import { gauges } from '../src/ops/gauges.js';
 import { projectRoot } from '../src/paths.js';
 import { environmentName, settingsSchema } from '../src/settings.js';
@@ -44,7 +44,7 @@ test('docs/settings.md is what the schema of the settings says: run `npm run doc
   t.is(read('docs/settings.md'), settingsPage());
 });
 
-test("the image, `npm start` and the systemd unit start `serve` with Node's flags for it", (t) => {
+test("the image, `npm start` and the systemd unit start `serve` with Node's flags for it, and image and unit with the environment", (t) => {
   const flags = nodeFlags.join(' ');
   t.true(read('package.json').includes(`"start": "node ${flags} dist`));
   t.true(
@@ -55,6 +55,13 @@ test("the image, `npm start` and the systemd unit start `serve` with Node's flag
     ),
   );
   t.true(read('deploy/systemd/workspace-data-gateway.service').includes(`ExecStart=/usr/bin/node ${flags} /`));
+  for (const [name, value] of Object.entries(nodeEnvironment)) {
+    t.regex(read('Dockerfile'), new RegExp(`^ENV .*\\b${name}=${value}$`, 'm'));
+    t.regex(
+      read('deploy/systemd/workspace-data-gateway.service'),
+      new RegExp(`^Environment=.*\\b${name}=${value}$`, 'm'),
+    );
+  }
 });
 
 test('docs/reliability.md lists every mutant', (t) => {
@@ -71,7 +78,10 @@ test('docs/reliability.md lists every mutant', (t) => {
 
 test('settings that the documentation speaks of exist', (t) => {
   const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
-  const others = new Set(['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'NODE_OPTIONS', 'POSTGREST_BIN', 'NAME_FILE']);
+  const others = new Set([
+    ...['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'NODE_OPTIONS', 'POSTGREST_BIN', 'NAME_FILE'],
+    ...Object.keys(nodeEnvironment),
+  ]);
   for (const page of pages) {
     const named = [...read(page).matchAll(/`([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=[^`]*)?`/g)].map(
       ([, name]) => name as string,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../src/demo/cluster/ports.js';
-import { nodeFlags } from '../../src/node-flags.js';
+import { nodeEnvironment, nodeFlags } from '../../src/node-flags.js';
 import { startChild } from '../child.js';
 import type { Options } from '../options.js';
 import { barePeer } from '../peers.js';
@@ -41,7 +41,7 @@ export async function coldCase(stage: Stage, { rounds }: Options): Promise<CaseR
     {
       name: 'gateway',
       args: (port) => [...nodeFlags, main, 'serve', '--port', String(port), '--ops-port', '0'],
-      env: () => ({ NODE_ENV: 'production', LOG_LEVEL: 'warn', ...pick(inForce, settings) }),
+      env: () => ({ ...nodeEnvironment, NODE_ENV: 'production', LOG_LEVEL: 'warn', ...pick(inForce, settings) }),
       path: '/api/v1/installaties?perPage=1',
     },
     {

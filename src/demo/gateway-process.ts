@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { nodeFlags } from '../node-flags.js';
+import { nodeEnvironment, nodeFlags } from '../node-flags.js';
 
 /** Time to stop, beyond the time for running responses. */
 const stopMsMax = 5000;
@@ -21,7 +21,7 @@ export interface GatewayProcess {
 export function startGatewayProcess(args: readonly string[], env: NodeJS.ProcessEnv): GatewayProcess {
   const main = fileURLToPath(new URL('../main.js', import.meta.url));
   const child = spawn(process.execPath, [...nodeFlags, main, 'serve', ...args], {
-    env,
+    env: { ...nodeEnvironment, ...env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   const exited = new Promise<number>((resolve) => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { nodeFlags } from '../../src/node-flags.js';
+import { nodeEnvironment, nodeFlags } from '../../src/node-flags.js';
 import { environmentName, type Settings } from '../../src/settings.js';
 
 /** The real thing: `serve` as a process of its own. */
@@ -22,7 +22,7 @@ export async function serveProcess(settings: Partial<Settings>, moreFlags: strin
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );
   const child = fork(main, ['serve'], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...nodeEnvironment, PATH: process.env.PATH, ...env },
     execArgv: [...nodeFlags, ...moreFlags],
     silent: true,
   });
