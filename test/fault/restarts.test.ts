@@ -124,9 +124,9 @@ test.serial(
   async (t) => {
     const served = await serve(t, { webConcurrency: 2 });
     const seen: (number | null)[] = [];
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < 2; round++) {
       const id = await create(served);
-      const victim = childrenOf(served)[round % 2] as number;
+      const victim = childrenOf(served)[round] as number;
       await replace(t, served, victim, async () => seen.push(...(await statuses(served, id, 4))));
       seen.push(...(await statuses(served, id, 8)));
     }
@@ -134,7 +134,7 @@ test.serial(
       [...new Set(seen)].filter((status) => status !== 200 && status !== null),
       [],
     );
-    t.true(seen.filter((status) => status === 200).length >= 32, seen.join());
+    t.true(seen.filter((status) => status === 200).length >= 16, seen.join());
   },
 );
 

@@ -90,7 +90,7 @@ for (const by of ['next', 'page'] as const) {
     let [walks, begunCurrent] = [0, 0];
     await whileInserting(async () => {
       const walk = async (walker: string): Promise<void> => {
-        while (begunCurrent < 40) {
+        while (begunCurrent < 16) {
           const first = await readPage(fault.url(list), { token: walker });
           walks++;
           if (Date.now() - asOfMs(first) < 4000) begunCurrent++;

@@ -81,7 +81,7 @@ test.serial('while the views are replaced again and again no read and no write f
   };
   const load = Promise.all([...paths, ...paths].map(readAgain).concat(writeAgain()));
   let last = await oids(t);
-  for (let turn = 1; turn <= 8; turn++) {
+  for (let turn = 1; turn <= 4; turn++) {
     appendFileSync(file('klanten.sql'), `-- change ${turn}\n`);
     const { stdout, stderr, code } = await migrate(t);
     t.is(code, 0, stderr);
@@ -95,7 +95,7 @@ test.serial('while the views are replaced again and again no read and no write f
   await load;
   t.log(Object.fromEntries(statuses));
   t.deepEqual([...statuses.keys()], ['ok']);
-  t.true((statuses.get('ok') ?? 0) > 500);
+  t.true((statuses.get('ok') ?? 0) > 250);
   t.deepEqual(await rights(t), before);
   t.is((await run(t, 'check')).code, 0);
 });

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { startCluster } from '../../src/demo/cluster/cluster.js';
-import { apps } from '../../src/demo/seed/apps.js';
+import { type AppName, apps } from '../../src/demo/seed/apps.js';
 import { runAva } from './run-ava.js';
 import { keepSeeded } from './seeded-cluster.js';
-import { makeTemplate, secondTemplateName } from './template.js';
+import { cloned, clonedRows, makeTemplate } from './template.js';
 
 // `npm test [-- ava's arguments]`: a real primary and a real streaming replica with a seeded template database per reference app,
 // for all test files of the run. Each file clones a template (test/support/workspace.ts), or, to harm the servers,
@@ -42,9 +42,11 @@ const cluster = await startCluster({
 let code = 1;
 try {
   const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
-  const first = await makeTemplate(cluster, keys);
+  await makeTemplate(cluster, keys);
   const seeded = await keepSeeded(cluster);
-  const second = await makeTemplate(cluster, keys, apps.second, secondTemplateName);
+  const template = (name: AppName) =>
+    makeTemplate(cluster, keys, { app: apps[name], name: cloned[name], rows: clonedRows });
+  const [first, second] = [await template('first'), await template('second')];
   await cluster.addReplica();
   const shared = {
     apps: { first, second },

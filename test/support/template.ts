@@ -2,27 +2,29 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Cluster } from '../../src/demo/cluster/cluster.js';
-import { apps, type SeededApp } from '../../src/demo/seed/apps.js';
+import { type AppName, apps, type SeededApp } from '../../src/demo/seed/apps.js';
 import { seed } from '../../src/demo/seed/seed.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { migrate } from '../../src/migrate/migrations.js';
 import { projectRoot } from '../../src/paths.js';
 
-/** The seeded workspaces of the template; [0] has some 20,000 rows, [1] few. */
+/** The seeded workspaces of a template; [0] has some 10,000 rows, or 20,000 in that of the fault tests, [1] few. */
 export interface SharedTemplate {
   readonly workspaces: { id: string; name: string; ownerId: string }[];
 }
 
-/** The database that test files clone: a reference app, small data set, gateway schema. */
+/** The database of the first app in the servers of a fault test, with the data of the demo. */
 export const templateName = 'template_workspace';
-/** The same of the second app. */
-export const secondTemplateName = 'template_second';
+/** The databases that test files clone. */
+export const cloned: Readonly<Record<AppName, string>> = { first: 'template_first', second: 'template_second' };
+/** Work orders in them, half as many as in the demo: most tests read whole lists, several times and in several ways. */
+export const clonedRows = '1500';
 
+/** Makes a database with a reference app, seeded, and the gateway's schema. */
 export async function makeTemplate(
   cluster: Cluster,
   keys: Readonly<Record<string, string>>,
-  app: SeededApp = apps.first,
-  name = templateName,
+  { app = apps.first, name = templateName, rows = 'small' }: { app?: SeededApp; name?: string; rows?: string } = {},
 ): Promise<SharedTemplate> {
   const admin = new pg.Client(cluster.primary.url());
   await admin.connect();
@@ -35,7 +37,7 @@ export async function makeTemplate(
     await client.query(await readFile(join(projectRoot, `sql/apps/${app.name}/schema.sql`), 'utf8'));
     const bytes = Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')]));
     const { workspaces } = await seed(client, app, {
-      rows: 'small',
+      rows,
       keys: bytes,
       now: new Date('2026-11-21T12:00:00Z'),
     });

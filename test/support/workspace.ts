@@ -12,7 +12,7 @@ import { appName } from './app.js';
 import { type ApiClient, apiClient } from './client.js';
 import { contractValidator } from './contract.js';
 import { shared } from './shared.js';
-import { type SharedTemplate, secondTemplateName, templateName } from './template.js';
+import { cloned, type SharedTemplate } from './template.js';
 
 export { shared };
 
@@ -78,8 +78,7 @@ export function gatewayTest(overrides: Partial<Settings> = {}, app: AppName = ap
 async function cloneTemplate(cleanUps: (() => Promise<unknown>)[], app: AppName): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '').slice(0, 12)}`;
   const [replicaServer] = shared.replicas as [string];
-  const template = app === 'first' ? templateName : secondTemplateName;
-  await onServer(`create database ${name} template ${template} strategy file_copy`); // a third of the time without fsync
+  await onServer(`create database ${name} template ${cloned[app]} strategy file_copy`); // a third of the time without fsync
   await onServer(`revoke temporary on database ${name} from public`); // CREATE DATABASE copies no privileges of a database
   cleanUps.push(() => onServer(`drop database ${name} with (force)`));
   const primary = await connected(urlAs(shared.primary, 'postgres', name), cleanUps);
