@@ -1,12 +1,13 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 
 // Each worker accepts connections itself, and the first to wake accepts most of a burst. Kept connections stay where they are,
 // so a worker with too many closes some after their next response, and their clients connect again: mostly to the workers with
 // less work, because these wake sooner.
 
-/** From a worker to its parent: the number of its client connections. */
+/** From a worker to its parent: the number of its connections with a request in the last second. */
 interface ConnectionCount {
   readonly type: 'connections';
   readonly count: number;
@@ -18,7 +19,7 @@ interface ShedOrder {
   readonly connections: number;
 }
 
-/** Interval of a worker's counts, while clients connect and otherwise. */
+/** Interval of a worker's counts, while clients connect and otherwise. A connection is active for one or two of the longer. */
 const countMs = 50;
 const countMsMax = 500;
 /** The parent waits for the counts of the other workers for this long: a burst of connections reaches all at once. */
@@ -26,25 +27,32 @@ const settleMs = 20;
 /** With its event loop less busy than this a worker closes none: the clients would gain nothing. */
 const busyMin = 0.25;
 
-/** The worker's side: counts its connections for the parent, and closes as many as the parent orders while it is busy. */
+/** The worker's side: counts its active connections for the parent, and closes as many as the parent orders while it is busy. */
 export function shedConnections(server: Server): void {
   let toClose = 0;
   let before = performance.eventLoopUtilization();
   let isDue = false;
+  let active = new Set<Socket>();
+  let activeBefore = new Set<Socket>();
   const send = (): void => {
     isDue = false;
     before = performance.eventLoopUtilization();
-    server.getConnections((_, count) => {
-      const message: ConnectionCount = { type: 'connections', count };
-      process.send?.(message, undefined, undefined, () => undefined); // the parent may be gone
-    });
+    const message: ConnectionCount = { type: 'connections', count: active.size + activeBefore.size };
+    process.send?.(message, undefined, undefined, () => undefined); // the parent may be gone
   };
-  server.on('connection', () => {
+  server.on('connection', (socket) => {
+    socket.once('close', () => active.delete(socket) || activeBefore.delete(socket));
     if (!isDue) setTimeout(send, countMs).unref();
     isDue = true;
   });
-  setInterval(send, countMsMax).unref();
-  server.prependListener('request', (_, response) => {
+  setInterval(() => {
+    activeBefore = active;
+    active = new Set();
+    send();
+  }, countMsMax).unref();
+  server.prependListener('request', ({ socket }, response) => {
+    active.add(socket);
+    activeBefore.delete(socket);
     if (toClose === 0) return;
     toClose--;
     response.shouldKeepAlive = false;
