@@ -61,20 +61,24 @@ function columnsComparedWith(number: string, condition: string): string[] {
   return [...condition.matchAll(new RegExp(compared, 'g'))].map(([, column]) => column as string);
 }
 
-/** The index of the list with the column behind that of the workspace; null when there is one, and the table is too small for it. */
+/**
+ * The index of the list, without columns behind those of the order, with the column behind that of the workspace; null when there is
+ * one, and the table is too small for it.
+ */
 async function missingIndex(
   client: pg.Client,
-  { view }: Resource,
+  { view, order }: Resource,
   filter: string,
   { index, column }: Walk,
 ): Promise<string | null> {
   const values = [view, index];
   const { rows } = await client.query<{ table: string; definition: string; all: string[] }>(checkSql('index'), values);
   const [found] = rows;
-  const [, first, rest] = / using btree \(([^,()]+)(.*)$/i.exec(found?.definition ?? '') ?? [];
+  const form = new RegExp(String.raw` using btree \(([^,()]+)((?:, [^,()]+){${order.length}})[^)]*(\).*)$`, 'i');
+  const [, first, keys, end] = form.exec(found?.definition ?? '') ?? [];
   if (found === undefined || first === undefined) return `${column} is in no index with the order of the list`;
   const leading = `(${first}, ${column}`;
   if (found.all.some((each) => each.includes(`${leading},`) || each.includes(`${leading})`))) return null;
   const name = `gateway_${view.replace(/^.*\./, '')}_${filter.toLowerCase()}`.slice(0, 63);
-  return `create index concurrently if not exists ${name} on ${found.table} ${leading}${rest}`;
+  return `create index concurrently if not exists ${name} on ${found.table} ${leading}${keys}${end}`;
 }

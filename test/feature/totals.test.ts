@@ -22,7 +22,7 @@ test.serial.before(
     const { primary, workspaces, caughtUp } = t.context.database;
     const { rows } = await primary.query<{ id: string; view: string }>(
       `select id, pg_get_viewdef('gateway.installaties') as view from app.installaties
-     where workspace_id = $1 order by created_at, id offset 700 limit 1`,
+     where workspace_id = $1 order by created_at, id offset 400 limit 1`,
       [workspaces[0]?.id],
     );
     const [{ id, view }] = rows as [{ id: string; view: string }];
