@@ -48,6 +48,9 @@ export function encodingsOf(compression: string): Encoding[] {
   });
 }
 
+/** Encodings that `*` stands for. A client that names none can seldom read zstd: Prism sends `*` and reads gzip and br. */
+const anyEncoding: readonly string[] = ['br', 'gzip'];
+
 /**
  * The offered encoding with the largest weight in Accept-Encoding, and of equal ones the first; undefined for identity
  * (RFC 9110 §12.5.3). A weight that is not a number refuses.
@@ -64,7 +67,7 @@ export function chooseEncoding<E extends { readonly name: string }>(
   let chosen: E | undefined;
   let best = weights.get('identity') ?? 0;
   for (const encoding of offered) {
-    const weight = weights.get(encoding.name) ?? weights.get('*') ?? 0;
+    const weight = weights.get(encoding.name) ?? (anyEncoding.includes(encoding.name) ? weights.get('*') : 0) ?? 0;
     if (weight > best || (weight === best && weight > 0 && chosen === undefined)) [chosen, best] = [encoding, weight];
   }
   return chosen;

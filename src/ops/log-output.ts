@@ -56,24 +56,26 @@ export class LogOutput {
 
   readonly #begin = (): void => {
     this.#timer = null;
+    this.#writingSinceMs = performance.now();
     if (this.#batch.length === 0) {
       this.#batch = Buffer.from(this.#waiting);
       this.#waiting = '';
+      if (this.#dropped > 0) this.#reportDropped(); // now, because there is room for its line
     }
-    this.#writingSinceMs = performance.now();
     write(this.#descriptor, this.#batch, this.#handleEnd);
   };
+
+  #reportDropped(): void {
+    const lines = this.#dropped;
+    this.#dropped = 0;
+    this.#observe({ type: 'log_resumed', lines });
+  }
 
   readonly #handleEnd = (error: NodeJS.ErrnoException | null, bytes: number): void => {
     this.#writingSinceMs = null;
     this.#isReaderGone = error?.code === 'EPIPE';
     if (this.#isReaderGone) [this.#batch, this.#waiting] = [nothing, ''];
     else if (error === null) this.#batch = this.#batch.subarray(bytes);
-    if (error === null && this.#batch.length === 0 && this.#dropped > 0) {
-      const lines = this.#dropped;
-      this.#dropped = 0;
-      this.#observe({ type: 'log_resumed', lines });
-    }
     if (this.#batch.length + this.#waiting.length > 0)
       this.#timer ??= setTimeout(this.#begin, error === null ? 0 : retryMs);
   };

@@ -64,6 +64,7 @@ for (const list of listNames) {
 
 test.serial('the encoding is the one the client prefers, and of equal ones the first of COMPRESSION', async (t) => {
   const [best] = listEncodings;
+  const named = listEncodings.find((encoding) => encoding !== 'zstd');
   const chosen: Record<string, string | undefined> = {
     'gzip, deflate, br, zstd': best,
     'gzip;q=0.5, br': 'br',
@@ -78,8 +79,8 @@ test.serial('the encoding is the one the client prefers, and of equal ones the f
     zstd: listEncodings.find((encoding) => encoding === 'zstd'),
     'zstd;q=0.9, gzip': 'gzip',
     '*;q=0': undefined,
-    '*': best,
-    '*;q=0.5, gzip;q=0.4': best,
+    '*': named,
+    '*;q=0.5, gzip;q=0.4': named,
     '': undefined,
     GZIP: 'gzip',
     'gzip ; Q=0.5': 'gzip',
