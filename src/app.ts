@@ -25,9 +25,19 @@ export interface AppDeps extends RouteDeps {
   readonly underWay: { requests: number };
 }
 
+/** Status in log and metrics of a request whose connection closed before the response; the number that nginx logs. */
+const statusWithoutResponse = 499;
+
+/** Koa without its own end of a request: http/respond sends every response, and Koa's listeners took 5 % of a detail's processor time. */
+class Application extends Koa {
+  handleRequest(ctx: Context, middleware: (ctx: Context) => Promise<void>): Promise<void> {
+    return middleware(ctx).catch((error) => ctx.onerror(error));
+  }
+}
+
 /** The whole order of a request: begin → check the target → route (http/routes) → answer errors. */
 export function app(deps: AppDeps): Koa {
-  const koa = new Koa({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
+  const koa = new Application({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
   if (deps.tracing) koa.use(traceRequests);
   koa.silent = true; // answerError reports every error; Koa itself would only log clients that disconnect
   const begin = beginning(deps);
@@ -67,7 +77,7 @@ function beginning({ observe, deprecation, sunset, logClientAddress, underWay }:
         requestId: exchange.requestId,
         method: ctx.method,
         route: String(ctx._matchedRoute ?? 'none'),
-        status: ctx.res.statusCode,
+        status: ctx.res.headersSent ? ctx.res.statusCode : statusWithoutResponse,
         code: exchange.code,
         complete: ctx.res.writableFinished,
         durationMs: performance.now() - exchange.startedMs,

@@ -72,11 +72,16 @@ export function send(
   body: string | Buffer | null,
 ): void {
   if (body === null) return void begin(ctx, status, headers).end();
-  begin(ctx, status, { ...headers, 'Content-Length': String(Buffer.byteLength(body)) }).end(body);
+  begin(ctx, status, headers, ['Content-Length', String(Buffer.byteLength(body))]).end(body);
 }
 
-function begin(ctx: Context, status: number, headers: Readonly<Record<string, string>>): ServerResponse {
-  const all = [...exchangeOf(ctx).headers];
+function begin(
+  ctx: Context,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  last: readonly string[] = [],
+): ServerResponse {
+  const all = [...exchangeOf(ctx).headers, ...last];
   for (const name in headers) all.push(name, headers[name] as string);
   return ctx.res.writeHead(status, all);
 }

@@ -45,37 +45,63 @@ const apiPrefix = '/api/v1';
 
 /** Routes every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path. */
 export function routes(deps: RouteDeps): Middleware {
-  const router = new Router({ sensitive: true, strict: true });
+  const { add, middleware } = routersByName();
   for (const compiled of deps.compiled) {
     const { name, detail } = compiled.resource;
-    router.get(`${apiPrefix}/${name}`, listRoute(deps, compiled));
-    if (detail) router.get(`${apiPrefix}/${name}/:id`, detailRoute(deps, compiled));
+    add('get', `${apiPrefix}/${name}`, listRoute(deps, compiled));
+    if (detail) add('get', `${apiPrefix}/${name}/:id`, detailRoute(deps, compiled));
     if (compiled.sync !== null) {
       const path = `${apiPrefix}/sync/${name}`;
       const route = syncRoute(deps, compiled, compiled.sync);
-      router.get(
+      add(
+        'get',
         path,
         route((call) => parseFeed(call, deps.listLimits), readFeed),
       );
-      router.get(
+      add(
+        'get',
         `${path}/digest`,
         route((call) => parseHashes(call, 'depth'), readDigest),
       );
-      router.get(
+      add(
+        'get',
         `${path}/ids`,
         route((call) => parseHashes(call, 'prefix'), readIds),
       );
     }
     if (compiled.write !== null && deps.writes !== null) {
-      router.post(`${apiPrefix}/${name}`, writeRoute(deps, deps.writes, compiled, compiled.write));
-      router.patch(`${apiPrefix}/${name}/:id`, writeRoute(deps, deps.writes, compiled, compiled.write));
+      add('post', `${apiPrefix}/${name}`, writeRoute(deps, deps.writes, compiled, compiled.write));
+      add('patch', `${apiPrefix}/${name}/:id`, writeRoute(deps, deps.writes, compiled, compiled.write));
     }
   }
-  router.get(apiPrefix, publicRoute(deps, deps.index));
-  router.get(`${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
-  if (deps.docs !== null) router.get('/docs', pageRoute(deps, deps.docs));
-  return router.routes() as unknown as Middleware;
+  add('get', apiPrefix, publicRoute(deps, deps.index));
+  add('get', `${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
+  if (deps.docs !== null) add('get', '/docs', pageRoute(deps, deps.docs));
+  return middleware;
 }
+
+/**
+ * A router for each name that is the third segment of a path: a router tests every route that it has, and a single router with
+ * all routes made a tenth of the garbage of a detail.
+ */
+function routersByName() {
+  const routers = new Map<string, { router: Router; middleware: Middleware }>();
+  const nameIn = (path: string): string => path.split('/', 4)[3] ?? '';
+  const newRouter = (name: string): Router => {
+    const router = new Router({ sensitive: true, strict: true });
+    routers.set(name, { router, middleware: router.routes() as unknown as Middleware });
+    return router;
+  };
+  return {
+    add: (method: 'get' | 'post' | 'patch', path: string, route: Middleware): void => {
+      const name = nameIn(path);
+      (routers.get(name)?.router ?? newRouter(name))[method](path, route);
+    },
+    middleware: ((ctx, next) => (routers.get(nameIn(ctx.path))?.middleware ?? unmatched)(ctx, next)) as Middleware,
+  };
+}
+
+const unmatched: Middleware = (_, next) => next();
 
 /** The whole way of a list: token and limit → scope → Accept → parameters → read → respond. */
 function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
@@ -83,6 +84,20 @@ test('/metrics counts requests by route and status, problems by code, and shows 
   t.regex(scraped, /^gateway_requests_in_flight 0$/m);
   t.regex(scraped, /^gateway_primary_up 1$/m);
   t.regex(scraped, /^gateway_build_info\{version="1\.0\.0",node="v\d+\.\d+\.\d+"\} 1$/m);
+});
+
+test('a request whose client disconnects before the response counts with status 499', async (t) => {
+  const { gateway, token } = t.context;
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+  const head = `Host: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 9`;
+  socket.write(`POST /api/v1/installaties HTTP/1.1\r\n${head}\r\nExpect: 100-continue\r\n\r\n`);
+  const [interim] = await once(socket, 'data');
+  t.regex(String(interim), /^HTTP\/1\.1 100 /, 'the gateway waits for the body');
+  socket.destroy();
+  const count = 'gateway_request_seconds_count{method="POST",route="/api/v1/installaties",status="499"} 1\n';
+  await eventually(t, 'the request', async () =>
+    (await (await fetch(`${gateway.opsUrl}/metrics`)).text()).includes(count),
+  );
 });
 
 test('/docs is a page that needs nothing from elsewhere', async (t) => {
