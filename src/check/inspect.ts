@@ -15,11 +15,16 @@ import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkSession } from './session.js';
 import { spared, uncheckedReplicas } from './spared.js';
 import { checkEncryption, checkPooler } from './transport.js';
-import { checkViews } from './views.js';
+import { viewCheck } from './views.js';
 import { checkWall, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
 
 const statementTimeoutMs = 5000;
+/** Connections to each replica over which a start checks resources; the pools take more, which are not open yet. */
+const resourceConnectionsMax = 4;
+
+/** Opens a connection to the server that is checked. */
+type Connect = () => Promise<pg.Client>;
 
 /** The needs of the gateway. */
 interface Inspection {
@@ -48,7 +53,7 @@ interface Seen {
 }
 
 /**
- * Checks every replica and every server of PRIMARY_URLS at the same time, over one connection each, and throws nothing: a server that cannot be reached
+ * Checks every replica and every server of PRIMARY_URLS at the same time, and throws nothing: a server that cannot be reached
  * is a finding that does not refuse. `serve` starts when no finding refuses. Changes nothing; `thorough`, for `check` alone, also
  * compares records with their schema, scans views for longer, makes plans, and tries writes that are rolled back.
  */
@@ -70,7 +75,9 @@ export async function inspect(
   const onReplicas = Promise.all(
     replicas.map((url, i) => {
       const name = `replica ${i + 1}`;
-      return inspectServer(name, url, settings, (client) => checkReplica(client, inspection, seen, name));
+      return inspectServer(name, url, settings, (client, connect) =>
+        checkReplica(client, inspection, seen, name, connect),
+      );
     }),
   );
   const sampled = onReplicas.then(() => [...seen.workspaces]);
@@ -97,8 +104,8 @@ export async function refusalOf(
 ): Promise<string | null> {
   const { projection } = await checkedProjection(settings, resources);
   const seen: Seen = { workspaces: new Set(), systems: new Map() };
-  const findings = await inspectServer('replica', url, settings, (client) =>
-    checkReplica(client, { settings, resources, projection, thorough: false }, seen, 'replica'),
+  const findings = await inspectServer('replica', url, settings, (client, connect) =>
+    checkReplica(client, { settings, resources, projection, thorough: false }, seen, 'replica', connect),
   );
   if (system !== undefined && seen.systems.get('replica') !== system)
     return 'it belongs to another cluster, or cannot be checked';
@@ -106,31 +113,70 @@ export async function refusalOf(
   return refusal === undefined ? null : `check refuses it: ${titleOf(refusal)}: ${refusal.detail}`;
 }
 
+/**
+ * Views and records are most of a start's wait for PostgreSQL, so a start checks them over connections of their own, beside the
+ * checks of the server. `check` makes one check after the other: its statements would slow each other down on a replica in use. So
+ * does a start through a pooler, which may have no connection to spare.
+ */
 async function* checkReplica(
   client: pg.Client,
-  { settings, resources, projection, thorough }: Inspection,
-  { workspaces, systems }: Seen,
+  inspection: Inspection,
+  seen: Seen,
   name: string,
+  connect: Connect | null,
 ): AsyncGenerator<Item[]> {
-  const server = await checkServer(client, 'replica');
-  yield server.items;
-  systems.set(name, server.systemIdentifier);
-  yield [await checkTimeZone(client, settings.timeZone)];
-  yield await checkRole(client, readerPrivileges(resources));
-  yield await checkFunctions(client, settings);
-  const views = await checkViews(client, resources, { thorough });
-  yield views;
-  const { ids, item } = await sampleWorkspaces(client);
-  yield [item];
+  const { settings, resources, thorough } = inspection;
+  const count = Math.min(resources.length, resourceConnectionsMax);
+  const more = thorough || connect === null ? [] : await openSome(connect, count);
+  try {
+    const beside = more.length > 0 ? checkResources(more, inspection, seen) : null;
+    beside?.catch(() => undefined); // the checks of the server can throw first
+    const server = await checkServer(client, 'replica');
+    yield server.items;
+    seen.systems.set(name, server.systemIdentifier);
+    yield [await checkTimeZone(client, settings.timeZone)];
+    yield await checkRole(client, readerPrivileges(resources));
+    yield await checkFunctions(client, settings);
+    yield await (beside ?? checkResources([client], inspection, seen));
+  } finally {
+    for (const each of more) each.end().catch(() => undefined);
+  }
+}
+
+/** Connections, as many of them as the server grants. */
+async function openSome(connect: Connect, count: number): Promise<pg.Client[]> {
+  const opened = await Promise.allSettled(Array.from({ length: count }, connect));
+  return opened.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+}
+
+/** Checks the views and the records of all resources, one resource at a time on each of the clients. Items are in the order of the resources. */
+async function checkResources(
+  clients: readonly pg.Client[],
+  { resources, projection, thorough }: Inspection,
+  { workspaces }: Seen,
+): Promise<Item[]> {
+  const first = clients[0] as pg.Client;
+  const checkView = await viewCheck(first, resources, { thorough });
+  const { ids, item } = await sampleWorkspaces(first);
   for (const id of ids) workspaces.add(id);
   const { checkRecords } = await import('./records.js');
-  for (const [i, resource] of resources.entries()) {
-    if (views[i]?.level !== 'ok') continue;
-    if (ids.length > 0) yield [await checkWall(client, resource, ids)];
-    if (projection && (thorough || isEncoded(resource)))
-      yield await checkRecords(client, resource, projection, ids, { thorough });
-    if (thorough) yield [await (await import('./plans.js')).checkPlans(client, resource)];
-  }
+  const views: Item[] = [];
+  const records: Item[][] = [];
+  const rest = resources.entries();
+  const checkNext = async (client: pg.Client): Promise<void> => {
+    for (const [i, resource] of rest) {
+      const view = await checkView(client, resource);
+      const found: Item[] = [];
+      [views[i], records[i]] = [view, found];
+      if (view.level !== 'ok') continue;
+      if (ids.length > 0) found.push(await checkWall(client, resource, ids));
+      if (projection && (thorough || isEncoded(resource)))
+        found.push(...(await checkRecords(client, resource, projection, ids, { thorough })));
+      if (thorough) found.push(await (await import('./plans.js')).checkPlans(client, resource));
+    }
+  };
+  await Promise.all(clients.map(checkNext));
+  return [...views, item, ...records.flat()];
 }
 
 /** Whether values of the resource are decoded: with a wrong key all of them would be null. */
@@ -169,17 +215,18 @@ async function inspectServer(
   name: string,
   url: string,
   settings: Settings,
-  check: (client: pg.Client) => AsyncGenerator<Item[]>,
+  check: (client: pg.Client, connect: Connect | null) => AsyncGenerator<Item[]>,
 ): Promise<Finding[]> {
   const items: Item[] = [];
+  const connect: Connect = () => connectTo(url, settings);
   const kind = name.startsWith('primary') ? 'primary' : 'replica';
   let client: pg.Client | null = null;
   try {
-    client = await connectTo(url, settings);
+    client = await connect();
     items.push(verdict('connection', [], 'It answers.'), checkEncryption(client));
-    const { isPooled, item } = await checkPooler(client, () => connectTo(url, settings), settings.namedStatements);
+    const { isPooled, item } = await checkPooler(client, connect, settings.namedStatements);
     items.push(item, ...(await checkSession(client, kind, settings, isPooled)));
-    for await (const some of check(client)) items.push(...some);
+    for await (const some of check(client, isPooled ? null : connect)) items.push(...some);
   } catch (error) {
     items.push(broken(error));
   } finally {

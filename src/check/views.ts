@@ -16,16 +16,22 @@ interface ViewRow {
   readonly columns: Readonly<Record<string, { readonly type: string; readonly readable: boolean }>>;
 }
 
-/** Checks the views of all resources: columns, owner, workspace filter, and the tenant wall by trying it; `thorough` reads more rows. */
-export async function checkViews(
+/** Checks the view of a resource over the given connection. */
+export type ViewCheck = (client: pg.Client, resource: Resource) => Promise<Item>;
+
+/**
+ * Reads the catalog of all views, once. The check of a view is of its columns, owner, workspace filter, and of the tenant wall by
+ * trying it; `thorough` reads more rows.
+ */
+export async function viewCheck(
   client: pg.Client,
   resources: readonly Resource[],
   { thorough }: { readonly thorough: boolean },
-): Promise<Item[]> {
+): Promise<ViewCheck> {
   const { rows } = await client.query<ViewRow>(checkSql('views'), [resources.flatMap(viewsOf)]);
   const found = new Map(rows.map((row) => [row.name, row]));
-  const items: Item[] = [];
-  for (const resource of resources) {
+  const scanMs = scanMsMax[thorough ? 'thorough' : 'quick'];
+  return async (client, resource) => {
     const view = found.get(resource.view);
     const textColumn = leaves(resource).find(({ field }) => columnTypes(field, resource).includes('text'))?.field
       .column;
@@ -35,17 +41,14 @@ export async function checkViews(
         : viewFaults(neededColumns(resource), view);
     const absent = absentWorkspaces[view?.columns.workspace_id?.type ?? ''];
     if (view && absent !== undefined && textColumn !== undefined && view.columns[textColumn]?.readable)
-      faults.push(
-        ...(await wallFaults(client, resource.view, textColumn, absent, scanMsMax[thorough ? 'thorough' : 'quick'])),
-      );
+      faults.push(...(await wallFaults(client, resource.view, textColumn, absent, scanMs)));
     faults.push(...partsFaults(resource, found));
     const { horizonHours } = resource.sync?.appendOnly ?? {};
     const horizon =
       horizonHours && ` Sync passes look back ${horizonHours} hours: no transaction must stay open longer.`;
     const whenOk = `Every column is there; without its workspace it shows no row.${horizon ?? ''}`;
-    items.push(verdict('view', withFile(faults, resource), whenOk, resource.view));
-  }
-  return items;
+    return verdict('view', withFile(faults, resource), whenOk, resource.view);
+  };
 }
 
 /** Faults of the views of a record's parts, each with the name of its view. */
