@@ -8,8 +8,9 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
 COPY config config
 COPY src src
+COPY bundle bundle
 # The demo needs binaries of PostgreSQL, which are development packages.
-RUN npm run build && rm -rf dist/src/demo config/demo.json config/demo.txt
+RUN npm run bundle && rm -rf dist/src/demo config/demo.json config/demo.txt
 
 FROM node:24-bookworm-slim AS packages
 WORKDIR /build
@@ -21,6 +22,7 @@ ENV NODE_ENV=production MALLOC_ARENA_MAX=1
 WORKDIR /app
 COPY --from=packages /build/node_modules node_modules
 COPY --from=build /build/dist/src dist/src
+COPY --from=build /build/dist/bundle dist/bundle
 COPY --from=build /build/config config
 COPY package.json LICENSE ./
 COPY sql/core sql/core
@@ -33,4 +35,4 @@ EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OPS_PORT || 9090}/livez`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 STOPSIGNAL SIGTERM
-CMD ["node", "--max-semi-space-size=8", "dist/src/main.js", "serve"]
+CMD ["node", "--max-semi-space-size=8", "dist/bundle/gateway.cjs", "serve"]

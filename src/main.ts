@@ -100,17 +100,17 @@ if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userA
 // EPIPE (for example from `head`) is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
-const args = process.argv.slice(2);
-let code: number;
-try {
-  code = await main(args);
-} catch (error) {
-  const { text, exitCode, unexpected } = explain(
-    error,
-    args[0] !== undefined && Object.hasOwn(commands, args[0]) ? args[0] : '',
-  );
-  sayText(unexpected ? ((error as Error).stack ?? text) : text);
-  code = exitCode;
+/** Runs the command and returns its exit code. Errors are explained on stderr. */
+async function exitCodeOf(args: readonly string[]): Promise<number> {
+  try {
+    return await main(args);
+  } catch (error) {
+    const [command = ''] = args;
+    const { text, exitCode, unexpected } = explain(error, Object.hasOwn(commands, command) ? command : '');
+    sayText(unexpected ? ((error as Error).stack ?? text) : text);
+    return exitCode;
+  }
 }
+
 // Exit explicitly: open handles of a failed start would keep the process alive.
-process.exit(code);
+void exitCodeOf(process.argv.slice(2)).then((code) => process.exit(code));

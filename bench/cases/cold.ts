@@ -35,12 +35,12 @@ interface Program {
 /** The start of `serve`, to the first read that is answered, and its memory at rest; beside the bare server's. */
 export async function coldCase(stage: Stage, { rounds }: Options): Promise<CaseResult> {
   const inForce = environmentOf(stage.gatewayPid);
-  const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+  const program = fileURLToPath(new URL('../../bundle/gateway.cjs', import.meta.url)); // as the image runs it
   const bare = barePeer(stage);
   const programs: readonly Program[] = [
     {
       name: 'gateway',
-      args: (port) => [...nodeFlags, main, 'serve', '--port', String(port), '--ops-port', '0'],
+      args: (port) => [...nodeFlags, program, 'serve', '--port', String(port), '--ops-port', '0'],
       env: () => ({ ...nodeEnvironment, NODE_ENV: 'production', LOG_LEVEL: 'warn', ...pick(inForce, settings) }),
       path: '/api/v1/installaties?perPage=1',
     },

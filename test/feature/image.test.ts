@@ -1,6 +1,6 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
@@ -15,6 +15,7 @@ const image = mkdtempSync(join(tmpdir(), 'image-'));
 const text = readFileSync(join(projectRoot, 'Dockerfile'), 'utf8');
 
 test.before(() => {
+  execFileSync(process.execPath, [join(projectRoot, 'dist/bundle/bundle.js')]);
   const lastStage = text.slice(text.lastIndexOf('\nFROM '));
   const copies = [...lastStage.matchAll(/^COPY (?:--from=build \/build\/)?([^-].*) (\S+)$/gm)];
   for (const [, sources = '', target = ''] of copies) {
@@ -95,5 +96,25 @@ test.serial('an init container that asks for pending migrations ends with 1 unti
   } finally {
     await primary.query(`update gateway.applied_files set root = 'core' where root = 'none'`);
     await primary.query(`drop owned by ${role}; drop role ${role}`);
+  }
+});
+
+/** Whether V8 refuses the code cache of the image's program; "undefined": it is not given any. */
+function isCacheRefused(flags: readonly string[]): string {
+  const script = "console.log(require('./dist/bundle/gateway.cjs').compile().cachedDataRejected)";
+  return spawnSync(process.execPath, [...flags, '-e', script], { cwd: image, encoding: 'utf8' }).stdout.trim();
+}
+
+test.serial("the image's program comes from its code cache, under its flags and while the cache is its own", (t) => {
+  const flags = (commands[1] ?? []).filter((arg) => arg.startsWith('--'));
+  t.is(isCacheRefused(flags), 'false');
+  t.is(isCacheRefused([...flags, '--no-opt']), 'true');
+  const program = join(image, 'dist/bundle/program.js');
+  const text = readFileSync(program, 'latin1');
+  try {
+    writeFileSync(program, text.replace(/^\/\/ ..../, '// none')); // as long as before, which is all that V8 compares
+    t.is(isCacheRefused(flags), 'undefined');
+  } finally {
+    writeFileSync(program, text);
   }
 });

@@ -1,0 +1,80 @@
+import { fork } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { nodeFlags } from '../src/node-flags.js';
+import { projectRoot } from '../src/paths.js';
+
+// `npm run bundle`: the program and its packages as one file, dist/bundle/program.js, with V8's code cache beside it. Names and lines stay
+// as they are, so that stack traces can be read. Packages that only some settings or requests need stay in node_modules.
+
+const folder = join(projectRoot, 'dist/bundle');
+const cache = join(folder, 'program.cache');
+const loadedLater = [
+  'koa-body',
+  'ioredis',
+  '@opentelemetry/exporter-*',
+  '@opentelemetry/resources',
+  '@opentelemetry/sdk-*',
+];
+/** Drivers of knex and pg that the gateway has no use for, and the demo, which is for a clone of the project. */
+const neverLoaded = [
+  'better-sqlite3',
+  'mariadb/callback',
+  'mysql',
+  'mysql2',
+  'oracledb',
+  'pg-native',
+  'pg-query-stream',
+  'sqlite3',
+  'tedious',
+];
+
+rmSync(cache, { force: true });
+await writeProgram();
+await writeCache();
+
+async function writeProgram(): Promise<void> {
+  const { outputFiles } = await build({
+    entryPoints: [join(projectRoot, 'dist/src/main.js')],
+    bundle: true,
+    write: false,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    charset: 'ascii',
+    keepNames: true, // the exit code of an error goes by the name of its class
+    external: [...loadedLater, ...neverLoaded, './demo/demo.js'],
+    define: { 'import.meta.url': 'moduleUrl' },
+    logLevel: 'warning',
+  });
+  const code = outputFiles[0]?.text.replace(/^#!.*\n/, '') ?? '';
+  const hash = createHash('sha256').update(code).digest('hex');
+  const head = `// ${hash}\n(function (require, filename) { const moduleUrl = require('node:url').pathToFileURL(filename).href;\n`;
+  writeFileSync(join(folder, 'program.js'), `${head}${code}})`);
+}
+
+/** Lets `serve` start without a database and answer a request, under the flags with which it will run: others have another cache. */
+async function writeCache(): Promise<void> {
+  const nowhere = 'postgres://nobody@127.0.0.1:1/nowhere';
+  const child = fork(join(folder, 'bake.cjs'), ['serve', '--port', '0', '--ops-port', '0'], {
+    execArgv: nodeFlags,
+    env: {
+      REPLICA_URLS: nowhere,
+      PRIMARY_URLS: nowhere,
+      DATA_KEYS: JSON.stringify({ k: randomBytes(32).toString('base64') }),
+    },
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const ended = once(child, 'exit');
+  const failed = ended.then(([code]) => Promise.reject(new Error(`The program ended with ${code} before it served.`)));
+  const [{ url }] = (await Promise.race([once(child, 'message'), failed])) as [{ url: string }];
+  await (
+    await fetch(`${url}/api/v1/installaties`, { headers: { authorization: `Bearer wdg_${'0'.repeat(49)}` } })
+  ).text();
+  child.send('write');
+  const [code] = await ended;
+  if (code !== 0) throw new Error(`The code cache could not be written (${code}).`);
+}
