@@ -34,8 +34,16 @@ export interface RunOptions {
   readonly cost?: number;
 }
 
+/** Decides when statements begin, beside the limits of their pool. */
+export interface Gate {
+  readonly admits: (options: RunOptions) => boolean;
+  /** Notes that a statement begins; returns the function to call when it has ended. */
+  readonly enter: (run: Run, options: RunOptions) => () => void;
+}
+
 interface Waiter {
   readonly workspace: string;
+  readonly options: RunOptions;
   /** Starts the statement at once, so that its slot is taken before the next waiter is considered. */
   readonly start: (connection: Connection) => void;
   readonly fail: (error: Error) => void;
@@ -62,6 +70,7 @@ const abandonedMsMax = 100;
 export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #connect: Connect;
+  readonly #gate: Gate | undefined;
   readonly #connections = new Set<Connection>();
   readonly #queue = new FairQueue<Waiter>();
   readonly #shares: KeyedSemaphore;
@@ -69,9 +78,10 @@ export class ConnectionPool {
   #opening = 0;
   #closed = false;
 
-  constructor(limits: PoolLimits, connect: Connect) {
+  constructor(limits: PoolLimits, connect: Connect, gate?: Gate) {
     this.#limits = limits;
     this.#connect = connect;
+    this.#gate = gate;
     const { perWorkspace, activeWorkspaces } = limits;
     this.#shares = new KeyedSemaphore(() =>
       activeWorkspaces?.areSeveral ? perWorkspace / sharedFraction : perWorkspace,
@@ -103,7 +113,7 @@ export class ConnectionPool {
     if (options.signal?.aborted) return Promise.reject(options.signal.reason);
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.#limits.activeWorkspaces?.touch(workspace);
-    const free = this.#hasShareLeft(workspace) ? this.#leastBusy() : null;
+    const free = this.#mayStart(workspace, options) ? this.#leastBusy() : null;
     return free ? this.#start(free, run, options, onRow) : this.#enqueue(workspace, run, options, onRow);
   }
 
@@ -131,8 +141,8 @@ export class ConnectionPool {
   }
 
   /** Statements without a workspace, such as token look-ups, count against no share. */
-  #hasShareLeft(workspace: string): boolean {
-    return workspace === '' || !this.#shares.isFull(workspace);
+  #mayStart(workspace: string, options: RunOptions): boolean {
+    return (workspace === '' || !this.#shares.isFull(workspace)) && this.#gate?.admits(options) !== false;
   }
 
   /** Returns the usable connection with the fewest statements in flight, and opens another when none is idle. */
@@ -156,10 +166,12 @@ export class ConnectionPool {
     const { signal, cost, stallMsMax } = options;
     const startedMs = performance.now();
     const release = this.#shares.take(run.workspace ?? '', cost);
+    const leave = this.#gate?.enter(run, options);
     const unlessAborted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
     const ended = (): void => {
       release();
-      if (this.#queue.size > 0) this.#serve();
+      leave?.();
+      this.serve();
     };
     const running = connection.run(run, unlessAborted, stallMsMax).then(ended, (error) => {
       ended();
@@ -195,6 +207,7 @@ export class ConnectionPool {
       };
       const waiter: Waiter = {
         workspace,
+        options,
         start: (connection) => {
           stopWaiting();
           this.#start(connection, run, options, onRow).then(resolve, reject);
@@ -219,11 +232,12 @@ export class ConnectionPool {
     for (const waiter of this.#queue.drain()) waiter.fail(error);
   }
 
-  #serve(): void {
+  /** Starts waiting statements that may start now. */
+  serve(): void {
     while (this.#queue.size > 0) {
       const connection = this.#leastBusy();
       if (connection === null) return;
-      const waiter = this.#queue.take(({ workspace }) => this.#hasShareLeft(workspace));
+      const waiter = this.#queue.take(({ workspace, options }) => this.#mayStart(workspace, options));
       if (waiter === undefined) return;
       waiter.start(connection);
     }
@@ -245,7 +259,7 @@ export class ConnectionPool {
     } finally {
       this.#opening--;
     }
-    this.#serve();
+    this.serve();
   }
 
   #sweep(): void {

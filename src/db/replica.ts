@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
+import { ChunkTurns } from './chunk-turns.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
@@ -91,8 +92,9 @@ export class Replica {
     this.#lagMaxMs = bounds.lagMaxMs;
     this.#observe = observe;
     this.#probe = new Probe(connect, probeStatement, bounds.probe);
-    this.short = new ConnectionPool(bounds.short, connect);
-    this.long = new ConnectionPool(bounds.long, connect);
+    const turns = new ChunkTurns(() => this.long.serve());
+    this.short = new ConnectionPool(bounds.short, connect, turns.short);
+    this.long = new ConnectionPool(bounds.long, connect, turns.long);
   }
 
   get inFlight(): number {

@@ -148,6 +148,57 @@ test.serial('a large page that begins does not wait for all pages under way of i
   await gateway.stop();
 });
 
+/** Reads details of another workspace all the time, until the work is done; resolves with their statuses. */
+async function besideDetails(url: (path: string) => string, work: Promise<unknown>): Promise<number[]> {
+  const [{ id }] = JSON.parse((await readPage(url('/installaties?perPage=1'), { token: other })).body).data;
+  const statuses = new Set<number>();
+  let over = false;
+  const ended = work.finally(() => {
+    over = true;
+  });
+  while (!over) statuses.add((await readPage(url(`/installaties/${id}`), { token: other })).status);
+  await ended;
+  return [...statuses];
+}
+
+test.serial(
+  'while details are read the chunks of large pages run one at a time, and every page ends whole',
+  async (t) => {
+    const gateway = await setUp.gateway({ longConnections: 8, longPerWorkspace: 32, chunkRowsMax: 20 });
+    const long = gateway.gateway.replicas[0]?.long;
+    await setUp.pace(1);
+    /** Six pages, one of a client that reads nothing until the others have ended; resolves with the mean number of chunks at a time. */
+    const chunksAtATime = async (): Promise<number> => {
+      const tokens = [token, token, token, await setUp.token(), await setUp.token()];
+      let [begun, ended, sum, samples] = [0, 0, 0, 0];
+      const options = { discard: true, onFirstBytes: () => begun++ };
+      const url = gateway.url('/installaties?perPage=300');
+      const stopped = readPage(url, {
+        token,
+        ...options,
+        onPiece: () => until(() => ended === tokens.length, 60_000, 5),
+      });
+      const pages = tokens.map((each) => readPage(url, { token: each, ...options }).finally(() => ended++));
+      while (ended === 0) {
+        await sleep(5);
+        if (begun <= tokens.length) continue; // first chunks take no turns
+        sum += long?.inFlight ?? 0;
+        samples++;
+      }
+      for (const { status, complete } of await Promise.all([...pages, stopped])) t.true(status === 200 && complete);
+      return sum / samples;
+    };
+    const alone = await chunksAtATime();
+    t.true(alone > 2, `${alone} chunks at a time`);
+    const beside = chunksAtATime();
+    t.deepEqual(await besideDetails(gateway.url, beside), [200]);
+    t.true((await beside) < 1.5, `${await beside} chunks at a time`);
+    await setUp.pace(0);
+    await gateway.backToNormal(t);
+    await gateway.stop();
+  },
+);
+
 test.serial('while one workspace floods the queue another is served in its turn', async (t) => {
   const gateway = await setUp.gateway({ longConnections: 2, longPerWorkspace: 2, queueMax: 30 });
   let over = false;

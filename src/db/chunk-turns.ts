@@ -1,0 +1,83 @@
+import type { Gate } from './connection-pool.js';
+
+/** How long after the last short statement the chunks still take turns. */
+const recentMs = 1000;
+/** How long a chunk keeps the next one waiting, so that slow statements of one workspace do not stop all large pages. */
+const chunkMsMax = 250;
+/** How long short statements that were sent during a chunk keep the next chunk waiting. */
+const shortMsMax = 25;
+
+/**
+ * Turns of the statements on a replica: while short statements come, chunks of large pages run one at a time, and after each
+ * the short statements that were sent meanwhile are answered first. Without turns eight pages keep four processors of the
+ * replica busy, and where it has fewer, each detail waits for them.
+ */
+export class ChunkTurns {
+  /** Gate of the short pool: admits everything, and notes the statements of workspaces. */
+  readonly short: Gate = {
+    admits: () => true,
+    enter: ({ workspace }) => (workspace === null ? leaveNothing : this.#enterShort()),
+  };
+  /** Gate of the long pool: the first chunks of pages, skips and totals pass. */
+  readonly long: Gate = {
+    admits: ({ isContinuation }) => !isContinuation || this.#isOpen || performance.now() - this.#sentMs > recentMs,
+    enter: (_, { isContinuation }) => (isContinuation ? this.#enterChunk() : leaveNothing),
+  };
+  readonly #onTurn: () => void;
+  #sent = 0;
+  #answered = 0;
+  #sentMs = Number.NEGATIVE_INFINITY;
+  #chunksRunning = 0;
+  /** Number of answers to short statements after which the next chunk may begin. */
+  #answersDue = 0;
+  #isOpen = true;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `onTurn` is called when the next chunk may begin. */
+  constructor(onTurn: () => void) {
+    this.#onTurn = onTurn;
+  }
+
+  #enterShort(): () => void {
+    this.#sent++;
+    this.#sentMs = performance.now();
+    return this.#leaveShort;
+  }
+
+  readonly #leaveShort = (): void => {
+    this.#answered++;
+    this.#openIfAnswered();
+  };
+
+  #enterChunk(): () => void {
+    this.#chunksRunning++;
+    this.#isOpen = false;
+    this.#openIn(chunkMsMax);
+    return this.#leaveChunk;
+  }
+
+  readonly #leaveChunk = (): void => {
+    this.#chunksRunning--;
+    if (this.#chunksRunning > 0) return;
+    this.#answersDue = this.#sent;
+    this.#openIn(shortMsMax);
+    this.#openIfAnswered();
+  };
+
+  #openIfAnswered(): void {
+    if (!this.#isOpen && this.#chunksRunning === 0 && this.#answered >= this.#answersDue) this.#open();
+  }
+
+  #openIn(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#open(), ms).unref();
+  }
+
+  #open(): void {
+    clearTimeout(this.#timer);
+    this.#isOpen = true;
+    this.#onTurn();
+  }
+}
+
+function leaveNothing(): void {}
