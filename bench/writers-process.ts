@@ -1,17 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import pg from 'pg';
-import type { Statement, Values } from '../src/db/statement.js';
-import { loadResources } from '../src/definition/load.js';
-import type { Resource, ResourceWrite } from '../src/definition/resource.js';
-import {
-  claimedKey,
-  compileAuditStatement,
-  compileWriteStatements,
-  type WriteStatements,
-} from '../src/definition/write-statements.js';
-import { claim, store } from '../src/write/transaction.js';
+import { type DatabaseTarget, openWriter } from './database-writer.js';
 
 /** Creates or updates of installations: each writer sends its next one when the last is answered. */
 export interface WriteLoad {
@@ -36,14 +26,6 @@ export interface HttpTarget {
   readonly makesIds: boolean;
 }
 
-/** PostgreSQL itself, with parts of the gateway's transaction. */
-export interface DatabaseTarget {
-  readonly url: string;
-  readonly tokenId: string;
-  readonly hasIdempotency: boolean;
-  readonly hasAudit: boolean;
-}
-
 export interface WriteResult {
   readonly perSecond: number;
   readonly p50Ms: number;
@@ -59,15 +41,6 @@ type Writer = () => Promise<unknown>;
 
 /** A new process compiles its code first; servers are warm after the first turns. */
 const warmUpMs = 500;
-const begin: Statement = { name: 'begin', text: 'begin', parameters: [] };
-const commit: Statement = { name: 'commit', text: 'commit', parameters: [] };
-const guard: Statement = {
-  name: 'guard',
-  text: "select set_config('gateway.workspace_id', $1, true)",
-  parameters: ['workspace'],
-};
-/** As many bytes as an answer of the gateway. */
-const answer = 'x'.repeat(500);
 
 // Process of the writers: the load as JSON in its argument, the result as JSON on its stdout.
 const load = JSON.parse(process.argv[2] as string) as WriteLoad;
@@ -172,56 +145,11 @@ async function httpConnection(origin: string): Promise<(request: string) => Prom
     });
 }
 
-/** Without idempotency, the condition that the key is claimed is always true. */
-function statementsOf(resource: Resource & { write: ResourceWrite }, hasIdempotency: boolean): WriteStatements {
-  const statements = compileWriteStatements(resource);
-  if (hasIdempotency) return statements;
-  const claimed = /\(select status is null from \S+ where token_id = (\$\d+) and key = (\$\d+)\)/;
-  const free = (statement: Statement): Statement => {
-    if (!claimed.test(statement.text)) throw new Error(`${statement.name} has no such condition`);
-    return { ...statement, text: statement.text.replace(claimed, '($1::text is not null and $2::text is not null)') };
-  };
-  return { ...statements, insert: free(statements.insert), lock: free(statements.lock) };
-}
-
-/** The gateway's own statements, all sent before the first is answered. */
-async function databaseWriter({ url, ...parts }: DatabaseTarget, customer: string): Promise<Writer> {
-  const resource = loadResources('').find(({ name }) => name === 'installaties') as Resource & { write: ResourceWrite };
-  const { insert, update, lock, references } = statementsOf(resource, parts.hasIdempotency);
-  const log = resource.write.audit;
-  const audit = log && compileAuditStatement(resource, log.view);
-  const client = new pg.Client({ connectionString: url, pipeline: true } as pg.ClientConfig);
-  await client.connect();
-  const nothing = Object.fromEntries([...insert.parameters, ...update.parameters].map((name) => [name, null]));
-  const run = (statement: Statement, values: Values): Promise<unknown> =>
-    client.query({ ...statement, values: statement.parameters.map((name) => values[name]) } as pg.QueryConfig);
-  const write = async (isNew: boolean, id: string): Promise<void> => {
-    const naam = `Koelcel ${randomUUID()}`;
-    const changes = JSON.stringify([{ veld: 'naam', oud: 'Koelcel', nieuw: naam }]);
-    const key = randomUUID();
-    const values: Values = {
-      ...nothing,
-      ...claimedKey(parts.tokenId, key),
-      ...{ workspace: load.workspace, token: parts.tokenId, id, customerId: customer, naam, changes },
-      ...{ key, fingerprint: Buffer.alloc(32), status: isNew ? 201 : 200, version: '1', body: answer },
-      ...{ entity: resource.auditEntity ?? '', action: log?.[isNew ? 'created' : 'changed'] ?? '' },
-      actorType: log?.actorType ?? '',
-    };
-    const changed = isNew ? insert : update;
-    const customerExists = references.get('customerId') as Statement;
-    await Promise.all([
-      run(begin, {}),
-      run(guard, values),
-      parts.hasIdempotency && run(claim, values),
-      isNew ? run(customerExists, { ...values, id: customer }) : run(lock, values),
-      run(changed, values),
-      parts.hasAudit && audit && run(audit, values),
-      parts.hasIdempotency && run(store, values),
-      run(commit, {}),
-    ]);
-  };
-  if (load.kind === 'create') return () => write(true, randomUUID());
+async function databaseWriter(database: DatabaseTarget, customer: string): Promise<Writer> {
+  const write = await openWriter(database, load.workspace, customer);
+  const create = (id: string): Promise<void> => write(id, 'Koelcel', true);
+  if (load.kind === 'create') return () => create(randomUUID());
   const id = randomUUID();
-  await write(true, id);
-  return () => write(false, id);
+  await create(id);
+  return () => write(id, `Koelcel ${randomUUID()}`, false);
 }

@@ -4,14 +4,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { freePort } from '../../src/demo/cluster/ports.js';
-import { runToEnd, startChild } from '../child.js';
+import { type Child, runToEnd, startChild } from '../child.js';
+import type { DatabaseTarget } from '../database-writer.js';
 import type { Options } from '../options.js';
 import { platformatic } from '../peers.js';
 import { childrenOf, cpuMsOf, treeCpuMsOf } from '../process-cost.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
 import { alternate, median, pairedRatio } from '../rounds.js';
 import { rowsOf, type Stage } from '../stage.js';
-import type { DatabaseTarget, HttpTarget, WriteLoad, WriteResult } from '../writers-process.js';
+import type { HttpTarget, WriteLoad, WriteResult } from '../writers-process.js';
 
 /** As many as the gateway has connections to the primary. */
 const writers = 4;
@@ -43,19 +44,20 @@ export async function writesCase(stage: Stage, options: Options): Promise<CaseRe
   );
   const common = { writers, workspace: stage.workspace, customers };
   const { primaryPid } = stage;
-  const [gateway, ...bare] = [gatewayOf(stage), ...(await databaseContenders(stage))];
+  const [whole, ...parts] = await databaseContenders(stage);
+  const bare = await startBareServer(stage, whole.target, customers);
   const peer = await startPlatformatic(stage);
   try {
-    const creating = [gateway, ...bare, ...(peer.contender ? [peer.contender] : [])];
-    const creates = await compare({ ...common, kind: 'create' }, creating, primaryPid, options);
-    const updates = await compare({ ...common, kind: 'update' }, [gateway, ...bare], primaryPid, options);
+    const both = [gatewayOf(stage), whole, bare.contender, ...parts];
+    const creates = await compare({ ...common, kind: 'create' }, [...both, ...peer.contenders], primaryPid, options);
+    const updates = await compare({ ...common, kind: 'update' }, both, primaryPid, options);
     return {
       verdicts: [...creates.verdicts, ...updates.verdicts],
       tables: [creates.table, updates.table],
       skipped: peer.skipped,
     };
   } finally {
-    await peer.stop();
+    await Promise.all([bare.stop(), peer.stop()]);
   }
 }
 
@@ -73,7 +75,7 @@ function gatewayOf({ origin, token, gatewayPid }: Stage): Contender {
 }
 
 /** The whole transaction first; then without one of its parts, whose cost is the difference. */
-async function databaseContenders({ primaryUrl, workspace }: Stage): Promise<Contender[]> {
+async function databaseContenders({ primaryUrl, workspace }: Stage) {
   const text = 'select id from gateway.api_tokens where workspace_id = $1 limit 1';
   const [[tokenId = ''] = []] = await rowsOf(primaryUrl, text, [workspace]);
   const whole = { url: urlAs(primaryUrl, 'gateway_writer'), tokenId, hasIdempotency: true, hasAudit: true };
@@ -81,16 +83,42 @@ async function databaseContenders({ primaryUrl, workspace }: Stage): Promise<Con
     { name: 'bare pg, the same statements', target: whole, serverPid: null },
     { name: 'bare pg without idempotency', target: { ...whole, hasIdempotency: false }, serverPid: null },
     { name: 'bare pg without audit entry', target: { ...whole, hasAudit: false }, serverPid: null },
-  ];
-}
-
-interface Peer {
-  readonly contender: Contender | null;
-  readonly skipped: readonly string[];
-  stop(): Promise<void>;
+  ] as const;
 }
 
 const answersMsMax = 20_000;
+
+/** The bare program behind HTTP: no server in Node.js can do the same with less. */
+async function startBareServer(
+  { workspace }: Stage,
+  { url, tokenId }: DatabaseTarget,
+  customers: readonly string[],
+): Promise<{ contender: Contender; stop(): Promise<void> }> {
+  const port = await freePort();
+  const settings = { DATABASE_URL: url, WORKSPACE: workspace, TOKEN_ID: tokenId, CUSTOMERS: customers.join(' ') };
+  const child = startChild(new URL('../peers/bare-writes.js', import.meta.url), [], {
+    NODE_ENV: 'production',
+    PORT: String(port),
+    ...settings,
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  const target = { origin, path: '/installaties', headers: {}, customer: 'customerId', members: {}, makesIds: false };
+  if (!(await answers(child, origin))) throw new Error('The bare server does not answer.');
+  return { contender: { name: 'bare node:http + pg', target, serverPid: child.pid }, stop: () => child.stop() };
+}
+
+/** Whether the server answers in time. */
+async function answers(child: Child, url: string): Promise<boolean> {
+  for (const deadline = Date.now() + answersMsMax; Date.now() < deadline && child.running; await sleep(100))
+    if ((await fetch(url).catch(() => null))?.ok) return true;
+  return false;
+}
+
+interface Peer {
+  readonly contenders: readonly Contender[];
+  readonly skipped: readonly string[];
+  stop(): Promise<void>;
+}
 
 /** Platformatic DB on the primary; its POST knows neither keys nor audit entries. */
 async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer> {
@@ -108,16 +136,14 @@ async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer>
     const origin = `http://127.0.0.1:${port}`;
     const members = { workspaceId: stage.workspace, lmraVerplicht: false, version: '1' };
     const target = { origin, path: '/appInstallaties/', headers: {}, customer: 'klantId', members, makesIds: true };
-    for (const deadline = Date.now() + answersMsMax; Date.now() < deadline && child.running; await sleep(100)) {
-      const answer = await fetch(`${origin}/documentation/json`).catch(() => null);
-      if (answer?.ok) return { contender: { name: peer.name, target, serverPid: child.pid }, skipped: [], stop };
-    }
+    if (await answers(child, `${origin}/documentation/json`))
+      return { contenders: [{ name: peer.name, target, serverPid: child.pid }], skipped: [], stop };
     await stop();
     throw new Error('it does not answer');
   } catch (error) {
     clear();
     return {
-      contender: null,
+      contenders: [],
       skipped: [`Platformatic DB did not write: ${(error as Error).message}`],
       stop: async () => {},
     };
@@ -196,7 +222,7 @@ async function compare(
   });
   const table = {
     title: `${load.kind === 'create' ? 'Creating' : 'Updating'} installations`,
-    note: `${writers} writers, each with a connection of its own, ${rounds} turns of ${turnSeconds} s each, medians. The bare program runs the gateway's statements as its role, so with the same synchronous_commit and the same wait for the disk, and sends all of a transaction before the first is answered. The difference between its rows is the cost of a part. It speaks no HTTP, checks no token, limit or body, and renders no answer: the processor time of the gateway is what it leaves out. CPU is per write. Platformatic writes one row, without key, audit entry or tenant wall.`,
+    note: `${writers} writers, each with a connection of its own, ${rounds} turns of ${turnSeconds} s each, medians. The bare program runs the gateway's statements as its role, so with the same synchronous_commit and the same wait for the disk, and sends all of a transaction before the first is answered. The difference between its rows is the cost of a part. It speaks no HTTP, checks no token, limit or body, and renders no answer: the processor time of the gateway is what it leaves out. The bare server is the same program behind node:http, with the gateway's headers and a body as constants: it shows how much HTTP and a process of its own cost. CPU is per write. Platformatic writes one row, without key, audit entry or tenant wall.`,
     head: ['', 'writes/s', 'p50, ms', 'p99, ms', 'server CPU, µs', 'primary CPU, µs', 'client CPU, µs', 'gateway ×'],
     rows,
   };

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import pg from 'pg';
 import type { Statement } from '../../src/db/statement.js';
 import { loadResources } from '../../src/definition/load.js';
 import { compileStatements, type ResourceStatements } from '../../src/definition/statements.js';
-import { commonHeaders } from '../../src/http/render.js';
+import { gatewayHeaders } from './bare-headers.js';
 
 const resources = loadResources('');
 
@@ -13,17 +12,7 @@ const resources = loadResources('');
 // json_agg makes.
 // Settings: PORT, DATABASE_URL, WORKSPACE.
 const { PORT, DATABASE_URL, WORKSPACE = '' } = process.env;
-/** As many bytes of headers as the gateway sends, so that the difference is work, not bytes. */
-const headers = Object.entries({
-  ...commonHeaders,
-  'X-Request-Id': randomUUID(),
-  'RateLimit-Policy': '"default";q=60;w=60',
-  RateLimit: '"default";r=59;t=60',
-  'Data-As-Of': new Date().toISOString(),
-  ETag: '"1"',
-  'Server-Timing': 'auth;dur=0.05, db;dur=1.25',
-  'Content-Type': 'application/json',
-}).flat();
+const headers = gatewayHeaders();
 const types = { getTypeParser: () => (value: string) => value } as unknown as pg.CustomTypesConfig;
 const prepared = new Map(resources.map((each) => [each.name, queriesOf(compileStatements(each))]));
 const clients = await Promise.all([connect(), connect()]);
