@@ -67,11 +67,14 @@ export class Row {
     const row = new Row();
     row.#makeRoom(texts.length);
     row.columns = texts.length;
-    row.bytes = Buffer.from(texts.join(''));
+    const joined = texts.join('');
+    row.bytes = Buffer.from(joined);
+    const isAscii = row.bytes.length === joined.length;
     let next = 0;
-    for (const [i, text] of texts.entries()) {
+    for (let i = 0; i < texts.length; i++) {
+      const text = texts[i] as string | null;
       row.starts[i] = next;
-      next += text === null ? 0 : Buffer.byteLength(text);
+      if (text !== null) next += isAscii ? text.length : Buffer.byteLength(text);
       row.ends[i] = text === null ? -1 : next;
     }
     row.end = next;

@@ -138,7 +138,7 @@ export function runBatch(
           reject(turned);
         }
       };
-      client.query(new BatchQuery({ ...batch, steps }, done) as never);
+      client.query(new BatchQuery({ ...batch, steps }, done));
     });
   return inBatchSpan(steps, work);
 }

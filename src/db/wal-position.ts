@@ -34,7 +34,7 @@ export const walPositionStatement = `select lsn - case
 /** "16/B374D848" → 0x16B374D848. */
 export function parseLsn(text: string): Lsn {
   const [high, low] = text.split('/') as [string, string];
-  return (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
+  return BigInt(`0x${high}${low.padStart(8, '0')}`);
 }
 
 /** Whether the positions of both histories can be compared. */

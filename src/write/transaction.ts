@@ -148,7 +148,6 @@ function insertOf(
   ifClaimed: Values,
   references: readonly Reference[],
 ): Step {
-  const id = write.makesIds ? { id: randomUUID() } : {};
   const refuseValue = asRefusedValue(write.validators.writable, request.members);
   const onError = (error: unknown, [, ...found]: readonly Rows[]): never => {
     refuseUnknown(references, found);
@@ -156,14 +155,14 @@ function insertOf(
   };
   return {
     statement: write.statements.insert,
-    values: { ...newMembers(write, request), ...ifClaimed, ...id },
+    values: Object.assign(newMembers(write, request), ifClaimed, write.makesIds && { id: randomUUID() }),
     onError,
   };
 }
 
 function creation(write: CompiledWrite, request: WriteRequest, row: TextRow | undefined): Change {
   if (row === undefined) throw new TypeError('the record was not inserted');
-  const entries = diff(write, {}, newMembers(write, request));
+  const entries = diff(write, {}, request.members);
   return { id: row[write.idAt] as string, row, action: 'created', entries };
 }
 

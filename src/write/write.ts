@@ -31,11 +31,9 @@ export async function write(
   const { status, id, version, body, replayed } = await observed(deps, () =>
     deps.running.run(request, () => commitWrite(deps, compiled, request)),
   );
-  const headers = {
-    ETag: etagOf(version),
-    ...(status === 201 && { Location: location(id) }),
-    ...(replayed && { 'Idempotent-Replayed': 'true' }),
-  };
+  const headers: Record<string, string> = { ETag: etagOf(version) };
+  if (status === 201) headers.Location = location(id);
+  if (replayed) headers['Idempotent-Replayed'] = 'true';
   const shown = replayed && !request.mayRead ? writeScopeOf(compiled, body) : body;
   return { status, headers, body: shown, databaseMs: performance.now() - startedMs };
 }

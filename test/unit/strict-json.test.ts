@@ -52,10 +52,15 @@ test('every malformed body has its faults, each with its place', (t) => {
   }
 });
 
-test('nesting has a bound, objects have no prototype, and the faults of one body have a bound as well', (t) => {
+test('nesting has a bound, objects inherit nothing, and the faults of one body have a bound as well', (t) => {
   t.deepEqual(Object.keys(parse(nested(3), 3)), ['value']);
   t.deepEqual(Object.keys(parse(nested(4), 3)), ['faults']);
-  t.is(Object.getPrototypeOf((parse('{}') as { value: object }).value), null);
+  const { value } = parse('{"a":1}') as { value: object };
+  t.deepEqual(
+    ['a', 'toString', '__proto__'].filter((name) => name in value),
+    ['a'],
+  );
+  t.throws(() => Object.assign(Object.getPrototypeOf(value), { a: 1 }), { instanceOf: TypeError });
   const hostile = parse(`[${'"\\ud800",'.repeat(7000)}0]`) as { faults: object[] };
   t.true(hostile.faults.length > 100 && hostile.faults.length < 1000, String(hostile.faults.length));
 });

@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { TextRow } from '../row.js';
 import type { Statement, Values, WorkspaceId } from '../statement.js';
 import { type BoundValue, Messages } from './messages.js';
@@ -21,23 +21,24 @@ export interface BatchResult {
 
 /**
  * Statements that are all bound before one Sync, so that they share a round trip and PostgreSQL skips the rest after an error
- * (55.2.3 and 55.2.4). `done` gets the results of the statements that completed; with an error, the next one failed.
+ * (55.2.3 and 55.2.4). `done` gets the results of the statements that completed; with an error, the next one failed. pg calls the
+ * methods; the client must not be pipelined.
  */
-export class BatchQuery extends pg.Query {
+export class BatchQuery implements pg.Submittable {
   readonly #batch: Batch;
   readonly #values: readonly BoundValue[][];
+  readonly #done: (error: Error | null, results: readonly BatchResult[]) => void;
   readonly #results: BatchResult[] = [];
   #rows: TextRow[] = [];
 
   constructor(batch: Batch, done: (error: Error | null, results: readonly BatchResult[]) => void) {
-    super('batch' as never, undefined, ((error: Error | null) =>
-      done(error ?? this.#outcome(), this.#results)) as never);
-    Object.assign(this, { queryMode: 'extended' });
     this.#batch = batch;
+    this.#done = done;
     this.#values = batch.steps.map(({ statement, values }) => boundValues(statement, batch.workspace, values));
   }
 
-  prepare(wire: Wire): void {
+  submit(connection: pg.Connection): void {
+    const wire = connection as unknown as Wire;
     const { steps, named } = this.#batch;
     const messages = new Messages();
     for (const [i, { statement }] of steps.entries())
@@ -54,8 +55,13 @@ export class BatchQuery extends pg.Query {
     this.#rows = [];
   }
 
-  /** Returns an error unless PostgreSQL sent CommandComplete for each statement. */
-  #outcome(): Error | null {
-    return this.#results.length === this.#batch.steps.length ? null : new Error('the batch ended without completing');
+  handleError(error: Error): void {
+    this.#done(error, this.#results);
+  }
+
+  /** The batch has failed unless PostgreSQL sent CommandComplete for each statement. */
+  handleReadyForQuery(): void {
+    const isWhole = this.#results.length === this.#batch.steps.length;
+    this.#done(isWhole ? null : new Error('the batch ended without completing'), this.#results);
   }
 }
