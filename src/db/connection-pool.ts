@@ -1,7 +1,7 @@
 import { Problem } from '../errors.js';
 import type { ActiveWorkspaces } from './active-workspaces.js';
 import { type Connect, type Connection, ConnectionLost, errorCode, type Run } from './connection.js';
-import { untilSocketsRead } from './event-loop.js';
+import { SpreadCalls, untilSocketsRead } from './event-loop.js';
 import { FairQueue } from './fair-queue.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 import type { Row } from './row.js';
@@ -73,6 +73,7 @@ export class ConnectionPool {
   readonly #gate: Gate | undefined;
   readonly #connections = new Set<Connection>();
   readonly #queue = new FairQueue<Waiter>();
+  readonly #refusals = new SpreadCalls();
   readonly #shares: KeyedSemaphore;
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
@@ -193,7 +194,7 @@ export class ConnectionPool {
       let wasLate = false;
       const giveUp = (): void => {
         const lateMs = performance.now() - dueMs;
-        if (wasLate || lateMs < lateMsMin) return leave(this.#outOfTime());
+        if (wasLate || lateMs < lateMsMin) return this.#refusals.add(() => leave(this.#outOfTime()));
         wasLate = true;
         dueMs += lateMs * 2;
         timer = setTimeout(giveUp, Math.min(lateMs, waitMs));
