@@ -103,11 +103,12 @@ function probeBounds({ probeIntervalMs, probeDeadlineMs }: Settings): ProbeBound
 
 function replicaBounds(settings: Settings, activeWorkspaces: ActiveWorkspaces): ReplicaBounds {
   const { queueMax, statementTimeoutMs, shortConnections, shortDepth, longConnections, lagMaxMs } = settings;
-  const { shortPerWorkspace, longPerWorkspace } = settings;
+  const { shortPerWorkspace, longPerWorkspace, chunksBesideDetails } = settings;
   const both = { queueMax, statementTimeoutMs, activeWorkspaces };
   return {
     short: { ...both, connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace },
     long: { ...both, connections: longConnections, depth: 1, perWorkspace: longPerWorkspace },
+    chunksBesideDetails,
     probe: probeBounds(settings),
     lagMaxMs,
   };

@@ -8,7 +8,7 @@ const chunkMsMax = 250;
 const shortMsMax = 25;
 
 /**
- * Turns of the statements on a replica: while short statements come, chunks of large pages run one at a time, and after each
+ * Turns of the statements on a replica: while short statements come, `atATime` chunks of large pages run at a time, and after each
  * the short statements that were sent meanwhile are answered first. Without turns eight pages keep four processors of the
  * replica busy, and where it has fewer, each detail waits for them.
  */
@@ -23,6 +23,7 @@ export class ChunkTurns {
     admits: ({ isContinuation }) => !isContinuation || this.#isOpen || performance.now() - this.#sentMs > recentMs,
     enter: (_, { isContinuation }) => (isContinuation ? this.#enterChunk() : leaveNothing),
   };
+  readonly #atATime: number;
   readonly #onTurn: () => void;
   #sent = 0;
   #answered = 0;
@@ -34,7 +35,8 @@ export class ChunkTurns {
   #timer: NodeJS.Timeout | undefined;
 
   /** `onTurn` is called when the next chunk may begin. */
-  constructor(onTurn: () => void) {
+  constructor(atATime: number, onTurn: () => void) {
+    this.#atATime = atATime;
     this.#onTurn = onTurn;
   }
 
@@ -51,21 +53,24 @@ export class ChunkTurns {
 
   #enterChunk(): () => void {
     this.#chunksRunning++;
-    this.#isOpen = false;
-    this.#openIn(chunkMsMax);
+    if (this.#chunksRunning >= this.#atATime) {
+      this.#isOpen = false;
+      this.#openIn(chunkMsMax);
+    }
     return this.#leaveChunk;
   }
 
   readonly #leaveChunk = (): void => {
     this.#chunksRunning--;
-    if (this.#chunksRunning > 0) return;
+    if (this.#chunksRunning >= this.#atATime) return;
+    this.#isOpen = false;
     this.#answersDue = this.#sent;
     this.#openIn(shortMsMax);
     this.#openIfAnswered();
   };
 
   #openIfAnswered(): void {
-    if (!this.#isOpen && this.#chunksRunning === 0 && this.#answered >= this.#answersDue) this.#open();
+    if (!this.#isOpen && this.#chunksRunning < this.#atATime && this.#answered >= this.#answersDue) this.#open();
   }
 
   #openIn(ms: number): void {

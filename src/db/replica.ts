@@ -42,6 +42,8 @@ export interface ReplicaState {
 export interface ReplicaBounds {
   readonly short: PoolLimits;
   readonly long: PoolLimits;
+  /** Chunks of large pages that run at a time while short statements come. */
+  readonly chunksBesideDetails: number;
   readonly probe: ProbeBounds;
   /** Largest lag of a healthy replica, milliseconds. */
   readonly lagMaxMs: number;
@@ -92,7 +94,7 @@ export class Replica {
     this.#lagMaxMs = bounds.lagMaxMs;
     this.#observe = observe;
     this.#probe = new Probe(connect, probeStatement, bounds.probe);
-    const turns = new ChunkTurns(() => this.long.serve());
+    const turns = new ChunkTurns(bounds.chunksBesideDetails, () => this.long.serve());
     this.short = new ConnectionPool(bounds.short, connect, turns.short);
     this.long = new ConnectionPool(bounds.long, connect, turns.long);
   }

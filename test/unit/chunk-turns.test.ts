@@ -8,14 +8,14 @@ const chunk = { waitMs: 0, isContinuation: true };
 const other = { waitMs: 0 };
 
 /** Turns, and the next moment at which a chunk may begin. */
-function made(): { turns: ChunkTurns; nextTurn: () => Promise<void> } {
+function made(atATime = 1): { turns: ChunkTurns; nextTurn: () => Promise<void> } {
   let onTurn = (): void => undefined;
   const nextTurn = (): Promise<void> =>
     new Promise((resolve) => {
       onTurn = resolve;
       setTimeout(() => undefined, 1000); // the timers of turns keep no process alive
     });
-  return { turns: new ChunkTurns(() => onTurn()), nextTurn };
+  return { turns: new ChunkTurns(atATime, () => onTurn()), nextTurn };
 }
 
 test('without short statements chunks run side by side', (t) => {
@@ -61,5 +61,18 @@ test('a slow chunk and a slow short statement keep the next chunk waiting for a 
   leaveSecond();
   t.false(turns.long.admits(chunk), 'the short statement is not answered');
   await nextTurn();
+  t.true(turns.long.admits(chunk));
+});
+
+test('as many chunks run at a time as the operator allows, and the next waits for the short statements after the end of any', (t) => {
+  const { turns } = made(2);
+  const answered = turns.short.enter(run, other);
+  const leave = turns.long.enter(run, chunk);
+  t.true(turns.long.admits(chunk));
+  turns.long.enter(run, chunk);
+  t.false(turns.long.admits(chunk));
+  leave();
+  t.false(turns.long.admits(chunk));
+  answered();
   t.true(turns.long.admits(chunk));
 });
