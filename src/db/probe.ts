@@ -28,11 +28,12 @@ export class Probe {
     return this.#closed;
   }
 
-  /** Runs `work` now, and again an interval after its end, until closed. Resolves after the first time. */
-  async repeat(work: () => Promise<void>): Promise<void> {
+  /** Runs `work` now, and again an interval after its end, until closed; sooner where `pauseMsMax` is shorter. Resolves after the first time. */
+  async repeat(work: () => Promise<void>, pauseMsMax = () => Number.POSITIVE_INFINITY): Promise<void> {
     await work();
     if (this.#closed) return;
-    this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.intervalMs).unref();
+    const pauseMs = Math.min(this.#bounds.intervalMs, pauseMsMax());
+    this.#timer = setTimeout(() => void this.repeat(work, pauseMsMax), pauseMs).unref();
   }
 
   /** Runs the statement and returns its row. Throws the reason why the server did not answer in time. */

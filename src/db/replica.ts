@@ -24,6 +24,10 @@ const checkEveryMs = 5000;
 /** Time in which a start asks a lagging replica again, and the pause between two probes. */
 const catchUpMsMax = 500;
 const catchUpPauseMs = 20;
+/** Pause between two probes of a replica that is not up yet: the first reads of a gateway that was started before PostgreSQL wait for it. */
+const notUpPauseMs = 100;
+/** SQLSTATE of a server that is starting up. */
+const cannotConnectNow = '57P03';
 
 /** The state of a replica, as its last probes found it. */
 export interface ReplicaState {
@@ -70,6 +74,8 @@ export class Replica {
   #probedMs = Number.NEGATIVE_INFINITY;
   #goodProbes = 0;
   #everHealthy = false;
+  /** Whether the last probe found no server, or one that is starting up. */
+  #isDown = false;
   #systemIdentifier: string | null = null;
   /** The position at which the replica was found ahead of its primary; null when it was not. */
   #divergedAt: Lsn | null = null;
@@ -109,7 +115,8 @@ export class Replica {
    */
   async start(): Promise<void> {
     const untilMs = performance.now() + catchUpMsMax;
-    await this.#probe.repeat(() => this.probe());
+    const pauseMsMax = (): number => (this.#isDown && !this.#everHealthy ? notUpPauseMs : Number.POSITIVE_INFINITY);
+    await this.#probe.repeat(() => this.probe(), pauseMsMax);
     while (!this.state.healthy && this.state.lagMs !== null && performance.now() < untilMs) {
       await sleep(catchUpPauseMs);
       await this.probe();
@@ -143,8 +150,11 @@ export class Replica {
   async #probeOnce(): Promise<void> {
     try {
       const answer = await this.#probe.ask();
+      this.#isDown = false;
       if (!this.#probe.closed) await this.#update(answer);
     } catch (error) {
+      const { severity, code } = error as { severity?: string; code?: string };
+      this.#isDown = severity === undefined || code === cannotConnectNow;
       if (!this.#probe.closed) this.#eject(reasonOf(error as Error));
     }
     this.#probedMs = performance.now();

@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { asAdmin } from '../../src/db/admin.js';
+import { freePort } from '../../src/demo/cluster/ports.js';
 import { until } from '../../src/demo/cluster/wait.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, type ApiReply, apiClient } from '../support/client.js';
@@ -211,5 +212,25 @@ test.serial('connections that were ended while idle cost no write', async (t) =>
   for (let i = 0; i < 5; i++) {
     await setUp.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'gateway_writer'");
     t.is((await post(client, { naam: 'x', customerId })).status, 201);
+  }
+});
+
+test.serial('a gateway that was started before its replica reads as soon as the replica answers', async (t) => {
+  const port = await freePort();
+  const replica = setUp.cluster.replicas[0]?.port as number;
+  const replicaUrls = setUp.settings().replicaUrls.replace(`:${replica}/`, `:${port}/`);
+  const token = await setUp.token({ scopes: ['read:klanten'] });
+  const { gateway, url, stop } = await setUp.gateway({ replicaUrls, probeIntervalMs: 10_000 });
+  const status = async () => (await fetch(url('/klanten'), { headers: { authorization: `Bearer ${token}` } })).status;
+  t.is(await status(), 503);
+  t.is(gateway.replicas[0]?.state.reason, 'cannot connect: ECONNREFUSED');
+  const upMs = performance.now();
+  const late = await tcpProxy(replica, port);
+  try {
+    t.true(await until(async () => (await status()) === 200, 20_000, 20));
+    t.true(performance.now() - upMs < 5000, 'it waited for the next probe of a replica in use');
+  } finally {
+    await stop();
+    await late.close();
   }
 });

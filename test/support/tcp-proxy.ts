@@ -15,8 +15,8 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-/** Starts a proxy in front of a local port. */
-export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
+/** Starts a proxy in front of a local port; on a free port, or on the one given. */
+export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> {
   const pairs = new Map<Socket, Socket>();
   let silent = false;
   let delayMs = 0;
@@ -42,7 +42,7 @@ export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
     forward(near, far);
     forward(far, near);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   const cut = (): void => {
     for (const [near, far] of pairs) {
       near.resetAndDestroy();
