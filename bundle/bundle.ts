@@ -58,12 +58,12 @@ async function writeProgram(): Promise<void> {
 
 /** Lets `serve` start without a database and answer a request, under the flags with which it will run: others have another cache. */
 async function writeCache(): Promise<void> {
-  const nowhere = 'postgres://nobody@127.0.0.1:1/nowhere';
+  const noServer = 'postgres://gateway_reader@127.0.0.1:1/none';
   const child = fork(join(folder, 'bake.cjs'), ['serve', '--port', '0', '--ops-port', '0'], {
     execArgv: nodeFlags,
     env: {
-      REPLICA_URLS: nowhere,
-      PRIMARY_URLS: nowhere,
+      REPLICA_URLS: noServer,
+      PRIMARY_URLS: noServer,
       DATA_KEYS: JSON.stringify({ k: randomBytes(32).toString('base64') }),
     },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],

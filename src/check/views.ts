@@ -78,7 +78,7 @@ const absentWorkspaces: Readonly<Record<string, string>> = {
 };
 
 interface NeededColumn {
-  /** The types that it can have; none: any type. */
+  /** The types that it can have; empty: every type fits. */
   readonly types: readonly string[];
   /** The key of the definition that needs it; empty: every resource does. */
   readonly place: string;
