@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { context } from '@opentelemetry/api';
 import Koa, { type Context } from 'koa';
-import { correctionOf, databaseErrorKind, Problem, sqlStateOf } from './errors.js';
+import { ClientGone, correctionOf, databaseErrorKind, Problem, sqlStateOf } from './errors.js';
 import type { Event } from './events.js';
-import { ClientGone, exchangeOf, newExchange } from './http/exchange.js';
+import { exchangeOf, newExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
 import { send } from './http/respond.js';

@@ -209,9 +209,17 @@ export const unfitSqlStates: readonly string[] = Object.keys(sqlStates).filter(
   (state) => state.length === 5 && sqlStates[state]?.correction !== undefined,
 );
 
-/** Meaning of an error thrown by pg, for a read or for a write. */
+/** The client closed the connection: no answer can be sent, and a statement for it is given up. */
+export class ClientGone extends Error {
+  constructor() {
+    super('the client closed the connection');
+  }
+}
+
+/** Meaning of an error of a statement, for a read or for a write. A client that disconnected is no fault of the server. */
 export function databaseErrorKind(error: unknown, use: 'read' | 'write' = 'read'): DatabaseErrorKind {
-  if (sqlStateOf(error) === undefined) return error instanceof TypeError ? 'permanent' : 'retry';
+  if (sqlStateOf(error) === undefined)
+    return error instanceof TypeError || error instanceof ClientGone ? 'permanent' : 'retry';
   const row = rowOf(error);
   return (use === 'write' ? row?.inWrite : undefined) ?? row?.kind ?? 'permanent';
 }

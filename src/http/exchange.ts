@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'koa';
+import { ClientGone } from '../errors.js';
 import type { PageSize } from '../read/reply.js';
 import { tokenPrefix } from './token-format.js';
 import type { Access } from './tokens.js';
@@ -65,11 +66,4 @@ export function clientSignal(response: ServerResponse): AbortSignal {
   if (response.closed) abort();
   else response.once('close', abort);
   return controller.signal;
-}
-
-/** The client closed the connection: no answer can be sent. */
-export class ClientGone extends Error {
-  constructor() {
-    super('the client closed the connection');
-  }
 }

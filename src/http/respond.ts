@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http';
 import type { Duplex, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Context } from 'koa';
-import { reasonOf } from '../errors.js';
+import { ClientGone, reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { ChunkMemory } from '../read/chunk-memory.js';
 import type { Reply } from '../read/reply.js';
 import { chooseEncoding, compressed, type Encoding } from './encodings.js';
-import { ClientGone, exchangeOf } from './exchange.js';
+import { exchangeOf } from './exchange.js';
 
 /** Bodies below this many characters are sent as they are: compressing them saves less than a packet. */
 const compressFrom = 1000;

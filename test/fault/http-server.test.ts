@@ -145,6 +145,18 @@ test.serial(
   },
 );
 
+test.serial('a client that disconnects in the middle of a page is no failure of the replica', async (t) => {
+  const client = new AbortController();
+  await setUp.pace(1);
+  const headers = { authorization: `Bearer ${token}` };
+  const reply = await fetch(gateway.url('/installaties?perPage=4000'), { headers, signal: client.signal });
+  await reply.body?.getReader().read();
+  client.abort();
+  await gateway.backToNormal(t);
+  await setUp.pace(0);
+  t.is(await gateway.metric('gateway_replica_failures_total'), 0);
+});
+
 test.serial('a page that breaks does not look whole to an HTTP/1.0 client either', async (t) => {
   await setUp.pace(1);
   const ending = new Promise<string>((resolve) => {
