@@ -149,7 +149,10 @@ async function openSome(connect: Connect, count: number): Promise<pg.Client[]> {
   return opened.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
 }
 
-/** Checks the views and the records of all resources, one resource at a time on each of the clients. Items are in the order of the resources. */
+/**
+ * Checks the views and the records of all resources, one resource at a time on each of the clients. Items are in the order of the
+ * resources. A connection that fails ends the check of its resource alone: the other connections check the rest.
+ */
 async function checkResources(
   clients: readonly pg.Client[],
   { resources, projection, thorough }: Inspection,
@@ -163,20 +166,35 @@ async function checkResources(
   const views: Item[] = [];
   const records: Item[][] = [];
   const rest = resources.entries();
+  const check = async (client: pg.Client, resource: Resource, i: number, found: Item[]): Promise<void> => {
+    const view = await checkView(client, resource);
+    views[i] = view;
+    if (view.level !== 'ok') return;
+    if (ids.length > 0) found.push(await checkWall(client, resource, ids));
+    if (projection && (thorough || isEncoded(resource)))
+      found.push(...(await checkRecords(client, resource, projection, ids, { thorough })));
+    if (thorough) found.push(await (await import('./plans.js')).checkPlans(client, resource));
+  };
   const checkNext = async (client: pg.Client): Promise<void> => {
     for (const [i, resource] of rest) {
-      const view = await checkView(client, resource);
       const found: Item[] = [];
-      [views[i], records[i]] = [view, found];
-      if (view.level !== 'ok') continue;
-      if (ids.length > 0) found.push(await checkWall(client, resource, ids));
-      if (projection && (thorough || isEncoded(resource)))
-        found.push(...(await checkRecords(client, resource, projection, ids, { thorough })));
-      if (thorough) found.push(await (await import('./plans.js')).checkPlans(client, resource));
+      records[i] = found;
+      try {
+        await check(client, resource, i, found);
+      } catch (error) {
+        found.push(unfinished(resource, (error as Error).message));
+        return;
+      }
     }
   };
   await Promise.all(clients.map(checkNext));
-  return [...views, item, ...records.flat()];
+  const untried = [...rest].map(([, resource]) => unfinished(resource, 'no connection is left'));
+  return [...views.flat(), item, ...records.flat(), ...untried];
+}
+
+/** The server counts as one that cannot be reached: a start checks it again before its first use. */
+function unfinished({ view }: Resource, reason: string): Item {
+  return failure('connection', `The check of the view did not end: ${reason}.`, view);
 }
 
 /** Whether values of the resource are decoded: with a wrong key all of them would be null. */

@@ -83,6 +83,35 @@ test.serial('serve does not start with a refused configuration, and says what is
   await database.primary.query(undo?.(database) as string);
 });
 
+test.serial('a connection that ends during the check of a view takes no finding of another view away', async (t) => {
+  const { primary } = t.context.database;
+  const { rows } = await primary.query<{ sql: string }>(`select pg_get_viewdef('gateway.klanten') as sql`);
+  const shipped = `create or replace view gateway.klanten as ${rows[0]?.sql.replace(/;$/, '')}`;
+  const owned = (owner: string): string =>
+    `alter view gateway.installaties owner to ${owner}; alter view gateway.werkbonnen owner to ${owner}`;
+  const ofReplica = async (thorough: boolean): Promise<string[]> =>
+    (await wrong(t, {}, thorough))
+      .filter(({ where }) => where.startsWith('replica'))
+      .map(({ level, code, object }) => `${level} ${code} ${object}`)
+      .sort();
+  await primary.query(`${shipped} and pg_terminate_backend(pg_backend_pid()); ${owned('postgres')}`);
+  try {
+    t.deepEqual(await ofReplica(true), [
+      'failed connection gateway.klanten',
+      'failed connection gateway.logboeken',
+      'failed connection gateway.werkbonnen',
+      'refused view gateway.installaties',
+    ]);
+    t.deepEqual(await ofReplica(false), [
+      'failed connection gateway.klanten',
+      'refused view gateway.installaties',
+      'refused view gateway.werkbonnen',
+    ]);
+  } finally {
+    await primary.query(`${shipped}; ${owned('gateway_owner')}`);
+  }
+});
+
 test.serial('check finds that a replica belongs to another cluster, also without the primary', async (t) => {
   const { replicaUrls } = t.context.database.settings;
   const other = await startCluster({ replicas: 0 });
