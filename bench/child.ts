@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -39,7 +40,7 @@ async function stop(child: ChildProcess, ended: Promise<void>, isRunning: () => 
   await ended;
 }
 
-/** Runs a program of Node's to its end and resolves with its stdout. `priority` is that of setpriority(2), 19 the lowest. */
+/** Runs a program of Node's to its end and resolves with its stdout. `priority` is that of setpriority(2), 19 the lowest; it holds against every process. */
 export async function runToEnd(
   program: URL | string,
   args: readonly string[],
@@ -47,8 +48,13 @@ export async function runToEnd(
   priority = 0,
 ): Promise<string> {
   const [file, all] = program instanceof URL ? [process.execPath, [fileURLToPath(program), ...args]] : [program, args];
-  const child = spawn(file, all, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
-  if (child.pid !== undefined && priority !== 0) setPriority(child.pid, priority);
+  const isApart = priority !== 0;
+  const child = spawn(file, all, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: isApart,
+  });
+  if (child.pid !== undefined && isApart) lowerPriority(child.pid, priority);
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text;
@@ -59,4 +65,14 @@ export async function runToEnd(
   });
   if (code !== 0) throw new Error(`${file} ended with code ${code}.`);
   return output;
+}
+
+/**
+ * Sets the priority of a process that is a session of its own. Where Linux groups processes by session, a priority counts within
+ * the group only, and the group has its own (sched(7), "The autogroup feature").
+ */
+function lowerPriority(pid: number, priority: number): void {
+  setPriority(pid, priority);
+  const group = `/proc/${pid}/autogroup`;
+  if (existsSync(group)) writeFileSync(group, String(priority));
 }
