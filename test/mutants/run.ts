@@ -100,7 +100,7 @@ async function redWithout({ file, find, replace, test }: Mutant): Promise<{ ok: 
     source.replace(find, () => replace),
   );
   try {
-    const fault = /\.tsx?$/.test(file) ? compile() : null;
+    const fault = /\.c?ts$/.test(file) ? compile() : null;
     if (fault !== null) return { ok: false, what: `does not compile: ${fault.split('\n')[0]}` };
     const { red, what } = await run(test);
     return { ok: red, what: red ? what : `SURVIVES: ${what}` };
