@@ -51,11 +51,12 @@ async function start(
   const resources = loadResources(given.resourcesDir);
   const checking = fittingSettings(given, resources, observe);
   checking.catch(() => undefined); // the keys can be refused first
+  // Before the rest of the program is loaded, which then uses the memory of its buffers again.
+  if (decryptModeOf(given.decrypt) === 'batched') refusing(() => verifyKeys(keyring));
   // While PostgreSQL answers, the larger part of the program is loaded: in pieces, between which its answers are read.
   await import('./definition/compiled.js');
   await import('./app.js');
   const { openGateway } = await import('./open-gateway.js');
-  if (decryptModeOf(given.decrypt) === 'batched') refusing(() => verifyKeys(keyring));
   const addSink = (sink: Observe): unknown => sinks.push(sink);
   return openGateway({ ...(await checking), resources, keyring, readAgain, observe, addSink, closers });
 }

@@ -20,15 +20,14 @@ export async function sampleWorkspaces(client: pg.Client): Promise<{ ids: Worksp
   return { ids, item: verdict('workspaces', [], `${ids.length} are taken as a sample.`) };
 }
 
-interface SampleRow {
-  readonly workspace_id: string | null;
-  readonly id: string;
-}
-
-/** Rows that a workspace sees in a view. */
+/** Rows that a workspace sees in a view, summed up by PostgreSQL: a start would read 4,000 rows for four views. */
 interface Sample {
   readonly workspace: string;
-  readonly rows: readonly SampleRow[];
+  readonly count: number;
+  /** Whether a row carries another workspace. */
+  readonly foreign: boolean;
+  /** The ids as literals of SQL, separated by commas. */
+  readonly ids: string;
 }
 
 /**
@@ -40,13 +39,12 @@ export async function checkWall(client: pg.Client, resource: Resource, workspace
     failure('tenant_wall', `It could not be tried: ${reasonOf(error)}.`, resource.view);
   const samples: Sample[] = [];
   for (const workspace of workspaces) {
-    const { rows, error } = await attempt<SampleRow>(client, `${within(workspace)}; ${bothEnds(resource)}`);
+    const { rows, error } = await attempt<Sample>(client, `${within(workspace)}; ${bothEnds(resource, workspace)}`);
     if (error) return untried(error);
-    if (rows.length > 0) samples.push({ workspace, rows });
+    samples.push(...rows);
     if (samples.length === 2) break;
   }
-  const foreign = samples.some(({ workspace, rows }) => rows.some((row) => row.workspace_id !== workspace));
-  const faults = foreign ? ['in a workspace it shows rows of another one'] : [];
+  const faults = samples.some(({ foreign }) => foreign) ? ['in a workspace it shows rows of another one'] : [];
   const [one, other] = samples;
   if (one === undefined || other === undefined)
     return verdict(
@@ -59,17 +57,16 @@ export async function checkWall(client: pg.Client, resource: Resource, workspace
     [one, other],
     [other, one],
   ] as const) {
-    const ids = sample.rows.map(({ id }) => pg.escapeLiteral(id)).join(', ');
     const shared = await attempt(
       client,
-      `${within(workspace)}; select from ${resource.view} where id in (${ids}) limit 1`,
+      `${within(workspace)}; select from ${resource.view} where id in (${sample.ids}) limit 1`,
     );
     if (shared.error) return untried(shared.error);
     if (shared.rows.length === 0) continue;
     faults.push('two workspaces see the same rows');
     break;
   }
-  const counts = samples.map(({ rows }) => rows.length).join(' and ');
+  const counts = samples.map(({ count }) => count).join(' and ');
   return verdict('tenant_wall', faults, `Two workspaces see ${counts} rows, each its own alone.`, resource.view);
 }
 
@@ -77,11 +74,13 @@ function within(workspace: string): string {
   return `set local gateway.workspace_id = ${pg.escapeLiteral(workspace)}; ${bound}`;
 }
 
-/** The first and the last rows of the list, without the condition on workspace_id that the gateway's statements add. */
-function bothEnds({ view, order }: Resource): string {
+/** The first and the last rows of the list, without the condition on workspace_id that the gateway's statements add. No row for none. */
+function bothEnds({ view, order }: Resource, workspace: string): string {
   const end = (direction: string): string =>
     `(select workspace_id::text, id::text from ${view} order by ${order.map(({ column }) => `${pg.escapeIdentifier(column)} ${direction}`)} limit ${rowsPerEnd})`;
-  return `${end('asc')} union all ${end('desc')}`;
+  const own = pg.escapeLiteral(workspace);
+  return `select ${own} as workspace, count(*)::int, bool_or(workspace_id is distinct from ${own}) as foreign,
+    string_agg(quote_literal(id), ', ') as ids from (${end('asc')} union all ${end('desc')}) ends having count(*) > 0`;
 }
 
 function reasonOf({ code, message }: { code?: string; message: string }): string {

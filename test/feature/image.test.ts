@@ -105,6 +105,12 @@ function isCacheRefused(flags: readonly string[]): string {
   return spawnSync(process.execPath, [...flags, '-e', script], { cwd: image, encoding: 'utf8' }).stdout.trim();
 }
 
+test("the image's program has the media types that Koa needs, without the 2,500 others", (t) => {
+  const program = readFileSync(join(image, 'dist/bundle/program.js'), 'latin1');
+  t.regex(program, /"text\/html": ?\{/);
+  t.false(program.includes('application/vnd.'));
+});
+
 test.serial("the image's program comes from its code cache, under its flags and while the cache is its own", (t) => {
   const flags = (commands[1] ?? []).filter((arg) => arg.startsWith('--'));
   t.is(isCacheRefused(flags), 'false');
