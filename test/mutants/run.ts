@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { projectRoot } from '../../src/paths.js';
 import { pureNames, pureVerdict } from './pure.js';
 
@@ -54,11 +55,10 @@ console.log(
 process.exitCode = failed.length === 0 ? 0 : 1;
 
 function chosen(known: readonly string[]): readonly string[] {
-  const at = process.argv.indexOf('--only');
-  if (at < 0) return known;
-  const name = process.argv[at + 1];
-  if (name === undefined || !known.includes(name)) throw new Error(`Name one of: ${known.join(', ')}.`);
-  return [name];
+  const { only } = parseArgs({ options: { only: { type: 'string' } } }).values;
+  if (only === undefined) return known;
+  if (!known.includes(only)) throw new Error(`Name one of: ${known.join(', ')}.`);
+  return [only];
 }
 
 /** The files that git knows or would add, copied to a folder of their own; node_modules is shared. */
