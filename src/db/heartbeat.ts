@@ -6,7 +6,7 @@ export interface PositionSample extends WalPosition {
   readonly insertLsn: Lsn;
   /** The moment on the gateway's clock, epoch milliseconds. */
   readonly atMs: number;
-  /** The same moment on the clock that never steps (performance.now()). */
+  /** The same moment on the clock that never steps (performance.now()): when the system's clock is set, no replica lags. */
   readonly tickMs: number;
 }
 
@@ -52,7 +52,7 @@ export class Heartbeat {
     const continues = newest !== undefined && sameHistory(newest, sample) && sample.lsn >= newest.lsn;
     if (!continues) this.#samples.length = 0; // samples of another history prove nothing of this one
     this.#samples.push(sample);
-    while ((this.#samples[0] as PositionSample).atMs < sample.atMs - this.#keptMs) this.#samples.shift();
+    while ((this.#samples[0] as PositionSample).tickMs < sample.tickMs - this.#keptMs) this.#samples.shift();
   }
 
   currency(replayed: Lsn): Currency {
@@ -60,7 +60,7 @@ export class Heartbeat {
     if (newest === undefined) return { asOfMs: null, lagMs: null };
     const flushed = this.#samples.findLast(({ lsn }) => lsn <= replayed);
     const visible = this.#samples.findLast(({ insertLsn }) => insertLsn <= replayed);
-    const lagMs = flushed === undefined ? Number.POSITIVE_INFINITY : newest.atMs - flushed.atMs;
+    const lagMs = flushed === undefined ? Number.POSITIVE_INFINITY : newest.tickMs - flushed.tickMs;
     return { asOfMs: visible?.atMs ?? null, lagMs };
   }
 }
