@@ -46,7 +46,8 @@ Options:
   --rounds N     How often each contender gets its turn; default 5
   --quick        1 second, 2 rounds: whether it works, not how fast. Then docs/ is left alone
   --out DIR      Write the files to DIR, whatever was measured; the case scaling has a file of its own, docs/scaling.md
-  --dir DIR      Keep the data in DIR between runs
+  --dir DIR      Keep the data in DIR between runs; the log keeps the entries of the case writes then, which are larger
+                 than others, and its last pages are slower
   --scale        5,000,000 work orders and 10,000,000 log entries in one workspace instead of the cases: a quarter of an hour,
                  20 GB of disk; writes docs/scale.md
   --work-orders N  Another number of work orders for --scale. Then docs/ is left alone
