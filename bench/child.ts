@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -73,6 +73,7 @@ export async function runToEnd(
  */
 function lowerPriority(pid: number, priority: number): void {
   setPriority(pid, priority);
-  const group = `/proc/${pid}/autogroup`;
-  if (existsSync(group)) writeFileSync(group, String(priority));
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, String(priority));
+  } catch {} // the system has no such groups, or /proc cannot be written, as in a container
 }

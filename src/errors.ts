@@ -216,10 +216,13 @@ export class ClientGone extends Error {
   }
 }
 
+/** Errors of JavaScript that the gateway's own faults raise; those of a lost connection are plain errors. */
+const bugs = [TypeError, RangeError, ReferenceError, SyntaxError];
+
 /** Meaning of an error of a statement, for a read or for a write. A client that disconnected is no fault of the server. */
 export function databaseErrorKind(error: unknown, use: 'read' | 'write' = 'read'): DatabaseErrorKind {
   if (sqlStateOf(error) === undefined)
-    return error instanceof TypeError || error instanceof ClientGone ? 'permanent' : 'retry';
+    return [ClientGone, ...bugs].some((kind) => error instanceof kind) ? 'permanent' : 'retry';
   const row = rowOf(error);
   return (use === 'write' ? row?.inWrite : undefined) ?? row?.kind ?? 'permanent';
 }

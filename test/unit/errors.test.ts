@@ -51,9 +51,10 @@ test('a database that does not fit has a correction, and DDL under a prepared st
   t.is(databaseErrorKind(fromPostgres('40001'), 'write'), 'retry');
 });
 
-test('a lost connection has no code and is worth a retry; a TypeError is permanent', (t) => {
+test('a lost connection has no code and is worth a retry; an error of the gateway itself is permanent', (t) => {
   t.is(databaseErrorKind(new Error('Connection terminated unexpectedly')), 'retry');
-  t.is(databaseErrorKind(new TypeError('x is not a function')), 'permanent');
+  for (const Bug of [TypeError, RangeError, ReferenceError, SyntaxError])
+    t.is(databaseErrorKind(new Bug('x is not a function')), 'permanent', Bug.name);
 });
 
 test('the reason of a failure has the message of the gateway or of the connection, but of PostgreSQL only the SQLSTATE', (t) => {
