@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../src/demo/cluster/node.js';
+import { until } from '../../src/demo/cluster/wait.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage, withoutCursors } from '../support/page-reader.js';
 
@@ -74,15 +75,14 @@ test.serial('pages continue when their statements are cancelled, up to 80 times 
 });
 
 test.serial('a busy process refuses no request whose connection has become free meanwhile', async (t) => {
-  const narrow = await setUp.gateway({ shortConnections: 1, shortDepth: 1, queueWaitMs: 100 });
-  const [row] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
-    setUp.workspaces[0]?.id,
-  ]);
-  const path = narrow.url(`/klanten/${row?.id}`);
+  const narrow = await setUp.gateway({ shortConnections: 1, shortDepth: 1, queueWaitMs: 250 });
+  const path = narrow.url('/installaties?perPage=5');
   await readPage(path, { token });
-  const reads = Array.from({ length: 12 }, () => readPage(path, { token }));
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  for (const endMs = performance.now() + 400; performance.now() < endMs; ); // the gateway is in this process
+  await setUp.pace(10); // 50 ms each
+  const waiting = (): number => narrow.gateway.replicas.reduce((sum, { short }) => sum + short.waiting, 0);
+  const reads = Array.from({ length: 6 }, () => readPage(path, { token }));
+  t.true(await until(() => waiting() >= 4, 5000, 1));
+  for (const endMs = performance.now() + 500; performance.now() < endMs; ); // the gateway is in this process
   t.deepEqual([...new Set((await Promise.all(reads)).map(({ status }) => status))], [200]);
   await narrow.stop();
 });

@@ -70,9 +70,9 @@ test.serial('a page survives ALTER TABLE, and prepared statements the change of 
   const before = await readPage(gateway.url('/werkbonnen?perPage=3'), { token });
   await setUp.sql(retyped);
   await setUp.caughtUp();
-  const answers = await Promise.all(
-    Array.from({ length: 20 }, () => readPage(gateway.url('/werkbonnen?perPage=3'), { token })),
-  );
+  const read = (): Promise<PageRead> => readPage(gateway.url('/werkbonnen?perPage=3'), { token });
+  const first = await read(); // alone: it can meet one connection after the other
+  const answers = [first, ...(await Promise.all(Array.from({ length: 20 }, read)))];
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
   t.deepEqual([...new Set(answers.map(({ body }) => withoutCursors(body)))], [withoutCursors(before.body)]);
   t.true((await gateway.metric('gateway_replica_failures_total', { code: '0A000' })) > 0, 'a plan was stale');
