@@ -1,6 +1,6 @@
 import { customerPlain } from '../../src/demo/seed/plain.js';
 import { secondSizesOf, sizesOf } from '../../src/demo/seed/sizes.js';
-import { type Customer, customerOf, undecodable } from '../support/app.js';
+import { appName, type Customer, customerOf, undecodable } from '../support/app.js';
 import { records } from '../support/lists.js';
 import { clonedRows } from '../support/template.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -13,7 +13,7 @@ for (const workspace of [0, 1]) {
   test(`every customer of workspace ${workspace + 1} comes out readable and equal to what the seed put in`, async (t) => {
     const { client, database } = t.context;
     const token = await database.token({ workspace });
-    const sizes = sizesOf(clonedRows);
+    const sizes = sizesOf(clonedRows[appName]);
     const count = (workspace === 0 ? sizes : secondSizesOf(sizes)).customers;
     const wanted = new Map(Array.from({ length: count }, (_, i) => customerOf(workspace, i + 1)).map((k) => [k.id, k]));
     const found = await records<Klant>(client, '/klanten?perPage=250', { token });
@@ -26,7 +26,7 @@ for (const workspace of [0, 1]) {
 test('no other value of a customer is shown: no e-mail, no telephone', async (t) => {
   const { text } = await t.context.client.get('/klanten?perPage=1000');
   t.false(/enc:v/i.test(text));
-  for (let n = 1; n <= sizesOf(clonedRows).customers; n++) {
+  for (let n = 1; n <= sizesOf(clonedRows[appName]).customers; n++) {
     const { email, telefoon } = customerPlain(0, n);
     t.false(text.includes(email ?? '@') || text.includes(telefoon ?? '@'), `customer ${n}`);
   }

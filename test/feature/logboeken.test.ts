@@ -34,7 +34,7 @@ test.serial('no log entry shows a customer value, an encrypted value or an image
     for (const text of data.flatMap(({ wijzigingen }) => stringsIn(wijzigingen))) shown.add(text);
   }
   t.true(shown.size > 100);
-  const customers = Array.from({ length: sizesOf(clonedRows).customers }, (_, i) => customerPlain(0, i + 1));
+  const customers = Array.from({ length: sizesOf(clonedRows.first).customers }, (_, i) => customerPlain(0, i + 1));
   const plain = customers.flatMap(({ naam, kvkNummer, email, telefoon }) => [naam, kvkNummer, email, telefoon]);
   const { rows } = await database.primary.query<Record<string, string | null>>(
     'select naam, straat, kvk_nummer, telefoon, email from app.klanten',

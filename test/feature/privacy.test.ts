@@ -2,7 +2,7 @@ import { customerPlain } from '../../src/demo/seed/plain.js';
 import { sizesOf } from '../../src/demo/seed/sizes.js';
 import { newToken } from '../../src/http/token-format.js';
 import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
-import { app } from '../support/app.js';
+import { app, appName } from '../support/app.js';
 import { listNames, records } from '../support/lists.js';
 import { clonedRows } from '../support/template.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
@@ -11,7 +11,7 @@ const test = gatewayTest({ logLevel: 'trace' });
 
 test('the log of a run with every kind of read holds no token, name, address or KvK number', async (t) => {
   const { client, database, token, log, gateway } = t.context;
-  const plain = Array.from({ length: sizesOf(clonedRows).customers }, (_, i) => customerPlain(0, i + 1));
+  const plain = Array.from({ length: sizesOf(clonedRows[appName]).customers }, (_, i) => customerPlain(0, i + 1));
   const [customer] = plain as [ReturnType<typeof customerPlain>];
   const others = [newToken(), await database.token({ expiresAt: new Date(0) }), await database.token({ scopes: [] })];
   for (const list of listNames) {

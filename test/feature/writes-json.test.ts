@@ -51,10 +51,11 @@ test('a body made to be slow to parse, or to have a long error response, costs n
     `{${Array.from({ length: 5000 }, (_, i) => `"x${i}":1`).join()}}`,
   ];
   for (const body of hostile) {
-    const startedMs = performance.now();
+    const before = process.cpuUsage(); // the gateway runs in this process; the clock goes on while others have the processor
     const reply = await post(client, body, { unchecked: true });
+    const { user, system } = process.cpuUsage(before);
     t.is(reply.status, 400);
-    t.true(performance.now() - startedMs < 1000, `${body.slice(0, 20)}: ${performance.now() - startedMs} ms`);
+    t.true((user + system) / 1000 < 1000, `${body.slice(0, 20)}: ${(user + system) / 1000} ms`);
     t.true(reply.text.length < 1_000_000, `${body.slice(0, 20)}: ${reply.text.length} characters`);
   }
 });

@@ -25,8 +25,15 @@ const silentMsMax = 300_000;
  */
 const lateOptimizing = process.version.startsWith('v20.') ? ['--node-arguments=--interrupt-budget=1000000'] : [];
 
-/** Runs AVA with more environment and shows its output. A process in which no test ends any more is named and killed, as a run must end. */
-export async function runAva(args: readonly string[], env: Readonly<Record<string, string>>): Promise<AvaRun> {
+/**
+ * Runs AVA with more environment and shows its output: as it comes, or that of a run beside another one when it has ended. A process
+ * in which no test ends any more is named and killed, as a run must end.
+ */
+export async function runAva(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  isShownAtOnce = true,
+): Promise<AvaRun> {
   const ava = join(projectRoot, 'node_modules/ava/entrypoints/cli.mjs');
   const child = spawn(process.execPath, [ava, ...lateOptimizing, ...args], {
     cwd: projectRoot,
@@ -38,7 +45,8 @@ export async function runAva(args: readonly string[], env: Readonly<Record<strin
     child.once('exit', () => process.exit(1));
   };
   for (const signal of stopSignals) process.on(signal, stop);
-  const seen = watchOutput(child);
+  const kept: Buffer[] = [];
+  const seen = watchOutput(child, (chunk) => void (isShownAtOnce ? process.stdout.write(chunk) : kept.push(chunk)));
   const timer = setInterval(() => {
     const silentMs = Date.now() - seen.lastMs;
     if (seen.isAtSummary && silentMs > 10_000) {
@@ -53,6 +61,7 @@ export async function runAva(args: readonly string[], env: Readonly<Record<strin
   await once(child, 'close');
   clearInterval(timer);
   for (const signal of stopSignals) process.off(signal, stop);
+  process.stdout.write(Buffer.concat(kept));
   const { '✔': passed, '✘': failed, '-': skipped } = seen.counts;
   const isGood = child.exitCode === 0 || (seen.isAtSummary && failed === 0);
   return { passed, failed: isGood ? 0 : Math.max(failed, 1), skipped, failedFiles: [...seen.failedFiles] };
@@ -60,8 +69,8 @@ export async function runAva(args: readonly string[], env: Readonly<Record<strin
 
 const stopSignals = ['SIGINT', 'SIGTERM'] as const;
 
-/** Passes on the output of AVA, and reads from its lines the outcome of each test and the files with failures. */
-function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Readable>) {
+/** Passes the output of AVA to `show`, and reads from its lines the outcome of each test and the files with failures. */
+function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Readable>, show: (chunk: Buffer) => void) {
   const seen = {
     counts: { '✔': 0, '✘': 0, '-': 0 },
     failedFiles: new Set<string>(),
@@ -71,7 +80,7 @@ function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Rea
   let rest = '';
   stderr.pipe(process.stderr, { end: false });
   stdout.on('data', (chunk: Buffer) => {
-    process.stdout.write(chunk);
+    show(chunk);
     const lines = (rest + chunk.toString()).split('\n');
     rest = lines.pop() as string;
     for (const line of lines) {

@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { startCluster } from '../../src/demo/cluster/cluster.js';
 import { type AppName, apps } from '../../src/demo/seed/apps.js';
-import { runAva } from './run-ava.js';
+import { type AvaRun, runAva } from './run-ava.js';
 import { keepSeeded } from './seeded-cluster.js';
 import { cloned, clonedRows, makeTemplate } from './template.js';
 
 // `npm test [-- ava's arguments]`: a real primary and a real streaming replica with a seeded template database per reference app,
 // for all test files of the run. Each file clones a template (test/support/workspace.ts), or, to harm the servers,
-// begins with a copy of the primary (test/support/seeded-cluster.ts). All files run on the first app, and then
-// those of `everyApp` on the second; with arguments those files run on the app of TEST_APP. TEST_REPEATS is the number of
-// failed files that may run once more by themselves: a busy machine can disturb a test that kills servers.
+// begins with a copy of the primary (test/support/seeded-cluster.ts). All files run on the first app, and beside them, one at a
+// time, those of `everyApp` on the second: many tests of faults wait, and leave a processor idle. With arguments those files run
+// on the app of TEST_APP. TEST_REPEATS is the number of failed files that may run once more by themselves: a busy machine can
+// disturb a test that kills servers.
 
 /** Test files that run on each reference app: they know neither its tables nor its words (test/support/app.ts has both). */
 const everyApp = [
@@ -45,7 +46,7 @@ try {
   await makeTemplate(cluster, keys);
   const seeded = await keepSeeded(cluster);
   const template = (name: AppName) =>
-    makeTemplate(cluster, keys, { app: apps[name], name: cloned[name], rows: clonedRows });
+    makeTemplate(cluster, keys, { app: apps[name], name: cloned[name], rows: clonedRows[name] });
   const [first, second] = [await template('first'), await template('second')];
   await cluster.addReplica();
   const shared = {
@@ -57,18 +58,16 @@ try {
     logs: logFiles(),
   };
   const named = process.argv.slice(2);
-  const run = async (args: readonly string[], app: string) => {
+  const run = async (args: readonly string[], app: string, isShownAtOnce = true) => {
     const env = { TEST_SHARED: JSON.stringify(shared), TEST_APP: app };
-    const all = await runAva(args, env);
-    const { failedFiles } = all;
-    if (failedFiles.length === 0 || failedFiles.length > Number(process.env.TEST_REPEATS ?? 0))
-      return { ...all, repeated: 0 };
-    console.log(`Once more: ${failedFiles.join(', ')}`);
-    const again = await runAva(failedFiles, env);
-    return { ...all, failed: again.failed, repeated: failedFiles.length };
+    return { env, ...(await runAva(args, env, isShownAtOnce)) };
   };
-  const runs = [await run(named, process.env.TEST_APP ?? 'first')];
-  if (named.length === 0) runs.push(await run(everyApp, 'second'));
+  const all =
+    named.length > 0
+      ? [await run(named, process.env.TEST_APP ?? 'first')]
+      : await Promise.all([run([], 'first'), run(['--concurrency=1', ...everyApp], 'second', false)]);
+  const runs: Awaited<ReturnType<typeof afterRepeat>>[] = [];
+  for (const one of all) runs.push(await afterRepeat(one));
   const sum = (count: 'passed' | 'failed' | 'skipped' | 'repeated') => runs.reduce((all, one) => all + one[count], 0);
   code = Math.min(sum('failed'), 1);
   const repeated = sum('repeated') > 0 ? `, ${sum('repeated')} files repeated` : '';
@@ -77,6 +76,16 @@ try {
   await cluster.stop();
 }
 process.exit(code); // also when something is left open
+
+/** The run, after which its failed files have run again if they are few. */
+async function afterRepeat(run: AvaRun & { readonly env: Readonly<Record<string, string>> }) {
+  const { failedFiles, env } = run;
+  if (failedFiles.length === 0 || failedFiles.length > Number(process.env.TEST_REPEATS ?? 0))
+    return { ...run, repeated: 0 };
+  console.log(`Once more: ${failedFiles.join(', ')}`);
+  const { failed } = await runAva(failedFiles, env);
+  return { ...run, failed, repeated: failedFiles.length };
+}
 
 function logFiles(): { primary: string; replica: string } {
   return { primary: cluster.primary.log, replica: (cluster.replicas[0] as { log: string }).log };
