@@ -1,5 +1,5 @@
 import type { Ajv2020 } from 'ajv/dist/2020.js';
-import { spelling } from '../projection/redact.js';
+import { spelling } from '../projection/field-names.js';
 import { contradictionsOfCodecs } from './codec-contradictions.js';
 import { contradictionsOfField } from './field-contradictions.js';
 import { fieldType, idTypes } from './field-types.js';

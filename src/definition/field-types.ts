@@ -1,6 +1,6 @@
 import type { Row } from '../db/row.js';
 import type { FieldErrorCode } from '../errors.js';
-import type { JsonBytes } from '../projection/json-bytes.js';
+import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import { isDate, isInstant, isPrintedInstant } from './dates.js';
 import type { JsonSchema } from './resource.js';
 
@@ -62,34 +62,33 @@ export const dateSchema: JsonSchema = {
   pattern: '^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}$',
 };
 
-const nullBytes = Buffer.from('null');
-const trueBytes = Buffer.from('true');
-const falseBytes = Buffer.from('false');
+const nullJson = constantJson('null');
+const trueJson = constantJson('true');
+const falseJson = constantJson('false');
 const digitNine = 0x39;
 const letterT = 0x74;
 
-const raw: ValueSerializer = ({ bytes, starts, ends }, at, json) =>
-  json.raw(bytes, starts[at] as number, ends[at] as number);
-const quoted: ValueSerializer = ({ bytes, starts, ends }, at, json) =>
-  json.quoted(bytes, starts[at] as number, ends[at] as number);
-const escaped: ValueSerializer = ({ bytes, starts, ends }, at, json) =>
-  json.string(bytes, starts[at] as number, ends[at] as number);
+const raw: ValueSerializer = (row, at, json) => json.part(row, row.starts[at] as number, row.ends[at] as number);
+const quoted: ValueSerializer = (row, at, json) => json.quoted(row, row.starts[at] as number, row.ends[at] as number);
+const escaped: ValueSerializer = (row, at, json) =>
+  json.stringPart(row, row.starts[at] as number, row.ends[at] as number);
 /** NaN and Infinity, which JSON does not have, become null: they alone end in a letter. */
 const finite: ValueSerializer = (row, at, json) => {
   if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) raw(row, at, json);
-  else json.raw(nullBytes);
+  else json.constant(nullJson);
 };
 /** Infinite dates, and those beyond the years 1 to 9999, become null: they alone are not 10 bytes long. */
 const calendarDate: ValueSerializer = (row, at, json) => {
   if ((row.ends[at] as number) - (row.starts[at] as number) === 10) quoted(row, at, json);
-  else json.raw(nullBytes);
+  else json.constant(nullJson);
 };
 /** Infinite moments, and those beyond the years 1 to 9999, become null: they alone have no blank behind ten bytes, or no zone. */
-const instant: ValueSerializer = ({ bytes, starts, ends }, at, json) => {
-  const start = starts[at] as number;
-  const zone = (ends[at] as number) - 3;
-  if (bytes[start + 10] === 0x20 && bytes[zone] === 0x2b) json.instant(bytes, start, zone);
-  else json.raw(nullBytes);
+const instant: ValueSerializer = (row, at, json) => {
+  const { bytes } = row;
+  const start = row.starts[at] as number;
+  const zone = (row.ends[at] as number) - 3;
+  if (bytes[start + 10] === 0x20 && bytes[zone] === 0x2b) json.instant(row, start, zone);
+  else json.constant(nullJson);
 };
 
 /** The table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
@@ -160,7 +159,7 @@ export const fieldTypes = {
     toText: (value) => (value === true ? 't' : 'f'),
     example: true,
     serializer: () => (row, at, json) =>
-      json.raw(row.bytes[row.starts[at] as number] === letterT ? trueBytes : falseBytes),
+      json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
     parameter: '?',
     query: {
       schema: { type: 'boolean' },

@@ -4,7 +4,7 @@ import { type Codec, codecColumns, type RowDecoder } from '../projection/codec.j
 import { compileCodec } from '../projection/codecs.js';
 import { DecodeError } from '../projection/decode-error.js';
 import { holdsImage } from '../projection/images.js';
-import { JsonBytes } from '../projection/json-bytes.js';
+import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
 import { jsonCell, memberReader } from './cell-members.js';
@@ -25,8 +25,8 @@ export interface RowSerializer {
   readonly keyAt: readonly number[];
 }
 
-const nullBytes = Buffer.from('null');
-const brace = Buffer.from('}');
+const nullJson = constantJson('null');
+const brace = constantJson('}');
 
 /**
  * Everything that does not depend on a row is decided here, once. Rows always hold all columns of the resource; `shown`
@@ -56,7 +56,7 @@ export function compileSerializer(
         failed.push(pointer(path));
         const id = row.text(idAt) as string;
         observe({ type: 'decode_failed', resource: resource.name, row: id, pointer: pointer(path), reason });
-        json.raw(nullBytes);
+        json.constant(nullJson);
       }
     };
   const serializers = members.map(({ field, path }): ValueSerializer => {
@@ -81,16 +81,16 @@ export function compileSerializer(
     for (const { decoder } of decoding) decoder.startRow(row, workspace, id);
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
-      json.raw(prefixes[i] as Buffer);
-      if (row.isNull(at)) json.raw(nullBytes);
+      json.constant(prefixes[i] as ConstantJson);
+      if (row.isNull(at)) json.constant(nullJson);
       else (serializers[i] as ValueSerializer)(row, at, json);
     }
-    json.raw(suffix);
+    json.constant(suffix);
     if (failed.length > 0) {
       json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
       failed = [];
     }
-    json.raw(brace);
+    json.constant(brace);
   };
   const own = new JsonBytes(4096);
   return {
@@ -171,7 +171,7 @@ function unless(
 }
 
 /** The JSON in front of each leaf's value, groups opened and closed where they begin and end. */
-function punctuation(all: readonly Leaf[]): { prefixes: Buffer[]; suffix: Buffer } {
+function punctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: ConstantJson } {
   const groupOf = (leaf: Leaf | undefined): string | undefined =>
     leaf && leaf.path.length > 1 ? leaf.path[0] : undefined;
   const prefixes = all.map((leaf, i) => {
@@ -179,7 +179,7 @@ function punctuation(all: readonly Leaf[]): { prefixes: Buffer[]; suffix: Buffer
     const closing = before !== undefined && before !== now ? '}' : '';
     const separator = i === 0 ? '{' : now !== undefined && before === now ? ',' : `${closing},`;
     const opening = now !== undefined && before !== now ? `${JSON.stringify(now)}:{` : '';
-    return Buffer.from(`${separator}${opening}${JSON.stringify(leaf.path.at(-1))}:`);
+    return constantJson(`${separator}${opening}${JSON.stringify(leaf.path.at(-1))}:`);
   });
-  return { prefixes, suffix: Buffer.from(groupOf(all.at(-1)) === undefined ? '' : '}') };
+  return { prefixes, suffix: constantJson(groupOf(all.at(-1)) === undefined ? '' : '}') };
 }

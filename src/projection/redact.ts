@@ -1,12 +1,14 @@
-import type { Row } from '../db/row.js';
+import type { Row, WordSource } from '../db/row.js';
 import { apiDiff, DiffReader, type DiffShape } from './audit-diff.js';
 import type { Codec } from './codec.js';
+import { FieldNames } from './field-names.js';
 import { holdsImage } from './images.js';
-import type { JsonBytes } from './json-bytes.js';
-import { MalformedJson } from './json-scan.js';
+import { constantJson, type JsonBytes } from './json-bytes.js';
+import { MalformedJson, stringAt } from './json-scan.js';
 import { plainTexts } from './plain-texts.js';
+import { PrintedDiff } from './printed-diff.js';
+import { RecentBytes } from './recent-bytes.js';
 import { type SealedTexts, sealedTexts } from './sealed-texts.js';
-import { isSignatureName } from './strip.js';
 import { looksStructured } from './structured-text.js';
 
 /**
@@ -32,150 +34,138 @@ export function compileRedaction(rules: RedactionRules, codecs: readonly Codec[]
   const sealed = sealedTexts(codecs);
   const isPlain = plainStrings(sealed);
   return (shape = apiDiff) => {
-    const namesOf = (fields: readonly string[]): FieldNames =>
-      new FieldNames(
-        new Set(fields.filter((field) => !isPersonalName(field) && !isSignatureName(field)).map(spelling)),
-      );
-    const entities = new Map(Object.entries(rules).map(([entity, fields]) => [entity, namesOf(fields)]));
-    const none = namesOf([]);
+    const entities = new Map(Object.entries(rules).map(([entity, fields]) => [entity, new FieldNames(fields)]));
+    const none = new FieldNames([]);
     const reader = new DiffReader(shape);
-    let last = { entity: Buffer.alloc(0), names: entities.get('') ?? none };
+    const printed = PrintedDiff.of(shape);
+    const recent = new RecentBytes<FieldNames>(entityBits);
+    const namesIn = (row: Row, entityAt: number): FieldNames => {
+      if (row.isNull(entityAt)) return entities.get('') ?? none;
+      const [start, end] = [row.starts[entityAt] as number, row.ends[entityAt] as number];
+      const found = recent.find(row, start, end);
+      if (found !== undefined) return found;
+      const names = entities.get(row.text(entityAt) as string) ?? none;
+      recent.keep(row, start, end, names);
+      return names;
+    };
     return (row, entityAt, diffAt, json) => {
-      if (!row.equals(entityAt, last.entity)) {
-        const entity = row.text(entityAt) ?? '';
-        last = { entity: Buffer.from(entity), names: entities.get(entity) ?? none };
-      }
-      const { names } = last;
-      const { bytes } = row;
+      const names = namesIn(row, entityAt);
       const start = row.starts[diffAt] as number;
-      const length = json.length;
+      const end = row.ends[diffAt] as number;
+      const { length } = json;
       try {
-        json.raw(opening);
-        reader.read(bytes, start, row.ends[diffAt] as number, () => {
-          if (json.length > length + 1) json.comma();
-          const { isListed, shown, hidden } = names.of(reader);
-          const isShown = isListed && isPlain(reader, 1, bytes, start) && isPlain(reader, 2, bytes, start);
-          if (!isShown) return json.raw(hidden);
-          json.raw(shown);
-          writePart(reader, 1, bytes, start, json);
-          json.raw(newValue);
-          writePart(reader, 2, bytes, start, json);
-          json.raw(brace);
-        });
-        json.raw(closing);
+        if (printed?.read(row, start, end)) writePrinted(row, printed, names, isPlain.at, json);
+        else writeAny(row, start, end, reader, names, isPlain.in, json);
       } catch (error) {
         if (!(error instanceof MalformedJson)) throw error;
         json.cut(length);
-        json.raw(emptyList);
+        json.constant(emptyList);
       }
     };
   };
 }
 
-const opening = Buffer.from('[');
-const closing = Buffer.from(']');
-const emptyList = Buffer.from('[]');
-const newValue = Buffer.from(',"nieuw":');
-const brace = Buffer.from('}');
-const nullBytes = Buffer.from('null');
+/** Whether a part of a change may be shown under a listed name. */
+interface PlainParts {
+  readonly in: (reader: DiffReader, part: number, bytes: Buffer, from: number) => boolean;
+  readonly at: (row: WordSource, start: number, end: number) => boolean;
+}
+
+function writePrinted(
+  row: Row,
+  { starts, ends, changes }: PrintedDiff,
+  names: FieldNames,
+  isPlain: PlainParts['at'],
+  json: JsonBytes,
+): void {
+  json.constant(opening);
+  for (let at = 0; at < changes * 3; at += 3) {
+    if (at > 0) json.comma();
+    const { isListed, shown, hidden } = names.at(row, starts[at] as number, ends[at] as number);
+    const [before, beforeEnd] = [starts[at + 1] as number, ends[at + 1] as number];
+    const [after, afterEnd] = [starts[at + 2] as number, ends[at + 2] as number];
+    if (isListed && isPlain(row, before, beforeEnd) && isPlain(row, after, afterEnd)) {
+      json.constant(shown);
+      json.part(row, before, beforeEnd);
+      json.constant(newValue);
+      json.part(row, after, afterEnd);
+      json.constant(brace);
+    } else json.constant(hidden);
+  }
+  json.constant(closing);
+}
+
+function writeAny(
+  row: Row,
+  start: number,
+  end: number,
+  reader: DiffReader,
+  names: FieldNames,
+  isPlain: PlainParts['in'],
+  json: JsonBytes,
+): void {
+  const { bytes } = row;
+  const { length } = json;
+  json.constant(opening);
+  reader.read(bytes, start, end, () => {
+    if (json.length > length + 1) json.comma();
+    const { isListed, shown, hidden } = names.of(reader);
+    const isShown = isListed && isPlain(reader, 1, bytes, start) && isPlain(reader, 2, bytes, start);
+    if (!isShown) return json.constant(hidden);
+    json.constant(shown);
+    writePart(reader, 1, bytes, start, json);
+    json.constant(newValue);
+    writePart(reader, 2, bytes, start, json);
+    json.constant(brace);
+  });
+  json.constant(closing);
+}
+
+const opening = constantJson('[');
+const closing = constantJson(']');
+const emptyList = constantJson('[]');
+const newValue = constantJson(',"nieuw":');
+const brace = constantJson('}');
+const nullJson = constantJson('null');
 
 function writePart({ starts, ends }: DiffReader, part: number, bytes: Buffer, from: number, json: JsonBytes): void {
   const start = starts[part] as number;
-  if (start < 0) json.raw(nullBytes);
+  if (start < 0) json.constant(nullJson);
   else json.raw(bytes, from + start, from + (ends[part] as number));
 }
 
-/** How a change of a field is written. */
-interface FieldName {
-  readonly isListed: boolean;
-  /** JSON up to the old value. */
-  readonly shown: Buffer;
-  /** JSON of the change without its values. */
-  readonly hidden: Buffer;
-}
+/** Places of the memories for entities and for values, as powers of two. */
+const entityBits = 4;
+const valueBits = 11;
 
-const rememberedMax = 500;
-const rememberedLengthMax = 64;
+const quote = 0x22;
 
-/** The names of an entity's fields, each compiled once. Other texts in the place of a name are not remembered. */
-class FieldNames {
-  readonly #listed: ReadonlySet<string>;
-  readonly #compiled = new Map<string, FieldName>();
-
-  constructor(listed: ReadonlySet<string>) {
-    this.#listed = listed;
-  }
-
-  /** Throws MalformedJson. */
-  of(reader: DiffReader): FieldName {
-    const [start, end] = [reader.starts[0] as number, reader.ends[0] as number];
-    const stored = reader.diff.slice(start, end);
-    const known = this.#compiled.get(stored);
-    if (known !== undefined) return known;
-    const name = reader.stringOf(0);
-    const isListed = this.#listed.has(spelling(name));
-    const isField = isListed || isFieldName(name);
-    const field = isField ? JSON.stringify(name) : hiddenName;
-    const compiled = {
-      isListed,
-      shown: Buffer.from(`{"veld":${field},"oud":`),
-      hidden: Buffer.from(`{"veld":${field},"afgeschermd":true}`),
-    };
-    const isRemembered = isField && stored.length <= rememberedLengthMax && this.#compiled.size < rememberedMax;
-    if (isRemembered) this.#compiled.set(stored, compiled);
-    return compiled;
-  }
+/** The string whose JSON is bytes[start, end). Throws MalformedJson on an invalid escape. */
+function textAt(bytes: Buffer, start: number, end: number): string {
+  const json = bytes.toString('utf8', start, end);
+  return stringAt(json, 0, json.length);
 }
 
 /** Makes the test whether a part of a change is a scalar, and as a string neither encrypted, nor an image, nor structured data. */
-function plainStrings(sealed: SealedTexts): (reader: DiffReader, part: number, bytes: Buffer, from: number) => boolean {
+function plainStrings(sealed: SealedTexts): PlainParts {
   const isSurelyPlain = plainTexts(sealed);
-  return (reader, part, bytes, from) => {
-    const start = reader.starts[part] as number;
-    const first = reader.diff[start];
-    if (first !== '"') return first !== '{' && first !== '[';
-    if (isSurelyPlain(bytes, from + start + 1, from + (reader.ends[part] as number) - 1)) return true;
-    const text = reader.stringOf(part);
-    return !sealed.areIn(text) && !holdsImage(text) && !looksStructured(text);
+  const isPlain = (text: string): boolean => !sealed.areIn(text) && !holdsImage(text) && !looksStructured(text);
+  const recent = new RecentBytes<true>(valueBits);
+  return {
+    in: (reader, part, bytes, from) => {
+      const start = reader.starts[part] as number;
+      const first = reader.diff[start];
+      if (first !== '"') return first !== '{' && first !== '[';
+      const isSure = isSurelyPlain(bytes, from + start + 1, from + (reader.ends[part] as number) - 1);
+      return isSure || isPlain(reader.stringOf(part));
+    },
+    at: (row, start, end) => {
+      const { bytes } = row;
+      if (bytes[start] !== quote || recent.find(row, start, end) === true) return true;
+      const [first, last] = [start + 1, end - 1];
+      if (!isSurelyPlain(bytes, first, last) && !isPlain(textAt(bytes, start, end))) return false;
+      recent.keep(row, start, end, true);
+      return true;
+    },
   };
-}
-
-/** "vullingKg", "vulling_kg" and "/vullingKg" are one field; a path such as "vulling.kg" is not. */
-export function spelling(field: string): string {
-  return field.replace(/^\/|[_-]/g, '').toLowerCase();
-}
-
-/** Replaces a name that does not have the form of a field name. */
-const hiddenName = '"(afgeschermd)"';
-
-/**
- * Form of a field name or of a path to one: words that begin with a small letter, and indexes, with few digits. An e-mail
- * address, a telephone number, a postal code, a person's name and a sentence are not of this form.
- */
-const fieldNameForm = /^\/?(?!(?:\D*\d){7})_?[a-z][\w-]{0,39}(?:[./](?:_?[a-z][\w-]{0,39}|\d{1,3})|\[\d{1,3}\]){0,7}$/;
-
-function isFieldName(name: string): boolean {
-  return fieldNameForm.test(name) && !/\d{4}/.test(name) && !holdsImage(name);
-}
-
-/** Word by word where a longer word means something else (installatie, plaatsing); otherwise also within a word. */
-const personalWords = new RegExp(
-  [
-    // The customer as such, though not the id by which a record points to it.
-    String.raw`\b(?:klant|customer|contact|contactpersoon|eigenaar|bewoner|huurder|opdrachtgever)(?:naam)?\b(?! id$)`,
-    'klant ?naam|voornaam|achternaam|tussenvoegsel|voorletter|bedrijfsnaam|(?:first|last|full|company) name',
-    String.raw`adres|address|straat|street|huisn|\bhuis n|house number|\btoevoeging\b|postcode|post code|postal|\bzip\b`,
-    String.raw`\bplaats\b|woonplaats|plaatsnaam|\bcity\b|e ?mail|telefoon|\btel\b|mobiel|phone|\bfax`,
-    'kvk|kamer van koophandel|btw ?(?:nummer|nr|id)|vat ?(?:number|id)|iban|bankrekening|bsn|geboorte|birth',
-    'ondertekend door|ondertekenaar|signed by|signatory',
-  ].join('|'),
-);
-
-/** Whether the words of a name ("kvkNummer" and "KVK_nummer" → "kvk nummer") speak of personal data. */
-function isPersonalName(name: string): boolean {
-  const words = name
-    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
-    .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
-    .replace(/[^\p{L}\p{N}]+/gu, ' ');
-  return personalWords.test(words.trim().toLowerCase());
 }

@@ -10,7 +10,7 @@ export interface SealedTexts {
   readonly areIn: (text: string) => boolean;
   /** In lower case; a text with one of them holds such a value. */
   readonly marks: readonly string[];
-  /** Whether ASCII without a mark can hold such a value: far cheaper, without making a string. */
+  /** Whether a text of ASCII and À to ÿ without a mark can hold such a value: far cheaper, without making a string. */
   readonly mayBeIn: BytesTest;
 }
 
@@ -35,7 +35,7 @@ type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
 
 interface Test {
   readonly isIn: (text: string) => boolean;
-  /** The same question about ASCII, where false is sure. */
+  /** The same question about ASCII and À to ÿ, where false is sure. */
   readonly mayBeIn: BytesTest;
 }
 
@@ -47,7 +47,10 @@ const prefixMin = 3;
 const moduleBytesMin = 12;
 /** A run of 16 characters without a blank, in a text that a module may have made. */
 const moduleRun = /\S{16}/;
-const notBlank = Uint8Array.from({ length: 256 }, (_, byte) => (/\S/.test(String.fromCharCode(byte)) ? 1 : 0));
+/** A byte that is not ASCII is part of a character, which is taken for no blank. */
+const notBlank = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte >= 0x80 || /\S/.test(String.fromCharCode(byte)) ? 1 : 0,
+);
 
 function headsOf(codec: Codec): string[] {
   return [codec.prefix, codec.legacyPrefix].flatMap((template) =>
@@ -90,18 +93,15 @@ const unmarked: Readonly<Record<Codec['cipher'], (codec: Codec) => Test[]>> = {
 
 type Digits = Exclude<EncodingName, 'text' | 'bytea'>;
 
-/** Digits of each encoding, how many of them hold a byte, and what their number is a multiple of. */
-const digits: Readonly<
-  Record<Digits, { readonly run: RegExp; readonly set: Uint8Array; readonly perByte: number; readonly step: number }>
-> = {
+/** Digits of each encoding, and how many of them hold a byte. */
+const digits: Readonly<Record<Digits, { readonly run: RegExp; readonly set: Uint8Array; readonly perByte: number }>> = {
   base64: {
     run: /[A-Za-z0-9+/]+={0,2}/g,
     set: byteSet(`${alphanumeric}+/=`),
     perByte: 4 / 3,
-    step: 4,
   },
-  base64url: { run: /[\w-]+={0,2}/g, set: byteSet(`${alphanumeric}_-=`), perByte: 4 / 3, step: 1 },
-  hex: { run: /(?<=\\x)[\da-f]+|[\da-f]+/gi, set: byteSet('0123456789abcdefABCDEF'), perByte: 2, step: 2 },
+  base64url: { run: /[\w-]+={0,2}/g, set: byteSet(`${alphanumeric}_-=`), perByte: 4 / 3 },
+  hex: { run: /(?<=\\x)[\da-f]+|[\da-f]+/gi, set: byteSet('0123456789abcdefABCDEF'), perByte: 2 },
 };
 
 /** The encodings in which a log can have the value: the log's writer prints bytes in a form of its own. */
@@ -128,19 +128,29 @@ function longRuns(encoding: EncodingName, bytesMin: number): Test[] {
 }
 
 function decodableRuns(name: Digits): Test {
-  const { set, step } = digits[name];
+  const { set } = digits[name];
   const isEncoded = decodesToText(name);
+  const hasEncoded: BytesTest = (bytes, start, end) => {
+    for (let from = start; from < end; ) {
+      let at = from;
+      while (at < end && set[bytes[at] as number] === 1 && bytes[at] !== padding) at++;
+      for (let pads = 0; at < end && bytes[at] === padding && pads < 2; pads++) at++;
+      const isWhole = from === start && at === end;
+      if ((isWhole || at - from >= foundRunMin) && isEncoded(bytes, from, at)) return true;
+      from = Math.max(at, from + 1);
+    }
+    return false;
+  };
   return {
     isIn: (text) => runsOf(text, name).some((run) => isFound(run, text) && isEncoded(Buffer.from(run), 0, run.length)),
-    mayBeIn: (bytes, start, end) =>
-      hasRun(set, foundRunMin, bytes, start, end) ||
-      isBlank(bytes[start]) ||
-      isBlank(bytes[end - 1]) ||
-      ((end - start) % step === 0 && hasRun(set, end - start, bytes, start, end) && isEncoded(bytes, start, end)),
+    mayBeIn: (bytes, start, end) => isBlank(bytes[start]) || isBlank(bytes[end - 1]) || hasEncoded(bytes, start, end),
   };
 }
 
 const foundRunMin = 12;
+/** Up to this length a run is decoded into the same buffer again and again. */
+const shortRunMax = 128;
+const padding = 0x3d; // "="
 
 /** Short words of prose can decode to text by chance; a whole text is looked at however short it is. */
 function isFound(run: string, text: string): boolean {
@@ -153,8 +163,9 @@ function isBlank(byte: number | undefined): boolean {
 
 function decodesToText(name: Digits): BytesTest {
   const { decode, bytesMax } = encodingOf(name);
+  const reused = Buffer.allocUnsafe(bytesMax(shortRunMax));
   return (run, start, end) => {
-    const bytes = Buffer.allocUnsafe(bytesMax(end - start));
+    const bytes = end - start > shortRunMax ? Buffer.allocUnsafe(bytesMax(end - start)) : reused;
     const length = decode(run, start, end, bytes, 0);
     // Checked before a string is made: TextDecoder reports other bytes by an exception, and words of prose are often such bytes.
     return length >= 3 && isText(bytes, 0, length) && /^[^\p{Cc}\p{Cn}]+$/u.test(bytes.toString('utf8', 0, length));

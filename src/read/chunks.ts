@@ -107,11 +107,11 @@ export class LastRowKey {
     this.#at = at;
   }
 
-  set({ bytes, starts, ends }: Row): void {
+  set(row: Row): void {
     this.#bytes.clear();
     for (let i = 0; i < this.#at.length; i++) {
       const column = this.#at[i] as number;
-      this.#bytes.raw(bytes, starts[column], ends[column]);
+      this.#bytes.part(row, row.starts[column] as number, row.ends[column] as number);
       this.#ends[i] = this.#bytes.length;
     }
   }

@@ -19,7 +19,20 @@ const json = JSON.stringify({ name: 'Jansen', phone: '0612345678' });
 const sealed = Buffer.alloc(40, 7);
 /** Texts, and beginnings of texts, of which the exact tests refuse most. */
 const parts = [
-  ...['gepland', '2016-06-01T14:00:00.5', '9a55140a-572e-4950-9a2b-113eea697d10', 'a@b.nl', 'Kelder noord', ' ', 'é'],
+  ...[
+    'gepland',
+    '2016-06-01T14:00:00.5',
+    '9a55140a-572e-4950-9a2b-113eea697d10',
+    'a@b.nl',
+    'Kelder noord',
+    ' ',
+    'é',
+    'à',
+    'ÿ',
+    '×',
+    'Ł',
+  ],
+  ...[', ', ',', '; ', ';', ': ', ':', '(', ')', ' (', 'a,b', 'gefactureerd', 'bijzonderheden', '12,5'],
   ...['enc:v2:k1:', 'ENC:V', 'K', '(a, b)', 'a=b', 'k: v; j: w', '<svg', '50%', '\\x', '"', '{', '\t', '\n'],
   ...[
     'iVBORw0KGgoAAAANSUhEUgAAADAAAAAY',
@@ -74,6 +87,20 @@ test('words, dates, numbers and addresses are sure to be plain', (t) => {
     'a@b.nl',
     'Kelder noord (2e deur)',
     'WB-2026-000123',
+    'Ventiel lekt, besteld (2 stuks); druk 12,5 bar: volgt',
+    'Café Zuid, coördinator',
   ])
-    t.true(isSurelyPlain(Buffer.from(value), 0, value.length), value);
+    t.true(isSurelyPlain(Buffer.from(value), 0, Buffer.byteLength(value)), value);
+});
+
+test('a word is no base64 only because it is long', (t) => {
+  const isSurelyPlain = plainTexts(sealedTexts([{ cipher: 'none', encoding: 'base64' }]));
+  for (const [value, isPlain] of [
+    ['gefactureerd', true],
+    ['zonder bijzonderheden', true],
+    ['was TmVkZXJsYW5kZXI= eerst', false],
+    ['was abcd=TmVkZXJsYW5kZXIs', false],
+    [Buffer.from('Jan').toString('base64'), false],
+  ] as const)
+    t.is(isSurelyPlain(Buffer.from(value), 0, value.length), isPlain, value);
 });

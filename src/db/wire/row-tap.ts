@@ -26,7 +26,7 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
     message.fields.startPiece(bytes);
     let passed = 0;
     let at = 0;
-    let end = messageEnd(bytes, at);
+    let end = messageEnd(message.fields, at);
     while (end <= bytes.length) {
       if (bytes[at] === dataRow) {
         if (passed < at) toPg.call(stream, bytes.subarray(passed, at));
@@ -35,7 +35,7 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
         passed = end;
       }
       at = end;
-      end = messageEnd(bytes, at);
+      end = messageEnd(message.fields, at);
     }
     if (passed < at) toPg.call(stream, bytes.subarray(passed, at));
     pieces = at < bytes.length ? [Buffer.from(bytes.subarray(at))] : [];
