@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { projectRoot } from '../../src/paths.js';
 import { environmentName, type Settings } from '../../src/settings.js';
+import { lateOptimizing } from './late-optimizing.js';
 import type { TestDatabase } from './workspace.js';
 
 export interface CommandResult {
@@ -21,7 +22,11 @@ export function commandLine(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );
   const options = { env: { PATH: process.env.PATH, ...env } };
-  return promisify(execFile)(process.execPath, [join(root, 'dist/src/main.js'), ...args], options).then(
+  return promisify(execFile)(
+    process.execPath,
+    [...lateOptimizing, join(root, 'dist/src/main.js'), ...args],
+    options,
+  ).then(
     ({ stdout, stderr }) => ({ stdout, stderr, code: 0 }),
     ({ stdout, stderr, code }: CommandResult) => ({ stdout, stderr, code }),
   );

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
 import { environmentName, type Settings } from '../../src/settings.js';
+import { lateOptimizing } from './late-optimizing.js';
 
 /** A `serve` of its own process, as an operator runs it. */
 export interface ServeProcess {
@@ -19,7 +20,7 @@ export async function serveProcess(settings: Partial<Settings>): Promise<ServePr
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );
-  const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), 'serve'], {
+  const child = spawn(process.execPath, [...lateOptimizing, join(projectRoot, 'dist/src/main.js'), 'serve'], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     detached: true, // a process group of its own, so that no worker outlives it and holds the pipes open

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { projectRoot } from '../../src/paths.js';
+import { lateOptimizing } from './late-optimizing.js';
 
 /** How a run of AVA ended: the number of tests per outcome, and the test files in which a test or the process failed. */
 export interface AvaRun {
@@ -20,12 +21,6 @@ export interface AvaRun {
 const silentMsMax = 300_000;
 
 /**
- * Node 20 optimizes a function after 132 KB of bytecode: in test processes, most of which live for two seconds, that is a fifth of the
- * processor time. Node 22 and later have no such flag.
- */
-const lateOptimizing = process.version.startsWith('v20.') ? ['--node-arguments=--interrupt-budget=1000000'] : [];
-
-/**
  * Runs AVA with more environment and shows its output: as it comes, or that of a run beside another one when it has ended. A process
  * in which no test ends any more is named and killed, as a run must end.
  */
@@ -35,7 +30,7 @@ export async function runAva(
   isShownAtOnce = true,
 ): Promise<AvaRun> {
   const ava = join(projectRoot, 'node_modules/ava/entrypoints/cli.mjs');
-  const child = spawn(process.execPath, [ava, ...lateOptimizing, ...args], {
+  const child = spawn(process.execPath, [ava, ...lateOptimizing.map((flag) => `--node-arguments=${flag}`), ...args], {
     cwd: projectRoot,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
