@@ -115,7 +115,7 @@ async function compare(clients: readonly [Client, Client], paths: readonly [stri
   throw new Error('unreachable');
 }
 
-/** Changes of the newest work orders alone: the index of the list is read up to them. */
+/** Changes of the newest work orders alone: the index of the list would be read past all others. */
 async function sparseChange(clients: readonly [Client, Client], large: Subject, small: Subject): Promise<Compared> {
   const paths = await Promise.all(
     [large, small].map(({ readerUrl }) =>

@@ -74,7 +74,7 @@ function syncShapesOf(resource: Resource): [string, Statement[]][] {
   return [...lists, ['digest and ids', [...ofSection(hashed), ...Object.values(digest)]]];
 }
 
-/** The parts of a row are subplans, which run for the rows of a page alone. Rows that a list of ids names are sorted: they are few. */
+/** The parts of a row are subplans, which run for the rows of a page alone. Rows that a list of ids names, or that a number bounds, are sorted: they are few. */
 function flaws(plan: Plan): string[] {
   if (isOfRow(plan)) return [];
   const type = plan['Node Type'];
@@ -87,7 +87,7 @@ function flaws(plan: Plan): string[] {
   return [...own, ...(plan.Plans ?? []).flatMap(flaws)];
 }
 
-/** Whether the rows come from the query of the rows that a list of ids names (`fewRows` of the statements). */
-function readsFewRows({ Alias, Plans = [] }: Plan): boolean {
-  return Alias === 'few' || Plans.some(readsFewRows);
+/** Whether the rows come from the query of the rows that a list of ids names (`fewRows` of the statements), or are cut to a number. */
+function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: Plan): boolean {
+  return Alias === 'few' || type === 'Limit' || Plans.some(readsFewRows);
 }

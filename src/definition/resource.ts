@@ -51,6 +51,8 @@ export interface Filter {
   /** Type of the column. */
   readonly type: FieldType;
   readonly description: string;
+  /** Whether an index begins with the workspace and the column: few rows are found by it. */
+  readonly ownIndex?: boolean;
 }
 
 /** The direction of a list's total order. */

@@ -137,6 +137,14 @@ export const wrongViews: Configurations = {
       /^the list by serienummer reads the rows of all values: create index concurrently if not exists gateway_installaties_serienummer on app\.installaties \(workspace_id, serienummer, created_at, id\)\.$/,
     thorough: true,
   },
+  'a filter that the definition says has an index of its own has none': {
+    change: () => 'drop index app.gateway_werkbonnen_sinds',
+    undo: () => 'create index gateway_werkbonnen_sinds on app.werkbonnen (workspace_id, updated_at, datum, id)',
+    level: 'failed',
+    code: 'plans',
+    detail: /^No index fits: the list by updatedSince sorts\.$/,
+    thorough: true,
+  },
   'a filter of a partitioned table has no index': {
     change: () => 'drop index app.gateway_logboeken_soort',
     undo: () => 'create index gateway_logboeken_soort on app.logboeken (workspace_id, entiteit, tijdstip, id)',
