@@ -191,7 +191,8 @@ test.serial('a deleted record is missing in the digest, and no pass repeats it',
     .slice(0, 16);
   t.is(after.count, before.count - 1);
   t.is(BigInt(`0x${after.hash}`) ^ BigInt(`0x${before.hash}`), BigInt(`0x${hash}`));
-  t.deepEqual((await pass(t, 'logboeken', `since=${since}`)).rows, []);
+  // Entries from before can come again: a transaction of another database on the server may be older than they.
+  t.false(ids(await pass(t, 'logboeken', `since=${since}`)).includes(gone?.id as string));
 });
 
 test.serial(
