@@ -39,20 +39,39 @@ export function fewOrMany(builder: Knex, read: Read): Knex.Raw {
   const { columns, key, reading, tail, all, found, column, others, walked, narrowed } = read;
   const many = builder.raw(`(? offset ${fewMax} limit 1)`, [found().select(builder.raw('1 as n'))]);
   const walk = walked.where(builder.raw('(select n from many) is not null')).select(columns);
+  const place = [column, ...key.filter((each) => each !== column)];
   const few = found()
     .where(builder.raw('(select n from many) is null'))
-    .select([...new Set([...key, ...others])])
+    .select([...new Set([...place, ...others])])
     .orderBy(column);
-  const keys = narrowed(builder.from(builder.raw(`(? limit ${fewMax}) as few`, [few]))).select(key);
-  const record = all().where(builder.raw('id = keys.id')).select(columns).as('record');
-  const records = builder
-    .select('record.*')
-    .from(builder.raw('? as keys', [cut(builder, keys, tail)]))
-    .crossJoin(builder.raw('lateral ?', [record]));
+  const keysOfFew = (selected: readonly string[]): Knex.Raw =>
+    cut(builder, narrowed(builder.from(builder.raw(`(? limit ${fewMax}) as few`, [few]))).select(selected), tail);
   const isKey = columns.every((each) => key.includes(each));
-  const ways = [cut(builder, walk, tail), isKey ? cut(builder, keys, tail) : records];
+  const ofFew = isKey ? keysOfFew(key) : recordsAt(builder, keysOfFew(place), place, all().select(columns));
+  const ways = [cut(builder, walk, tail), ofFew];
   const order = key.map(() => `?? ${reading}`).join(', ');
   return builder.raw(`with many as materialized ? ? union all ? order by ${order}`, [many, ...ways, ...key]);
+}
+
+/**
+ * The rows of `all` at these places of the index that begins with the filter's column: each is the first from its place on. A condition on the
+ * id alone leaves PostgreSQL the choice of an index: with statistics of one row per workspace it read the whole workspace for each row.
+ */
+function recordsAt(
+  builder: Knex,
+  places: Knex.Raw,
+  place: readonly string[],
+  all: Knex.QueryBuilder,
+): Knex.QueryBuilder {
+  const row = (columns: readonly string[]): Knex.Raw =>
+    builder.raw(`(${columns.map(() => '??').join(', ')})`, [...columns]);
+  const from = all
+    .where(builder.raw('? >= ?', [row(place), row(place.map((each) => `places.${each}`))]))
+    .orderBy([...place]);
+  return builder
+    .select('record.*')
+    .from(builder.raw('? as places', [places]))
+    .crossJoin(builder.raw('lateral (? limit 1) as record', [from]));
 }
 
 /** The query with these clauses. */

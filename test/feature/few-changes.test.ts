@@ -1,3 +1,4 @@
+import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
@@ -5,7 +6,7 @@ import { compileStatements } from '../../src/definition/statements.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { pages } from '../support/lists.js';
 import { analyzed, buffersIn } from '../support/plan-buffers.js';
-import { gatewayTest } from '../support/workspace.js';
+import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 // Small chunks, so that pages of 400 need the statements between two keys, too.
 const test = gatewayTest({ chunkRowsMax: 100 }, 'first');
@@ -63,7 +64,26 @@ for (const { since, count } of [few, most, more]) {
   }
 }
 
-test('few changes are found without reading the others, by every statement and beside every other filter', async (t) => {
+/**
+ * In an app whose workspaces have one work order each until the first imports, PostgreSQL expects one row of any condition on a workspace,
+ * until it analyzes the table again; then all indexes that begin with the workspace look alike. The last of these stays.
+ */
+const statistics = {
+  'one work order per workspace': 'set (n_distinct = -1)',
+  'these work orders': 'reset (n_distinct)',
+};
+
+test('few changes are found without reading the others, by every statement, beside every other filter, with any statistics', async (t) => {
+  const { database } = t.context;
+  for (const [name, change] of Object.entries(statistics)) {
+    await database.primary.query(`alter table app.werkbonnen alter workspace_id ${change}`);
+    await database.primary.query('analyze app.werkbonnen');
+    await database.caughtUp();
+    await readsFewBuffers(t, name);
+  }
+});
+
+async function readsFewBuffers(t: ExecutionContext<TestContext>, statistics: string): Promise<void> {
   const { database } = t.context;
   const client = new pg.Client(database.settings.replicaUrls);
   await client.connect();
@@ -99,10 +119,11 @@ test('few changes are found without reading the others, by every statement and b
         for (const { since, count } of [few, { since: '2200-01-01', count: 0 }]) {
           const plan = await analyzed(client, statement, { ...values, ...bounds, updatedSince: since });
           const buffers = buffersIn(plan);
-          t.true(buffers <= count * buffersPerRow + buffersOnce, `${statement.name} reads ${buffers} buffers`);
+          const bound = count * buffersPerRow + buffersOnce;
+          t.true(buffers <= bound, `${statement.name} reads ${buffers} buffers with statistics of ${statistics}`);
         }
         await client.query('deallocate guarded');
       }
     }
   }
-});
+}
