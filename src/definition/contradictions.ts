@@ -1,4 +1,3 @@
-import type { Ajv2020 } from 'ajv/dist/2020.js';
 import { spelling } from '../projection/field-names.js';
 import { contradictionsOfCodecs } from './codec-contradictions.js';
 import { contradictionsOfField } from './field-contradictions.js';
@@ -7,6 +6,7 @@ import { filterKind, parameterNames } from './filter-kinds.js';
 import type { DefinitionFile } from './load.js';
 import { canFail } from './record-schema.js';
 import { type Field, leaves, type Move, placeOf } from './resource.js';
+import type { CompileSchema } from './schema-compiler.js';
 
 /** A flaw of a definition. */
 export interface Flaw {
@@ -23,8 +23,7 @@ export interface Examined {
   readonly columns: ReadonlyMap<string, PlacedField>;
   /** Definitions by the view they read. */
   readonly views: ReadonlyMap<string, DefinitionFile>;
-  /** Compiles the schemas of all fields: a new instance would compile the schema of schemas again, for 50 ms. */
-  readonly ajv: Ajv2020;
+  readonly compileSchema: CompileSchema;
 }
 
 /** A field and where it stands in the file. */
@@ -35,11 +34,14 @@ export interface PlacedField {
 }
 
 /** Everything in which a definition that fits the schema contradicts itself or the views of the others. */
-export function contradictions(file: DefinitionFile, { views, ajv }: Pick<Examined, 'views' | 'ajv'>): Flaw[] {
+export function contradictions(
+  file: DefinitionFile,
+  { views, compileSchema }: Pick<Examined, 'views' | 'compileSchema'>,
+): Flaw[] {
   const placed = leaves(file).map(({ path, field }) => ({ path, field, at: placeOf(path) }));
   const columns = new Map<string, PlacedField>();
   for (const each of placed) if (!columns.has(each.field.column)) columns.set(each.field.column, each);
-  const examined: Examined = { file, columns, views, ajv };
+  const examined: Examined = { file, columns, views, compileSchema };
   return [
     ...[identifier, order, version, filters, sync, writes, moves, audit, contradictionsOfCodecs].flatMap((rule) =>
       rule(examined),

@@ -1,10 +1,10 @@
-import type { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Examined, Flaw, PlacedField } from './contradictions.js';
 import { readSchema, writeSchema } from './field-schema.js';
 import { fieldType } from './field-types.js';
 import { parameterNames } from './filter-kinds.js';
 import { canFail } from './record-schema.js';
-import type { Field, WriteRule } from './resource.js';
+import type { Field, JsonSchema, WriteRule } from './resource.js';
+import type { CompileSchema } from './schema-compiler.js';
 
 /** Cleaners and the type whose values they read. */
 const cleanedType = { 'text-images': 'text', 'json-images': 'json', 'audit-diff': 'json' } as const;
@@ -23,7 +23,7 @@ export function contradictionsOfField(placed: PlacedField, examined: Examined): 
     ...pointing(placed),
     ...decoding(placed, examined),
     ...diffShape(placed),
-    ...shapes(placed, examined.ajv),
+    ...shapes(placed, examined.compileSchema),
     ...(field.write === undefined ? [] : writing(placed, field.write, examined)),
   ];
 }
@@ -103,11 +103,11 @@ function diffShape({ field: { diff, clean }, at: place }: PlacedField): Flaw[] {
 }
 
 /** JSON Schemas that cannot be compiled, and an example that does not fit its own. */
-function shapes({ field, at }: PlacedField, ajv: Ajv2020): Flaw[] {
+function shapes({ field, at }: PlacedField, compileSchema: CompileSchema): Flaw[] {
   const flaws: Flaw[] = [];
-  const compiled = (schema: object, place: string) => {
+  const compiled = (schema: JsonSchema, place: string) => {
     try {
-      return ajv.compile(schema);
+      return compileSchema(schema);
     } catch (error) {
       flaws.push({ at: place, wrong: `it is not a JSON Schema: ${(error as Error).message}`, remedy: 'correct it' });
       return undefined;

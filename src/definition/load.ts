@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
-import formats from 'ajv-formats';
+import type { ErrorObject } from 'ajv';
 import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
 import type { Codec } from '../projection/codec.js';
 import { resolveAuditLogs } from './audit-logs.js';
 import { contradictions, type Flaw, sharedNames } from './contradictions.js';
+import validateDefinition from './definition-validator.cjs';
 import { listValuesMax } from './filter-kinds.js';
 import { repeatedKeys } from './repeated-keys.js';
 import {
@@ -19,6 +19,7 @@ import {
   type ResourceSync,
   type ResourceWrite,
 } from './resource.js';
+import { schemaCompiler } from './schema-compiler.js';
 
 /** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
 export interface DefinitionFile
@@ -60,10 +61,9 @@ export function loadResources(dir: string): readonly Resource[] {
     else files.set(path, found);
   }
   const views = new Map([...files.values()].map((file) => [file.view, file]));
-  const ajv = new Ajv2020({ strictTypes: false, strict: true, code: { optimize: false } });
-  formats.default(ajv);
+  const compileSchema = schemaCompiler();
   for (const [path, file] of files)
-    flaws.push(...contradictions(file, { views, ajv }).map((flaw) => sentence(path, flaw)));
+    flaws.push(...contradictions(file, { views, compileSchema }).map((flaw) => sentence(path, flaw)));
   const logs = resolveAuditLogs(files);
   for (const [path, flaw] of [...sharedNames(files), ...logs.flaws]) flaws.push(sentence(path, flaw));
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
@@ -110,19 +110,11 @@ export function codecPresets(): Readonly<Record<string, Codec>> {
 
 /** Checks a definition against config/resource.schema.json and fills in presets and defaults. */
 function definitionValidator(presets: Readonly<Record<string, Codec>>): Validate {
-  const schema = JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8')) as object;
-  const ajv = new Ajv2020({
-    allErrors: true,
-    useDefaults: true,
-    strictTypes: false,
-    strictRequired: false,
-    validateSchema: false, // it is ours, and a test validates it
-    code: { optimize: false }, // costs more than it saves for a few values
-  });
-  const validate = ajv.compile(schema);
   return (value) => {
     addPresets(value, presets);
-    return validate(value) ? [] : (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(flawOf);
+    return validateDefinition(value)
+      ? []
+      : (validateDefinition.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(flawOf);
   };
 }
 

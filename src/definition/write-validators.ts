@@ -41,21 +41,12 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
 };
 
 export function compileWriteValidators(resource: Resource): WriteValidators {
-  const ajv = new Ajv2020({
-    allErrors: true,
-    verbose: true,
-    strictTypes: false,
-    strict: true,
-    validateSchema: false, // the definition was validated with the schemas of its fields
-  });
-  formats.default(ajv);
-  ajv.addFormat('int64', true); // documentation only: the type refuses fractions already
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
   /** Compiles at the first body: a start does not wait for it, and the schema of each field was compiled with the definition. */
   const rule = (schema: JsonSchema) => {
     let validate: ValidateFunction | undefined;
     return (body: unknown) => {
-      validate ??= ajv.compile(schema);
+      validate ??= bodyCompiler().compile(schema);
       return validate(body) ? [] : faults(validate.errors ?? [], known);
     };
   };
@@ -75,6 +66,20 @@ export function compileWriteValidators(resource: Resource): WriteValidators {
     idType: resource.idType,
     writable,
   };
+}
+
+function bodyCompiler(): Ajv2020 {
+  const ajv = new Ajv2020({
+    allErrors: true,
+    verbose: true,
+    strictTypes: false,
+    strict: true,
+    meta: false,
+    validateSchema: false, // the definition was validated with the schemas of its fields
+  });
+  formats.default(ajv);
+  ajv.addFormat('int64', true); // documentation only: the type refuses fractions already
+  return ajv;
 }
 
 /** One fault per place and code, in the order ajv found them. */

@@ -40,7 +40,7 @@ export const items = {
   fields: {
     id: field('id', 'uuid'),
     ownerId: field('owner_id', 'bigint', { write: { required: true, references: 'api.owners' } }),
-    entity: field('entity', 'text'),
+    entity: field('entity', 'text', { example: 'item' }),
     state: field('state', 'text', { nullable: true, write: {} }),
     place: { description: 'A.', group: { town: field('town', 'text', { nullable: true, codec: 'base64' }) } },
     size: field('size', 'number'),
