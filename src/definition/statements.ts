@@ -74,29 +74,52 @@ export function statementName(...parts: readonly string[]): string {
   return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}.${digest}`;
 }
 
-function compileList(
-  builder: Knex,
-  resource: Resource,
-  shape: { readonly names: readonly string[]; readonly direction: Direction; readonly prefix: string | null },
-): ListStatements {
-  const { names: filters, direction, prefix } = shape;
+/** Filters by name, in order, a direction, and how the names of the statements begin; null: they have none. */
+interface Shape {
+  readonly names: readonly string[];
+  readonly direction: Direction;
+  readonly prefix: string | null;
+}
+
+function compileList(builder: Knex, resource: Resource, { names, direction, prefix }: Shape): ListStatements {
   const opposite = direction === 'asc' ? 'desc' : 'asc';
-  const key = resource.order.map(({ column }) => column);
-  const ordered = (order: Direction) => key.map((column) => ({ column, order }));
-  const parts = direction === 'desc' ? ['desc', ...filters] : filters;
-  const named = (part: string): string => (prefix === null ? '' : statementName(prefix, part, ...parts));
-  const isListed = (name: string): boolean => {
-    const { kind, column } = resource.filters[name] as Filter;
-    return column === 'id' && filterKind(kind).isList === true;
-  };
-  const [listed, unlisted] = [filters.filter(isListed), filters.filter((name) => !isListed(name))];
-  const where = (query: Knex.QueryBuilder, names: readonly string[], end: FarEnd | null): Knex.QueryBuilder => {
-    for (const name of names) {
-      const { sql, bindings } = filterCondition(name, resource.filters[name] as Filter, end);
-      query.where(builder.raw(sql, bindings));
-    }
-    return query;
-  };
+  const columns = columnsOf(resource);
+  const key = keyOf(resource);
+  const { read, count } = compileReads(builder, resource, names);
+  const within = (bounds: Bounds): Bound => withinBounds(builder, resource, direction, bounds);
+  const before: Bound = (query) => query.where(beyond(builder, resource, direction === 'asc' ? '<' : '>', 'until'));
+  const parts = direction === 'desc' ? ['desc', ...names] : names;
+  const named = (part: string, [query, tail]: Read): Statement =>
+    finish(prefix === null ? '' : statementName(prefix, part, ...parts), query, tail);
+  return onFirstUse<ListStatements>({
+    rows: () => byBounds((bounds) => named(`rows-${bounds}`, read(columns, within(bounds), direction, ['limit']))),
+    keys: () =>
+      onFirstUse<ListStatements['keys']>({
+        all: () => named('keys-all', read(key, within('all'), direction, ['limit', 'skip'])),
+        after: () => named('keys-after', read(key, within('after'), direction, ['limit', 'skip'])),
+        before: () => named('keys-before', read(key, before, opposite, ['limit', 'skip'])),
+      }),
+    last: () => named('last', read(key, within('all'), opposite, ['limit'])),
+    count: () => named('count', [count(direction), []]),
+  });
+}
+
+/** A query, and the clauses that `finish` appends to it. */
+type Read = readonly [Query, Tail];
+
+/** The queries of the rows that some filters find. */
+interface Reads {
+  /** Columns of the rows within bounds, in the order in which the statement reads. */
+  readonly read: (columns: readonly string[], bound: Bound, reading: Direction, tail: Tail) => Read;
+  readonly count: (reading: Direction) => Query;
+}
+
+function compileReads(builder: Knex, resource: Resource, filters: readonly string[]): Reads {
+  const key = keyOf(resource);
+  const listed = filters.filter((name) => isListed(resource, name));
+  const unlisted = filters.filter((name) => !listed.includes(name));
+  const where = (query: Knex.QueryBuilder, names: readonly string[], end: FarEnd | null): Knex.QueryBuilder =>
+    names.reduce((all, name) => all.where(condition(builder, resource, name, end)), query);
   const all = (): Knex.QueryBuilder => scoped(builder, resource);
   /** The rows of the filters, for a statement that reads in the direction. */
   const filtered = (reading: Direction): Knex.QueryBuilder => {
@@ -104,9 +127,9 @@ function compileList(
     return where(from, unlisted, farEnd[reading]);
   };
   const own = listed.length > 0 ? undefined : unlisted.find((name) => resource.filters[name]?.ownIndex);
-  /** Columns of the rows of the filters within bounds, in the order in which the statement reads. */
-  const read = (columns: readonly string[], bound: Bound, reading: Direction, tail: Tail): readonly [Query, Tail] => {
-    const sorted = (query: Knex.QueryBuilder): Knex.QueryBuilder => bound(query).orderBy(ordered(reading));
+  const read = (columns: readonly string[], bound: Bound, reading: Direction, tail: Tail): Read => {
+    const sorted = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
+      bound(query).orderBy(key.map((column) => ({ column, order: reading })));
     const walked = sorted(filtered(reading));
     if (own === undefined) return [walked.select(columns), tail];
     const others = unlisted.filter((name) => name !== own);
@@ -116,37 +139,39 @@ function compileList(
     const ways = { columns, key, reading, tail, all, found, column: column as string, others: more, walked, narrowed };
     return [fewOrMany(builder, ways), []];
   };
-  const within =
-    (bounds: Bounds): Bound =>
-    (query) => {
-      const { after, until } = ends[bounds];
-      if (after) query.where(beyond(builder, resource, direction === 'asc' ? '>' : '<', 'after'));
-      if (until) query.where(comparison(builder, resource, direction === 'asc' ? '<=' : '>=', 'until'));
-      return query;
-    };
-  const before: Bound = (query) => query.where(beyond(builder, resource, direction === 'asc' ? '<' : '>', 'until'));
-  const rows = (bounds: Bounds): Statement =>
-    finish(named(`rows-${bounds}`), ...read(columnsOf(resource), within(bounds), direction, ['limit']));
-  const keys = (bounds: 'all' | 'after'): Statement =>
-    finish(named(`keys-${bounds}`), ...read(key, within(bounds), direction, ['limit', 'skip']));
-  const single = onFirstUse<Pick<ListStatements, 'last' | 'count'>>({
-    last: () => finish(named('last'), ...read(key, within('all'), opposite, ['limit'])),
-    count: () => {
-      // By its own index alone all rows are counted faster than in their order; with other filters each of them would be read.
-      const isAlone = own === undefined || unlisted.length === 1;
-      const ways = (): Knex.Raw => builder.raw('(?) as found', [read(key, within('all'), direction, [])[0]]);
-      const from: Knex.QueryBuilder = isAlone ? filtered(direction) : builder.from(ways());
-      return finish(named('count'), from.count('*'));
-    },
-  });
-  return Object.assign(single, {
-    rows: byBounds(rows),
-    keys: onFirstUse({
-      all: () => keys('all'),
-      after: () => keys('after'),
-      before: () => finish(named('keys-before'), ...read(key, before, opposite, ['limit', 'skip'])),
-    }),
-  });
+  const count = (reading: Direction): Query => {
+    // By its own index alone all rows are counted faster than in their order; with other filters each of them would be read.
+    const isAlone = own === undefined || unlisted.length === 1;
+    if (isAlone) return filtered(reading).count('*');
+    const [ways] = read(key, (query) => query, reading, []);
+    return builder.from(builder.raw('(?) as found', [ways])).count('*');
+  };
+  return { read, count };
+}
+
+function keyOf({ order }: Ordered): string[] {
+  return order.map(({ column }) => column);
+}
+
+/** Whether the filter is a list of ids. */
+function isListed({ filters }: Resource, name: string): boolean {
+  const { kind, column } = filters[name] as Filter;
+  return column === 'id' && filterKind(kind).isList === true;
+}
+
+function condition(builder: Knex, { filters }: Resource, name: string, end: FarEnd | null = null): Knex.Raw {
+  const { sql, bindings } = filterCondition(name, filters[name] as Filter, end);
+  return builder.raw(sql, bindings);
+}
+
+function withinBounds(builder: Knex, resource: Resource, direction: Direction, bounds: Bounds): Bound {
+  const [onward, back] = direction === 'asc' ? (['>', '<='] as const) : (['<', '>='] as const);
+  const { after, until } = ends[bounds];
+  return (query) => {
+    if (after) query.where(beyond(builder, resource, onward, 'after'));
+    if (until) query.where(comparison(builder, resource, back, 'until'));
+    return query;
+  };
 }
 
 /** The object whose members these functions make, each when it is first used: a start needs few of many statements. */
@@ -194,7 +219,7 @@ type Ordered = Pick<Resource, 'order'>;
  * all indexes look alike, and the list of an installation with from and to was seen to walk all work orders of the period.
  */
 function comparison(builder: Knex, { order }: Ordered, operator: Operator, end: 'after' | 'until'): Knex.Raw {
-  const columns = order.map(({ column }) => column);
+  const columns = keyOf({ order });
   const parameters = order.map(({ type }) => fieldType(type).parameter);
   const names = order.map((_, i) => `${end}${i}`);
   const row = `(${columns.map(() => '??').join(', ')}) ${operator} (${parameters.join(', ')})`;
@@ -218,14 +243,11 @@ export function scoped(builder: Knex, resource: Pick<Resource, 'view'>): Knex.Qu
  * workspace, which it took for one of average size, and so did a look-up that wants the key alone, unless the row is materialized.
  * OFFSET 0 keeps the planner from merging the query into the outer one.
  */
-function fewRows(builder: Knex, { view, filters, idType }: Resource, [list, ...more]: readonly string[]): Knex.Raw {
-  const [type] = fieldType(idType).columnTypes;
+function fewRows(builder: Knex, resource: Resource, [list, ...more]: readonly string[]): Knex.Raw {
+  const [type] = fieldType(resource.idType).columnTypes;
   const ids = builder.select(builder.raw(`distinct unnest(?::${type}[]) as id`, [list as string])).as('named');
-  const row = scoped(builder, { view }).where(builder.raw('id = named.id'));
-  for (const name of more) {
-    const { sql, bindings } = filterCondition(name, filters[name] as Filter);
-    row.where(builder.raw(sql, bindings));
-  }
+  const row = scoped(builder, resource).where(builder.raw('id = named.id'));
+  for (const name of more) row.where(condition(builder, resource, name));
   const found = builder.withMaterialized('one', row).select('*').from('one').as('found');
   const rows = builder
     .select('found.*')
