@@ -13,7 +13,7 @@ import { compileRedaction } from '../src/projection/redact.js';
 import { LastRowKey, rangeValues } from '../src/read/chunks.js';
 import type { Reading, ReadingResult } from './portal.js';
 
-/** Process that reads work orders in one of two ways and writes them as JSON to nowhere: the task as JSON in its argument. */
+/** Process that reads work orders in one of two ways and writes them as JSON that is thrown away: the task as JSON in its argument. */
 const { mode, url, workspace, rows: rowsWanted, chunkRows } = JSON.parse(process.argv[2] as string) as Reading;
 const werkbonnen = loadResources('').find(({ name }) => name === 'werkbonnen') as Resource;
 const compiled = compileResource(

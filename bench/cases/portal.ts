@@ -18,7 +18,7 @@ export async function portalCase(stage: Stage, { rounds }: Options): Promise<Cas
   );
   const cost: Table = {
     title: 'Why no portal is held open: cost',
-    note: `${rows.toLocaleString('en')} work orders read and written as JSON to nowhere, ${chunkRows.toLocaleString('en')} rows at a time; medians of ${rounds} turns.`,
+    note: `${rows.toLocaleString('en')} work orders read and written as JSON that is thrown away, ${chunkRows.toLocaleString('en')} rows at a time; medians of ${rounds} turns.`,
     head: ['', 'wall, ms', 'CPU, ms', 'replica CPU, ms', 'peak memory, MB'],
     rows: modes.map((mode, i) => {
       const middle = (of: (run: NonNullable<(typeof runs)[number]>[number]) => number): string =>

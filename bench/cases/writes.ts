@@ -150,7 +150,7 @@ async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer>
   }
 }
 
-/** Waits until the backends of the writers have ended: the time of a process that ends while it is read is counted nowhere. */
+/** Waits until the backends of the writers have ended: the time of a process that ends while it is read is not counted. */
 async function backendsEnd(primaryPid: number, before: number): Promise<void> {
   const deadline = Date.now() + 1000;
   while (childrenOf(primaryPid).length > before && Date.now() < deadline) await sleep(20);

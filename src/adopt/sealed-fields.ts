@@ -11,7 +11,7 @@ import type { Subject } from './survey.js';
 /** A member of the definition's `fields`. */
 export type FieldJson = Readonly<Record<string, unknown>>;
 
-/** A sealed column, and where the ids of its keys stand: in a column, behind one of the prefixes, or nowhere, for its only key. */
+/** A sealed column, and where the ids of its keys stand: in a column, behind one of the prefixes, or, for its only key, in neither. */
 export interface SealedRead {
   readonly column: Column;
   readonly keyColumn?: Column;

@@ -22,7 +22,7 @@ export interface TokenOrder {
   readonly expiresAt: Date | null;
 }
 
-/** A new token. `token` is the plain text, which is stored nowhere: the database holds its hash. */
+/** A new token. `token` is the plain text, which is not stored: the database holds its hash. */
 export interface CreatedToken {
   readonly id: string;
   readonly token: string;

@@ -43,7 +43,7 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   return access;
 }
 
-/** Counts a write against both of its limits, unless one refuses it: a write that is answered 429 counts nowhere. */
+/** Counts a write against both of its limits, unless one refuses it: a write that is answered 429 is not counted. */
 async function countWrite(
   { tokenLimiter, writeLimiter }: Admission,
   tokenId: string,

@@ -34,7 +34,7 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly largePages: LargePages;
   readonly index: FixedBody;
   readonly openapi: FixedBody;
-  /** Null where DOCS puts the page elsewhere, or nowhere. */
+  /** Null where DOCS puts the page elsewhere, or has none. */
   readonly docs: HtmlPage | null;
   readonly readBody: BodyReader;
   /** Null without a primary: then there are no write routes. */

@@ -16,7 +16,7 @@ export interface OpsDeps {
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Readiness;
   readonly status: Status;
-  /** Null where DOCS puts the page elsewhere, or nowhere. */
+  /** Null where DOCS puts the page elsewhere, or has none. */
   readonly docs: HtmlPage | null;
 }
 
