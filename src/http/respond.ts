@@ -63,7 +63,7 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
 
 /**
  * Sends a whole response. All headers go to Node in one call, because keeping them and checking them one by one took a tenth
- * of the processor time of a detail.
+ * of the processor time of a detail. The empty second piece that Node sends where `end` gets the text took a twentieth.
  */
 export function send(
   ctx: Context,
@@ -72,7 +72,11 @@ export function send(
   body: string | Buffer | null,
 ): void {
   if (body === null) return void begin(ctx, status, headers).end();
-  begin(ctx, status, headers, ['Content-Length', String(Buffer.byteLength(body))]).end(body);
+  const response = begin(ctx, status, headers, ['Content-Length', String(Buffer.byteLength(body))]);
+  if (typeof body !== 'string') return void response.end(body);
+  response.write(body);
+  response.socket?.uncork(); // sends the head and the text as one text
+  response.end();
 }
 
 function begin(

@@ -30,5 +30,10 @@ export function dataAsOf(asOfMs: number | null): Record<string, string> {
 
 /** Epoch milliseconds in RFC 3339; null when they are not known. */
 export function instantOf(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
+  if (ms === null) return null;
+  if (ms !== last.ms) last = { ms, text: new Date(ms).toISOString() };
+  return last.text;
 }
+
+/** The instant of the last response: many responses in turn have the same, because it comes from the probe of the replica. */
+let last = { ms: Number.NaN, text: '' };

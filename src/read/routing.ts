@@ -9,7 +9,7 @@ import {
 } from '../db/replicas.js';
 import type { TextRow } from '../db/row.js';
 import type { Caller, Statement, Values } from '../db/statement.js';
-import type { WritePosition } from '../db/wal-position.js';
+import type { WritePositions } from '../db/write-positions.js';
 import type { CompiledResource } from '../definition/compiled.js';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
@@ -25,7 +25,7 @@ export interface ReadDeps {
   /** Chooses the server of a read of a written resource, so that a workspace sees its own writes. */
   readonly routeWritten: FreshnessRouter;
   /** The workspace's last write through any gateway; undefined when there is none. */
-  readonly lastWrite: (workspace: string) => Promise<WritePosition | undefined>;
+  readonly lastWrite: WritePositions['of'];
   /** Whether the last sample of the primary's position succeeded: without samples no replica can be shown to have moved on. */
   readonly primaryReachable: () => boolean;
   readonly chunkMemory: ChunkMemory;
