@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Statement, Values } from '../src/db/statement.js';
+import { type CreateStatements, compileCreate } from '../src/definition/create-statements.js';
 import { loadResources } from '../src/definition/load.js';
 import type { Resource, ResourceWrite } from '../src/definition/resource.js';
 import {
@@ -43,6 +44,8 @@ export async function openWriter(
   const customerExists = references.get('customerId') as Statement;
   const log = resource.write.audit;
   const audit = log && compileAuditStatement(resource, log.view);
+  const write = { ...resource.write, audit: parts.hasAudit ? log : null };
+  const create = compileCreate({ ...resource, write }) as CreateStatements;
   const client = new pg.Client({ connectionString: url, pipeline: true } as pg.ClientConfig);
   await client.connect();
   const nothing = Object.fromEntries([...insert.parameters, ...update.parameters].map((name) => [name, null]));
@@ -59,6 +62,21 @@ export async function openWriter(
       ...{ entity: resource.auditEntity ?? '', action: log?.[isNew ? 'created' : 'changed'] ?? '' },
       actorType: log?.actorType ?? '',
     };
+    if (isNew && parts.hasIdempotency) {
+      const entry = {
+        entity: values.entity,
+        id,
+        action: values.action,
+        actorType: values.actorType,
+        token: parts.tokenId,
+        changes,
+      };
+      const logged = Object.fromEntries(Object.entries(entry).map(([name, value]) => [`log.${name}`, value]));
+      const all = { ...values, ...logged, 'claim.fingerprint': values.fingerprint } as Values;
+      const steps = [begin, guard, create.claim, create.full, commit];
+      await Promise.all(steps.map((statement) => run(statement, all)));
+      return;
+    }
     await Promise.all([
       run(begin, {}),
       run(guard, values),

@@ -9,6 +9,7 @@ import { leaves } from '../definition/resource.js';
 import { claimedKey } from '../definition/write-statements.js';
 import { Problem, sqlStateOf } from '../errors.js';
 import { etagOf, parseEntityTags } from '../read/etag.js';
+import { createSteps } from '../write/create.js';
 import type { Target, WriteRequest } from '../write/request.js';
 import { claim, type Outcome, writeOnce } from '../write/transaction.js';
 import { failure, type Item, verdict } from './finding.js';
@@ -52,7 +53,14 @@ export async function checkWrites(
       await client.query('savepoint trial');
       const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
       const members = membersOf(write, row, ([name]) => required.includes(name));
-      const created = await tryWrite(transaction, write, request(workspace, members, null)).catch(unlessRefused);
+      const creation = request(workspace, members, null);
+      if (write.create !== null) {
+        await transaction
+          .run(...createSteps(write, write.create, { ...creation, mayRead: false }))
+          .catch(unlessRefused);
+        await client.query('rollback to savepoint trial');
+      }
+      const created = await tryWrite(transaction, write, creation).catch(unlessRefused);
       if (created?.id === null) faults.push('a new record has no id');
       return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
     }

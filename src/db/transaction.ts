@@ -23,6 +23,21 @@ export interface Transaction {
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
 }
 
+/** A transaction that can end with its first round trip. */
+export interface EndingTransaction extends Transaction {
+  /**
+   * Runs the steps in the same round trip as COMMIT. Statements that are run afterwards are in a transaction of their own, also
+   * after an error.
+   */
+  commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>>;
+}
+
+/** Results that are committed, and the primary's position then. */
+export interface Committed<Result> {
+  readonly outcome: Result;
+  readonly position: WalPosition;
+}
+
 type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: Rows };
 
 /** The outcome of a transaction, and its last steps, which travel with COMMIT: each must fail unless it did its part. */
@@ -32,7 +47,7 @@ export interface Ending<T> {
 }
 
 /** Statements that depend on each other's results. */
-export type Work<T> = (transaction: Transaction) => Promise<Ending<T>>;
+export type Work<T> = (transaction: EndingTransaction) => Promise<Ending<T> | Committed<T>>;
 
 /** How a transaction ended. */
 export interface TransactionResult<T> {
@@ -53,10 +68,10 @@ const guarded: Step = { statement: guard, values: {} };
  * A transaction on a client. BEGIN and the guard travel with its first statements, COMMIT with its last. The guard lasts until the
  * transaction ends, so a statement that ran outside it would see no row and change none.
  */
-export class OpenTransaction implements Transaction {
+export class OpenTransaction implements EndingTransaction {
   readonly #client: pg.ClientBase;
   readonly #workspace: WorkspaceId;
-  readonly #named: boolean;
+  #named: boolean;
   #opening: readonly Step[] = [begin, guarded];
   #hasFailed = false;
 
@@ -76,25 +91,44 @@ export class OpenTransaction implements Transaction {
     return results.map(({ rows }) => rows) as RowsOf<Steps>;
   }
 
+  async commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>> {
+    try {
+      const { results, position } = await this.#end('COMMIT', steps);
+      return { outcome: results.map(({ rows }) => rows) as RowsOf<Steps>, position };
+    } catch (error) {
+      this.#opening = [ends.ROLLBACK];
+      throw error;
+    } finally {
+      this.#opening = [...this.#opening, begin, guarded];
+    }
+  }
+
   /** Runs `work`, and commits it; a Problem rolls it back and is the outcome. */
   async end<T>(work: Work<T>): Promise<TransactionResult<T>> {
-    const { outcome, last } = await work(this).catch((error: unknown) => {
+    const ending = await work(this).catch((error: unknown) => {
       if (!(error instanceof Problem)) throw error;
       return { outcome: error, last: [] };
     });
-    return { outcome, position: await this.#end(outcome instanceof Problem ? 'ROLLBACK' : 'COMMIT', last) };
+    if ('position' in ending) return ending;
+    const { outcome, last } = ending;
+    const { position } = await this.#end(outcome instanceof Problem ? 'ROLLBACK' : 'COMMIT', last);
+    return { outcome, position };
   }
 
   /**
    * Ends the transaction and reads the primary's position in the same message, so that every known outcome has a position. A
    * COMMIT that PostgreSQL answers with ROLLBACK has not happened (COMMIT, "Outputs").
    */
-  async #end(expected: keyof typeof ends, last: readonly Step[]): Promise<WalPosition> {
-    const results = await this.#send([...last, ends[expected], position]);
-    const [{ tag }, { rows }] = results.slice(-2) as [BatchResult, BatchResult];
+  async #end(
+    expected: keyof typeof ends,
+    last: readonly Step[],
+  ): Promise<{ results: readonly BatchResult[]; position: WalPosition }> {
+    const all = await this.#send([...last, ends[expected], position]);
+    const results = all.slice(0, last.length);
+    const [{ tag }, { rows }] = all.slice(last.length) as [BatchResult, BatchResult];
     if (tag !== expected) throw new Error(`${expected} was answered ${tag}`);
     const [lsn, timeline, systemIdentifier] = rows[0] as readonly [string, string, string];
-    return { lsn: parseLsn(lsn), timeline, systemIdentifier };
+    return { results, position: { lsn: parseLsn(lsn), timeline, systemIdentifier } };
   }
 
   #send(steps: readonly Step[]): Promise<readonly BatchResult[]> {
@@ -103,6 +137,7 @@ export class OpenTransaction implements Transaction {
     this.#opening = [];
     return runBatch(this.#client, batch, opening).catch((error) => {
       this.#hasFailed = true;
+      this.#named = false; // PostgreSQL has skipped the Parse of the statements behind the failed one
       throw error;
     });
   }

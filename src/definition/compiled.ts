@@ -1,6 +1,7 @@
 import type { Statement } from '../db/statement.js';
 import type { Observe } from '../events.js';
 import type { ProjectionOptions } from '../projection/options.js';
+import { type CreateStatements, compileCreate } from './create-statements.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
 import { visibleToWriteScope } from './record-schema.js';
 import { columnsOf, type Field, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
@@ -29,6 +30,8 @@ export interface CompiledResource {
 export interface CompiledWrite {
   readonly validators: WriteValidators;
   readonly statements: WriteStatements;
+  /** A create in one round trip; null where PostgreSQL cannot make the record's JSON. */
+  readonly create: CreateStatements | null;
   /** How writes appear in the app's audit log; null: the app logs them itself. */
   readonly audit: (LoggedAs & { readonly entity: string; readonly statement: Statement }) | null;
   /** Whether the gateway makes the id of a new record, a random UUID; else the database does. */
@@ -75,6 +78,7 @@ function compileWrite(
   return {
     validators,
     statements: compileWriteStatements(resource),
+    create: compileCreate(resource),
     audit: audit && {
       ...audit,
       entity: resource.auditEntity as string,

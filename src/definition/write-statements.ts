@@ -19,7 +19,7 @@ export interface WriteStatements {
 }
 
 /** The columns of an entry of the audit log, and their parameters. */
-const auditEntry = {
+export const auditEntry = {
   workspace_id: 'workspace',
   entity: 'entity',
   entity_id: 'id',

@@ -81,7 +81,7 @@ export async function writeOnce(
 }
 
 /** Throws 409 when another transaction held the key for longer than lock_timeout (SQLSTATE 55P03). */
-function refuseInProgress(error: unknown): never {
+export function refuseInProgress(error: unknown): never {
   if ((error as { code?: unknown }).code !== '55P03') throw error;
   throw inProgress();
 }
@@ -137,7 +137,7 @@ function membersOf({ writableAt }: CompiledWrite, textOf: (name: string, at: num
 }
 
 /** Every writable member of a new record: those given, else null. */
-function newMembers(write: CompiledWrite, { members }: WriteRequest): Members {
+export function newMembers(write: CompiledWrite, { members }: WriteRequest): Members {
   return membersOf(write, (name) => members[name] ?? null);
 }
 
@@ -191,7 +191,7 @@ async function update(
 }
 
 /** The members that differ, by their names in the audit log. */
-function diff({ validators }: CompiledWrite, before: Members, after: Members): Change['entries'] {
+export function diff({ validators }: CompiledWrite, before: Members, after: Members): Change['entries'] {
   const changes: NewChange[] = [];
   for (const { name, type, auditName } of validators.writable) {
     const texts = [before[name] ?? null, after[name] ?? null] as const;

@@ -5,6 +5,7 @@ import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 import { etagOf } from '../read/etag.js';
 import type { Reply } from '../read/reply.js';
+import { createOnce } from './create.js';
 import type { WriteRequest } from './request.js';
 import type { RunningWrites } from './running-writes.js';
 import { type Outcome, writeOnce } from './transaction.js';
@@ -41,8 +42,11 @@ export async function write(
 /** Runs the transaction and records its position, so that the next read shows its changes, or the version that refused it. */
 async function commitWrite(deps: WriteDeps, compiled: CompiledWrite, request: WriteRequest): Promise<Outcome> {
   const { workspace } = request.caller;
+  const { create } = compiled;
   const { outcome, position } = await deps.primary.transaction(workspace, (transaction) =>
-    writeOnce(transaction, compiled, request),
+    request.target === null && create !== null
+      ? createOnce(transaction, compiled, create, request)
+      : writeOnce(transaction, compiled, request),
   );
   const isRefused = outcome instanceof Problem;
   if (!isRefused || outcome.code === 'precondition_failed') await deps.positions.record(workspace, position);

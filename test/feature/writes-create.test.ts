@@ -1,3 +1,6 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { app } from '../support/app.js';
 import { codeOf, faultsOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
@@ -113,4 +116,42 @@ test('records are created in the workspace of the token and no other', async (t)
   const { id } = await created(client, { naam: 'ander', customerId: await customerOf(database, 1) }, { token });
   t.is((await client.get(`/installaties/${id}`)).status, 404);
   t.is((await client.get(`/installaties/${id}`, { token })).status, 200);
+});
+
+test('a value that the API cleans is cleaned in the answer to a create, too, and in its replay', async (t) => {
+  const { database } = t.context;
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-cleaned-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  cpSync(database.settings.resourcesDir || 'config/resources', folder, { recursive: true });
+  const file = join(folder, 'installaties.json');
+  const definition = JSON.parse(readFileSync(file, 'utf8'));
+  definition.fields.omschrijving.clean = 'text-images';
+  writeFileSync(file, JSON.stringify({ ...definition, $schema: undefined }));
+  const { client } = await database.gateway({ resourcesDir: folder });
+  const image =
+    'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  const body = { naam: 'beeld', omschrijving: image, customerId: await customerOf(database) };
+  const replies = [await post(client, body, { key: 'image' }), await post(client, body, { key: 'image' })];
+  t.deepEqual(
+    replies.map((reply) => [reply.status, reply.json<Installation>().omschrijving]),
+    [
+      [201, null],
+      [201, null],
+    ],
+  );
+  t.is(replies[0]?.text, replies[1]?.text);
+});
+
+test.serial('a create whose record the app drops is a 500 and leaves the key free', async (t) => {
+  const { client, database } = t.context;
+  const body = { naam: 'gedropt', customerId: await customerOf(database) };
+  await database.primary.query(
+    `create function app_drops() returns trigger language plpgsql as 'begin return null; end'`,
+  );
+  await database.primary.query(
+    `create trigger a_drop before insert on ${app.installations} for each row execute function app_drops()`,
+  );
+  t.is((await post(client, body, { key: 'dropped' })).status, 500);
+  await database.primary.query(`drop trigger a_drop on ${app.installations}`);
+  t.is((await post(client, body, { key: 'dropped' })).status, 201);
 });
