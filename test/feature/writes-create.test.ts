@@ -15,7 +15,7 @@ test('POST creates an installation and answers with the whole record, its URL an
   const body = {
     customerId,
     naam: 'Koelcel “noord” ❄ 🧊',
-    omschrijving: 'Twee verdampers\n\tlinks',
+    omschrijving: 'Twee "verdampers"\r\n\t\b\f\u0001\u001f\u007f\u2028 \\ / links',
     locatie: 'Kelder',
     merk: 'Daikin',
     type: 'ERQ125AV1',
@@ -43,7 +43,7 @@ test('POST creates an installation and answers with the whole record, its URL an
   t.regex(reply.headers.location as string, /^http:\/\/127\.0\.0\.1:\d+\//);
   t.is(reply.headers['idempotent-replayed'], undefined);
   t.regex(reply.headers['server-timing'] as string, /db;dur=/);
-  t.deepEqual((await client.get(`/installaties/${id}`)).json(), record);
+  t.is((await client.get(`/installaties/${id}`)).text, reply.text);
 });
 
 test('POST needs only a customer and a name; members that are left out are null', async (t) => {
