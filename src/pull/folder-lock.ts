@@ -2,11 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { readdir, readFile, readlink, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DestinationUnusable } from './destination.js';
 
 const refreshMs = 10_000;
 /** A lock that was not refreshed for so long was left behind by a process that was killed or is suspended. */
 const expiryMs = 60_000;
+/** After so long a text that is not whole was left behind, too. Its writer, if it was suspended, then finds that it lost the lock. */
+const writingMsMax = 5000;
+const writingPauseMs = 50;
 const released = 'released';
 const form = /^lock-(\d{6,12})$/;
 
@@ -58,11 +62,20 @@ export async function lockFolder(folder: string): Promise<FolderLock> {
 
 async function refuseHeld(folder: string, number: number): Promise<void> {
   const path = pathOf(folder, number);
-  const text = await textOf(path);
-  if (text === released || text === undefined) return;
-  const { place, host, pid } = ownerOf(text);
-  if (place === (await placeOfIds()) && !isRunning(pid)) return;
-  if ((await ageMs(folder, path)) < expiryMs) throw taken(host && ` (process ${pid} on ${host})`);
+  const owner = await ownerOf(folder, path);
+  if (owner === null || (owner.place === (await placeOfIds()) && !isRunning(owner.pid))) return;
+  if ((await ageMs(folder, path)) < expiryMs) throw taken(` (process ${owner.pid} on ${owner.host})`);
+}
+
+/** Null when the lock was released, or its writer was killed before its text was whole. */
+async function ownerOf(folder: string, path: string): Promise<Owner | null> {
+  for (;;) {
+    const text = await textOf(path);
+    if (text === undefined || text === released) return null;
+    const owner = parsedOwner(text);
+    if (owner !== null || (await ageMs(folder, path)) >= writingMsMax) return owner;
+    await sleep(writingPauseMs);
+  }
 }
 
 /** Age by the clock of the file system: those of two hosts can differ. */
@@ -90,12 +103,11 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** The owner in a lock; while a lock is being written its text is not whole. */
-function ownerOf(text: string): Owner {
+function parsedOwner(text: string): Owner | null {
   try {
     return JSON.parse(text) as Owner;
   } catch {
-    return { place: '', host: '', pid: 0 };
+    return null;
   }
 }
 

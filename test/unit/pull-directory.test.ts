@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { type Copy, DestinationUnusable } from '../../src/pull/destination.js';
 import { directoryDestination } from '../../src/pull/directory.js';
@@ -135,5 +136,25 @@ test.serial(
     await copy.store(page(record('a', 1)), whole('1'));
     await t.throwsAsync(destination.close(), { instanceOf: DestinationUnusable });
     t.deepEqual(recordsIn(join(folder, 'orders')), new Map());
+  },
+);
+
+test.serial(
+  'a lock that is not whole is waited for, and taken over when its writer was killed meanwhile',
+  async (t) => {
+    const folder = folderFor(t);
+    const foreign = join(folder, 'lock-000003');
+    writeFileSync(foreign, '');
+    const refused = t.throwsAsync(directoryDestination(folder, { format: 'ndjson' }), {
+      message: /process 5 on other/,
+    });
+    await sleep(300);
+    writeFileSync(foreign, JSON.stringify({ place: 'elsewhere', host: 'other', pid: 5 }));
+    await refused;
+    writeFileSync(foreign, '{"place":"else');
+    const then = new Date(Date.now() - 4000);
+    utimesSync(foreign, then, then);
+    await directoryDestination(folder, { format: 'ndjson' });
+    t.deepEqual(readdirSync(folder), ['lock-000004']);
   },
 );
