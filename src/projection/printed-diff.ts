@@ -66,9 +66,7 @@ export class PrintedDiff {
       if (!isAt(bytes, words, at, name)) return -1;
       at += name.length;
       const part = this.#parts[i] as number;
-      const isName = part === 0;
-      const behind =
-        bytes[at] === quote ? stringEnd(bytes, at, end, !isName) : isName ? -1 : wordEnd(bytes, words, at, end);
+      const behind = part === 0 ? nameEnd(bytes, at, end) : valueEnd(bytes, words, at, end);
       if (behind < 0) return -1;
       this.starts[change + part] = at;
       this.ends[change + part] = behind;
@@ -89,6 +87,15 @@ function isAt(bytes: Buffer, words: DataView, at: number, { words: expected, len
   for (let i = 0; i < last; i++) if (words.getInt32(at + i * 4, true) !== expected[i]) return false;
   const others = 32 - ((length - last * 4) << 3); // bits of the last word that are behind the text
   return words.getInt32(at + last * 4, true) << others === (expected[last] as number) << others;
+}
+
+/** Behind the string without escape that begins at `start`; else -1. */
+function nameEnd(bytes: Buffer, start: number, end: number): number {
+  return bytes[start] === quote ? stringEnd(bytes, start, end, false) : -1;
+}
+
+function valueEnd(bytes: Buffer, words: DataView, start: number, end: number): number {
+  return bytes[start] === quote ? stringEnd(bytes, start, end, true) : wordEnd(bytes, words, start, end);
 }
 
 /** Behind the string that begins at `start`; -1 when it has an escape that it must not have. */
