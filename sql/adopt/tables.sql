@@ -3,6 +3,8 @@
 -- knows its reserved words. `indexes` has null in the place of an expression.
 select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted, c.reltuples::float8 as rows,
   has_table_privilege(c.oid, 'select') as readable, obj_description(c.oid, 'pg_class') as comment,
+  c.relrowsecurity as "rowSecurity", not row_security_active(c.oid) as "isSampled",
+  array(select quote_ident(polname) from pg_policy where polrelid = c.oid and not polpermissive and 0 = any (polroles) order by 1) as restrictive,
   (select coalesce(json_agg(json_build_object(
       'name', a.attname, 'quoted', quote_ident(a.attname), 'type', format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null),
       'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,

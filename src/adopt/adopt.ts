@@ -8,6 +8,7 @@ import { projectRoot } from '../paths.js';
 import { AdoptRefused } from './catalog.js';
 import { type Draft, draftOf } from './draft.js';
 import { logWrite } from './log-write.js';
+import { rowSecurityFile } from './row-security.js';
 import { accessFile, keyIdsFile, tokensFile } from './shared-files.js';
 import { type Survey, type SurveyOptions, survey } from './survey.js';
 import { indexFiles, viewFile, writeViewFile } from './view-file.js';
@@ -80,8 +81,10 @@ function render(
 ): { files: Map<string, string>; open: OpenPoint[] } {
   const files = new Map<string, string>();
   const open: OpenPoint[] = [];
+  const rowSecurity = rowSecurityFile(found);
   const shared = {
     'access.sql': accessFile(found, found.schema),
+    ...(rowSecurity && { 'row_security.sql': rowSecurity }),
     'tokens.sql': tokensFile(found, drafts),
     'key_ids.sql': keyIdsFile(drafts),
   };

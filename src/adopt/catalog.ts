@@ -49,6 +49,12 @@ export interface Table {
   readonly primaryKey: readonly string[];
   readonly foreignKeys: readonly ForeignKey[];
   readonly indexes: readonly Index[];
+  /** Whether the app has row-level security on it. */
+  readonly rowSecurity: boolean;
+  /** Its restrictive policies that hold for every role. */
+  readonly restrictive: readonly string[];
+  /** Whether the role of the connection sees all its rows. */
+  readonly isSampled: boolean;
   /** Sources of its BEFORE UPDATE triggers, in small letters. */
   readonly updateTriggers: string;
 }

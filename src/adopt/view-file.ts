@@ -1,3 +1,4 @@
+import type { Column } from './catalog.js';
 import { alias, rowXid, wallOf } from './columns.js';
 import type { Draft } from './draft.js';
 import type { WriteDraft } from './writes.js';
@@ -43,7 +44,7 @@ export function writeViewFile(draft: Draft, write: WriteDraft): string {
   const { subject, view } = draft;
   const { quoted, columns } = subject.table;
   const list = (of: WriteDraft['inserts'], inTable: boolean): string =>
-    [...of].map(([name, column]) => (inTable ? column.quoted : name)).join(', ');
+    [...of].map(([name, column]) => (inTable ? column.quoted : inView(name, column))).join(', ');
   const grant = (on: string, role: string, inTable: boolean): string =>
     `grant insert (${list(write.inserts, inTable)}),\n    update (${list(write.updates, inTable)})\n  on ${on} to ${role};`;
   const sequences = [...new Set(columns.flatMap(({ sequence }) => sequence ?? []))];
@@ -61,6 +62,11 @@ export function writeViewFile(draft: Draft, write: WriteDraft): string {
     ),
     '',
   ].join('\n');
+}
+
+/** The name in a list of columns, where a word of SQL such as "order" needs quotes: bare only as PostgreSQL writes it bare itself. */
+function inView(name: string, { quoted }: Column): string {
+  return quoted === name ? name : `"${name}"`;
 }
 
 /** CREATE VIEW without its end. */

@@ -112,7 +112,7 @@ export const findings = {
     meaning:
       '500 rows of each of two workspaces, half of each end of the list, are decoded as a list does it (by `serve` 50, of resources with encoded values). Values that are stored but shown as null: a warning with the number, the reason and the first row; failed when they are more than 5 % of twenty or more values of a field; refused when they are all of ten or more',
     advice:
-      'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; the row named is an example.',
+      'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; where JSON has no such value (NaN, infinity), let the view show another. The row named is an example.',
   },
   schema: {
     meaning: 'The same rows fit the JSON Schema of the OpenAPI document',

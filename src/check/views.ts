@@ -13,6 +13,7 @@ interface ViewRow {
   readonly invoker: boolean;
   readonly filtered: boolean;
   readonly owned_tables: string[];
+  readonly hidden_tables: string[];
   readonly columns: Readonly<Record<string, { readonly type: string; readonly readable: boolean }>>;
 }
 
@@ -124,6 +125,10 @@ function viewFaults(needed: ReadonlyMap<string, NeededColumn>, view: ViewRow): s
   else if (view.owner_bypasses) faults.push(`its owner ${view.owner} has BYPASSRLS`);
   else if (view.owned_tables.length > 0)
     faults.push(`its owner ${view.owner} also owns ${view.owned_tables.join(', ')}`);
+  if (view.hidden_tables.length > 0)
+    faults.push(
+      `row-level security of ${view.hidden_tables.join(', ')} hides rows: create a policy there for the role that reads them, such as \`to ${view.owner} using (true)\``,
+    );
   return faults;
 }
 

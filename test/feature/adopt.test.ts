@@ -1,101 +1,17 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExecutionContext } from 'ava';
-import pg from 'pg';
-import type { Finding } from '../../src/check/finding.js';
-import { loadResources } from '../../src/definition/load.js';
-import type { Resource } from '../../src/definition/resource.js';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { apps } from '../../src/demo/seed/apps.js';
 import { seed } from '../../src/demo/seed/seed.js';
 import { projectRoot } from '../../src/paths.js';
 import type { Settings } from '../../src/settings.js';
-import { type CommandResult, commandLine, connections } from '../support/command-line.js';
-import { eventually, gatewayTest, shared, type TestContext } from '../support/workspace.js';
+import { adopted, emptyFolder, newDatabase, shop, wrong } from '../support/adopted.js';
+import { commandLine, connections } from '../support/command-line.js';
+import { gatewayTest, shared } from '../support/workspace.js';
 
 // `adopt` as a process on the reference apps, as an operator runs it on an app of another; then the commands that it recommends.
 
 const test = gatewayTest();
-const folders: string[] = [];
-const databases: string[] = [];
-
-test.after.always(async () => {
-  for (const folder of folders) rmSync(folder, { recursive: true });
-  const client = new pg.Client(shared.primary);
-  await client.connect();
-  for (const name of databases) await client.query(`drop database if exists ${name} with (force)`);
-  await client.end();
-});
-
-function emptyFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'adopt-'));
-  folders.push(folder);
-  return folder;
-}
-
-/** A database with the SQL, and the settings that lead to it. */
-async function newDatabase(
-  t: ExecutionContext<TestContext>,
-  name: string,
-  fill: (client: pg.Client) => Promise<unknown>,
-): Promise<Partial<Settings>> {
-  const { database } = t.context;
-  const own = `${database.name}_${name}`;
-  await database.primary.query(`create database ${own}`);
-  databases.push(own);
-  const adminUrl = urlAs(shared.primary, 'postgres', own);
-  const client = new pg.Client(adminUrl);
-  await client.connect();
-  await fill(client).finally(() => client.end());
-  const { dataKeys } = database.settings;
-  const replicaUrls = urlAs(shared.replicas[0] as string, 'gateway_reader', own);
-  return { adminUrl, replicaUrls, primaryUrls: urlAs(shared.primary, 'gateway_writer', own), dataKeys };
-}
-
-interface Adopted {
-  readonly folder: string;
-  readonly output: string;
-  readonly resources: ReadonlyMap<string, Resource>;
-  readonly run: (...args: string[]) => Promise<CommandResult>;
-}
-
-/** Drafts into a new folder, and runs the commands on it. */
-async function adopted(t: ExecutionContext, settings: Partial<Settings>, ...args: string[]): Promise<Adopted> {
-  const folder = emptyFolder();
-  const resourcesDir = join(folder, 'config/resources');
-  const run = (...args: string[]): Promise<CommandResult> => commandLine(args, { ...settings, resourcesDir });
-  const drafted = await run('adopt', ...args, '--out', folder);
-  t.is(drafted.code, 0, drafted.stderr);
-  const views = ['--views', join(folder, 'sql/views')];
-  for (const args of [
-    ['migrate', ...views],
-    ['migrate', ...views, '--indexes'],
-    ['views', '--create', ...views],
-  ]) {
-    const { code, stderr } = await run(...args);
-    t.is(code, 0, `${args.join(' ')}: ${stderr}`);
-  }
-  const resources = new Map(loadResources(resourcesDir).map((resource) => [resource.name, resource]));
-  return { folder, output: drafted.stdout, resources, run };
-}
-
-/** The findings of check that are not ok, as soon as the replica has the views. */
-async function wrong(t: ExecutionContext, { run }: Adopted): Promise<Finding[]> {
-  let findings: readonly Finding[] = [];
-  await eventually(
-    t,
-    'the replica has the views',
-    async () => {
-      const { stdout } = await run('check', '--json');
-      findings = (JSON.parse(stdout) as { findings: Finding[] }).findings;
-      return !findings.some(({ level }) => level === 'refused');
-    },
-    60_000,
-  );
-  return findings.filter(({ level }) => level !== 'ok');
-}
-
 test.serial(
   'a draft of the first app is created and checked: its guesses alone are named, beside damaged values',
   async (t) => {
@@ -171,30 +87,6 @@ test.serial(
   },
 );
 
-const shop = `
-  create schema "Shop Floor";
-  set search_path = "Shop Floor";
-  create table "Companies" ("Id" text primary key, "Name" text);
-  create table "AppUser" ("CompanyId" text not null references "Companies", "userNo" bigint generated always as identity, "e-mail" text,
-    "role" text, primary key ("CompanyId", "userNo"));
-  create table "Orders" ("CompanyId" text not null references "Companies", "orderNo" bigint generated always as identity,
-    "createdAt" timestamptz not null default now(), "order" text, "remarkText" varchar(40), "total price" numeric(14,4) not null default 1.1,
-    "isDeleted" boolean not null default false, "Secret" bytea, primary key ("CompanyId", "orderNo"));
-  create table "OrderLine" ("CompanyId" text not null, "orderNo" bigint not null, "lineNo" integer not null, "label" text,
-    primary key ("CompanyId", "orderNo", "lineNo"), foreign key ("CompanyId", "orderNo") references "Orders");
-  create table "ChangeLog" ("logId" bigint generated always as identity primary key, "CompanyId" text not null,
-    "happenedAt" timestamptz not null default now(), "entityType" text not null, "entityId" text not null, "action" text not null,
-    "actorType" text not null, "actorId" text, "changes" json not null);
-  insert into "Companies" values ('3f2b8a52-7a43-4a57-9d6e-1b1f6a4a0001', 'North'), ('3f2b8a52-7a43-4a57-9d6e-1b1f6a4a0002', 'South');
-  insert into "AppUser" ("CompanyId", "e-mail", "role") select "Id", "Name" || '@x.example', 'owner' from "Companies";
-  insert into "Orders" ("CompanyId", "order") select "Id", 'x' from "Companies", generate_series(1, 20);
-  insert into "OrderLine" select "CompanyId", "orderNo", 1, 'y' from "Orders";
-  insert into "ChangeLog" ("CompanyId", "entityType", "entityId", "action", "actorType", "changes")
-    select "CompanyId", 'Order', "orderNo"::text, 'update', 'user', '[{"field": "remarkText", "from": null, "to": "a"}]' from "Orders";
-  create schema lonely; create table lonely.things (id integer primary key, name text);
-  create schema bare;
-`;
-
 test.serial(
   'names in other letters are quoted and shown in small ones, and a key of several columns is read without those of the workspace and the record',
   async (t) => {
@@ -208,6 +100,7 @@ test.serial(
       'order',
       'remarkText',
       'totalPrice',
+      'default',
       'rowVersion',
       'line',
     ]);
@@ -236,7 +129,7 @@ test.serial(
 );
 
 test.serial('adopt overwrites no file, and names those that are there', async (t) => {
-  const folder = emptyFolder();
+  const folder = emptyFolder(t);
   const settings = connections(t.context.database);
   const args = ['adopt', '--schema', 'app', '--out', folder];
   t.is((await commandLine(args, settings)).code, 0);
@@ -252,7 +145,7 @@ test.serial('adopt overwrites no file, and names those that are there', async (t
 
 test.serial('a schema that cannot be adopted is refused in a plain sentence, and nothing is written', async (t) => {
   const settings = await newDatabase(t, 'refused', (client) => client.query(shop));
-  const folder = emptyFolder();
+  const folder = emptyFolder(t);
   const stranger = urlAs(settings.adminUrl as string, 'gateway_reader');
   const cases: [string[], Partial<Settings>, number, RegExp][] = [
     [['--schema', 'none'], settings, 1, /^There is no schema "none" in this database\. It has: .*Shop Floor.*lonely/],

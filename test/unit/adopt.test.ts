@@ -37,6 +37,9 @@ function table(name: string, columns: readonly Column[], references: Readonly<Re
     primaryKey: ['id'],
     foreignKeys: Object.entries(references).map(([own, to]) => ({ table: to, columns: [own], references: ['id'] })),
     indexes: [],
+    rowSecurity: false,
+    restrictive: [],
+    isSampled: true,
     updateTriggers: '',
   };
 }

@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Finding } from '../../src/check/finding.js';
+import { adopted, newDatabase, shop, wrong } from '../support/adopted.js';
+import { eventually, gatewayTest } from '../support/workspace.js';
+
+// An app whose own policies divide its tables: they know nothing of the gateway, so they show it no row.
+
+const test = gatewayTest();
+
+const ownPolicies = `
+  set search_path = "Shop Floor";
+  alter table "Orders" enable row level security; alter table "Orders" force row level security;
+  alter table "OrderLine" enable row level security;
+  create policy own on "Orders" using ("CompanyId" = current_setting('shop.company', true));
+  create policy present on "Orders" as restrictive using (not "isDeleted");
+`;
+
+test.serial(
+  'the views of tables with row-level security of the app show the rows of the workspace and write them, by a policy of their own; without it check refuses them',
+  async (t) => {
+    const settings = await newDatabase(t, 'policies', (client) => client.query(shop + ownPolicies));
+    const draft = await adopted(t, settings, '--schema', 'Shop Floor', '--write', 'Orders');
+    t.regex(
+      draft.output,
+      /row_security\.sql: the restrictive policy present of "Shop Floor"\."Orders" holds for gateway_owner, too/,
+    );
+    t.deepEqual(await wrong(t, draft), []);
+    const policies = join(draft.folder, 'sql/views/row_security.sql');
+    t.regex(readFileSync(policies, 'utf8'), /^create policy gateway_owner on "Shop Floor"\."OrderLine" /m);
+    const client = new pg.Client(settings.adminUrl as string);
+    await client.connect();
+    await client.query('drop policy gateway_owner on "Shop Floor"."Orders"').finally(() => client.end());
+    let detail = '';
+    await eventually(t, 'check refuses the view', async () => {
+      const { findings } = JSON.parse((await draft.run('check', '--json')).stdout) as { findings: Finding[] };
+      detail = findings.find(({ level, object }) => level === 'refused' && object === 'gateway.orders')?.detail ?? '';
+      return detail !== '';
+    });
+    t.regex(detail, /row-level security of "Shop Floor"\."Orders" hides rows: create a policy .* `to gateway_owner /);
+  },
+);
