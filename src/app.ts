@@ -80,7 +80,7 @@ function beginning({ observe, deprecation, sunset, logClientAddress, underWay }:
         status: ctx.res.headersSent ? ctx.res.statusCode : statusWithoutResponse,
         code: exchange.code,
         complete: ctx.res.writableFinished,
-        durationMs: performance.now() - exchange.startedMs,
+        durationMs: Math.round((performance.now() - exchange.startedMs) * 1000) / 1000,
         tokenId: exchange.access?.tokenId ?? null,
         workspace: exchange.access?.workspace ?? null,
         rows: exchange.page?.rows ?? null,

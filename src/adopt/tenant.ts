@@ -99,6 +99,6 @@ function noCandidate(schema: string, tables: readonly Table[]): string {
   const shown = names.length > 12 ? `${names.slice(0, 12).join(', ')}, …` : names.join(', ');
   return (
     `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no ` +
-    `column such as workspace_id or tenant_id is in most of its tables (${shown}). Name the column: --tenant COLUMN.`
+    `column such as workspace_id or tenant_id is in most of its tables (${shown}). Name the column: --tenant COLUMN; docs/adapting.md shows the way for an app of one company.`
   );
 }

@@ -44,11 +44,19 @@ export interface Adopted {
   readonly run: (...args: string[]) => Promise<CommandResult>;
 }
 
+/** Runs commands of the gateway with the definitions in the folder. */
+export function commandsIn(
+  folder: string,
+  settings: Partial<Settings>,
+): Pick<Adopted, 'run'> & { resourcesDir: string } {
+  const resourcesDir = join(folder, 'config/resources');
+  return { resourcesDir, run: (...args) => commandLine(args, { ...settings, resourcesDir }) };
+}
+
 /** Drafts into a new folder, and runs the commands on it. */
 export async function adopted(t: ExecutionContext, settings: Partial<Settings>, ...args: string[]): Promise<Adopted> {
   const folder = emptyFolder(t);
-  const resourcesDir = join(folder, 'config/resources');
-  const run = (...args: string[]): Promise<CommandResult> => commandLine(args, { ...settings, resourcesDir });
+  const { resourcesDir, run } = commandsIn(folder, settings);
   const drafted = await run('adopt', ...args, '--out', folder);
   t.is(drafted.code, 0, drafted.stderr);
   const views = ['--views', join(folder, 'sql/views')];
@@ -65,7 +73,7 @@ export async function adopted(t: ExecutionContext, settings: Partial<Settings>, 
 }
 
 /** The findings of check that are not ok, as soon as the replica has the views. */
-export async function wrong(t: ExecutionContext, { run }: Adopted): Promise<Finding[]> {
+export async function wrong(t: ExecutionContext, { run }: Pick<Adopted, 'run'>): Promise<Finding[]> {
   let findings: readonly Finding[] = [];
   await eventually(
     t,
