@@ -29,7 +29,9 @@ const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, int
 export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, entity: string | undefined): WriteDraft {
   const { table, id, tenant } = subject;
   if (!id.made && id.type !== 'uuid')
-    throw new AdoptRefused(`${table.quoted} cannot be written: its id of type ${id.type} has no default.`);
+    throw new AdoptRefused(
+      `${table.quoted} cannot be written: its id of type ${id.type} has no default; give it one, or leave the table out of --write.`,
+    );
   const moved = movedColumns(subject, drafted);
   const log = logWrite(survey);
   const logged = log.audit && entity !== undefined;
