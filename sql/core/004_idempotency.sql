@@ -7,14 +7,15 @@ create table gateway.idempotency (
   fingerprint bytea not null,       -- SHA-256 of method, path, If-Match and canonical body
   status smallint,
   record_id text,
-  version bigint,
-  body text,
+  may_read boolean,                 -- whether the token had the read scope
+  shape text,                       -- digest of the columns of `record`
+  record text,                      -- the row that the write left, as PostgreSQL prints it
   created_at timestamptz not null default now(),
   primary key (token_id, key)
 );
 create index idempotency_age on gateway.idempotency (created_at); -- for the clean-up
 alter table gateway.idempotency owner to gateway_owner;
-grant select, insert (workspace_id, token_id, key, fingerprint), update (status, record_id, version, body)
+grant select, insert (workspace_id, token_id, key, fingerprint), update (status, record_id, may_read, shape, record)
   on gateway.idempotency to gateway_writer;
 
 -- A stored answer is a record: it stands behind the tenant wall as the views do, and is never changed.

@@ -6,12 +6,12 @@ import { type Step, type Transaction, transactionOn } from '../db/transaction.js
 import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
 import { fieldType } from '../definition/field-types.js';
 import { leaves } from '../definition/resource.js';
-import { claimedKey } from '../definition/write-statements.js';
 import { Problem, sqlStateOf } from '../errors.js';
 import { etagOf, parseEntityTags } from '../read/etag.js';
-import { createSteps } from '../write/create.js';
+import { claimOf, lockOf } from '../write/claim.js';
+import type { Outcome } from '../write/recall.js';
 import type { Target, WriteRequest } from '../write/request.js';
-import { claim, type Outcome, writeOnce } from '../write/transaction.js';
+import { writeOnce } from '../write/transaction.js';
 import { failure, type Item, verdict } from './finding.js';
 
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
@@ -39,29 +39,14 @@ export async function checkWrites(
       const transaction = observed(transactionOn(client, workspace), trial);
       const [[sample]] = await transaction.run({ statement: anyId(compiled), values: {} });
       if (sample === undefined) continue;
-      const held = { token: randomUUID(), key: 'check', fingerprint: Buffer.alloc(32) };
-      const [, [row]] = await transaction.run(
-        { statement: claim, values: held },
-        { statement: write.statements.lock, values: { ...claimedKey(held.token, held.key), id: sample[0] as string } },
-      );
+      const held = request(workspace, {}, null);
+      const [, [row]] = await transaction.run(claimOf(write, held), lockOf(write, held, sample[0] as string));
       if (row === undefined) return result(['the statement that locks a record does not find it']);
-      for (const [member, statement] of write.statements.references) {
-        const [, at] = write.writableAt.find(([name]) => name === member) as [string, number];
-        await transaction.run({ statement, values: { id: row[at] as string | null } });
-      }
       const faults = await tryChange(client, transaction, compiled, workspace, row);
-      await client.query('savepoint trial');
       const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
       const members = membersOf(write, row, ([name]) => required.includes(name));
-      const creation = request(workspace, members, null);
-      if (write.create !== null) {
-        await transaction
-          .run(...createSteps(write, write.create, { ...creation, mayRead: false }))
-          .catch(unlessRefused);
-        await client.query('rollback to savepoint trial');
-      }
-      const created = await tryWrite(transaction, write, creation).catch(unlessRefused);
-      if (created?.id === null) faults.push('a new record has no id');
+      const created = await tryWrite(transaction, write, request(workspace, members, null)).catch(unlessRefused);
+      if (created?.row[write.idAt] === null) faults.push('a new record has no id');
       return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
     }
     return result([], 'No workspace of the sample has a record to try them with.');
@@ -101,7 +86,7 @@ async function tryChange(
     }
     const repeated = await tryWrite(transaction, write, change);
     return [
-      ...(outcome.version === version
+      ...(outcome.row[write.versionAt] === version
         ? [
             `an UPDATE leaves ${resource.version} as it is, so two changes with one If-Match would both succeed: let a trigger raise it`,
           ]
@@ -113,8 +98,7 @@ async function tryChange(
 }
 
 async function tryWrite(transaction: Transaction, write: CompiledWrite, request: WriteRequest): Promise<Outcome> {
-  const { outcome, last } = await writeOnce(transaction, write, request);
-  await transaction.run(...last);
+  const { outcome } = await writeOnce(transaction, write, request);
   return outcome;
 }
 
@@ -151,10 +135,12 @@ function observed(transaction: Transaction, trial: { statement: string }): Trans
       throw error;
     },
   });
+  const observeAll = (steps: readonly Step[]): Step[] => {
+    trial.statement = steps.at(-1)?.statement.name ?? trial.statement;
+    return steps.map(observe);
+  };
   return {
-    run: (...steps) => {
-      trial.statement = steps.at(-1)?.statement.name ?? trial.statement;
-      return transaction.run(...steps.map(observe)) as never;
-    },
+    run: (...steps) => transaction.run(...observeAll(steps)) as never,
+    commit: (...steps) => transaction.commit(...observeAll(steps)) as never,
   };
 }

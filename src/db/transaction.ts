@@ -21,10 +21,6 @@ export type Rows = readonly TextRow[];
 export interface Transaction {
   /** Runs the steps in one round trip, and returns the rows of each. After an error PostgreSQL skips the rest. */
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
-}
-
-/** A transaction that can end with its first round trip. */
-export interface EndingTransaction extends Transaction {
   /**
    * Runs the steps in the same round trip as COMMIT. Statements that are run afterwards are in a transaction of their own, also
    * after an error.
@@ -40,14 +36,8 @@ export interface Committed<Result> {
 
 type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: Rows };
 
-/** The outcome of a transaction, and its last steps, which travel with COMMIT: each must fail unless it did its part. */
-export interface Ending<T> {
-  readonly outcome: T;
-  readonly last: readonly Step[];
-}
-
-/** Statements that depend on each other's results. */
-export type Work<T> = (transaction: EndingTransaction) => Promise<Ending<T> | Committed<T>>;
+/** Statements that depend on each other's results, and COMMIT with the last. */
+export type Work<T> = (transaction: Transaction) => Promise<Committed<T>>;
 
 /** How a transaction ended. */
 export interface TransactionResult<T> {
@@ -68,7 +58,7 @@ const guarded: Step = { statement: guard, values: {} };
  * A transaction on a client. BEGIN and the guard travel with its first statements, COMMIT with its last. The guard lasts until the
  * transaction ends, so a statement that ran outside it would see no row and change none.
  */
-export class OpenTransaction implements EndingTransaction {
+export class OpenTransaction implements Transaction {
   readonly #client: pg.ClientBase;
   readonly #workspace: WorkspaceId;
   #named: boolean;
@@ -103,16 +93,15 @@ export class OpenTransaction implements EndingTransaction {
     }
   }
 
-  /** Runs `work`, and commits it; a Problem rolls it back and is the outcome. */
+  /** Runs `work`, which commits; a Problem rolls back what it did not commit, and is the outcome. */
   async end<T>(work: Work<T>): Promise<TransactionResult<T>> {
-    const ending = await work(this).catch((error: unknown) => {
+    try {
+      return await work(this);
+    } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      return { outcome: error, last: [] };
-    });
-    if ('position' in ending) return ending;
-    const { outcome, last } = ending;
-    const { position } = await this.#end(outcome instanceof Problem ? 'ROLLBACK' : 'COMMIT', last);
-    return { outcome, position };
+      const { position } = await this.#end('ROLLBACK', []);
+      return { outcome: error, position };
+    }
   }
 
   /**
@@ -127,8 +116,7 @@ export class OpenTransaction implements EndingTransaction {
     const results = all.slice(0, last.length);
     const [{ tag }, { rows }] = all.slice(last.length) as [BatchResult, BatchResult];
     if (tag !== expected) throw new Error(`${expected} was answered ${tag}`);
-    const [lsn, timeline, systemIdentifier] = rows[0] as readonly [string, string, string];
-    return { results, position: { lsn: parseLsn(lsn), timeline, systemIdentifier } };
+    return { results, position: positionOf(rows) };
   }
 
   #send(steps: readonly Step[]): Promise<readonly BatchResult[]> {
@@ -143,14 +131,25 @@ export class OpenTransaction implements EndingTransaction {
   }
 }
 
-/** Runs statements in the transaction that is open on the client, each for the workspace. */
+/** Runs statements in the transaction that is open on the client, each for the workspace. Nothing is committed: it stays open. */
 export function transactionOn(client: pg.ClientBase, workspace: WorkspaceId): Transaction {
+  const run = async <Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>> => {
+    const results = await runBatch(client, { steps, workspace, named: false }, [guarded]);
+    return results.map(({ rows }) => rows) as RowsOf<Steps>;
+  };
   return {
-    run: async <Steps extends readonly Step[]>(...steps: Steps) => {
-      const results = await runBatch(client, { steps, workspace, named: false }, [guarded]);
-      return results.map(({ rows }) => rows) as RowsOf<Steps>;
+    run,
+    commit: async <Steps extends readonly Step[]>(...steps: Steps) => {
+      const outcome = await run(...steps);
+      const [rows] = await run(position);
+      return { outcome, position: positionOf(rows) };
     },
   };
+}
+
+function positionOf([row]: Rows): WalPosition {
+  const [lsn, timeline, systemIdentifier] = row as readonly [string, string, string];
+  return { lsn: parseLsn(lsn), timeline, systemIdentifier };
 }
 
 /** Runs the steps after those of `opening`, in one round trip. Throws the error of the first that fails, as its `onError` turns it. */

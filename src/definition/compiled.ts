@@ -1,14 +1,12 @@
-import type { Statement } from '../db/statement.js';
 import type { Observe } from '../events.js';
 import type { ProjectionOptions } from '../projection/options.js';
-import { type CreateStatements, compileCreate } from './create-statements.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
 import { visibleToWriteScope } from './record-schema.js';
-import { columnsOf, type Field, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
+import { columnsOf, type LoggedAs, type Resource, type ResourceWrite } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
 import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
-import { compileAuditStatement, compileWriteStatements, type WriteStatements } from './write-statements.js';
+import { compileWriteStatements, type WriteStatements } from './write-statements.js';
 import { compileWriteValidators, type WriteValidators } from './write-validators.js';
 
 /** A resource with all that is made of its definition at start-up; a request only picks from it. */
@@ -30,12 +28,8 @@ export interface CompiledResource {
 export interface CompiledWrite {
   readonly validators: WriteValidators;
   readonly statements: WriteStatements;
-  /** A create in one round trip; null where PostgreSQL cannot make the record's JSON. */
-  readonly create: CreateStatements | null;
   /** How writes appear in the app's audit log; null: the app logs them itself. */
-  readonly audit: (LoggedAs & { readonly entity: string; readonly statement: Statement }) | null;
-  /** Whether the gateway makes the id of a new record, a random UUID; else the database does. */
-  readonly makesIds: boolean;
+  readonly audit: (LoggedAs & { readonly entity: string }) | null;
   /** Positions of the columns id and version in a row. */
   readonly idAt: number;
   readonly versionAt: number;
@@ -44,8 +38,6 @@ export interface CompiledWrite {
   readonly fullRecord: RowSerializer;
   /** For tokens without the read scope: writable members, id, version and timestamps. */
   readonly writeScopeRecord: RowSerializer;
-  /** The names of those members. */
-  readonly writeScopeMembers: ReadonlySet<string>;
 }
 
 /** Compiles a definition that loadResources has accepted. */
@@ -71,27 +63,17 @@ function compileWrite(
   versionAt: number,
   fullRecord: RowSerializer,
 ): CompiledWrite {
-  const { audit, ids } = resource.write;
+  const { audit } = resource.write;
   const validators = compileWriteValidators(resource);
   const columns = columnsOf(resource);
-  const inWriteScope = (field: Field): boolean => visibleToWriteScope(resource, field);
   return {
     validators,
     statements: compileWriteStatements(resource),
-    create: compileCreate(resource),
-    audit: audit && {
-      ...audit,
-      entity: resource.auditEntity as string,
-      statement: compileAuditStatement(resource, audit.view),
-    },
-    makesIds: ids === 'gateway',
+    audit: audit && { ...audit, entity: resource.auditEntity as string },
     idAt: columns.indexOf('id'),
     versionAt,
     writableAt: validators.writable.map(({ name, column }) => [name, columns.indexOf(column)]),
     fullRecord,
-    writeScopeRecord: compileSerializer(resource, options, observe, inWriteScope),
-    writeScopeMembers: new Set(
-      leaves(resource).flatMap(({ field, path }) => (inWriteScope(field) ? [path[0] as string] : [])),
-    ),
+    writeScopeRecord: compileSerializer(resource, options, observe, (field) => visibleToWriteScope(resource, field)),
   };
 }

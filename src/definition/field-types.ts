@@ -22,8 +22,6 @@ export interface FieldTypeRow {
   readonly example: unknown;
   /** Made once for each field, from PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: () => ValueSerializer;
-  /** SQL of the value from which PostgreSQL makes the same JSON; absent: the column itself. */
-  readonly sqlJson?: (column: string) => string;
   /** SQL of a parameter that is compared with such a column. `?::bigint` fits integer columns too: no value is out of range. */
   readonly parameter: '?' | '?::bigint';
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
@@ -111,7 +109,6 @@ export const fieldTypes = {
     writeSchema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})$' },
     example: '1042',
     serializer: () => quoted,
-    sqlJson: (column) => `${column}::text`,
     parameter: '?::bigint',
     isPrinted: isBigint,
     query: { schema: identifier, isValue: isBigint },
@@ -151,7 +148,6 @@ export const fieldTypes = {
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
     serializer: () => finite,
-    sqlJson: (column) => `case when ${column}::text not in ('NaN', 'Infinity', '-Infinity') then ${column} end`,
     parameter: '?',
   },
   boolean: {
@@ -177,7 +173,6 @@ export const fieldTypes = {
     writeSchema: dateSchema,
     example: '2026-03-14',
     serializer: () => calendarDate,
-    sqlJson: (column) => `case when length(${column}::text) = 10 then ${column} end`,
     parameter: '?',
     isPrinted: isDate,
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
@@ -192,9 +187,6 @@ export const fieldTypes = {
     schema: timestampSchema,
     example: '2026-03-14T09:26:53.589Z',
     serializer: () => instant,
-    sqlJson: (column) =>
-      `case when extract(year from ${column} at time zone 'UTC') between 1 and 9999
-        then to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') end`,
     parameter: '?',
     isPrinted: isPrintedInstant,
     query: {

@@ -1,102 +1,168 @@
-import knexModule, { type Knex } from 'knex';
-import type { Statement, Values } from '../db/statement.js';
+import { createHash } from 'node:crypto';
+import type { Statement } from '../db/statement.js';
 import { type FieldType, fieldType } from './field-types.js';
 import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
 import { statementName } from './statements.js';
 
-const { knex } = knexModule;
-
-/** The statements of a write, built once. Parameters are named after the members they take. */
+/** The statements of a write, built once. Parameters are named after the members they take; the name of no member has a dot. */
 export interface WriteStatements {
-  /** Adds the record; none unless this transaction claimed the key. */
-  readonly insert: Statement;
+  /** Takes the key, unless it was used or a reference names no record of the workspace. */
+  readonly claim: Statement;
   /** The row as it is, locked against other writers until the transaction ends; no row unless this transaction claimed the key. */
   readonly lock: Statement;
-  /** Sets every writable column; those not in the patch keep the value of the locked row. */
+  /** Adds the record and its audit entry, stores the row under the key and returns it as text; does nothing unless this transaction claimed the key. */
+  readonly create: Statement;
+  /** The same with a record that is there. Sets every writable column; those not in the patch keep the value of the locked row. */
   readonly update: Statement;
-  /** By member: whether the record it refers to exists in the workspace. */
-  readonly references: ReadonlyMap<string, Statement>;
+  /** Stores and returns a row that stays as it is. */
+  readonly keep: Statement;
+  /** The outcome that is stored under the key, NULLs where it is free, and then for each reference whether its record exists. */
+  readonly recall: Statement;
+  /** The row as it is now. */
+  readonly read: Statement;
+  /** The members that refer to other records, in the order of `recall`. */
+  readonly references: readonly string[];
 }
 
-/** The columns of an entry of the audit log, and their parameters. */
-export const auditEntry = {
-  workspace_id: 'workspace',
-  entity: 'entity',
-  entity_id: 'id',
-  actie: 'action',
-  actor_type: 'actorType',
-  actor_id: 'token',
-  wijzigingen: 'changes',
-};
-
-/** Adds an entry to the app's audit log through the view. */
-export function compileAuditStatement(resource: Resource, view: string): Statement {
-  const builder = knex({ client: 'pg' });
-  const values = Object.entries(auditEntry).map(([column, parameter]) => [column, builder.raw('?', [parameter])]);
-  const { sql, bindings } = builder(view).insert(Object.fromEntries(values)).toSQL().toNative();
-  return { name: statementName(resource.name, 'audit'), text: sql, parameters: bindings as string[] };
-}
+/** Adds a parameter and returns its place, such as $1. */
+type Place = (parameter: string) => string;
 
 /** The new value of a column that a PATCH moves. */
-const moves: Readonly<Record<Move, (builder: Knex, column: string) => Knex.Raw>> = {
-  increment: (builder, column) => builder.raw('?? + 1', [column]),
-  now: (builder) => builder.raw('clock_timestamp()'),
+const moves: Readonly<Record<Move, (column: string) => string>> = {
+  increment: (column) => `${column} + 1`,
+  now: () => 'clock_timestamp()',
+};
+
+/** The parameters of an entry of the audit log, by column. */
+const entry = {
+  workspace_id: 'workspace',
+  entity: 'log.entity',
+  entity_id: 'id',
+  actie: 'log.action',
+  actor_type: 'log.actorType',
+  actor_id: 'claim.token',
+  wijzigingen: 'log.changes',
 };
 
 /** Whether this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
-const claimedText = '(select status is null from gateway.idempotency where token_id = ? and key = ?)';
+const claimed = (place: Place): string =>
+  `select from gateway.idempotency where token_id = ${place('claim.token')} and key = ${place('claim.key')} and status is null`;
 
-/** Values of that condition. The name of no member has a dot. */
-export function claimedKey(token: string, key: string): Values {
-  return { 'claim.token': token, 'claim.key': key };
-}
-
-/** Writes go through the resource's write view; all return the columns of a read, in the same order. */
+/** Writes go through the resource's write view; rows have the columns of a read, in the same order. */
 export function compileWriteStatements(resource: Resource & { readonly write: ResourceWrite }): WriteStatements {
-  const builder = knex({ client: 'pg' });
-  const columns = columnsOf(resource);
+  const view = quoted(resource.write.view);
+  const columns = columnsOf(resource).map(quoted).join(', ');
   const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
-  const values = Object.fromEntries(
-    writable.map(({ field, path }) => [field.column, builder.raw('?', [path[0] as string])]),
-  );
-  const record = (view: string, idType: FieldType) =>
-    builder(view)
-      .where(builder.raw('workspace_id = ?', ['workspace']))
-      .where(builder.raw(`id = ${fieldType(idType).parameter}`, ['id']));
-  const own = () => record(resource.write.view, resource.idType);
-  const claimed = builder.raw(claimedText, Object.keys(claimedKey('', '')));
-  const finish = (
-    part: string,
-    query: { toSQL(): { toNative(): { sql: string; bindings: readonly unknown[] } } },
-  ): Statement => {
-    const { sql, bindings } = query.toSQL().toNative();
-    return { name: statementName(resource.name, part), text: sql, parameters: bindings as string[] };
+  const finish = (part: string, textOf: (place: Place) => string): Statement => {
+    const parameters: string[] = [];
+    const text = textOf((parameter) => `$${parameters.push(parameter)}`);
+    return { name: statementName(resource.name, part), text, parameters };
   };
-  const moved = Object.fromEntries(
-    Object.entries(resource.write.onChange).map(([column, move]) => [column, moves[move](builder, column)]),
-  );
-  const id = resource.write.ids === 'gateway' ? { id: builder.raw('?', ['id']) } : {};
-  const inserted = { workspace_id: builder.raw('?', ['workspace']), ...id, ...values };
-  const references = writable.flatMap(({ field, path }): [string, Statement][] => {
-    const { references: view } = field.write as { references?: string };
-    if (view === undefined) return [];
-    const query = record(view, field.type).select(builder.raw('true'));
-    return [[path[0] as string, finish(`exists.${path[0]}`, query)]];
+  const own = (place: Place): string =>
+    `workspace_id = ${place('workspace')} and id = ${typed(place('id'), resource.idType)}`;
+  const references = writable.flatMap(({ field: { type, write }, path: [name = ''] }) => {
+    const { references: other } = write as { references?: string };
+    return other === undefined ? [] : [{ name, type, other: quoted(other) }];
   });
+  /** A reference that is not given, NULL, is no unknown one. */
+  const known = (place: Place): string[] =>
+    references.map(
+      ({ name, type, other }) => `(${place(name)}::text is null
+        or exists (select from ${other} where workspace_id = ${place('workspace')} and id = ${typed(place(name), type)}))`,
+    );
+  const values = writable.map(({ field, path }) => [quoted(field.column), path[0] as string] as const);
+  const inserted = [
+    ['workspace_id', 'workspace'],
+    ...(resource.write.ids === 'gateway' ? [['id', 'id']] : []),
+    ...values,
+  ] as const;
+  const moved = Object.entries(resource.write.onChange).map(([column, move]) => [column, moves[move](quoted(column))]);
+  const storing = storingOf(resource);
   return {
-    references: new Map(references),
-    insert: finish(
-      'insert',
-      builder(builder.raw('?? (??)', [resource.write.view, Object.keys(inserted)]))
-        .insert(builder.select(Object.values(inserted)).where(claimed))
-        .returning(columns),
+    claim: finish(
+      'claim',
+      (place) => `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint)
+        select ${['workspace', 'claim.token', 'claim.key', 'claim.fingerprint'].map(place).join(', ')}
+        where ${['true', ...known(place)].join(' and ')} on conflict do nothing returning true`,
     ),
-    lock: finish('lock', own().where(claimed).select(columns).forUpdate()),
-    update: finish(
-      'update',
-      own()
-        .update({ ...values, ...moved })
-        .returning(columns),
+    lock: finish(
+      'lock',
+      (place) => `select ${columns} from ${view} where exists (${claimed(place)}) and ${own(place)} for update`,
     ),
+    create: finish('create', (place) =>
+      storing(place, 201, {
+        written: `insert into ${view} (${inserted.map(([column]) => column).join(', ')})
+          select ${inserted.map(([, parameter]) => place(parameter as string)).join(', ')} from claimed returning ${columns}`,
+        loggedId: () => newId(resource, place),
+      }),
+    ),
+    update: finish('update', (place) => {
+      const set = [...values.map(([column, name]) => [column, place(name)]), ...moved];
+      return storing(place, 200, {
+        written: `update ${view} set ${set.map((pair) => pair.join(' = ')).join(', ')} where ${own(place)} returning ${columns}`,
+        loggedId: () => place('id'),
+      });
+    }),
+    keep: finish('keep', (place) =>
+      storing(place, 200, { written: `select ${columns} from ${view} where ${own(place)}`, loggedId: null }),
+    ),
+    recall: finish('recall', (place) => {
+      const same = `held.fingerprint = ${place('claim.fingerprint')}, held.status, held.record_id, held.may_read`;
+      const row = `case when held.shape = '${shapeOf(resource)}' then held.record end`;
+      return `select ${[same, row, ...known(place)].join(', ')} from (select) as once left join gateway.idempotency held
+        on held.token_id = ${place('claim.token')} and held.key = ${place('claim.key')}`;
+    }),
+    read: finish('read', (place) => `select ${columns} from ${view} where ${own(place)}`),
+    references: references.map(({ name }) => name),
   };
 }
+
+/** A statement that writes a row, and the id of its audit entry; null: there is no entry. */
+interface Storing {
+  readonly written: string;
+  readonly loggedId: (() => string) | null;
+}
+
+/**
+ * Record, audit entry and stored row in one statement: three took PostgreSQL 4 % and the gateway 7 % longer. Divides by zero where the
+ * key is claimed and no row was stored, as when a trigger of the app dropped the record, because the COMMIT that travels with it
+ * must not run then.
+ */
+function storingOf(resource: Resource & { readonly write: ResourceWrite }) {
+  const { audit } = resource.write;
+  const shape = shapeOf(resource);
+  return (place: Place, status: number, { written, loggedId }: Storing): string => {
+    const placeOf = (id: () => string) => (parameter: string) => (parameter === 'id' ? id() : place(parameter));
+    const logged =
+      audit &&
+      loggedId &&
+      `logged as (insert into ${quoted(audit.view)} (${Object.keys(entry).join(', ')})
+        select ${Object.values(entry).map(placeOf(loggedId)).join(', ')} from written),`;
+    return `with claimed as (${claimed(place)}), written as (${written}), ${logged ?? ''}
+      stored as (update gateway.idempotency held set status = ${status}, record_id = written.id, may_read = ${place('may-read')},
+          shape = '${shape}', record = (written.*)::text
+        from written where held.token_id = ${place('claim.token')} and held.key = ${place('claim.key')} returning held.record)
+    select record, 1 / (select count(*) from stored) from claimed left join stored on true`;
+  };
+}
+
+/** The id of a new record in its audit entry. A text that the database made is read as the log's own type, which may be another. */
+function newId({ idType, write }: Resource & { readonly write: ResourceWrite }, place: Place): string {
+  if (write.ids === 'gateway') return place('id');
+  if (idType !== 'text' || write.audit === null) return 'written.id';
+  return `(json_populate_record(null::${quoted(write.audit.view)}, json_build_object('entity_id', written.id))).entity_id`;
+}
+
+/** Differs when rows of the resource have other columns, or columns of other types. */
+function shapeOf(resource: Resource): string {
+  const types = leaves(resource).map(({ field: { column, type } }) => [column, type]);
+  return createHash('sha256')
+    .update(JSON.stringify([columnsOf(resource), types]))
+    .digest('hex')
+    .slice(0, 16);
+}
+
+const typed = (place: string, type: FieldType): string => fieldType(type).parameter.replace('?', () => place);
+
+/** A column or view of the definition, whose names are letters, digits and underscores. */
+const quoted = (name: string): string => `"${name.replace('.', '"."')}"`;

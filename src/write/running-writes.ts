@@ -1,5 +1,6 @@
+import { inProgress } from './claim.js';
+import type { Outcome } from './recall.js';
 import type { WriteRequest } from './request.js';
-import { inProgress, type Outcome } from './transaction.js';
 
 /** A write that is running in this gateway. */
 interface RunningWrite {

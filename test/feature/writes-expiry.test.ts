@@ -11,8 +11,8 @@ async function addKeys(
   age: string,
 ): Promise<void> {
   await primary.query(
-    `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint, status, record_id, version, body, created_at)
-      select $1, gen_random_uuid(), $2 || n, 'x', 201, gen_random_uuid(), 1, '{}', now() - $3::interval from generate_series(1, $4::int) n`,
+    `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint, status, record_id, record, created_at)
+      select $1, gen_random_uuid(), $2 || n, 'x', 201, gen_random_uuid(), '()', now() - $3::interval from generate_series(1, $4::int) n`,
     [workspaces[0]?.id, prefix, age, count],
   );
 }

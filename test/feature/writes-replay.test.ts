@@ -1,3 +1,6 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { asAdmin } from '../../src/db/admin.js';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { tokenHash } from '../../src/http/token-format.js';
@@ -6,7 +9,7 @@ import type { ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, shared } from '../support/workspace.js';
-import { created, etagOf, newKey, patch, post } from '../support/writes.js';
+import { created, etagOf, type Installation, newKey, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
 
@@ -169,4 +172,36 @@ test('a replay to a token that lost read:installaties shows the write scope only
   const { client: again } = await database.gateway();
   t.is((await post(again, body, { key: stored, token })).text, whole.text);
   t.is((await post(again, body, { key: cut, token })).text, own.text);
+});
+
+test('a replay under another definition shows the record as it is now, with the members that the definition has', async (t) => {
+  const { client, database } = t.context;
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-narrower-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  cpSync(database.settings.resourcesDir || 'config/resources', folder, { recursive: true });
+  const file = join(folder, 'installaties.json');
+  const definition = JSON.parse(readFileSync(file, 'utf8'));
+  definition.fields.locatie = undefined;
+  writeFileSync(file, JSON.stringify({ ...definition, $schema: undefined }));
+  const body = { naam: 'x', omschrijving: 'first', customerId: await customerOf(database) };
+  const token = await database.token();
+  const [key, early] = [newKey(), newKey()];
+  const [first, other] = [await post(client, body, { key, token }), await post(client, body, { key: early, token })];
+  const record = first.json<Installation>();
+  t.is((await patch(client, record.id, etagOf(record), { naam: 'y', locatie: 'hidden' })).status, 200);
+
+  const { client: narrower } = await database.gateway({ resourcesDir: folder });
+  const replayed = await post(narrower, body, { key, token });
+  t.deepEqual([replayed.status, replayed.headers['idempotent-replayed']], [201, 'true']);
+  t.is(replayed.text, (await narrower.get(`/installaties/${record.id}`)).text);
+  t.false(replayed.text.includes('locatie'));
+  t.is(replayed.json<Installation>().naam, 'y');
+  t.is(replayed.headers.etag, etagOf(record, 1));
+  t.is(replayed.headers.location?.split('/').at(-1), record.id);
+  t.is((await post(narrower, { ...body, naam: 'z' }, { key, token })).status, 422);
+  t.deepEqual(outcomeOf(await post(client, body, { key, token })), outcomeOf(first), 'under its own definition');
+
+  await database.primary.query(`delete from ${app.installations} where id = $1`, [other.json<Installation>().id]);
+  t.is((await post(narrower, body, { key: early, token })).status, 422, 'the record is gone');
+  t.deepEqual(outcomeOf(await post(client, body, { key: early, token })), outcomeOf(other));
 });

@@ -96,7 +96,7 @@ test('it sees and changes nothing of another workspace, and can put nothing into
     `select from gateway.klanten where id = '${customer}'`,
     `select from gateway.idempotency where record_id = '${id}'`,
     `update gateway.installaties_write set ${columns.nameColumn} = 'y' where id = '${id}'`,
-    `update gateway.idempotency set body = 'y' where record_id = '${id}'`,
+    `update gateway.idempotency set record = 'y' where record_id = '${id}'`,
   ]);
   t.deepEqual(results, [0, 0, 0, 0, 0, 0]);
   const insertions = await asWriter(t.context, [
@@ -155,8 +155,8 @@ test('a stored answer stays as it is: neither its key nor its content can be cha
   t.deepEqual(
     await asWriter(t.context, [
       `select from gateway.idempotency where record_id = '${id}'`,
-      `update gateway.idempotency set body = 'forged', status = 200 where record_id = '${id}'`,
-      `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint, status, body)
+      `update gateway.idempotency set record = 'forged', status = 200 where record_id = '${id}'`,
+      `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint, status, record)
         values ('${database.workspaces[0]?.id}', '${randomUUID()}', 'x', 'x', 201, 'forged')`,
     ]),
     [1, 0, denied],

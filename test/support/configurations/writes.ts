@@ -29,7 +29,7 @@ export const wrongWrites: Configurations = {
     undo: () => 'grant insert (workspace_id, token_id, key, fingerprint) on gateway.idempotency to gateway_writer',
     level: 'failed',
     code: 'writes',
-    detail: /the statement idempotency.claim: permission denied for table idempotency/,
+    detail: /the statement installaties.claim: permission denied for table idempotency/,
     thorough: true,
   },
   'the writer cannot add entries to the audit log': {
@@ -37,7 +37,7 @@ export const wrongWrites: Configurations = {
     undo: () => 'grant insert on gateway.logboeken_write to gateway_writer',
     level: 'failed',
     code: 'writes',
-    detail: /the statement installaties[.]audit: permission denied for view logboeken_write/,
+    detail: /the statement installaties[.]update: permission denied for view logboeken_write/,
     thorough: true,
   },
   'the writer cannot number entries of the audit log': {
@@ -45,7 +45,7 @@ export const wrongWrites: Configurations = {
     undo: () => 'grant usage on sequence app.logboeken_id_seq to gateway_writer',
     level: 'failed',
     code: 'writes',
-    detail: /the statement installaties[.]audit: permission denied for sequence logboeken_id_seq/,
+    detail: /the statement installaties[.]update: permission denied for sequence logboeken_id_seq/,
     thorough: true,
   },
   'a write view cannot be updated': {

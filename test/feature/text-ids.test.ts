@@ -1,0 +1,69 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { projectRoot } from '../../src/paths.js';
+import type { ApiReply } from '../support/client.js';
+import { gatewayTest } from '../support/workspace.js';
+import { newKey } from '../support/writes.js';
+
+const test = gatewayTest();
+
+/** A resource whose ids the database makes as texts, and whose log holds them as UUIDs. */
+const notes = {
+  name: 'notes',
+  record: 'note',
+  description: 'Notes.',
+  view: 'gateway.notes',
+  version: 'version',
+  order: ['id'],
+  auditEntity: 'note',
+  write: {
+    view: 'gateway.notes',
+    ids: 'database',
+    audit: { created: 'made', changed: 'moved', actorType: 'token', view: 'gateway.note_log' },
+    onChange: { version: 'increment' },
+  },
+  fields: {
+    id: { column: 'id', type: 'text', description: 'Id.' },
+    label: { column: 'label', type: 'text', nullable: true, description: 'Label.', write: {} },
+    version: { column: 'version', type: 'integer', description: 'Version.' },
+  },
+};
+const wall = `workspace_id = gateway.workspace()::uuid
+  and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)`;
+const noteTables = `
+  create table app.notes (workspace_id uuid not null, id text primary key default gen_random_uuid()::text, label text, version int default 1);
+  grant select, insert (workspace_id, label), update (label, version) on app.notes to gateway_owner;
+  create view gateway.notes as select workspace_id, id, label, version from app.notes where ${wall} with cascaded check option;
+  alter view gateway.notes owner to gateway_owner;
+  grant select on gateway.notes to gateway_reader;
+  grant select, insert (workspace_id, label), update (label, version) on gateway.notes to gateway_writer;
+  create table app.note_log (workspace_id uuid, entity text, entity_id uuid, actie text, actor_type text, actor_id uuid, wijzigingen jsonb);
+  grant select, insert on app.note_log to gateway_owner;
+  create view gateway.note_log as select * from app.note_log;
+  alter view gateway.note_log owner to gateway_owner;
+  grant insert on gateway.note_log to gateway_writer;`;
+
+test('the log may hold ids as another type than the database makes them', async (t) => {
+  const { database } = t.context;
+  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
+  writeFileSync(join(folder, 'notes.json'), JSON.stringify(notes));
+  await database.primary.query(noteTables);
+  await database.caughtUp();
+  const { client } = await database.gateway({ resourcesDir: folder });
+  const token = await database.token({ scopes: ['read:notes', 'write:notes'] });
+  const write = (method: string, path: string, body: object, headers: object = {}): Promise<ApiReply> =>
+    client.request(method, path, { token, body, headers: { 'idempotency-key': newKey(), ...headers } });
+  const made = await write('POST', '/notes', { label: '' });
+  t.is(made.status, 201, made.text);
+  const { id } = made.json<{ id: string }>();
+  t.is(made.json<{ label: string }>().label, '', 'an empty text is not NULL');
+  t.is((await write('PATCH', `/notes/${id}`, { label: null }, { 'if-match': '"v1"' })).headers.etag, '"v2"');
+  const { rows } = await database.primary.query('select entity_id, actie from app.note_log order by actie');
+  t.deepEqual(rows, [
+    { entity_id: id, actie: 'made' },
+    { entity_id: id, actie: 'moved' },
+  ]);
+});
