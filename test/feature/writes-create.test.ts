@@ -155,3 +155,21 @@ test.serial('a create whose record the app drops is a 500 and leaves the key fre
   await database.primary.query(`drop trigger a_drop on ${app.installations}`);
   t.is((await post(client, body, { key: 'dropped' })).status, 201);
 });
+
+test('a used key and an unknown customer are named before a value that its column cannot hold', async (t) => {
+  const { database } = t.context;
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-unbounded-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  cpSync(database.settings.resourcesDir || 'config/resources', folder, { recursive: true });
+  const file = join(folder, 'installaties.json');
+  const definition = JSON.parse(readFileSync(file, 'utf8'));
+  definition.fields.bouwjaar.write.schema.maximum = 4_000_000_000;
+  writeFileSync(file, JSON.stringify({ ...definition, $schema: undefined }));
+  const { client } = await database.gateway({ resourcesDir: folder });
+  const body = { naam: 'x', bouwjaar: 3_000_000_000, customerId: await customerOf(database) };
+  t.deepEqual(faultsOf(await post(client, body, { key: 'unbounded' })), ['/bouwjaar out_of_range']);
+  const unknown = { ...body, customerId: app.unknownId };
+  t.deepEqual(faultsOf(await post(client, unknown, { key: 'unbounded' })), ['/customerId unknown_reference']);
+  t.is((await post(client, { ...body, bouwjaar: 2019 }, { key: 'unbounded' })).status, 201);
+  t.is(codeOf(await post(client, body, { key: 'unbounded' })), 'idempotency_key_reused');
+});
