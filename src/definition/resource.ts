@@ -53,6 +53,8 @@ export interface Filter {
   readonly description: string;
   /** Whether an index begins with the workspace and the column: few rows are found by it. */
   readonly ownIndex?: boolean;
+  /** Whether few rows of a workspace have the same value; an index begins with the workspace and the column. */
+  readonly nearlyUnique?: boolean;
 }
 
 /** The direction of a list's total order. */

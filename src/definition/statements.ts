@@ -121,12 +121,19 @@ function compileReads(builder: Knex, resource: Resource, filters: readonly strin
   const where = (query: Knex.QueryBuilder, names: readonly string[], end: FarEnd | null): Knex.QueryBuilder =>
     names.reduce((all, name) => all.where(condition(builder, resource, name, end)), query);
   const all = (): Knex.QueryBuilder => scoped(builder, resource);
+  const rare = listed.length > 0 ? undefined : unlisted.find((name) => resource.filters[name]?.nearlyUnique);
+  const compared = rare === undefined ? [] : unlisted.filter((name) => name !== rare && !isInOrder(resource, name));
   /** The rows of the filters, for a statement that reads in the direction. */
   const filtered = (reading: Direction): Knex.QueryBuilder => {
     const from = listed.length > 0 ? builder.from(fewRows(builder, resource, listed)) : all();
-    return where(from, unlisted, farEnd[reading]);
+    const indexed = unlisted.filter((name) => !compared.includes(name));
+    return compared.reduce(
+      (query, name) => query.where(withoutIndex(builder, condition(builder, resource, name))),
+      where(from, indexed, farEnd[reading]),
+    );
   };
-  const own = listed.length > 0 ? undefined : unlisted.find((name) => resource.filters[name]?.ownIndex);
+  const isFew = listed.length > 0 || rare !== undefined;
+  const own = isFew ? undefined : unlisted.find((name) => resource.filters[name]?.ownIndex);
   const read = (columns: readonly string[], bound: Bound, reading: Direction, tail: Tail): Read => {
     const sorted = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
       bound(query).orderBy(key.map((column) => ({ column, order: reading })));
@@ -140,9 +147,10 @@ function compileReads(builder: Knex, resource: Resource, filters: readonly strin
     return [fewOrMany(builder, ways), []];
   };
   const count = (reading: Direction): Query => {
-    // By its own index alone all rows are counted faster than in their order; with other filters each of them would be read.
+    // By its own index alone all rows are counted faster than in their order; with other filters each of them would be read. The order
+    // names the index of a nearly unique value.
     const isAlone = own === undefined || unlisted.length === 1;
-    if (isAlone) return filtered(reading).count('*');
+    if (isAlone && rare === undefined) return filtered(reading).count('*');
     const [ways] = read(key, (query) => query, reading, []);
     return builder.from(builder.raw('(?) as found', [ways])).count('*');
   };
@@ -157,6 +165,19 @@ function keyOf({ order }: Ordered): string[] {
 function isListed({ filters }: Resource, name: string): boolean {
   const { kind, column } = filters[name] as Filter;
   return column === 'id' && filterKind(kind).isList === true;
+}
+
+/** Whether the filter compares a column of the list's order, with which the index of every filter ends. */
+function isInOrder(resource: Resource, name: string): boolean {
+  return keyOf(resource).includes(resource.filters[name]?.column as string);
+}
+
+/**
+ * The condition in a form that no index answers. Beside a value that few rows have, PostgreSQL expects one row of the index of every other
+ * filter, too, in a workspace of average size, and may take any of them: it read an installation's 500 work orders to find one by its number.
+ */
+function withoutIndex(builder: Knex, condition: Knex.Raw): Knex.Raw {
+  return builder.raw('coalesce(?, false)', [condition]);
 }
 
 function condition(builder: Knex, { filters }: Resource, name: string, end: FarEnd | null = null): Knex.Raw {
