@@ -36,15 +36,18 @@ const everyApp = [
   'writes-wall',
 ].map((name) => `dist/test/feature/${name}.test.js`);
 
+/** The servers that all files share have connections for all of them. */
+const shareable = { max_connections: '300' };
 const cluster = await startCluster({
   replicas: 0,
-  settings: { log_line_prefix: '%m [%p] %d|%a|', max_connections: '300', fsync: 'off', full_page_writes: 'off' },
+  settings: { log_line_prefix: '%m [%p] %d|%a|', fsync: 'off', full_page_writes: 'off' },
+  replicaSettings: shareable,
 });
 let code = 1;
 try {
   const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
   await makeTemplate(cluster, keys);
-  const seeded = await keepSeeded(cluster);
+  const seeded = await keepSeeded(cluster, shareable);
   const template = (name: AppName) =>
     makeTemplate(cluster, keys, { app: apps[name], name: cloned[name], rows: clonedRows[name] });
   const [first, second] = [await template('first'), await template('second')];

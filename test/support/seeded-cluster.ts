@@ -1,31 +1,39 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { chownSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Cluster, type ClusterOptions, startCluster } from '../../src/demo/cluster/cluster.js';
+import type { ServerSettings } from '../../src/demo/cluster/server-settings.js';
 
 const run = promisify(execFile);
 
 /**
  * Copies the data directory of the cluster's primary, which is stopped meanwhile, to a folder in the cluster's own, which
  * goes with it. A test file that needs servers of its own begins with a copy: initdb and seeding take five times as long.
+ * The primary starts again with `settings`. Those that a standby must not have lower than its primary are among them
+ * (max_connections): a copy remembers them, and as a standby it would refuse to start with the lower ones of a test file.
  */
-export async function keepSeeded({ dir, primary }: Cluster): Promise<string> {
+export async function keepSeeded({ dir, primary }: Cluster, settings: ServerSettings): Promise<string> {
   const seeded = join(dir, 'seeded');
   mkdirSync(seeded, { mode: 0o700 });
   const { uid, gid } = statSync(primary.dir);
   chownSync(seeded, uid, gid);
   await primary.stop();
   await run('cp', ['-a', primary.dir, join(dir, 'password'), seeded]);
+  await primary.configure(settings);
   await primary.start();
   return seeded;
 }
 
-/** Starts a cluster with a copy of the seeded data, in a folder that goes with its end. */
+/**
+ * Starts a cluster with a copy of the seeded data, in a folder that goes with its end. Its replicas begin with copies of the
+ * stopped primary as well: with two of them a start takes 1.6 s of processor time, and took 2.6 s with copies of a running one.
+ */
 export async function startSeeded(seeded: string, options: ClusterOptions): Promise<Cluster> {
   const dir = join(seeded, '..', `seeded-${randomBytes(6).toString('hex')}`);
   await run('cp', ['-a', seeded, dir]);
+  for (let number = 1; number <= options.replicas; number++) await copyAsReplica(dir, `replica${number}`);
   const cluster = await startCluster({ ...options, dir });
   const stop = cluster.stop.bind(cluster);
   cluster.stop = async () => {
@@ -33,4 +41,13 @@ export async function startSeeded(seeded: string, options: ClusterOptions): Prom
     rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
   };
   return cluster;
+}
+
+async function copyAsReplica(dir: string, name: string): Promise<void> {
+  const [primary, replica] = [join(dir, 'primary'), join(dir, name)];
+  await run('cp', ['-a', primary, replica]);
+  const { uid, gid } = statSync(primary);
+  const standbySignal = join(replica, 'standby.signal');
+  writeFileSync(standbySignal, '', { mode: 0o600 });
+  chownSync(standbySignal, uid, gid);
 }
