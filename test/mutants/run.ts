@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { projectRoot } from '../../src/paths.js';
+import { namedBy } from './named-by.js';
 import { pureNames, pureVerdict } from './pure.js';
 
-// `npm run mutants [-- --only NAME]`: takes out one defence at a time, in a copy of the project, and runs the test that
+// `npm run mutants [-- --only PART]`, PART of their names: takes out one defence at a time, in a copy of the project, and runs the test that
 // stands for it, which must then fail; then Stryker changes the pure modules. Ends with 1 when a test still passes, when a
 // mutant does not fit the source any more, or when the unit test of a pure module finds too few of its mutants.
 
@@ -56,9 +57,7 @@ process.exitCode = failed.length === 0 ? 0 : 1;
 
 function chosen(known: readonly string[]): readonly string[] {
   const { only } = parseArgs({ options: { only: { type: 'string' } } }).values;
-  if (only === undefined) return known;
-  if (!known.includes(only)) throw new Error(`Name one of: ${known.join(', ')}.`);
-  return [only];
+  return only === undefined ? known : namedBy(only, known);
 }
 
 /** The files that git knows or would add, copied to a folder of their own; node_modules is shared. */
