@@ -152,6 +152,8 @@ test.serial('a create whose record the app drops is a 500 and leaves the key fre
     `create trigger a_drop before insert on ${app.installations} for each row execute function app_drops()`,
   );
   t.is((await post(client, body, { key: 'dropped' })).status, 500);
+  const { rows } = await database.primary.query("select from gateway.idempotency where key = 'dropped'");
+  t.is(rows.length, 0);
   await database.primary.query(`drop trigger a_drop on ${app.installations}`);
   t.is((await post(client, body, { key: 'dropped' })).status, 201);
 });
