@@ -58,9 +58,9 @@ export function compileStatements(resource: Resource): ResourceStatements {
     lists.set(shape, made);
     return made;
   };
-  const detail = scoped(builder, resource)
-    .select(columnsOf(resource))
-    .where(builder.raw(`id = ${fieldType(resource.idType).parameter}`, ['id']));
+  const detail = byId(builder, resource, builder.raw(fieldType(resource.idType).parameter, ['id'])).select(
+    columnsOf(resource),
+  );
   return { list, detail: resource.detail ? finish(`${resource.name}.detail`, detail) : null };
 }
 
@@ -260,6 +260,18 @@ export function scoped(builder: Knex, resource: Pick<Resource, 'view'>): Knex.Qu
 }
 
 /**
+ * The row of an id, by an index that the order names. After an equality alone PostgreSQL ignores the order and takes any index: where it
+ * expects one row in a workspace, all look alike, and it was seen to look for the id in the whole workspace. After a list of one value it
+ * keeps the order, and only an index of ids needs no sort. Before version 17 a list keeps the order in the first column of an index alone;
+ * there the bounds make the index that has the workspace before the id read one row.
+ */
+function byId(builder: Knex, resource: Resource, id: Knex.Raw): Knex.QueryBuilder {
+  const [type] = fieldType(resource.idType).columnTypes;
+  const condition = builder.raw(`id = any(array[?]::${type}[]) and id >= ? and id <= ?`, [id, id, id]);
+  return scoped(builder, resource).where(condition).orderBy('id');
+}
+
+/**
  * The rows that a list of ids names, at most 100, each looked up by itself. With `id = any(…)` a generic plan read an index of the whole
  * workspace, which it took for one of average size, and so did a look-up that wants the key alone, unless the row is materialized.
  * OFFSET 0 keeps the planner from merging the query into the outer one.
@@ -267,7 +279,7 @@ export function scoped(builder: Knex, resource: Pick<Resource, 'view'>): Knex.Qu
 function fewRows(builder: Knex, resource: Resource, [list, ...more]: readonly string[]): Knex.Raw {
   const [type] = fieldType(resource.idType).columnTypes;
   const ids = builder.select(builder.raw(`distinct unnest(?::${type}[]) as id`, [list as string])).as('named');
-  const row = scoped(builder, resource).where(builder.raw('id = named.id'));
+  const row = byId(builder, resource, builder.raw('named.id'));
   for (const name of more) row.where(condition(builder, resource, name));
   const found = builder.withMaterialized('one', row).select('*').from('one').as('found');
   const rows = builder
