@@ -1,8 +1,10 @@
 import pg from 'pg';
+import { asAdmin } from '../../src/db/admin.js';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
+import type { ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
-import { gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
+import { eventually, gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
 import { created, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
@@ -108,4 +110,24 @@ test.serial('of 100 requests with one If-Match one succeeds and 99 get 412 with 
     [id],
   );
   t.deepEqual(rows, [{ version: '2', entries: '2' }]);
+});
+
+test.serial('of two changes that wait for the app with one If-Match one succeeds', async (t) => {
+  const { client, database } = t.context;
+  const { id } = await created(client, { naam: 'x', customerId: await customerOf(database) });
+  let replies: Promise<ApiReply[]> = Promise.resolve([]);
+  await asAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
+    await appClient.query('begin');
+    await appClient.query('select from app.installaties where id = $1 for update', [id]);
+    replies = Promise.all(['y', 'z'].map((naam) => patch(client, id, '"v1"', { naam })));
+    await eventually(t, 'both waiting', async () => {
+      const { rows } = await database.primary.query(
+        "select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'",
+        [database.name],
+      );
+      return rows.length === 2;
+    });
+    await appClient.query('commit');
+  });
+  t.deepEqual((await replies).map(({ status }) => status).sort(), [200, 412]);
 });
