@@ -35,11 +35,9 @@ const server = createServer((request, response) => {
 server.listen(Number(PORT), '127.0.0.1');
 
 async function detail(resource: string, id: string): Promise<string> {
-  const { rows } = await next().query({
-    ...prepared.get(resource)?.detail,
-    values: [WORKSPACE, id],
-    types,
-  } as pg.QueryConfig);
+  const statement = prepared.get(resource)?.detail;
+  const values = statement?.parameters.map((name) => (name === 'workspace' ? WORKSPACE : id));
+  const { rows } = await next().query({ ...statement, values, types } as pg.QueryConfig);
   return JSON.stringify(rows[0]);
 }
 
