@@ -202,6 +202,7 @@ export const refusedValues: Readonly<
     types: ['integer', 'number', 'bigint'],
   },
   '22008': { code: 'out_of_range', detail: 'PostgreSQL has no such date.', types: ['date'] },
+  '22P02': { code: 'invalid', detail: 'its column has no such value.', types: ['enum'] },
 };
 
 /** The SQLSTATEs that show a database that does not fit the gateway. */

@@ -6,7 +6,7 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   c.relrowsecurity as "rowSecurity", not row_security_active(c.oid) as "isSampled",
   array(select quote_ident(polname) from pg_policy where polrelid = c.oid and not polpermissive and 0 = any (polroles) order by 1) as restrictive,
   (select coalesce(json_agg(json_build_object(
-      'name', a.attname, 'quoted', quote_ident(a.attname), 'type', format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null),
+      'name', a.attname, 'quoted', quote_ident(a.attname), 'type', case when t.typtype = 'e' then 'enum' else format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) end,
       'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,
       'notNull', a.attnotnull, 'made', a.atthasdef or a.attidentity <> '', 'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
       'isArray', t.typcategory = 'A',

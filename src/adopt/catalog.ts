@@ -10,7 +10,7 @@ export interface Column {
   readonly name: string;
   /** The name as SQL writes it. */
   readonly quoted: string;
-  /** As format_type prints it without a length; of a domain the type below it. */
+  /** As format_type prints it without a length; of a domain the type below it; "enum" of every enumerated type. */
   readonly type: string;
   /** Characters that a varchar or char holds; null: no bound. */
   readonly length: number | null;

@@ -36,6 +36,7 @@ const types: Readonly<Record<string, FieldType>> = {
   text: 'text',
   'character varying': 'text',
   character: 'text',
+  enum: 'enum',
   numeric: 'number',
   real: 'number',
   'double precision': 'number',

@@ -75,7 +75,10 @@ function isSearched(column: Column, type: string, subject: Subject, survey: Surv
   const { log, id } = subject;
   if (column === id) return false;
   if (column === log?.entity || column === log?.entityId || column === log?.action) return true;
-  return referredTo(subject, survey, column) !== undefined || (isNamed('status', column.name) && type === 'text');
+  return (
+    referredTo(subject, survey, column) !== undefined ||
+    (isNamed('status', column.name) && ['text', 'enum'].includes(type))
+  );
 }
 
 /** Encoded columns and members of JSON are no such columns: stored values cannot be compared. */

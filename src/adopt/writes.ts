@@ -105,7 +105,7 @@ function writeRule(column: Column, field: FieldJson, target: Subject | undefined
     const bound = integerBounds[column.type] as number;
     return { ...required, schema: { minimum: -bound + (bound === 2 ** 53 ? 1 : 0), maximum: bound - 1 } };
   }
-  return field.type === 'date' || field.type === 'boolean' ? required : undefined;
+  return ['enum', 'date', 'boolean'].includes(String(field.type)) ? required : undefined;
 }
 
 /** The version, and the columns that no trigger of the app moves. Without a version column it is xmin, which each update moves. */

@@ -22,8 +22,11 @@ export interface FieldTypeRow {
   readonly example: unknown;
   /** Made once for each field, from PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: () => ValueSerializer;
-  /** SQL of a parameter that is compared with such a column. `?::bigint` fits integer columns too: no value is out of range. */
-  readonly parameter: '?' | '?::bigint';
+  /**
+   * SQL of a parameter that is compared with such a column; in that of a filter COLUMN and VIEW are its own. `?::bigint` fits integer columns
+   * too: no value is out of range.
+   */
+  readonly parameter: string;
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
   readonly isPrinted?: (text: string) => boolean;
   /** Whether the JSON of a member of a JSON cell is of the type; absent: such a field has a column of its own. */
@@ -122,6 +125,17 @@ export const fieldTypes = {
     parameter: '?',
     isPrinted: isText,
     isMember: isString,
+    query: { schema: identifier, isValue: isText },
+  },
+  enum: {
+    columnTypes: ['enum'],
+    schema: { type: 'string' },
+    writeSchema: { type: 'string' },
+    example: 'open',
+    serializer: () => escaped,
+    // A text that is no label would fail as a value of the type, and the text of a column has no index: PostgreSQL takes no cast that is
+    // not immutable. The row that is never read gives the type, whose schema the gateway's role cannot name.
+    parameter: '(select label from unnest(enum_range((select COLUMN from VIEW limit 0))) label where label::text = ?)',
     query: { schema: identifier, isValue: isText },
   },
   integer: {

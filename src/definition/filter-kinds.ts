@@ -1,6 +1,6 @@
 import type { FieldError } from '../errors.js';
 import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
-import type { Filter } from './resource.js';
+import type { Filter, Resource } from './resource.js';
 
 /** All that follows from the kind of a filter. */
 interface FilterKindRow {
@@ -8,7 +8,7 @@ interface FilterKindRow {
   readonly columnTypes: readonly FieldType[];
   /** Values in the query string; absent: those of the column's type. */
   readonly form?: QueryForm;
-  /** Condition in knex's form: ?? is the column, VALUE the parameter, TYPED the parameter cast to the type of ids, ZONE the time zone. */
+  /** Condition: COLUMN is the column, ? the parameter, TYPED the parameter as the column's type, ZONE the time zone. */
   readonly sql: string;
   /** Whether the value is a list of values, separated by commas. */
   readonly isList?: true;
@@ -35,30 +35,33 @@ export const listValuesMax = 100;
 
 /** The table of filter kinds: SQL, `check`, parsing and JSON Schema derive from it. Days are made instants by PostgreSQL. */
 export const filterKinds = {
-  equals: { columnTypes: ['uuid', 'bigint', 'text', 'integer', 'boolean', 'date', 'timestamp'], sql: '?? = TYPED' },
-  oneOf: { columnTypes: idTypes, sql: '?? = any(TYPED[])', isList: true },
-  dateFrom: { columnTypes: ['date'], sql: '?? >= VALUE::date', end: 'lower' },
-  dateTo: { columnTypes: ['date'], sql: '?? <= VALUE::date', end: 'upper' },
+  equals: {
+    columnTypes: ['uuid', 'bigint', 'text', 'enum', 'integer', 'boolean', 'date', 'timestamp'],
+    sql: 'COLUMN = TYPED',
+  },
+  oneOf: { columnTypes: idTypes, sql: 'COLUMN = any(TYPED[])', isList: true },
+  dateFrom: { columnTypes: ['date'], sql: 'COLUMN >= ?::date', end: 'lower' },
+  dateTo: { columnTypes: ['date'], sql: 'COLUMN <= ?::date', end: 'upper' },
   dayFrom: {
     columnTypes: ['timestamp'],
     form: formOf('date'),
-    sql: '?? >= VALUE::date::timestamp at time zone ZONE',
+    sql: 'COLUMN >= ?::date::timestamp at time zone ZONE',
     end: 'lower',
     takesDays: true,
   },
   dayTo: {
     columnTypes: ['timestamp'],
     form: formOf('date'),
-    sql: '?? < (VALUE::date + 1)::timestamp at time zone ZONE',
+    sql: 'COLUMN < (?::date + 1)::timestamp at time zone ZONE',
     end: 'upper',
     takesDays: true,
   },
-  instantFrom: { columnTypes: ['timestamp'], sql: '?? >= VALUE::timestamptz', end: 'lower' },
-  instantTo: { columnTypes: ['timestamp'], sql: '?? <= VALUE::timestamptz', end: 'upper' },
+  instantFrom: { columnTypes: ['timestamp'], sql: 'COLUMN >= ?::timestamptz', end: 'lower' },
+  instantTo: { columnTypes: ['timestamp'], sql: 'COLUMN <= ?::timestamptz', end: 'upper' },
   since: {
     columnTypes: ['timestamp'],
     form: dateOrInstant,
-    sql: `?? >= case when length(VALUE::text) = 10 then VALUE::date::timestamp at time zone ZONE else VALUE::timestamptz end`,
+    sql: `COLUMN >= case when length(?::text) = 10 then ?::date::timestamp at time zone ZONE else ?::timestamptz end`,
     takesDays: true,
   },
 } as const satisfies Readonly<Record<string, FilterKindRow>>;
@@ -84,16 +87,20 @@ export function filterKind(kind: FilterKind): FilterKindRow {
  */
 export function filterCondition(
   name: string,
-  { column, kind, type }: Filter,
+  { filters, view }: Pick<Resource, 'filters' | 'view'>,
   farEnd: 'lower' | 'upper' | null = null,
 ): { sql: string; bindings: string[] } {
-  const bindings = [column];
+  const { column, kind, type } = filters[name] as Filter;
   const { sql: form, end } = filterKind(kind);
   const typed = fieldType(type).parameter;
-  const sql = form.replace(/TYPED(\[\])?|VALUE|ZONE/g, (token, list = '') => {
-    bindings.push(token === 'ZONE' ? 'timeZone' : name);
-    return token.startsWith('TYPED') && typed !== '?' ? typed + list : '?';
-  });
+  const named: Readonly<Record<string, string>> = { COLUMN: column, VIEW: view, ZONE: 'timeZone' };
+  const bindings: string[] = [];
+  const sql = form
+    .replace(/TYPED(\[\])?/, (_, list = '') => (typed === '?' ? typed : typed + list))
+    .replace(/COLUMN|VIEW|ZONE|\?/g, (token) => {
+      bindings.push(named[token] ?? name);
+      return token === 'COLUMN' || token === 'VIEW' ? '??' : '?';
+    });
   if (end === undefined || end !== farEnd) return { sql, bindings };
   const asRow = sql.replace(/^\?\? (\S+) (.*)$/, '(??, workspace_id) $1 ($2, ?)');
   return { sql: asRow, bindings: [...bindings, 'workspace'] };

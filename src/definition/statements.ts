@@ -180,8 +180,8 @@ function withoutIndex(builder: Knex, condition: Knex.Raw): Knex.Raw {
   return builder.raw('coalesce(?, false)', [condition]);
 }
 
-function condition(builder: Knex, { filters }: Resource, name: string, end: FarEnd | null = null): Knex.Raw {
-  const { sql, bindings } = filterCondition(name, filters[name] as Filter, end);
+function condition(builder: Knex, resource: Resource, name: string, end: FarEnd | null = null): Knex.Raw {
+  const { sql, bindings } = filterCondition(name, resource, end);
   return builder.raw(sql, bindings);
 }
 

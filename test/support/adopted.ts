@@ -41,14 +41,12 @@ export interface Adopted {
   readonly folder: string;
   readonly output: string;
   readonly resources: ReadonlyMap<string, Resource>;
+  readonly resourcesDir: string;
   readonly run: (...args: string[]) => Promise<CommandResult>;
 }
 
 /** Runs commands of the gateway with the definitions in the folder. */
-export function commandsIn(
-  folder: string,
-  settings: Partial<Settings>,
-): Pick<Adopted, 'run'> & { resourcesDir: string } {
+export function commandsIn(folder: string, settings: Partial<Settings>): Pick<Adopted, 'run' | 'resourcesDir'> {
   const resourcesDir = join(folder, 'config/resources');
   return { resourcesDir, run: (...args) => commandLine(args, { ...settings, resourcesDir }) };
 }
@@ -69,7 +67,7 @@ export async function adopted(t: ExecutionContext, settings: Partial<Settings>, 
     t.is(code, 0, `${args.join(' ')}: ${stderr}`);
   }
   const resources = new Map(loadResources(resourcesDir).map((resource) => [resource.name, resource]));
-  return { folder, output: drafted.stdout, resources, run };
+  return { folder, output: drafted.stdout, resources, resourcesDir, run };
 }
 
 /** The findings of check that are not ok, as soon as the replica has the views. */
