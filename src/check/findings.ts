@@ -99,8 +99,9 @@ export const findings = {
     advice: 'Correct the view in the folder of views and run migrate --views DIR.',
   },
   workspaces: {
-    meaning: '`gateway.sample_workspaces()` works; the items below use its workspaces',
-    advice: 'Run migrate, or grant EXECUTE on the function to gateway_reader.',
+    meaning:
+      '`gateway.sample_workspaces()` works; the items below use its workspaces. No row-level security of the app hides workspaces or users from `tokens`',
+    advice: 'Run migrate, grant EXECUTE on the function to gateway_reader, or create the policy.',
   },
   tenant_wall: {
     meaning:

@@ -1,9 +1,12 @@
 import pg from 'pg';
 import type { WorkspaceId } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
-import { failure, type Item, verdict } from './finding.js';
+import { checkSql, failure, type Item, verdict } from './finding.js';
 import { tryQuery } from './server.js';
 import { attempt, queryCanceled } from './views.js';
+
+/** The views of the app's workspaces and users. They read as the role that ran `migrate`. */
+const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];
 
 /** Rows of each end of a list that are compared, and the time that a view has for one statement. */
 const rowsPerEnd = 250;
@@ -17,6 +20,12 @@ export async function sampleWorkspaces(client: pg.Client): Promise<{ ids: Worksp
     return { ids: [], item: verdict('workspaces', [fault]) };
   }
   const ids = found.rows.map(({ id }) => String(id) as WorkspaceId);
+  const { rows } = await client.query<{ owner: string; hidden_tables: string[] }>(checkSql('views'), [tokenViews]);
+  const hidden = rows.flatMap(({ owner, hidden_tables }) => hidden_tables.map((table) => `${table} from ${owner}`));
+  if (hidden.length > 0) {
+    const detail = `Row-level security hides rows of ${[...new Set(hidden)].join(', ')}, so \`tokens\` finds no workspace or no owner: let another role own ${tokenViews.join(' and ')}, or create a policy for that role.`;
+    return { ids, item: failure('workspaces', detail) };
+  }
   return { ids, item: verdict('workspaces', [], `${ids.length} are taken as a sample.`) };
 }
 

@@ -41,3 +41,32 @@ test.serial(
     t.regex(detail, /row-level security of "Shop Floor"\."Orders" hides rows: create a policy .* `to gateway_owner /);
   },
 );
+
+test.serial(
+  'check says that row-level security hides the workspaces or the users from the owner of their views',
+  async (t) => {
+    const forced = `
+      alter table "Companies" enable row level security; alter table "Companies" force row level security;
+      create policy own on "Companies" using ("Id" = current_setting('shop.company', true));`;
+    const settings = await newDatabase(t, 'forced', (client) => client.query(shop + forced));
+    const draft = await adopted(t, settings, '--schema', 'Shop Floor');
+    t.deepEqual(await wrong(t, draft), [], 'a superuser sees all rows');
+    const client = new pg.Client(settings.adminUrl as string);
+    await client.connect();
+    await client
+      .query(
+        `grant select on "Shop Floor"."Companies" to gateway_owner; alter view gateway.workspaces owner to gateway_owner`,
+      )
+      .finally(() => client.end());
+    let found: Finding[] = [];
+    await eventually(t, 'check finds it', async () => {
+      found = await wrong(t, draft);
+      return found.length > 0;
+    });
+    t.deepEqual(
+      found.map(({ level, code }) => [level, code]),
+      [['failed', 'workspaces']],
+    );
+    t.regex(found[0]?.detail ?? '', /^Row-level security hides rows of "Shop Floor"\."Companies" from gateway_owner, /);
+  },
+);
