@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Finding } from '../../src/check/finding.js';
+import { BatchQuery } from '../../src/db/wire/batch-query.js';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { projectRoot } from '../../src/paths.js';
 import { commandLine, connections } from '../support/command-line.js';
@@ -36,6 +38,28 @@ test.serial(
       failed.stdout,
       /^primary \(127\.0\.0\.1:\d+\/\w+\)$[\s\S]*^ {2}FAILED {3}writes installaties: the statement installaties.claim: permission denied .*\n {11}Run migrate/m,
     );
+  },
+);
+
+test.serial(
+  'a batch of a check is late after its time without an answer, and one that was answered never',
+  async (t) => {
+    const client = new pg.Client({ connectionString: t.context.database.settings.primaryUrls, query_timeout: 700 });
+    await client.connect();
+    const outcomes: string[] = [];
+    const batch = (text: string): BatchQuery => {
+      const steps = [{ statement: { name: 'any', text, parameters: [] }, values: {} }];
+      return new BatchQuery({ steps, workspace: null, named: false }, (error, results) =>
+        outcomes.push(error?.message ?? `${results[0]?.rows}`),
+      );
+    };
+    client.query(batch('select 1'));
+    await sleep(1000);
+    t.deepEqual(outcomes, ['1']);
+    client.query(batch('select pg_sleep(1)'));
+    await sleep(1300);
+    t.deepEqual(outcomes, ['1', 'Query read timeout']);
+    await client.end();
   },
 );
 

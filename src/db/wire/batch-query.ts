@@ -27,13 +27,14 @@ export interface BatchResult {
 export class BatchQuery implements pg.Submittable {
   readonly #batch: Batch;
   readonly #values: readonly BoundValue[][];
-  readonly #done: (error: Error | null, results: readonly BatchResult[]) => void;
+  /** pg replaces it while `query_timeout` runs, to end that timer, which would keep the process alive for as long. */
+  callback: (error: Error | null) => void;
   readonly #results: BatchResult[] = [];
   #rows: TextRow[] = [];
 
   constructor(batch: Batch, done: (error: Error | null, results: readonly BatchResult[]) => void) {
     this.#batch = batch;
-    this.#done = done;
+    this.callback = (error) => done(error, this.#results);
     this.#values = batch.steps.map(({ statement, values }) => boundValues(statement, batch.workspace, values));
   }
 
@@ -56,12 +57,12 @@ export class BatchQuery implements pg.Submittable {
   }
 
   handleError(error: Error): void {
-    this.#done(error, this.#results);
+    this.callback(error);
   }
 
   /** The batch has failed unless PostgreSQL sent CommandComplete for each statement. */
   handleReadyForQuery(): void {
     const isWhole = this.#results.length === this.#batch.steps.length;
-    this.#done(isWhole ? null : new Error('the batch ended without completing'), this.#results);
+    this.callback(isWhole ? null : new Error('the batch ended without completing'));
   }
 }
