@@ -13,6 +13,11 @@ export async function detailsOfOther({ other, replicaUrl }: Stage): Promise<stri
   return rows.map(([id]) => `/api/v1/installaties/${id}`);
 }
 
+/** The length of a turn of paced requests, for a load run of so many seconds: of 300 requests the third slowest would be the p99. */
+export function pacedSeconds(seconds: number): number {
+  return 3 * seconds;
+}
+
 /** Asks for them at a fixed pace, in a process of its own. */
 export async function runPaced(
   { origin, other }: Stage,

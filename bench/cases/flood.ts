@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { canPin, pinnedApart } from '../affinity.js';
 import { type LoadCost, runLoadOnce } from '../load.js';
 import type { Options } from '../options.js';
-import { detailsOfOther, runPaced } from '../paced.js';
+import { detailsOfOther, pacedSeconds, runPaced } from '../paced.js';
 import type { PacedResult } from '../paced-process.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
 import { alternate, median, pairedRatio } from '../rounds.js';
@@ -27,7 +27,8 @@ export async function floodCase(stage: Stage, options: Options): Promise<CaseRes
   return pinnedApart(stage.gatewayPid, () => flood(stage, options));
 }
 
-async function flood(stage: Stage, { rounds, seconds }: Options): Promise<CaseResult> {
+async function flood(stage: Stage, { rounds, ...options }: Options): Promise<CaseResult> {
+  const seconds = pacedSeconds(options.seconds);
   const paths = await detailsOfOther(stage);
   const details = (): Promise<PacedResult> => runPaced(stage, paths, seconds);
   const text = 'select id from app.installaties where workspace_id = $1 order by id limit 1000';

@@ -3,7 +3,7 @@ import { runToEnd } from '../child.js';
 import { eventLoopDelay } from '../event-loop.js';
 import { runLoadOnce } from '../load.js';
 import type { Options } from '../options.js';
-import { detailsOfOther, runPaced } from '../paced.js';
+import { detailsOfOther, pacedSeconds, runPaced } from '../paced.js';
 import type { PacedResult } from '../paced-process.js';
 import { cpuMsOf, peakMbOf, resetPeak } from '../process-cost.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
@@ -41,7 +41,8 @@ export async function togetherCase(stage: Stage, { rounds, ...options }: Options
   const tokens: string[] = [];
   for (let n = 1; n <= workspaces; n++) tokens.push((await largeWorkspace(stage, workOrders + n)).token);
   const paths = await detailsOfOther(stage);
-  const paced = (): Promise<PacedResult> => runPaced(stage, paths, seconds);
+  const paceSeconds = pacedSeconds(seconds);
+  const paced = (): Promise<PacedResult> => runPaced(stage, paths, paceSeconds);
   const headers = { authorization: `Bearer ${stage.other.token}` };
   const load = { origin: stage.origin, headers, paths, connections, seconds };
   const many = (): Promise<PacedResult> => runLoadOnce(load, stage.gatewayPid, stage.replicaPid);
@@ -54,10 +55,10 @@ export async function togetherCase(stage: Stage, { rounds, ...options }: Options
     };
     return JSON.parse(await runToEnd(program, [JSON.stringify(what)], {})) as StreamsResult;
   };
-  const beside = async (details: () => Promise<PacedResult>): Promise<Parts> => {
+  const beside = async (details: () => Promise<PacedResult>, detailSeconds: number): Promise<Parts> => {
     const [asked, reading] = await Promise.all([
       sleep(leadSeconds * 1000).then(details),
-      streams(streamsAtOnce, seconds + leadSeconds + trailSeconds),
+      streams(streamsAtOnce, detailSeconds + leadSeconds + trailSeconds),
     ]);
     return { details: asked, streams: reading };
   };
@@ -65,9 +66,9 @@ export async function togetherCase(stage: Stage, { rounds, ...options }: Options
     'one page at a time': async () => ({ streams: await streams(1, seconds) }),
     'eight at a time': async () => ({ streams: await streams(streamsAtOnce, seconds) }),
     '100 details a second alone': async () => ({ details: await paced() }),
-    '100 details a second beside eight pages': () => beside(paced),
+    '100 details a second beside eight pages': () => beside(paced, paceSeconds),
     'details over 32 connections alone': async () => ({ details: await many() }),
-    'details over 32 connections beside eight pages': () => beside(many),
+    'details over 32 connections beside eight pages': () => beside(many, seconds),
   };
   const names = Object.keys(turns);
   const results = await alternate(names, rounds, (name, round) => {
@@ -115,7 +116,7 @@ function tableOf(
 ): Table {
   return {
     title: 'Together',
-    note: `Pages of 10,000 work orders of ${workspaces} workspaces, read one after the other by one client and by ${streamsAtOnce}; details of another workspace, at a fixed pace, and over ${connections} connections as fast as they are answered. The gateway, PostgreSQL and the clients share the machine's processors, of which eight pages can take all. Medians of ${rounds} turns of ${seconds} s. The delay is the time by which a timer of the gateway was late.`,
+    note: `Pages of 10,000 work orders of ${workspaces} workspaces, read one after the other by one client and by ${streamsAtOnce}; details of another workspace, at a fixed pace, and over ${connections} connections as fast as they are answered. The gateway, PostgreSQL and the clients share the machine's processors, of which eight pages can take all. Medians of ${rounds} turns of ${seconds} s, at the fixed pace of ${pacedSeconds(seconds)} s. The delay is the time by which a timer of the gateway was late.`,
     head: [
       '',
       'MB/s',
