@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { startCluster } from '../../src/demo/cluster/cluster.js';
 import { type AppName, apps } from '../../src/demo/seed/apps.js';
+import { memoryFolder } from './memory-folder.js';
 import { type AvaRun, runAva } from './run-ava.js';
 import { keepSeeded } from './seeded-cluster.js';
 import { cloned, clonedRows, makeTemplate } from './template.js';
@@ -38,7 +39,9 @@ const everyApp = [
 
 /** The servers that all files share have connections for all of them. */
 const shareable = { max_connections: '300' };
+const temporaryIn = memoryFolder();
 const cluster = await startCluster({
+  ...(temporaryIn !== undefined && { temporaryIn }),
   replicas: 0,
   settings: { log_line_prefix: '%m [%p] %d|%a|', fsync: 'off', full_page_writes: 'off' },
   replicaSettings: shareable,

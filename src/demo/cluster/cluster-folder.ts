@@ -12,8 +12,8 @@ const clusterFiles = /^(primary|replica\d+)(\.making|\.log)?$|^(lock|password)$/
  * A name for a temporary folder, as a real path that is not there yet: it is made by makeTemporaryFolder only after the
  * reaper knows of it, or a kill in between would leave the folder behind.
  */
-export function temporaryName(): string {
-  return join(realpathSync(tmpdir()), `workspace-data-gateway-${randomBytes(8).toString('hex')}`);
+export function temporaryName(parent = tmpdir()): string {
+  return join(realpathSync(parent), `workspace-data-gateway-${randomBytes(8).toString('hex')}`);
 }
 
 export function makeTemporaryFolder(dir: string, account: Account | undefined): void {

@@ -15,6 +15,8 @@ import { until } from './wait.js';
 export interface ClusterOptions {
   /** Kept between runs: servers in it are started again, missing ones are made. Default: a temporary folder. */
   dir?: string;
+  /** Folder for the temporary folder; default that of the system for temporary files. */
+  temporaryIn?: string;
   replicas: number;
   /** On top of sql/apps/first/postgresql.conf, for every server. */
   settings?: ServerSettings;
@@ -33,7 +35,7 @@ const reviveMsMax = 10_000;
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const account = serverAccount(options.dir);
   const binaries = await findBinaries(account, options.pgBin);
-  const dir = options.dir ? keptFolder(options.dir, account) : temporaryName();
+  const dir = options.dir ? keptFolder(options.dir, account) : temporaryName(options.temporaryIn);
   const reaper = startReaper();
   if (!options.dir) reaper.tell({ temporary: dir });
   let cluster: Cluster;
