@@ -32,6 +32,8 @@ export interface RunOptions {
   readonly stallMsMax?: number | undefined;
   /** Share of perWorkspace that the statement takes; default 1. */
   readonly cost?: number;
+  /** Rows whose bytes may gather before they are read (read-pace.ts), where the statement has a connection to itself. */
+  readonly gatheredRows?: number | undefined;
 }
 
 /** Decides when statements begin, beside the limits of their pool. */
@@ -164,7 +166,7 @@ export class ConnectionPool {
   }
 
   #start(connection: Connection, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    const { signal, cost, stallMsMax } = options;
+    const { signal, cost, stallMsMax, gatheredRows } = options;
     const startedMs = performance.now();
     const release = this.#shares.take(run.workspace ?? '', cost);
     const leave = this.#gate?.enter(run, options);
@@ -174,7 +176,9 @@ export class ConnectionPool {
       leave?.();
       this.serve();
     };
-    const running = connection.run(run, unlessAborted, stallMsMax).then(ended, (error) => {
+    const isAlone = this.#limits.depth === 1;
+    const mode = { stallMsMax, isAlone, gatheredRows: isAlone ? gatheredRows : undefined };
+    const running = connection.run(run, unlessAborted, mode).then(ended, (error) => {
       ended();
       const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
       throw isEarly && errorCode(error) === queryCanceled ? new ConnectionLost('the statement was cancelled') : error;

@@ -1,6 +1,6 @@
-import type { Socket } from 'node:net';
 import pg from 'pg';
 import { Problem } from '../errors.js';
+import { ReadPace } from './read-pace.js';
 import type { Row, TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { GuardedQuery } from './wire/guarded-query.js';
@@ -15,6 +15,16 @@ export interface Run {
   readonly values: Values;
   /** Gets a mark of the server (replica-mark.ts) before the rows, and another after them; if it throws, the statement fails. */
   readonly onMark?: ((mark: TextRow) => void) | undefined;
+}
+
+/** How a statement runs on a connection. */
+export interface RunMode {
+  /** How long the backend may send nothing before the statement rejects as lost; absent: no bound. */
+  readonly stallMsMax?: number | undefined;
+  /** Whether no other statement runs on the connection meanwhile. */
+  readonly isAlone?: boolean;
+  /** Rows of a statement that runs alone, whose bytes may gather before they are read; absent: each is read as it comes. */
+  readonly gatheredRows?: number | undefined;
 }
 
 export interface ConnectionOptions {
@@ -58,10 +68,12 @@ export class Connection {
   #isCorked = false;
   #closing: NodeJS.Timeout | undefined;
   #onEnd: () => void = () => undefined;
+  readonly #pace: ReadPace;
 
   private constructor(client: pg.Client, named: boolean) {
     this.#client = client;
     this.#named = named;
+    this.#pace = new ReadPace(streamOf(client));
     client.on('error', () => {
       this.destroy();
       this.#handleEnd();
@@ -93,7 +105,6 @@ export class Connection {
     }
     tapRows(wireOf(client));
     reuse();
-    yieldAfterLargeRead(streamOf(client));
     return new Connection(client, options.namedStatements);
   }
 
@@ -113,10 +124,11 @@ export class Connection {
 
   /**
    * Gives `onRow` each row as it arrives; resolves when PostgreSQL has reported the statement as complete. A statement whose
-   * backend sends nothing for `stallMsMax` rejects as lost.
+   * backend sends nothing for `stallMsMax` rejects as lost. A statement that runs alone is sent at once.
    */
-  run(run: Run, onRow: (row: Row) => void, stallMsMax = Number.POSITIVE_INFINITY): Promise<void> {
+  run(run: Run, onRow: (row: Row) => void, mode: RunMode = {}): Promise<void> {
     return new Promise((resolve, reject) => {
+      const { stallMsMax = Number.POSITIVE_INFINITY, isAlone = false, gatheredRows = 0 } = mode;
       const started = { atMs: performance.now(), stallMsMax, overdue: false };
       this.#started.add(started);
       const done = (error: Error | null): void => {
@@ -126,8 +138,10 @@ export class Connection {
         else if (started.overdue) reject(new StatementTimeout());
         else reject(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
       };
-      this.#corkForTurn();
-      this.#client.query(new GuardedQuery({ ...run, named: this.#named }, onRow, done) as never);
+      if (!isAlone) this.#corkForTurn();
+      const query = new GuardedQuery({ ...run, named: this.#named }, onRow, done);
+      this.#pace.begin(query, gatheredRows);
+      this.#client.query(query as never);
     });
   }
 
@@ -180,21 +194,6 @@ export class Connection {
     this.#onEnd = () => {};
     listener();
   }
-}
-
-/** After a read of this size more bytes of the same answer are probably waiting. */
-const largeReadBytes = 32_768;
-
-/**
- * Pauses a socket after a large read, so that the other sockets are read first: libuv reads up to 32 times 64 KB from one
- * socket, and turning that into JSON would delay other clients by half a second.
- */
-function yieldAfterLargeRead(stream: Socket): void {
-  stream.on('data', (bytes: Buffer) => {
-    if (bytes.length < largeReadBytes) return;
-    stream.pause();
-    setImmediate(() => stream.resume());
-  });
 }
 
 /** The SQLSTATE of an error, or the code of a socket's error; "connection" for an error without a code. */

@@ -59,7 +59,8 @@ export async function readChunk(
   const isContinuation = phase.kind === 'continuation';
   const waitMs = isContinuation ? deps.chunkWaitMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
-  const options = { waitMs, isContinuation, cost, signal: request.signal };
+  const gatheredRows = isContinuation ? rows : undefined; // the first byte waits for the other rows
+  const options = { waitMs, isContinuation, cost, gatheredRows, signal: request.signal };
   return withReadTarget(deps, request, phase, async (attempt) => {
     const json = deps.chunkMemory.borrow();
     const last = new LastRowKey(serializer.keyAt);

@@ -8,7 +8,7 @@ import type { ListRequest } from './parse.js';
 import { dataAsOf, instantOf, type PageSize, type Reply } from './reply.js';
 import { type PagePhase, type ReadDeps, readRows } from './routing.js';
 import type { Count, Total } from './running-counts.js';
-import { firstChunkRows, streamPage } from './stream.js';
+import { firstChunkRows, firstRowsOf, streamPage } from './stream.js';
 
 /** The start of a page: the end of the page before, and the page's number if the client sent one. */
 interface Start {
@@ -129,7 +129,7 @@ async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null,
   const values = { ...rangeValues(range), skip: request.perPage - 1, limit: 2 };
   const [ends, first] = await Promise.all([
     readRows(deps, request, keys, values, phase), // first, because the first byte waits for it
-    readChunk(deps, request, range, firstChunkRows, 'long', phase),
+    readChunk(deps, request, range, firstRowsOf(deps, request.perPage), 'long', phase),
   ]);
   // A replica that is behind the one of the first rows can lack rows, and would give a wrong end.
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);

@@ -5,6 +5,11 @@ import type { ReadDeps } from './routing.js';
 
 /** Rows of the first chunk of a large page: few, so that the first byte is sent early. */
 export const firstChunkRows = 100;
+/** In a larger page the first byte waits longer for the page's end, and so many rows are read meanwhile: at most, and as a part of the page. */
+const firstRowsMax = 500;
+const firstPart = 1 / 20;
+/** Of the bytes left for chunks such a row is given so many. */
+const firstRowBytes = 4096;
 
 /** A client that takes longer than this for a piece is slow. */
 const slowMs = 100;
@@ -13,6 +18,12 @@ const slowMs = 100;
 const bytesAtFirst = 65_536;
 const growth = 2;
 const bytesIfSlow = 16_384;
+
+/** The rows of the first chunk of a page that does not fit one chunk. */
+export function firstRowsOf({ chunkMemory }: ReadDeps, perPage: number): number {
+  const rows = Math.min(firstRowsMax, perPage * firstPart, chunkMemory.chunkBytesMax / firstRowBytes);
+  return Math.max(firstChunkRows, Math.floor(rows));
+}
 
 /**
  * Streams a page whose first chunk is read, up to the key `until`. Prefetches one chunk for a fast client and doubles its size
@@ -27,12 +38,12 @@ export async function* streamPage(
   finish: (count: number, last: Key | null) => Promise<string>,
 ): AsyncGenerator<Buffer> {
   const { continuation } = chunk;
-  let rows = firstChunkRows;
   let { count, last } = chunk;
-  let bytesWanted = Math.min(bytesAtFirst, deps.chunkBytes);
+  let rows = count;
+  let bytesWanted = Math.min(Math.max(bytesAtFirst, chunk.json.length * growth), deps.chunkBytes);
   let isSlow = false;
   const { chunkMemory } = deps;
-  let [bytesBefore, bytesHeld] = [0, 0];
+  let [bytesBefore, bytesHeld] = [chunk.json.length, 0];
   try {
     while (chunk.more) {
       chunkMemory.useForChunks(-bytesHeld);
@@ -40,7 +51,7 @@ export async function* streamPage(
       bytesHeld = bytesBefore + bytesWanted; // the chunk at hand and the next
       bytesBefore = bytesWanted;
       chunkMemory.useForChunks(bytesHeld);
-      rows = nextRows(deps, rows, chunk, bytesWanted);
+      rows = Math.min(nextRows(deps, rows, chunk, bytesWanted), Math.max(firstChunkRows, request.perPage - count));
       const range = { after: chunk.last, until };
       const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', continuation);
       let ahead = isSlow ? null : read();

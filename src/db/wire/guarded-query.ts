@@ -28,6 +28,8 @@ type Result = 'guard' | 'mark' | 'rows';
  * `onRow` gets each row as PostgreSQL sent it, without type parsing or a row description; the row is valid until `onRow` returns.
  */
 export class GuardedQuery extends pg.Query {
+  /** Rows given to `onRow`. */
+  rowsRead = 0;
   readonly #results: Result[];
   #failure: Error | null = null;
   readonly #query: Query;
@@ -61,7 +63,10 @@ export class GuardedQuery extends pg.Query {
     const row = fields instanceof Row ? fields : Row.of(fields);
     try {
       if (result === 'mark') this.#query.onMark?.(row.texts());
-      else this.#onRow(row);
+      else {
+        this.rowsRead++;
+        this.#onRow(row);
+      }
     } catch (error) {
       this.#failure = error as Error; // a throw here would end the process; #outcome reports the error
     }
