@@ -1,9 +1,9 @@
-import pg from 'pg';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
 import { compileStatements } from '../../src/definition/statements.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { analyzed, buffersIn } from '../support/plan-buffers.js';
+import { replicaReader, withStatistics } from '../support/replica-reader.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest({}, 'first');
@@ -11,15 +11,6 @@ const workOrders = loadResources('').find(({ name }) => name === 'werkbonnen') a
 const count = 60_000;
 /** A descent into the index of the ids, the row and its parts; in the first run on a connection some pages of the catalog, too. */
 const buffersPerRow = 45;
-
-/**
- * In an app whose workspaces have one work order each until the first imports, PostgreSQL expects one row in a workspace, until it analyzes
- * the table again; then all indexes that begin with the workspace look alike. The last of these stays.
- */
-const statistics = {
-  'one work order per workspace': 'set (n_distinct = -1)',
-  'these work orders': 'reset (n_distinct)',
-};
 
 test('a work order is found by its id without reading the others, alone and in a list of ids, with any statistics', async (t) => {
   const { database } = t.context;
@@ -32,14 +23,8 @@ test('a work order is found by its id without reading the others, alone and in a
   );
   await createIndexes(database.settings.adminUrl);
   const { detail, list } = compileStatements(workOrders);
-  for (const [name, change] of Object.entries(statistics)) {
-    await database.primary.query(`alter table app.werkbonnen alter workspace_id ${change}`);
-    await database.primary.query('vacuum (analyze) app.werkbonnen');
-    await database.caughtUp();
-    const client = new pg.Client(database.settings.replicaUrls);
-    await client.connect();
-    t.teardown(() => client.end());
-    await client.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
+  for await (const name of withStatistics(t)) {
+    const client = await replicaReader(t);
     const { rows } = await client.query<{ id: string }>(
       `select id from gateway.werkbonnen order by datum desc, id desc limit 3`,
     );

@@ -1,10 +1,10 @@
-import pg from 'pg';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
 import { compileStatements } from '../../src/definition/statements.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { page } from '../support/lists.js';
 import { analyzed, buffersIn } from '../support/plan-buffers.js';
+import { replicaReader, withStatistics } from '../support/replica-reader.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest({}, 'first');
@@ -12,12 +12,6 @@ const workOrders = loadResources('').find(({ name }) => name === 'werkbonnen') a
 const workOrdersOfInstallation = 30_000;
 /** One work order: the descent into the index of its number, its row and its parts, and what a connection's first statement reads of the catalog. */
 const buffersMax = 40;
-
-/** Statistics of a table before its first import, which make all indexes of a workspace look alike, and those of its rows. */
-const statistics = {
-  'one work order per workspace': 'set (n_distinct = -1)',
-  'these work orders': 'reset (n_distinct)',
-};
 
 test.before('an installation with many work orders in few states', async (t) => {
   const { database } = t.context;
@@ -33,16 +27,9 @@ test.before('an installation with many work orders in few states', async (t) => 
 });
 
 test('a number is found by its index, beside every combination of other filters, with any statistics', async (t) => {
-  const { database } = t.context;
-  const client = new pg.Client(database.settings.replicaUrls);
-  await client.connect();
-  t.teardown(() => client.end());
-  const workspace = database.workspaces[0]?.id as string;
-  await client.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
-  for (const [name, change] of Object.entries(statistics)) {
-    await database.primary.query(`alter table app.werkbonnen alter workspace_id ${change}`);
-    await database.primary.query('analyze app.werkbonnen');
-    await database.caughtUp();
+  const client = await replicaReader(t);
+  const workspace = t.context.database.workspaces[0]?.id as string;
+  for await (const name of withStatistics(t)) {
     const { rows } = await client.query<{ id: string; installation: string; day: string }>(
       "select id, installation_id as installation, datum::text as day from gateway.werkbonnen where nummer = 'WB-15000'",
     );

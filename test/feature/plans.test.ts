@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Statement } from '../../src/db/statement.js';
 import { guardOf } from '../../src/db/wire/send-statement.js';
 import { loadResources } from '../../src/definition/load.js';
@@ -8,6 +8,7 @@ import { compileStatements } from '../../src/definition/statements.js';
 import { compileSyncStatements, type SyncStatements } from '../../src/definition/sync-statements.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { analyzed, buffersIn, execution, indexesOf, type Plan, scansOf } from '../support/plan-buffers.js';
+import { actFor, replicaReader } from '../support/replica-reader.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const resources = loadResources('');
@@ -87,7 +88,7 @@ for (const resource of resources) {
       test.serial(
         `${resource.name}${filters.map((name) => ` by ${name}`).join('')}, ${direction}, reads in proportion to the page, at the beginning and deep inside`,
         async (t) => {
-          const client = await asReader(t);
+          const client = await replicaReader(t);
           const values = await someValues(t, client, resource);
           for (const statement of [statements.rows.all, statements.rows.after, statements.last]) {
             const buffers = await buffersOf(t, client, statement, { ...values, limit: rows });
@@ -113,7 +114,7 @@ for (const resource of resources) {
     test.serial(
       `${resource.name}: one generic plan serves the workspace with nearly all rows and the one with ten, the ${order} first`,
       async (t) => {
-        const client = await asReader(t);
+        const client = await replicaReader(t);
         const workspaces = [t.context.database.workspaces[0]?.id as string, tinyWorkspace];
         if (order === 'smallest') workspaces.reverse();
         const both: Record<string, string | number>[] = [];
@@ -165,7 +166,7 @@ for (const resource of resources) {
 
 test.serial('records that did not change since a moment cost an index entry and no row', async (t) => {
   const installations = resources.find(({ name }) => name === 'installaties') as Resource;
-  const client = await asReader(t);
+  const client = await replicaReader(t);
   const { rows: found } = await client.query<{ count: number }>('select count(*)::int from gateway.installaties');
   const count = found[0]?.count as number;
   const statement = compileStatements(installations).list(['updatedSince']).rows.all;
@@ -176,7 +177,7 @@ test.serial('records that did not change since a moment cost an index entry and 
 });
 
 test.serial('a sync pass reads each page of a table once for many rows, and the ids by an index alone', async (t) => {
-  const client = await asReader(t);
+  const client = await replicaReader(t);
   const workOrders = resources.find(({ name }) => name === 'werkbonnen') as Resource;
   const { changed, hashed, digest } = compileSyncStatements(workOrders) as SyncStatements;
   const { rows: next } = await client.query<{ id: string }>(
@@ -280,17 +281,4 @@ async function buffersOf(
   for (const scan of scansOf(plan).filter((each) => conditionOf(each)?.includes('workspace_id = ')))
     t.regex(scan.Filter ?? '', /^\(?COALESCE\(\(workspace_id = ANY/, 'the tenant wall is the first condition');
   return buffersIn(plan);
-}
-
-/** A connection to the replica that ends with the test. */
-async function asReader(t: ExecutionContext<TestContext>): Promise<pg.Client> {
-  const client = new pg.Client(t.context.database.settings.replicaUrls);
-  await client.connect();
-  t.teardown(() => client.end());
-  await actFor(client, t.context.database.workspaces[0]?.id as string);
-  return client;
-}
-
-async function actFor(client: pg.Client, workspace: string): Promise<void> {
-  await client.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
 }
