@@ -100,7 +100,7 @@ function version({ file, columns }: Examined): Flaw[] {
 }
 
 function filters({ file, columns }: Examined): Flaw[] {
-  return Object.entries(file.filters).flatMap(([name, { column, kind }]): Flaw[] => {
+  return Object.entries(file.filters).flatMap(([name, { column, kind, nearlyUnique }]): Flaw[] => {
     const at = `/filters/${name}`;
     const taken = parameterNames.some((reserved) => reserved.test(name));
     const flaws: Flaw[] = taken
@@ -113,6 +113,10 @@ function filters({ file, columns }: Examined): Flaw[] {
     if (!columnTypes.includes(type)) {
       const wrong = `${kind} does not fit column ${column} of type ${type}`;
       flaws.push({ at: `${at}/kind`, wrong, remedy: `it fits ${columnTypes.join(', ')}` });
+    }
+    if (nearlyUnique && type === 'enum') {
+      const wrong = `many rows have the same label in column ${column}`;
+      flaws.push({ at: `${at}/nearlyUnique`, wrong, remedy: 'remove it' });
     }
     if (canFail(shown.field)) {
       const wrong = `column ${column} is encoded or JSON, so its stored values cannot be compared`;

@@ -81,6 +81,19 @@ export function filterKind(kind: FilterKind): FilterKindRow {
 }
 
 /**
+ * The column has the value, in the form for a statement whose order begins with the column: PostgreSQL reads an index of that order. After
+ * an equality alone it ignores the order and takes any index: where it expects one row in a workspace, all look alike, and it was seen to
+ * look for the value in the whole workspace. After a list of one value it keeps the order, and only an index of the column needs no sort.
+ * Before version 17 a list keeps the order in the first column of an index alone; there the bounds make the index that has the workspace
+ * before the column read one value.
+ */
+export function hasValue(column: string, value: string, type: FieldType): string {
+  const { parameter, columnTypes } = fieldType(type);
+  const [, typeName = columnTypes[0]] = parameter.split('::');
+  return `${column} = any(array[${value}]::${typeName}[]) and ${column} >= ${value} and ${column} <= ${value}`;
+}
+
+/**
  * The condition of a filter in knex's form, and the bindings of its placeholders: columns and names of parameters. At the `farEnd` of a
  * range it is a row comparison, for the reason that `comparison` (statements.ts) gives. It means the same, because the workspace is the
  * same on both sides.
@@ -90,13 +103,13 @@ export function filterCondition(
   { filters, view }: Pick<Resource, 'filters' | 'view'>,
   farEnd: 'lower' | 'upper' | null = null,
 ): { sql: string; bindings: string[] } {
-  const { column, kind, type } = filters[name] as Filter;
+  const { column, kind, type, nearlyUnique } = filters[name] as Filter;
   const { sql: form, end } = filterKind(kind);
   const typed = fieldType(type).parameter;
   const named: Readonly<Record<string, string>> = { COLUMN: column, VIEW: view, ZONE: 'timeZone' };
   const bindings: string[] = [];
-  const sql = form
-    .replace(/TYPED(\[\])?/, (_, list = '') => (typed === '?' ? typed : typed + list))
+  const sql = (nearlyUnique ? hasValue('COLUMN', 'TYPED', type) : form)
+    .replace(/TYPED(\[\])?/g, (_, list = '') => (typed === '?' ? typed : typed + list))
     .replace(/COLUMN|VIEW|ZONE|\?/g, (token) => {
       bindings.push(named[token] ?? name);
       return token === 'COLUMN' || token === 'VIEW' ? '??' : '?';
