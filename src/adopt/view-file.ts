@@ -45,14 +45,26 @@ export function writeViewFile(draft: Draft, write: WriteDraft): string {
   const { quoted, columns } = subject.table;
   const list = (of: WriteDraft['inserts'], inTable: boolean): string =>
     [...of].map(([name, column]) => (inTable ? column.quoted : inView(name, column))).join(', ');
-  const grant = (on: string, role: string, inTable: boolean): string =>
-    `grant insert (${list(write.inserts, inTable)}),\n    update (${list(write.updates, inTable)})\n  on ${on} to ${role};`;
+  const stamped = new Map(write.stamps.map(({ name, of }) => [name, of]));
+  const grant = (on: string, role: string, inTable: boolean): string => {
+    const inserts = inTable ? new Map([...write.inserts, ...stamped]) : write.inserts;
+    return `grant insert (${list(inserts, inTable)}),\n    update (${list(write.updates, inTable)})\n  on ${on} to ${role};`;
+  };
+  const added = write.stamps.filter(({ isAdded }) => isAdded);
   const sequences = [...new Set(columns.flatMap(({ sequence }) => sequence ?? []))];
   return [
     `-- ${heading(view)} as the writer changes them, column by column: neither the writer nor the view's owner can write others.`,
     `-- Automatically updatable (CREATE VIEW, "Updatable Views"); the check option keeps a row in its workspace on the way in.`,
     grant(quoted, 'gateway_owner', true),
-    `${definitionOf(draft, `${view}_write`)}\n  with cascaded check option;`,
+    `${definitionOf(
+      draft,
+      `${view}_write`,
+      added.map(({ name, of }) => named(`${alias}.${of.quoted}`, name)),
+    )}\n  with cascaded check option;`,
+    ...write.stamps.map(
+      ({ name, of }) =>
+        `alter view gateway.${view}_write alter column ${name} set default ${now(of)}; -- as the app does`,
+    ),
     `alter view gateway.${view}_write owner to gateway_owner;`,
     `grant select on gateway.${view}_write to gateway_writer;`,
     grant(`gateway.${view}_write`, 'gateway_writer', false),
@@ -62,6 +74,11 @@ export function writeViewFile(draft: Draft, write: WriteDraft): string {
     ),
     '',
   ].join('\n');
+}
+
+/** The time, as the column holds it; a time without a zone is taken as UTC. */
+function now({ type }: Column): string {
+  return type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
 }
 
 /** The name in a list of columns, where a word of SQL such as "order" needs quotes: bare only as PostgreSQL writes it bare itself. */

@@ -1,7 +1,7 @@
 import { parameterNames } from '../definition/filter-kinds.js';
-import { AdoptRefused, type Column } from './catalog.js';
+import { AdoptRefused, type Column, type Table } from './catalog.js';
 import { alias, isInteger } from './columns.js';
-import { type Fields, referredTo } from './fields.js';
+import { type Fields, referredTo, viewName } from './fields.js';
 import { logWrite } from './log-write.js';
 import { isNamed, snakeCase } from './names.js';
 import type { FieldJson } from './sealed-fields.js';
@@ -14,12 +14,23 @@ export interface WriteDraft {
   readonly version: string;
   /** A column of the view that holds the version where the table has none. */
   readonly versionColumn?: { readonly name: string; readonly select: string };
+  /** Times that the app sets itself, without a default and without a trigger, which the write view sets in its place. */
+  readonly stamps: readonly Stamp[];
   /** Columns of the table by their names in the view. */
   readonly inserts: ReadonlyMap<string, Column>;
   readonly updates: ReadonlyMap<string, Column>;
   /** Views of the resources that it refers to. */
   readonly references: readonly Subject[];
   readonly open: readonly string[];
+}
+
+/** A column of the table that the write view has as it is stored, because clients see another form of it, or that they see as it is. */
+export interface Stamp {
+  /** In the write view. */
+  readonly name: string;
+  readonly of: Column;
+  /** Whether the view that is read lacks it. */
+  readonly isAdded: boolean;
 }
 
 const charactersMax = 10_000;
@@ -32,7 +43,8 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     throw new AdoptRefused(
       `${table.quoted} cannot be written: its id of type ${id.type} has no default; give it one, or leave the table out of --write.`,
     );
-  const moved = movedColumns(subject, drafted);
+  const stamps = stampsOf(subject, drafted);
+  const moved = movedColumns(subject, drafted, stamps);
   const log = logWrite(survey);
   const logged = log.audit && entity !== undefined;
   const writable = new Map<string, Column>();
@@ -55,7 +67,7 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     if (target) references.push(target);
   }
   if (writable.size === 0) throw new AdoptRefused(`${table.quoted} cannot be written: no column of it can be.`);
-  const given = [...writable.values(), id, tenant];
+  const given = [...writable.values(), ...stamps.map(({ of }) => of), id, tenant];
   const missing = table.columns.filter((column) => column.notNull && !column.made && !given.includes(column));
   const makesIds = !id.made;
   return {
@@ -68,10 +80,11 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     },
     version: moved.version,
     ...(moved.versionColumn && { versionColumn: moved.versionColumn }),
+    stamps,
     inserts: new Map([['workspace_id', tenant], ...(makesIds ? ([['id', id]] as const) : []), ...writable]),
     updates: new Map([
       ...writable,
-      ...Object.keys(moved.onChange).map((name) => [name, drafted.columns.get(name)?.of as Column] as const),
+      ...Object.keys(moved.onChange).map((name) => [name, columnBehind(name, drafted, stamps)] as const),
     ]),
     references,
     open: [
@@ -112,17 +125,45 @@ function writeRule(column: Column, field: FieldJson, target: Subject | undefined
 function movedColumns(
   { table }: Subject,
   { columns }: Fields,
+  stamps: readonly Stamp[],
 ): Pick<WriteDraft, 'version' | 'versionColumn'> & { onChange: Record<string, 'increment' | 'now'> } {
-  const isMoved = (name: string): boolean =>
-    new RegExp(`\\bnew\\."?${name.toLowerCase()}\\b`).test(table.updateTriggers);
   const plain = [...columns].filter(([, { select, of }]) => select === `${alias}.${of.quoted}` && of.notNull);
   const version = plain.find(([, { of }]) => isNamed('version', of.name) && isInteger(of));
   const updated = plain.find(([, { of }]) => isNamed('updated', of.name) && of.type === 'timestamp with time zone');
+  const stamp = stamps.find(({ of, isAdded }) => isAdded && isNamed('updated', of.name))?.name;
   const onChange = {
-    ...(version && !isMoved(version[1].of.name) && { [version[0]]: 'increment' as const }),
-    ...(updated && !isMoved(updated[1].of.name) && { [updated[0]]: 'now' as const }),
+    ...(version && !isMoved(table, version[1].of) && { [version[0]]: 'increment' as const }),
+    ...(updated && !isMoved(table, updated[1].of) && { [updated[0]]: 'now' as const }),
+    ...(stamp && { [stamp]: 'now' as const }),
   };
   if (version) return { version: version[0], onChange };
   const versionColumn = { name: 'row_version', select: `${alias}.xmin::text::bigint` };
   return { version: 'row_version', versionColumn, onChange };
+}
+
+/** The times of creation and of change that neither a default nor a trigger of the app sets. */
+function stampsOf({ table }: Subject, { columns }: Fields): Stamp[] {
+  const ofApp = table.columns.filter(
+    (column) =>
+      (isNamed('created', column.name) || isNamed('updated', column.name)) &&
+      /^timestamp/.test(column.type) &&
+      !column.isArray,
+  );
+  return ofApp.flatMap((of): Stamp[] => {
+    const [shown] = [...columns].filter(([, { select }]) => select === `${alias}.${of.quoted}`);
+    const isSet = of.made || isMoved(table, of);
+    const movesItself = isNamed('updated', of.name) && !isMoved(table, of) && !(shown && of.notNull);
+    if (isSet && !movesItself) return [];
+    const name = movesItself || !shown ? `stored_${viewName(of)}` : shown[0];
+    return [{ name, of, isAdded: name !== shown?.[0] }];
+  });
+}
+
+/** Whether a BEFORE UPDATE trigger of the app sets the column. */
+function isMoved({ updateTriggers }: Table, { name }: Column): boolean {
+  return new RegExp(`\\bnew\\."?${name.toLowerCase()}\\b`).test(updateTriggers);
+}
+
+function columnBehind(name: string, { columns }: Fields, stamps: readonly Stamp[]): Column {
+  return (columns.get(name) ?? stamps.find((stamp) => stamp.name === name))?.of as Column;
 }
