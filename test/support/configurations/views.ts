@@ -128,13 +128,21 @@ export const wrongViews: Configurations = {
     thorough: true,
   },
   'a filter has no index': {
-    change: () => 'drop index app.gateway_installaties_serienummer',
-    undo: () =>
-      'create index gateway_installaties_serienummer on app.installaties (workspace_id, serienummer, created_at, id)',
+    change: () => 'drop index app.gateway_werkbonnen_status',
+    undo: () => 'create index gateway_werkbonnen_status on app.werkbonnen (workspace_id, status, datum, id)',
     level: 'warning',
     code: 'plans',
     detail:
-      /^the list by serienummer reads the rows of all values: create index concurrently if not exists gateway_installaties_serienummer on app\.installaties \(workspace_id, serienummer, created_at, id\)\.$/,
+      /^the list by status reads the rows of all values: create index concurrently if not exists gateway_werkbonnen_status on app\.werkbonnen \(workspace_id, status, datum, id\)\.$/,
+    thorough: true,
+  },
+  'a filter of nearly unique values has no index': {
+    change: () => 'drop index app.gateway_installaties_serienummer',
+    undo: () =>
+      'create index gateway_installaties_serienummer on app.installaties (workspace_id, serienummer, created_at, id)',
+    level: 'failed',
+    code: 'plans',
+    detail: /^No index fits: the list by serienummer sorts\.$/,
     thorough: true,
   },
   'a filter that the definition says has an index of its own has none': {
