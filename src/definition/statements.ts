@@ -134,10 +134,8 @@ function compileReads(builder: Knex, resource: Resource, filters: readonly strin
   };
   const isFew = listed.length > 0 || rare !== undefined;
   const own = isFew ? undefined : unlisted.find((name) => resource.filters[name]?.ownIndex);
-  const columnOf = (name: string | undefined): string[] =>
-    name === undefined ? [] : [resource.filters[name]?.column as string];
-  // The order names an index: that of a nearly unique value, or that of the list with the moment of a change behind its order.
-  const order = [...new Set([...columnOf(rare), ...key, ...columnOf(own)])];
+  // The order names the index of a nearly unique value.
+  const order = rare === undefined ? key : [(resource.filters[rare] as Filter).column, ...key];
   const read = (columns: readonly string[], bound: Bound, reading: Direction, tail: Tail): Read => {
     const sorted = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
       bound(query).orderBy(order.map((column) => ({ column, order: reading })));

@@ -9,18 +9,15 @@ import { gatewayTest } from '../support/workspace.js';
 const test = gatewayTest({}, 'first');
 const workOrders = loadResources('').find(({ name }) => name === 'werkbonnen') as Resource;
 const count = 60_000;
-/** A few more are in the data of every test. */
-const ofStatus = count / 3000;
 /** A descent into the index of the ids, the row and its parts; in the first run on a connection some pages of the catalog, too. */
 const buffersPerRow = 45;
 
-test('work orders are found without reading the others, by an id, by a list of ids, and by a rare status, with any statistics', async (t) => {
+test('a work order is found by its id without reading the others, alone and in a list of ids, with any statistics', async (t) => {
   const { database } = t.context;
   const workspace = database.workspaces[0]?.id as string;
   await database.primary.query(
     `insert into app.werkbonnen (id, workspace_id, installatie_id, nummer, datum, status)
-     select gen_random_uuid(), $1, i.id, 'WB-' || g, date '2019-01-01' + g % 2800,
-       case g % 3000 when 0 then 'gefactureerd' else 'gepland' end
+     select gen_random_uuid(), $1, i.id, 'WB-' || g, date '2019-01-01' + g % 2800, 'gepland'
      from generate_series(1, ${count}) g, (select id from app.installaties where workspace_id = $1 order by id limit 1) i`,
     [workspace],
   );
@@ -39,12 +36,10 @@ test('work orders are found without reading the others, by an id, by a list of i
       [list(['ids']).rows.all, '', ids.length],
       [list(['ids', 'status'], 'desc').keys.all, '', ids.length],
       [list(['ids']).count, '', ids.length],
-      [list(['status']).rows.all, '', ofStatus],
-      [list(['status'], 'desc').keys.all, '', ofStatus],
     ] as const) {
       if (statement === null || id === undefined) throw new Error('Work orders have details.');
       await client.query(`prepare guarded as ${statement.text}`);
-      const values = { workspace, id, ids: `{${ids}}`, status: 'gefactureerd', limit: 100, skip: 0 };
+      const values = { workspace, id, ids: `{${ids}}`, status: 'gepland', limit: 100, skip: 0 };
       const buffers = buffersIn(await analyzed(client, statement, values));
       const most = Math.max(found, 1) * buffersPerRow;
       t.true(buffers <= most, `${statement.name} reads ${buffers} buffers with statistics of ${name}`);
