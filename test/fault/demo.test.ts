@@ -65,7 +65,16 @@ const connection = ({ hostname, port, pathname }: URL) => ({
 function argumentsWith(text: string): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .map((pid) => join('/proc', pid, 'cmdline'))
-    .flatMap((file) => (existsSync(file) ? [readFileSync(file, 'utf8')] : []))
+    .map((pid) => commandLineOf(pid))
     .filter((line) => line.includes(text));
+}
+
+/** Empty for a process that ended meanwhile. */
+function commandLineOf(pid: string): string {
+  try {
+    return readFileSync(join('/proc', pid, 'cmdline'), 'utf8');
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return '';
+    throw error;
+  }
 }
