@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { formatFault } from '../db/session-format.js';
 import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
 import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
@@ -26,10 +27,10 @@ export async function checkServer(
   const asked = Date.now();
   const server = (await client.query<ServerRow>(checkSql('server'))).rows[0] as ServerRow;
   const differenceMs = Math.round(Number(server.clock_ms) - (asked + Date.now()) / 2);
-  const isUtc = /^(UTC|Etc\/UTC|GMT|Zulu|Etc\/Zulu)$/.test(server.time_zone);
   const session = [
-    ...faultIf(!isUtc, `TimeZone is ${server.time_zone}, not UTC`),
-    ...faultIf(!server.date_style.startsWith('ISO'), `DateStyle is ${server.date_style}, not ISO`),
+    ...[formatFault('TimeZone', server.time_zone), formatFault('DateStyle', server.date_style)].filter(
+      (fault) => fault !== null,
+    ),
     ...faultIf(server.bytea_output !== 'hex', `bytea_output is ${server.bytea_output}, not hex`),
     ...faultIf(
       server.extra_float_digits < 1,

@@ -1,0 +1,29 @@
+import type { Wire } from './wire/wire.js';
+
+/**
+ * Settings of a session that PostgreSQL reports at the login and at each change (PostgreSQL 55.2.7), with the values for which values
+ * of rows have the text that serializers and cursors read. An hour's difference would be served as a right time.
+ */
+const formats: Readonly<Record<string, { readonly fits: RegExp; readonly wanted: string }>> = {
+  TimeZone: { fits: /^(UTC|Etc\/UTC|GMT|Zulu|Etc\/Zulu)$/, wanted: 'UTC' },
+  DateStyle: { fits: /^ISO/, wanted: 'ISO' },
+};
+
+/** Such as "TimeZone is Europe/Amsterdam, not UTC"; null for a value that fits, and for a setting that has no part in it. */
+export function formatFault(setting: string, value: string): string | null {
+  const format = formats[setting];
+  return format === undefined || format.fits.test(value) ? null : `${setting} is ${value}, not ${format.wanted}`;
+}
+
+interface ParameterStatus {
+  readonly parameterName: string;
+  readonly parameterValue: string;
+}
+
+/** Calls `onFault` with each setting of the session that does not fit, from the login on. */
+export function watchFormats(wire: Wire, onFault: (fault: string) => void): void {
+  wire.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
+    const fault = formatFault(parameterName, parameterValue);
+    if (fault !== null) onFault(fault);
+  });
+}

@@ -1,0 +1,38 @@
+import { eventually, gatewayTest } from '../support/workspace.js';
+
+const test = gatewayTest();
+const path = '/installaties?perPage=3';
+
+for (const [setting, value, fault] of [
+  ['timezone', 'Europe/Amsterdam', 'TimeZone is Europe/Amsterdam, not UTC'],
+  ['datestyle', 'SQL, DMY', 'DateStyle is SQL, DMY, not ISO'],
+] as const)
+  test.serial(
+    `no read has another hour or day when ${setting} of the role is changed while the gateway serves`,
+    async (t) => {
+      const { database, client, gateway } = t.context;
+      const { name, primary, replica } = database;
+      const before = await client.get(path);
+      const newLogins = async (): Promise<void> => {
+        await database.caughtUp();
+        await replica.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and usename = 'gateway_reader'`,
+        );
+      };
+      const reasons = async (): Promise<string> => (await fetch(`${gateway.opsUrl}/readyz`)).text();
+      const records = (text: string): string => text.slice(0, text.indexOf('"pagination"')); // cursors differ
+
+      await primary.query(`alter role gateway_reader in database ${name} set ${setting} = '${value}'`);
+      await newLogins();
+      await eventually(t, 'the reason in /readyz', async () => {
+        const { status, text } = await client.get(path);
+        t.is(status === 200 ? records(text) : '', status === 200 ? records(before.text) : '');
+        return status === 503 && (await reasons()).includes(`${fault}: set it for the role`);
+      });
+
+      await primary.query(`alter role gateway_reader in database ${name} reset ${setting}`);
+      await newLogins();
+      await eventually(t, 'a read', async () => (await client.get(path)).status === 200);
+      t.is(records((await client.get(path)).text), records(before.text));
+    },
+  );
