@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs';
-import { type Command, Failure, print, printText, program, sayText, UsageError } from './cli/command.js';
+import { type Command, Failure, outputEnded, print, printText, program, sayText, UsageError } from './cli/command.js';
 import { explain } from './cli/explain.js';
 import { meantBy } from './nearest-name.js';
 import { projectText } from './paths.js';
@@ -97,13 +97,21 @@ function version(): number {
 // Without `navigator`, which Node has from version 21 on, pg asks `Response` where it runs: that loads 9 MB of Node's HTTP client.
 if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
 
-// EPIPE (for example from `head`) is not an error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+// A reader that is gone (EPIPE, for example of `head`) or a full disk ends no command in the middle of its work.
+let stdoutFault: NodeJS.ErrnoException | undefined;
+process.stdout.on('error', (error) => {
+  stdoutFault ??= error;
+});
+process.stderr.on('error', () => undefined); // nothing is left to say it with
 
 /** Runs the command and returns its exit code. Errors are explained on stderr. */
 async function exitCodeOf(args: readonly string[]): Promise<number> {
   try {
-    return await main(args);
+    const code = await main(args);
+    await outputEnded();
+    if (stdoutFault === undefined || stdoutFault.code === 'EPIPE') return code;
+    sayText(`The output could not be written (${stdoutFault.code}).`);
+    return Math.max(code, 1);
   } catch (error) {
     const [command = ''] = args;
     const { text, exitCode, unexpected } = explain(error, Object.hasOwn(commands, command) ? command : '');

@@ -19,6 +19,24 @@ export function print(line: string): void {
   printText(oneLine(line));
 }
 
+/** Prints one line to stdout; resolves with null, or with the code of the fault when stdout does not take it. */
+export function printed(line: string): Promise<string | null> {
+  return written(`${visible(oneLine(line))}\n`);
+}
+
+/** Resolves when stdout has taken, or refused, what was printed. */
+export async function outputEnded(): Promise<void> {
+  await written('');
+}
+
+function written(text: string): Promise<string | null> {
+  return new Promise((resolve) =>
+    process.stdout.write(text, (error) =>
+      resolve(error ? ((error as NodeJS.ErrnoException).code ?? error.message) : null),
+    ),
+  );
+}
+
 /** Prints lines to stdout. */
 export function printText(lines: string): void {
   process.stdout.write(`${visible(lines)}\n`);

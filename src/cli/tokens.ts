@@ -4,7 +4,7 @@ import { loadResources } from '../definition/load.js';
 import { meantBy } from '../nearest-name.js';
 import { loadSettings } from '../settings.js';
 import { adminUrl } from './admin-url.js';
-import { type Command, Failure, oneLine, print, printText, say, UsageError } from './command.js';
+import { type Command, Failure, oneLine, print, printed, printText, say, UsageError } from './command.js';
 import { parseExpiry, parseName, parseScopes, parseTokenId } from './token-options.js';
 import {
   type CreatedToken,
@@ -75,7 +75,7 @@ async function create(given: Given): Promise<void> {
     const workspaceId = await findWorkspace(client, workspace);
     const ownerId = await findUser(client, workspaceId, owner);
     const created = await createToken(client, { workspaceId, ownerId, name, scopes, expiresAt });
-    show(created, { name, workspaceId, scopes, expiresAt }, given.json);
+    await show(created, { name, workspaceId, scopes, expiresAt }, given.json);
   });
 }
 
@@ -84,7 +84,7 @@ async function rotate(given: Given, text: string | undefined): Promise<void> {
   const expiresAt = parseExpiry(given, new Date());
   const made = await asAdmin(adminUrl(), (client) => rotateToken(client, id, expiresAt));
   say(`Token ${id} is revoked.`);
-  show(made, { ...made, expiresAt }, given.json);
+  await show(made, { ...made, expiresAt }, given.json);
 }
 
 async function revoke(_: Given, text: string | undefined): Promise<void> {
@@ -108,16 +108,22 @@ interface Described {
   readonly expiresAt: Date | null;
 }
 
-/** Prints a plain token; no other function does. */
-function show({ id, token }: CreatedToken, { name, workspaceId, scopes, expiresAt }: Described, json = false): void {
-  if (json) {
-    print(JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: moment(expiresAt) }));
-    return;
-  }
-  say(
-    `Token ${id} "${name}" for ${scopes.join(', ')}; expires ${moment(expiresAt) ?? 'never'}. It is shown this once:`,
+/** Prints a plain token; no other function does. Throws Failure when stdout does not take it: it is shown at no other time. */
+async function show(
+  { id, token }: CreatedToken,
+  { name, workspaceId, scopes, expiresAt }: Described,
+  json = false,
+): Promise<void> {
+  if (!json)
+    say(
+      `Token ${id} "${name}" for ${scopes.join(', ')}; expires ${moment(expiresAt) ?? 'never'}. It is shown this once:`,
+    );
+  const shown = json ? JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: moment(expiresAt) }) : token;
+  const fault = await printed(shown);
+  if (fault === null) return;
+  throw new Failure(
+    `The token could not be written to stdout (${fault}) and is lost: \`tokens rotate ${id}\` makes another in its place.`,
   );
-  print(token);
 }
 
 function listed(token: ListedToken): Record<string, unknown> {
