@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type schema from '../config/settings.schema.json';
-import { connectionUrls, isConnectionUrl } from './db/connection-url.js';
+import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from './db/connection-url.js';
+import { repeatedKeys } from './definition/repeated-keys.js';
 import { meantBy } from './nearest-name.js';
-import { projectRoot, projectText } from './paths.js';
+import { projectRoot, projectText, readFault, readText } from './paths.js';
 import { parseKeyring } from './projection/keyring.js';
 
 type Properties = (typeof schema)['properties'];
@@ -61,7 +61,9 @@ export function loadSettings(
     const name = environmentName(setting);
     const file = secret ? env[`${name}_FILE`] : undefined;
     if (env[name] !== undefined && file !== undefined) faults.push(`${name} and ${name}_FILE are both set.`);
-    if (env[name] !== undefined) values[setting] = fromText(type, env[name]);
+    const marks = marksOfItsFile(name, env[name]) ?? marksOfItsFile(`${name}_FILE`, file);
+    if (marks !== null) faults.push(marks);
+    else if (env[name] !== undefined) values[setting] = fromText(type, env[name]);
     else if (file !== undefined) values[setting] = readSecretFile(`${name}_FILE`, file, faults);
   }
   Object.assign(values, overrides);
@@ -74,6 +76,13 @@ export function loadSettings(
     faults.push(...unusable(environmentName(setting), String(values[setting] ?? '')));
   if (faults.length > 0) throw new SettingsError(`The settings are not valid:\n  ${faults.join('\n  ')}`);
   return Object.freeze(values) as unknown as Settings;
+}
+
+/** The fault of a value that has what belongs to the file it came from: the quotes of a shell, or half of a line end of Windows. */
+function marksOfItsFile(name: string, text: string | undefined): string | null {
+  if (text?.endsWith('\r'))
+    return `${name} ends with a carriage return: give the file that it comes from the line ends of Unix.`;
+  return text !== undefined && /^(["']).*\1$/s.test(text) ? `${name} is in quotes: leave them out.` : null;
 }
 
 /** The value as its type; a text that is none stays, for the schema to refuse. "1e3" and " 5" are no whole numbers here. */
@@ -112,10 +121,12 @@ const unusableValues: Readonly<Record<string, (name: string, value: string) => s
   replicaUrls: databaseUrlFaults,
   primaryUrls: databaseUrlFaults,
   adminUrl: databaseUrlFaults,
-  redisUrl: (name, value) =>
-    value === '' || (/^rediss?:[/][/]/.test(value) && URL.canParse(value))
-      ? []
-      : [`${name} must be a URL, redis://… or rediss://….`],
+  redisUrl: (name, value) => {
+    if (value === '') return [];
+    if (!/^rediss?:[/][/]/.test(value)) return [`${name} must be a URL, redis://… or rediss://….`];
+    if (URL.canParse(value) && !endsBeforeLogin(new URL(value))) return [];
+    return [`${name} must be a URL, redis://USER:PASSWORD@HOST:PORT; ${percentEncoding}`];
+  },
   dataKeys: (name, value) => {
     try {
       parseKeyring(value || '{}');
@@ -129,8 +140,8 @@ const unusableValues: Readonly<Record<string, (name: string, value: string) => s
 function databaseUrlFaults(name: string, value: string): string[] {
   const urls = connectionUrls(value);
   return urls.flatMap((url, i) => {
-    if (isConnectionUrl(url)) return [];
-    return [`${name}${urls.length > 1 ? `, entry ${i + 1},` : ''} must be a connection URL, postgres://….`];
+    const fault = connectionUrlFault(url);
+    return fault === null ? [] : [`${name}${urls.length > 1 ? `, entry ${i + 1},` : ''} ${fault}`];
   });
 }
 
@@ -147,25 +158,42 @@ export function printableSettings(settings: Settings): Record<string, unknown> {
 
 function readConfigFile(file: string | undefined, schema: SettingsSchema, faults: string[]): Record<string, unknown> {
   const path = file ?? join(projectRoot, 'config/default.json');
+  const marks = marksOfItsFile('CONFIG_FILE', file);
+  if (marks !== null) {
+    faults.push(marks);
+    return {};
+  }
   try {
-    const { $schema: _, ...values } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+    const { $schema: _, ...values } = objectIn(readText(path));
     for (const name of Object.keys(values)) {
       if (schema.properties[name]?.['x-secret']) faults.push(`${name} is a secret and must not stand in ${path}.`);
     }
     return values;
   } catch (error) {
-    faults.push(
-      `CONFIG_FILE ${path} cannot be read: ${error instanceof SyntaxError ? 'it is not JSON' : (error as NodeJS.ErrnoException).code}.`,
-    );
+    faults.push(`CONFIG_FILE ${path} cannot be read: ${readFault(error)}.`);
     return {};
   }
 }
 
+/** The object of a JSON text. Throws an error whose message quotes nothing of it. */
+function objectIn(text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Error('it is not JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('it is no JSON object');
+  const [repeated] = repeatedKeys(text);
+  if (repeated !== undefined) throw new Error(`it has ${repeated.at.slice(1)} twice`);
+  return value as Record<string, unknown>;
+}
+
 function readSecretFile(name: string, path: string, faults: string[]): string {
   try {
-    return readFileSync(path, 'utf8').trim();
+    return readText(path).trim();
   } catch (error) {
-    faults.push(`${name} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+    faults.push(`${name} cannot be read: ${readFault(error)}.`);
     return '';
   }
 }

@@ -1,10 +1,13 @@
+import { accessSync, constants } from 'node:fs';
+import { nearestName } from '../nearest-name.js';
+
 /** The connection URLs in a setting that holds several, separated by spaces or commas. */
 export function connectionUrls(setting: string): string[] {
   return setting.split(/[\s,]+/).filter((url) => url !== '');
 }
 
 /** Whether the text is a connection URL. pg accepts any text, and would look for a host named "base". */
-export function isConnectionUrl(url: string): boolean {
+function isConnectionUrl(url: string): boolean {
   return /^postgres(ql)?:/.test(url) && URL.canParse(url);
 }
 
@@ -13,4 +16,57 @@ export function serverName(url: string): string {
   if (!isConnectionUrl(url)) return 'not a connection URL';
   const { hostname, port, pathname, searchParams } = new URL(url);
   return `${hostname || searchParams.get('host') || 'localhost'}:${port || '5432'}${pathname}`;
+}
+
+/** Parameters that name files for TLS, which pg reads with every connection, and all parameters for TLS. */
+const tlsFiles = ['sslrootcert', 'sslcert', 'sslkey'] as const;
+const tlsParameters = ['sslmode', ...tlsFiles];
+
+/**
+ * Why a connection URL cannot be used as it is meant, as the end of a sentence that begins with its setting; null when it can. Quotes no
+ * value of it. A misspelt parameter would be ignored, and without sslmode names of customers cross the network as plain text.
+ */
+export function connectionUrlFault(url: string): string | null {
+  if (!/^postgres(ql)?:/.test(url)) return 'must be a connection URL, postgres://….';
+  if (!URL.canParse(url) || endsBeforeLogin(new URL(url)))
+    return `must be a connection URL, postgres://USER:PASSWORD@HOST/DATABASE; ${percentEncoding}`;
+  const { searchParams } = new URL(url);
+  for (const name of searchParams.keys()) {
+    const meant = nearestName(name.toLowerCase().replace(/[-_]/g, ''), tlsParameters, () => 1);
+    if (meant !== undefined && meant !== name) return `has a parameter ${name}: is ${meant} meant?`;
+  }
+  for (const name of tlsFiles) {
+    const code = unreadable(searchParams.get(name));
+    if (code !== null) return `names a file in ${name} that cannot be read: ${code}.`;
+  }
+  return null;
+}
+
+/** The advice for a URL whose password was not encoded. */
+export const percentEncoding =
+  'write special characters of user and password percent-encoded, such as %23 for #, %2F for / and %2C for a comma.';
+
+/** Whether the URL takes the "@" behind the login for a part of something else, because of a "#", "/" or "?" in the password, or cannot be decoded. */
+export function endsBeforeLogin({ username, password, pathname, searchParams, hash }: URL): boolean {
+  const isInParameter = [...searchParams.keys()].some((name) => name.includes('@'));
+  return hash !== '' || pathname.includes('@') || isInParameter || ![username, password].every(isDecodable);
+}
+
+/** Octets that are not UTF-8 fail. pg encodes a lone percent sign itself. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return /%(?![a-f\d]{2})/i.test(text);
+  }
+}
+
+function unreadable(path: string | null): string | null {
+  try {
+    if (path) accessSync(path, constants.R_OK);
+    return null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code as string;
+  }
 }

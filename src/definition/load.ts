@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { ErrorObject } from 'ajv';
 import { StartRefused } from '../errors.js';
-import { projectRoot } from '../paths.js';
+import { projectRoot, projectText, readFault, readText } from '../paths.js';
 import type { Codec } from '../projection/codec.js';
 import { resolveAuditLogs } from './audit-logs.js';
 import { contradictions, type Flaw, sharedNames } from './contradictions.js';
@@ -90,13 +90,11 @@ function readDefinition(path: string, validate: Validate): DefinitionFile | Flaw
   let text: string;
   let value: unknown;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readText(path);
     value = JSON.parse(text);
   } catch (error) {
     const isSyntax = error instanceof SyntaxError;
-    const reason = isSyntax
-      ? `is not JSON (${error.message})`
-      : `cannot be read (${(error as NodeJS.ErrnoException).code})`;
+    const reason = isSyntax ? `is not JSON (${error.message})` : `cannot be read (${readFault(error)})`;
     return [{ at: '', wrong: `the file ${reason}`, remedy: isSyntax ? 'correct the syntax' : 'make it readable' }];
   }
   const flaws = [...repeatedKeys(text), ...validate(value)];
@@ -105,7 +103,7 @@ function readDefinition(path: string, validate: Validate): DefinitionFile | Flaw
 
 /** The codecs of config/codecs.json by name; a definition can use and replace them. */
 export function codecPresets(): Readonly<Record<string, Codec>> {
-  return JSON.parse(readFileSync(join(projectRoot, 'config/codecs.json'), 'utf8'));
+  return JSON.parse(projectText('config/codecs.json'));
 }
 
 /** Checks a definition against config/resource.schema.json and fills in presets and defaults. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { asAdmin } from '../db/admin.js';
 import { type LockOptions, lock } from './lock.js';
-import { defaultViewsDir, MigrationFailed, sqlNames } from './sql-files.js';
+import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
 
 const name = pg.escapeIdentifier;
 
@@ -141,7 +141,7 @@ function nameIn(identifier: string): string {
 
 function readProposals(folder: string): Proposal[] {
   return sqlNames(folder).map((file) => {
-    const sql = readFileSync(join(folder, file), 'utf8')
+    const sql = sqlText(folder, file)
       .replace(/^--.*$/gm, '')
       .trim();
     const [, index, schema, table, columns] = shape.exec(sql) ?? [];

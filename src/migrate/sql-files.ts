@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { projectRoot } from '../paths.js';
+import { projectRoot, readFault, readText } from '../paths.js';
 import { lineAt, type SqlStatement } from './sql-statements.js';
 
 /** The gateway's own SQL, applied by number and never changed. */
@@ -39,9 +39,18 @@ export function readSqlFiles(root: Root, folder: string): SqlFile[] {
   if (names.length === 0)
     throw new MigrationFailed(`The folder ${folder} holds no files such as ${shapes[root].example}.`);
   return names.map((name) => {
-    const sql = readFileSync(join(folder, name), 'utf8');
+    const sql = sqlText(folder, name);
     return { root, name, sql, hash: createHash('sha256').update(sql).digest('hex') };
   });
+}
+
+/** The text of an SQL file. Throws MigrationFailed. */
+export function sqlText(folder: string, name: string): string {
+  try {
+    return readText(join(folder, name));
+  } catch (error) {
+    throw new MigrationFailed(`The file ${join(folder, name)} cannot be read: ${readFault(error)}.`);
+  }
 }
 
 /** The names of the folder's .sql files, sorted. Throws MigrationFailed when the folder cannot be read. */

@@ -66,6 +66,27 @@ test.serial('a folder of views without index proposals is no error, and one that
   t.is(stderr, `The folder ${absent} cannot be read: ENOENT.\n`);
 });
 
+test.serial(
+  'files of Windows are read with their line ends and byte order mark; another encoding than UTF-8 is refused',
+  async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'migrate-'));
+    t.teardown(() => rmSync(folder, { recursive: true }));
+    cpSync(defaultViewsDir, folder, { recursive: true });
+    for (const file of ['klanten.sql', 'indexes/werkbonnen_nummer.sql']) {
+      const text = readFileSync(join(folder, file), 'utf8');
+      writeFileSync(join(folder, file), `\ufeff${text.replaceAll('\n', '\r\n')}`);
+    }
+    const { code, stdout, stderr } = await migrate('--views', folder);
+    t.is(code, 0, stderr);
+    t.regex(stdout, /klanten[.]sql changed/);
+    t.is((await migrate('--views', folder, '--indexes')).code, 0);
+    writeFileSync(join(folder, 'klanten.sql'), Buffer.from('\ufeffselect 1;', 'utf16le'));
+    const refused = await migrate('--views', folder);
+    t.is(refused.code, 1);
+    t.is(refused.stderr, `The file ${folder}/klanten.sql cannot be read: it is not UTF-8.\n`);
+  },
+);
+
 test.serial('migrate waits for another run, says for which, and gives up after its time', async (t) => {
   const holder = new pg.Client({ connectionString: adminUrl, application_name: 'another migrate' });
   await holder.connect();

@@ -1,4 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test from 'ava';
+import { projectRoot } from '../../src/paths.js';
 import { loadSettings, settingsSchema } from '../../src/settings.js';
 
 test('the defaults are valid settings, each of the type in the schema', (t) => {
@@ -51,4 +55,81 @@ test('every keyword in the schema of settings is enforced', (t) => {
   for (const [name, values] of Object.entries(wrong))
     for (const value of values)
       t.throws(() => loadSettings({ [name]: value }), { message: new RegExp(`${name} must`) });
+});
+
+const urlOf = (rest: string): string => `postgres://gateway_reader:${rest}@127.0.0.1:5432/db`;
+
+test('a connection URL that would not be used as it is meant is refused with the correction, and no part of its password', (t) => {
+  for (const password of ['ge#heim', 'ge/heim', '2024#heim', '2024/heim', '2024?heim', 'heim%ff', 'heim,2024'])
+    for (const name of ['REPLICA_URLS', 'ADMIN_URL']) {
+      const { message } = t.throws(() => loadSettings({ [name]: urlOf(password) }), undefined, password) as Error;
+      t.regex(message, /must be a connection URL, .*; write special characters of user and password percent-encoded/);
+      t.notRegex(message, /heim|2024/);
+    }
+  for (const password of ['ge%23heim', '2024%2Fheim', '100%heim', 'ge@heim', 'h%C3%A9'])
+    t.notThrows(() => loadSettings({ REPLICA_URLS: urlOf(password) }), password);
+  t.notThrows(() => loadSettings({ REPLICA_URLS: 'postgres://h/db?user=reader@tenant&password=x' }));
+  for (const [redis, accepted] of [
+    ['redis://:ge/heim@h:6379', false],
+    ['redis://default:2024#heim@h:6379', false],
+    ['redis://default:2024%23heim@h:6379/1', true],
+  ] as const)
+    if (accepted) t.notThrows(() => loadSettings({ REDIS_URL: redis }));
+    else
+      t.throws(() => loadSettings({ REDIS_URL: redis }), { message: /REDIS_URL must be a URL, .* percent-encoded, / });
+});
+
+test('a misspelt parameter for TLS is refused, which pg would ignore, and a file for TLS that cannot be read', (t) => {
+  const faults = {
+    'sslmod=verify-full': 'REPLICA_URLS has a parameter sslmod: is sslmode meant?',
+    'ssl_mode=require': 'REPLICA_URLS has a parameter ssl_mode: is sslmode meant?',
+    'sslmode=verify-full&sslRootCert=/ca.crt': 'REPLICA_URLS has a parameter sslRootCert: is sslrootcert meant?',
+    'sslrootcert=/absent/ca.crt': 'REPLICA_URLS names a file in sslrootcert that cannot be read: ENOENT.',
+  };
+  for (const [parameters, fault] of Object.entries(faults))
+    t.throws(() => loadSettings({ REPLICA_URLS: `${urlOf('x')}?${parameters}` }), {
+      message: `The settings are not valid:\n  ${fault}`,
+    });
+  const others = 'sslmode=verify-full&application_name=x&sslcrl=/x&channel_binding=require';
+  t.notThrows(() => loadSettings({ REPLICA_URLS: `${urlOf('x')}?${others}&sslrootcert=${projectRoot}/package.json` }));
+});
+
+test('values in quotes and with the line end of another system are named, each once', (t) => {
+  const env = {
+    PORT: "'8080'",
+    HOST: '"127.0.0.1"',
+    TIME_ZONE: 'UTC\r',
+    DATA_KEYS_FILE: '/run/keys\r',
+    CONFIG_FILE: '"a.json"',
+  };
+  const { message } = t.throws(() => loadSettings(env)) as Error;
+  t.deepEqual(message.split('\n  ').slice(1).sort(), [
+    'CONFIG_FILE is in quotes: leave them out.',
+    'DATA_KEYS_FILE ends with a carriage return: give the file that it comes from the line ends of Unix.',
+    'HOST is in quotes: leave them out.',
+    'PORT is in quotes: leave them out.',
+    'TIME_ZONE ends with a carriage return: give the file that it comes from the line ends of Unix.',
+  ]);
+});
+
+test('CONFIG_FILE is one JSON object in UTF-8, each of its names once; a byte order mark does no harm', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'settings-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'settings.json');
+  const load = (content: string | Buffer) => {
+    writeFileSync(file, content);
+    return loadSettings({ CONFIG_FILE: file });
+  };
+  t.is(load('\ufeff{"perPageMax": 5000}').perPageMax, 5000);
+  const faults: [string | Buffer, string][] = [
+    ['null', 'it is no JSON object'],
+    ['[1]', 'it is no JSON object'],
+    ['{', 'it is not JSON'],
+    ['{"perPageMax": 1, "perPageMax": 5000}', 'it has perPageMax twice'],
+    [Buffer.from('\ufeff{}', 'utf16le'), 'it is not UTF-8'],
+  ];
+  for (const [content, fault] of faults)
+    t.throws(() => load(content), {
+      message: `The settings are not valid:\n  CONFIG_FILE ${file} cannot be read: ${fault}.`,
+    });
 });
