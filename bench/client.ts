@@ -18,26 +18,21 @@ export class Client {
     this.#stage = stage;
   }
 
-  /** Throws unless the answer is 200. Of a longer body only the end is kept: at least `bytesKept`. */
-  get(path: string, bytesKept = Number.POSITIVE_INFINITY): Promise<Answer> {
+  /** Throws unless the answer is 200. */
+  get(path: string): Promise<Answer> {
     const { origin, token } = this.#stage;
     const startedMs = performance.now();
     const options = { agent: this.#agent, headers: { authorization: `Bearer ${token}` } };
     return new Promise((resolve, reject) => {
       get(`${origin}/api/v1${path}`, options, (response) => {
         const pieces: Buffer[] = [];
-        let [bytes, kept] = [0, 0];
-        response.on('data', (piece: Buffer) => {
-          bytes += piece.length;
-          kept += piece.length;
-          pieces.push(piece);
-          while (kept - (pieces[0]?.length ?? 0) >= bytesKept) kept -= pieces.shift()?.length ?? 0;
-        });
+        response.on('data', (piece: Buffer) => pieces.push(piece));
         response.on('error', reject);
         response.on('end', () => {
           const ms = performance.now() - startedMs;
-          const body = Buffer.concat(pieces).toString();
-          if (response.statusCode === 200) resolve({ ms, body, bytes });
+          const bytes = Buffer.concat(pieces);
+          const body = bytes.toString();
+          if (response.statusCode === 200) resolve({ ms, body, bytes: bytes.length });
           else reject(new Error(`${path} → ${response.statusCode}: ${body.slice(0, 300)}`));
         });
       }).on('error', reject);

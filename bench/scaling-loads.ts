@@ -1,5 +1,5 @@
-import { Client } from './client.js';
 import { generator, type Load, type LoadResult } from './load.js';
+import { PageClient } from './page-client.js';
 import { childrenOf, cpuMsOf, treeCpuMsOf } from './process-cost.js';
 
 /** The processes that answer a load. */
@@ -70,9 +70,9 @@ export async function largePages(
   const startedMs = performance.now();
   const bytes = await Promise.all(
     Array.from({ length: connections }, async () => {
-      const client = new Client(target);
+      const client = await PageClient.connect(target);
       let read = 0;
-      for (let i = 0; i < each; i++) read += (await client.get(path, 1)).bytes;
+      for (let i = 0; i < each; i++) read += (await client.get(path)).bytes;
       client.close();
       return read;
     }),

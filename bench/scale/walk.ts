@@ -1,8 +1,9 @@
 import type { Key } from '../../src/definition/row-serializer.js';
 import { compileStatements } from '../../src/definition/statements.js';
 import { cursorContext, decodeCursor } from '../../src/read/page-ends.js';
-import { Client, paginationOf } from '../client.js';
+import { paginationOf } from '../client.js';
 import { hasPsql, psqlMs } from '../copy.js';
+import { PageClient } from '../page-client.js';
 import { cpuMsOf, peakMbOf, resetPeak, treeCpuMsOf } from '../process-cost.js';
 import { type CaseResult, figure, type Verdict } from '../result.js';
 import { median, pairedRatio } from '../rounds.js';
@@ -13,7 +14,6 @@ const perPage = 10_000;
 const slices = 10;
 /** Pages averaged at either end of a walk. */
 const windowPages = 10;
-const bytesOfEnd = 4096;
 const goals = { copy: 1.15, pages: 1.2, memoryMb: 150 };
 
 /** One side of a slice of the list. */
@@ -83,7 +83,7 @@ async function walk(
   compared: boolean,
 ): Promise<{ ours: Cost[]; theirs: Cost[]; pagesMs: number[] }> {
   const { gateway, token } = subject;
-  const client = new Client({ origin: gateway.origin, token });
+  const client = await PageClient.connect({ origin: gateway.origin, token });
   const pagesPerSlice = Math.ceil(count / perPage / slices);
   const pagesMs: number[] = [];
   const [ours, theirs]: [Cost[], Cost[]] = [[], []];
@@ -91,7 +91,7 @@ async function walk(
   const readSlice = async (): Promise<void> => {
     for (let page = 0; page < pagesPerSlice && cursor !== null; page++) {
       const from = cursor === '' ? '' : `&cursor=${cursor}`;
-      const answer = await client.get(`/${resource}?perPage=${perPage}${from}`, bytesOfEnd);
+      const answer = await client.get(`/${resource}?perPage=${perPage}${from}`);
       const pagination = paginationOf(answer);
       pagesMs.push(answer.ms);
       read += pagination.count;

@@ -18,6 +18,8 @@ const slowMs = 100;
 const bytesAtFirst = 65_536;
 const growth = 2;
 const bytesIfSlow = 16_384;
+/** A chunk may have so many times chunkRowsMax rows: each begins with a statement, whose start costs as much as 400 light rows. */
+const rowsFactor = 2;
 
 /** The rows of the first chunk of a page that does not fit one chunk. */
 export function firstRowsOf({ chunkMemory }: ReadDeps, perPage: number): number {
@@ -82,5 +84,5 @@ export async function* streamPage(
 /** The number of rows that make about `bytesWanted`, judged by the chunk before. */
 function nextRows({ chunkRowsMax }: ReadDeps, rows: number, before: Chunk, bytesWanted: number): number {
   const fitting = Math.floor((bytesWanted * before.count) / Math.max(1, before.json.length));
-  return Math.max(10, Math.min(fitting, rows * 8, chunkRowsMax));
+  return Math.max(10, Math.min(fitting, rows * 8, rowsFactor * chunkRowsMax));
 }

@@ -110,6 +110,22 @@ test.serial('a page far away is one key, counted from the nearest page read, and
   t.deepEqual(await asked(29), ['klanten.keys-before', 'klanten.rows-after']);
 });
 
+test.serial(
+  'a large page of light rows takes few statements: 500 rows first, then chunks of twice chunkRowsMax',
+  async (t) => {
+    const { database } = t.context;
+    const { client } = await database.gateway({ chunkRowsMax: 100 });
+    let rows = 0;
+    const asked = await logged(shared.logs.replica, database.name, async () => {
+      rows = (await client.get('/logboeken?perPage=10000')).json<Page>().data.length;
+    });
+    const chunks = asked.filter((name) => name.startsWith('logboeken.rows-')).length;
+    const expected = 1 + Math.ceil((rows - 500) / 200);
+    t.true(rows > 2000, `${rows} rows`);
+    t.true(chunks >= expected && chunks < expected + 2, `${chunks} chunks of ${rows} rows`); // a client that is slow for a moment gets a small one
+  },
+);
+
 test.serial('guard and statement travel together: a read is exactly one round trip', async (t) => {
   const { database } = t.context;
   const server = new URL(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
