@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { connectionUrlFault } from '../db/connection-url.js';
+import { wellFormed } from '../http/token-format.js';
+import { readFault, readText } from '../paths.js';
 import { changeFormats, type FormatName } from '../pull/change-formats.js';
 import { type Client, client, Refused } from '../pull/client.js';
 import { type OpenApiDocument, syncedResources } from '../pull/columns.js';
@@ -28,8 +30,7 @@ export const pullCommand: Command = async (args) => {
   const { base, 'token-file': tokenFile, to, every, verify } = values;
   if (base === undefined || tokenFile === undefined || to === undefined)
     throw new UsageError('Give --base, --token-file and --to.');
-  if (!/^https?:/.test(base) || !URL.canParse(base))
-    throw new UsageError('--base is the address of a gateway, such as https://data.example.com.');
+  refuseOtherAddresses(base);
   const openDestination = destinationOf(to, values.format);
   const everyMs = every === undefined ? null : parseEvery(every);
   const stop = new AbortController();
@@ -53,6 +54,15 @@ export const pullCommand: Command = async (args) => {
   }
 };
 
+/** The path of a reverse proxy may stand in it. fetch quotes the password of an address that it refuses, and a query would swallow the path of the API. */
+function refuseOtherAddresses(base: string): void {
+  const address = /^https?:/.test(base) && URL.canParse(base) ? new URL(base) : null;
+  if (address === null || address.search + address.hash !== '')
+    throw new UsageError('--base is the address of a gateway, such as https://data.example.com.');
+  if (address.username + address.password !== '')
+    throw new UsageError('--base takes no user and no password: the token in --token-file is the login.');
+}
+
 /** Whether the error is the end of the work that a signal asked for. */
 function isStop(error: unknown, signal: AbortSignal): boolean {
   return signal.aborted && (error === signal.reason || (error as Error).name === 'AbortError');
@@ -61,6 +71,8 @@ function isStop(error: unknown, signal: AbortSignal): boolean {
 /** Checks the place of a copy, and returns the way to open it. */
 function destinationOf(to: string, format: string | undefined): () => Promise<Destination> {
   if (/^postgres(ql)?:/.test(to)) {
+    const fault = connectionUrlFault(to);
+    if (fault !== null) throw new UsageError(`--to ${fault}`);
     if (format !== undefined) throw new UsageError('--format is for a folder; a database has tables.');
     return () => postgresDestination(to);
   }
@@ -100,12 +112,16 @@ async function keepCopy(
   }
 }
 
+/** The token in the file. Other texts are not sent: fetch would quote one that is no header in its error. */
 function tokenOf(file: string): string {
+  let text: string;
   try {
-    return readFileSync(file, 'utf8').trim();
+    text = readText(file).trim();
   } catch (error) {
-    throw new Failure(`The token file ${file} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+    throw new Failure(`The token file ${file} cannot be read: ${readFault(error)}.`);
   }
+  if (wellFormed(text)) return text;
+  throw new Failure(`The token file ${file} must hold one whole token, wdg_…, and nothing else.`);
 }
 
 /** The longest time for which a timer of Node.js waits. */

@@ -41,6 +41,9 @@ export function client(base: string, token: string, signal: AbortSignal, onWait:
     const within = AbortSignal.any([signal, AbortSignal.timeout(requestMsMax)]);
     const reply = await fetch(base + path, { headers, signal: within });
     const text = await reply.text();
+    const type = reply.headers.get('content-type') ?? 'application/json';
+    if (reply.ok && !type.includes('json'))
+      return { reason: `it answers with ${type.slice(0, 80)}, as a gateway does not`, waitMs: null };
     if (reply.ok) return { text, value: JSON.parse(text) };
     if (!passing.has(reply.status))
       throw new Refused(reply.status, `${path.split('?')[0]}: ${reply.status} ${detailOf(text)}`);
