@@ -50,7 +50,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Ad
   if (found.subjects.length === 0) throw new AdoptRefused(nothingToShow(found));
   if (found.subjects.length > draftsMax)
     throw new AdoptRefused(
-      `The schema "${options.schema}" has ${found.subjects.length} tables of workspaces; a gateway has at most ${draftsMax} resources.`,
+      `The schema "${options.schema}" has ${found.subjects.length} tables of workspaces; a gateway has at most ${draftsMax} resources. Name the tables that clients may read: --tables TABLE,TABLE.`,
     );
   const drafts = found.subjects.map((subject) => draftOf(subject, found, options.write.includes(subject.table.name)));
   const written = options.write.filter(

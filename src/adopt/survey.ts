@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Keyring } from '../projection/keyring.js';
 import { type AuditLog, auditLogIn } from './audit-log.js';
-import { type Column, columnOf, readCatalog, type Table } from './catalog.js';
+import { AdoptRefused, type Column, columnOf, readCatalog, type Table } from './catalog.js';
 import { isNamed } from './names.js';
 import { type SampleRow, sampleRows } from './samples.js';
 import { findTenant, type Tenant } from './tenant.js';
@@ -32,15 +32,21 @@ export interface Survey {
 export interface SurveyOptions {
   readonly schema: string;
   readonly tenantColumn?: string;
+  /** Names of the tables of which resources are drafted; absent: all that can be. */
+  readonly only?: readonly string[];
   readonly keyring: Keyring;
 }
 
-/** Reads the catalog and a sample of each table. Changes nothing. Throws AdoptRefused. */
-export async function survey(client: pg.Client, { schema, tenantColumn, keyring }: SurveyOptions): Promise<Survey> {
+/** Reads the catalog and a sample of each table of a resource. Changes nothing. Throws AdoptRefused. */
+export async function survey(client: pg.Client, options: SurveyOptions): Promise<Survey> {
+  const { schema, tenantColumn, only, keyring } = options;
   const tables = await readCatalog(client, schema);
   const tenant = findTenant(schema, tables, tenantColumn);
   const users = usersTable(tables, tenant);
-  const parentOf = new Map(tables.map((table) => [table, parent(table, tables, tenant, users)]));
+  const isNamedOne = ({ name }: Table): boolean => only?.includes(name) === true;
+  const parentOf = new Map(
+    tables.map((table) => [table, isNamedOne(table) ? undefined : parent(table, tables, tenant, users)]),
+  );
   const subjects: Subject[] = [];
   const leftOut: Survey['leftOut'][number][] = [];
   for (const table of tables) {
@@ -52,10 +58,18 @@ export async function survey(client: pg.Client, { schema, tenantColumn, keyring 
       leftOut.push({ table, reason: reason ?? '' });
       continue;
     }
+    if (only && !isNamedOne(table)) continue;
     const rows = await sampleRows(client, table, table.columns);
     const log = auditLogIn(table, rows);
     const parts = tables.filter((each) => parentOf.get(each) === table);
     subjects.push({ table, tenant: tenantIn, id, rows, parts, ...(log && { log }) });
+  }
+  const unfit = (only ?? []).filter((name) => !subjects.some(({ table }) => table.name === name));
+  if (unfit.length > 0) {
+    const reasonOf = (name: string): string =>
+      leftOut.find(({ table }) => table.name === name)?.reason ?? `"${schema}" has no such table`;
+    const reasons = unfit.map((name) => `${name} (${reasonOf(name)})`).join(', ');
+    throw new AdoptRefused(`--tables names what cannot be a resource: ${reasons}.`);
   }
   const userRows = users && (await sampleRows(client, users, users.columns));
   return {

@@ -13,11 +13,14 @@ export const adoptCommand: Command = async (args) => {
       schema: { type: 'string' },
       out: { type: 'string', default: '.' },
       tenant: { type: 'string' },
+      tables: { type: 'string' },
       write: { type: 'string', default: '' },
     },
   });
   const { schema, out, tenant } = values;
-  const write = values.write.split(',').filter((name) => name !== '');
+  const [write, only] = [namesIn(values.write), namesIn(values.tables ?? '')];
+  if (values.tables !== undefined && only.length === 0)
+    throw new UsageError('Give --tables the names of tables, with commas between them.');
   if (schema === undefined) throw new UsageError("Give --schema NAME, the schema of the app's tables.");
   const keyring = parseKeyring(loadSettings(process.env).dataKeys || '{}');
   const drafted = await adopt(adminUrl(), {
@@ -26,6 +29,7 @@ export const adoptCommand: Command = async (args) => {
     keyring,
     write,
     ...(tenant !== undefined && { tenantColumn: tenant }),
+    ...(only.length > 0 && { only }),
   });
   print(`Workspaces: ${drafted.tenant}.`);
   print('');
@@ -44,6 +48,11 @@ export const adoptCommand: Command = async (args) => {
   ]);
   return 0;
 };
+
+/** "a,b" → its names. */
+function namesIn(list: string): string[] {
+  return list.split(',').filter((name) => name !== '');
+}
 
 function section(title: string, lines: readonly string[]): void {
   if (lines.length === 0) return;

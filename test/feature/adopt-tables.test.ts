@@ -1,0 +1,61 @@
+import { readdirSync } from 'node:fs';
+import { adopted, emptyFolder, newDatabase, wrong } from '../support/adopted.js';
+import { commandLine } from '../support/command-line.js';
+import { gatewayTest } from '../support/workspace.js';
+
+// An app with more tables than a gateway has resources.
+
+const test = gatewayTest();
+
+const app = `
+  create schema shop; set search_path = shop;
+  create table companies (id bigint generated always as identity primary key, name text not null);
+  create table staff (id bigint generated always as identity primary key, company_id bigint not null references companies, email text not null, is_owner boolean not null);
+  create table jobs (id bigint generated always as identity primary key, company_id bigint not null references companies, title text not null,
+    created_at timestamptz not null default now());
+  create table job_lines (id bigint generated always as identity primary key, company_id bigint not null references companies,
+    job_id bigint not null references jobs, label text);
+  create table api_keys (id bigint generated always as identity primary key, company_id bigint not null references companies, value text);
+  do $$ begin for i in 1..100 loop
+    execute format('create table things_%s (id bigint generated always as identity primary key, company_id bigint not null references companies, job_id bigint references jobs, created_at timestamptz not null default now())', i);
+  end loop; end $$;
+  insert into companies (name) values ('North'), ('South');
+  insert into jobs (company_id, title) select id, name from companies;
+  insert into job_lines (company_id, job_id, label) select company_id, id, 'part' from jobs;
+  insert into things_7 (company_id, job_id) select company_id, id from jobs;`;
+
+test.serial('an app with more than 100 tables is adopted by the tables that --tables names', async (t) => {
+  const settings = await newDatabase(t, 'tables', (client) => client.query(app));
+  const folder = emptyFolder(t);
+  const refusals: [string[], number, RegExp][] = [
+    [[], 1, /^The schema "shop" has 101 tables of workspaces; a gateway has at most 100 resources\. Name .*--tables /],
+    [
+      ['--tables', 'jobs,companies'],
+      1,
+      /^--tables names what cannot be a resource: companies \(.*list of workspaces\)\./,
+    ],
+    [['--tables', 'api_keys,job'], 1, /api_keys \(its name speaks of secrets\), job \("shop" has no such table\)\./],
+    [['--tables', 'things_7', '--write', 'jobs'], 1, /^--write names no table that becomes a resource: jobs\./],
+    [['--tables', ','], 2, /^Give --tables the names of tables/],
+  ];
+  for (const [args, code, message] of refusals) {
+    const result = await commandLine(['adopt', '--schema', 'shop', ...args, '--out', folder], settings);
+    t.is(result.code, code, args.join(' '));
+    t.regex(result.stderr, message);
+  }
+  t.deepEqual(readdirSync(folder), []);
+
+  const draft = await adopted(t, settings, '--schema', 'shop', '--tables', 'jobs,things_7', '--write', 'things_7');
+  t.deepEqual([...draft.resources.keys()], ['jobs', 'things-7']);
+  t.is(draft.resources.get('things-7')?.filters.jobId?.kind, 'equals');
+  t.like(draft.resources.get('jobs')?.fields, { lines: { column: 'lines' } });
+  t.deepEqual(await wrong(t, draft), []);
+});
+
+test.serial('a part that --tables names is a resource of its own', async (t) => {
+  const settings = await newDatabase(t, 'part', (client) => client.query(app));
+  const { resources } = await adopted(t, settings, '--schema', 'shop', '--tables', 'jobs,job_lines');
+  t.deepEqual([...resources.keys()], ['job-lines', 'jobs']);
+  t.false('lines' in (resources.get('jobs')?.fields ?? {}));
+  t.is(resources.get('job-lines')?.filters.jobId?.kind, 'equals');
+});
