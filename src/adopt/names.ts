@@ -15,6 +15,7 @@ export const purposes = {
   updated: /^(date_?)?(updated|modified|changed|gewijzigd|bijgewerkt)(_?(at|on|op|date|time|ts))?$/,
   deleted: /^(is_)?(deleted|removed|trashed|verwijderd|gewist)(_?(at|on|op|date|time|ts))?$/,
   version: /^((lock|row|record)_?)?(version|versie|revision)(_?(no|number|nr))?$/,
+  movedVersion: /^((lock|row|record)_?(version|versie|revision)(_?(no|number|nr))?|version|versie)$/,
   status: /^(status|state|stage|toestand|kind|soort)$/,
   keyId: /(^|_)(key|sleutel|dek|kek)(_?(id|version|name))?$/,
   secret:

@@ -89,6 +89,12 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     references,
     open: [
       `clients may write ${[...writable.keys()].join(', ')}: where they must not, remove "write" there and the column from the grants.`,
+      ...Object.entries(moved.onChange)
+        .filter(([name, how]) => how === 'increment' && !/_/.test(snakeCase(name)))
+        .map(
+          ([name]) =>
+            `a change raises ${name}, as each change by the app must: where it is a value of the app, such as the version of a document, take xmin in its place (docs/adapting.md).`,
+        ),
       ...(missing.length > 0
         ? [
             `a new row needs ${missing.map(({ name }) => name).join(', ')}, which no client gives: add a default, or a field.`,
@@ -121,14 +127,20 @@ function writeRule(column: Column, field: FieldJson, target: Subject | undefined
   return ['enum', 'date', 'boolean'].includes(String(field.type)) ? required : undefined;
 }
 
-/** The version, and the columns that no trigger of the app moves. Without a version column it is xmin, which each update moves. */
+/**
+ * The version, and the columns that no trigger of the app moves. Without a version column it is xmin, which each update moves:
+ * so it is where a column is named version_number or revision and no trigger moves it, because that is a value of the app.
+ */
 function movedColumns(
   { table }: Subject,
   { columns }: Fields,
   stamps: readonly Stamp[],
 ): Pick<WriteDraft, 'version' | 'versionColumn'> & { onChange: Record<string, 'increment' | 'now'> } {
   const plain = [...columns].filter(([, { select, of }]) => select === `${alias}.${of.quoted}` && of.notNull);
-  const version = plain.find(([, { of }]) => isNamed('version', of.name) && isInteger(of));
+  const versions = plain.filter(([, { of }]) => isNamed('version', of.name) && isInteger(of));
+  const version =
+    versions.find(([, { of }]) => isMoved(table, of)) ??
+    versions.find(([, { of }]) => isNamed('movedVersion', of.name));
   const updated = plain.find(([, { of }]) => isNamed('updated', of.name) && of.type === 'timestamp with time zone');
   const stamp = stamps.find(({ of, isAdded }) => isAdded && isNamed('updated', of.name))?.name;
   const onChange = {

@@ -12,8 +12,10 @@ import { claimOf, lockOf } from '../write/claim.js';
 import type { Outcome } from '../write/recall.js';
 import type { Target, WriteRequest } from '../write/request.js';
 import { writeOnce } from '../write/transaction.js';
-import { failure, type Item, verdict } from './finding.js';
+import { failure, type Item, verdict, warning } from './finding.js';
 
+/** SQLSTATE not_null_violation. */
+const notNull = '23502';
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
 
 type Writable = CompiledResource & { readonly write: CompiledWrite };
@@ -45,8 +47,9 @@ export async function checkWrites(
       const faults = await tryChange(client, transaction, compiled, workspace, row);
       const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
       const members = membersOf(write, row, ([name]) => required.includes(name));
-      const created = await tryWrite(transaction, write, request(workspace, members, null)).catch(unlessRefused);
-      if (created?.row[write.idAt] === null) faults.push('a new record has no id');
+      const created = await tryCreate(transaction, write, request(workspace, members, null));
+      if (created.fault !== undefined) faults.push(created.fault);
+      if (faults.length === 0 && created.doubt !== undefined) return warning('writes', created.doubt, resource.name);
       return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
     }
     return result([], 'No workspace of the sample has a record to try them with.');
@@ -95,6 +98,30 @@ async function tryChange(
     ];
   }
   return [];
+}
+
+/** A new record with the required members of one that is there: what is wrong with it, or may be. */
+async function tryCreate(
+  transaction: Transaction,
+  write: CompiledWrite,
+  create: WriteRequest,
+): Promise<{ readonly fault?: string; readonly doubt?: string }> {
+  try {
+    const { row } = await tryWrite(transaction, write, create);
+    return row[write.idAt] === null ? { fault: 'a new record has no id' } : {};
+  } catch (error) {
+    if (sqlStateOf(error) === notNull)
+      return {
+        fault: `a new record with its required fields alone leaves ${(error as pg.DatabaseError).column} without a value, which the table refuses: give the column a default, or a field that is required`,
+      };
+    const unknown =
+      error instanceof Problem ? error.fieldErrors.filter(({ code }) => code === 'unknown_reference') : [];
+    if (unknown.length === 0) return unlessRefused(error) ?? {};
+    const pointers = unknown.flatMap((field) => ('pointer' in field ? [field.pointer] : [])).join(', ');
+    return {
+      doubt: `A new record was not tried to its end, because the resource that ${pointers} refers to does not show the record to which an existing one refers. A deleted one is no fault; else the reference leads to another resource than its column.`,
+    };
+  }
 }
 
 async function tryWrite(transaction: Transaction, write: CompiledWrite, request: WriteRequest): Promise<Outcome> {
