@@ -247,8 +247,19 @@ export function sqlStateOf(error: unknown): string | undefined {
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
 
+/** The meaning of SQLSTATEs with which a server refuses logins. */
+const refusals: Readonly<Record<string, string>> = {
+  '28000': 'the login is refused',
+  '28P01': 'the password is wrong',
+  '3D000': 'there is no such database',
+  '53300': 'too many connections',
+  '57P03': 'it is starting up or shutting down',
+};
+
 /** Why something failed, in words that quote no values: messages of PostgreSQL can. */
 export function reasonOf(error: Error): string {
   const state = sqlStateOf(error);
-  return state === undefined ? error.message : `PostgreSQL error ${state}`;
+  if (state === undefined) return error.message;
+  const words = refusals[state];
+  return words === undefined ? `PostgreSQL error ${state}` : `PostgreSQL error ${state}: ${words}`;
 }

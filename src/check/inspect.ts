@@ -269,6 +269,8 @@ async function connectTo(url: string, { connectTimeoutMs }: Settings): Promise<p
 function broken(error: unknown): Item {
   const { code, message } = error as { code?: string; message: string };
   const reason = message || code || 'no reason given';
+  // Every statement fails then, so no other finding can say it.
+  if (code === '0A000') return verdict('session', [`default_transaction_isolation does not fit: ${reason}`]);
   const isLoginRefused = /^(28|3D)/.test(code ?? ''); // a wrong password, or no such database
   if (isLoginRefused || databaseErrorKind(error) === 'permanent')
     return verdict('connection', [`it refuses: ${reason}${code ? ` (${code})` : ''}`]);

@@ -29,6 +29,15 @@ const connectionFaults: Readonly<Record<string, string>> = {
   ECONNRESET: 'it closed the connection',
 };
 
+/** The next step after an error of PostgreSQL, by SQLSTATE or by class: the server, the login or the database is another than was meant. */
+const nextSteps: Readonly<Record<string, string>> = {
+  '25006': 'It is a replica, or its transactions are read-only: give the URL of the primary.',
+  '28': 'Look at user and password of its URL, and at pg_hba.conf.',
+  '3D000': 'Look at the name of the database in its URL.',
+  '42501': 'Give the URL of a role that may do this.',
+  '53300': 'Repeat it when connections are free, or raise max_connections or the limit of the role.',
+};
+
 /** Their messages name the file and the fault. */
 const fileFaults: ReadonlySet<string> = new Set([
   'EACCES',
@@ -57,7 +66,10 @@ export function explain(error: unknown, command: string): Explanation {
     const where = address ? ` at ${address}:${port}` : '';
     return expected(`The server${where} cannot be reached: ${connectionFaults[code]} (${code}).`, 1);
   }
-  if (severity) return expected(`PostgreSQL says: ${oneLine(message)} (SQLSTATE ${code})`, 1);
+  if (severity) {
+    const nextStep = nextSteps[code ?? ''] ?? nextSteps[code?.slice(0, 2) ?? ''];
+    return expected(`PostgreSQL says: ${oneLine(message)} (SQLSTATE ${code})${nextStep ? `. ${nextStep}` : ''}`, 1);
+  }
   if (code === 'ERR_INVALID_URL') return expected('A connection URL is not a valid URL.', 1);
   if (code === 'EADDRINUSE')
     return expected(`Port ${port} is in use; choose another with --port or --ops-port, 0 for a free one.`, 1);

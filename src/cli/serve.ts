@@ -61,7 +61,7 @@ function crashed(): Promise<Error> {
   return new Promise((resolve) => process.on('uncaughtException', resolve));
 }
 
-/** Resolves at the first SIGTERM or SIGINT, or when the parent is gone; a second signal ends the process. */
+/** Resolves at the first SIGTERM, SIGINT or SIGHUP, or when the parent is gone; a second signal ends the process. */
 function stopRequested(): Promise<undefined> {
   return new Promise((resolve) => {
     let signals = 0;
@@ -72,6 +72,7 @@ function stopRequested(): Promise<undefined> {
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
+    process.on('SIGHUP', onSignal); // its terminal is gone, or an operator expects it to read its settings again
     if (process.send) process.on('disconnect', () => resolve(undefined));
   });
 }

@@ -7,12 +7,22 @@ export function connectionsOf(server: Server): Promise<number> {
   return new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
 }
 
+/** Why an address cannot be had, by the code of the system. */
+const listenFaults: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another process, or the other listener, has the port',
+  EACCES: 'ports below 1024 need a privilege of the system',
+  EADDRNOTAVAIL: 'this machine does not have the address',
+  ENOTFOUND: 'it is no address, and no name of a host',
+  EAFNOSUPPORT: 'this machine has no addresses of that kind',
+};
+
 /** Opens the listener and returns its origin, such as http://127.0.0.1:8080. Throws StartRefused. */
 export async function listen(server: Server, host: string, port: number): Promise<string> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new StartRefused(`Cannot listen on ${host}:${port}: ${error.code}.`)),
-    );
+    server.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
+      const words = listenFaults[code];
+      reject(new StartRefused(`Cannot listen on ${host}:${port}: ${words ? `${words} (${code})` : code}.`));
+    });
     server.listen(port, host, resolve);
   });
   const address = server.address() as AddressInfo;

@@ -126,7 +126,7 @@ test.serial('a replica that refuses logins costs no read, and is used again when
   const state = () => gateway.gateway.replicas[0]?.state;
   const isOut = async (): Promise<boolean> => {
     await endSessions(load);
-    return state()?.reason === 'PostgreSQL error 28000';
+    return state()?.reason === 'PostgreSQL error 28000: the login is refused';
   };
   t.true(await until(isOut, 20_000, 50));
   writeFileSync(hba, before);

@@ -1,10 +1,15 @@
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
+import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { projectText } from '../../src/paths.js';
 import type { Settings } from '../../src/settings.js';
 import { commandLine } from '../support/command-line.js';
+import { serveProcess } from '../support/process.js';
+import { shared } from '../support/workspace.js';
 
 /** Wrong command lines, the first line that is printed on stderr, and the hint behind it; the exit code is 2. */
 const wrong: readonly (readonly [args: string, message: string, hint: string])[] = [
@@ -46,6 +51,47 @@ test('unknown names in CONFIG_FILE are named with the nearest setting, and a ser
   const away = await commandLine(['tokens', 'list'], { adminUrl: 'postgres://admin@127.0.0.1:1/workspace' });
   t.is(away.code, 1);
   t.is(away.stderr, 'The server at 127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED).\n');
+});
+
+test('a listener that cannot have its address says why, with the code of the system', async (t) => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const settings = { replicaUrls: 'postgres://gateway_reader@127.0.0.1:1/app', host: '127.0.0.1', port: 0, opsPort: 0 };
+  for (const [other, sentence] of [
+    [
+      { port },
+      `Cannot listen on 127.0.0.1:${port}: another process, or the other listener, has the port (EADDRINUSE).`,
+    ],
+    [{ opsHost: '192.0.2.1' }, 'Cannot listen on 192.0.2.1:0: this machine does not have the address (EADDRNOTAVAIL).'],
+  ] as const) {
+    const { code, stderr } = await commandLine(['serve'], { ...settings, ...other });
+    t.is(code, 1);
+    t.is(stderr, `${sentence}\n`);
+  }
+});
+
+test('SIGHUP stops serve as SIGTERM does', async (t) => {
+  const settings = { replicaUrls: 'postgres://gateway_reader@127.0.0.1:1/app', host: '127.0.0.1', port: 0, opsPort: 0 };
+  const { stop, output } = await serveProcess(settings);
+  t.is(await stop('SIGHUP'), 0);
+  t.regex(output(), /"msg":"stopping"/);
+});
+
+test('an error of PostgreSQL comes with the next step: a replica as ADMIN_URL, a wrong password, no such database', async (t) => {
+  const [replica] = shared.replicas as [string];
+  const wrongPassword = Object.assign(new URL(shared.primary), { password: 'geheim' }).href;
+  for (const [adminUrl, nextStep] of [
+    [replica, /25006\)[.] It is a replica, or its transactions are read-only: give the URL of the primary[.]\n$/],
+    [wrongPassword, /28P01\)[.] Look at user and password of its URL, and at pg_hba[.]conf[.]\n$/],
+    [urlAs(shared.primary, 'postgres', 'nowhere'), /3D000\)[.] Look at the name of the database in its URL[.]\n$/],
+  ] as const) {
+    const { code, stderr } = await commandLine(['migrate'], { adminUrl });
+    t.is(code, 1);
+    t.regex(stderr, nextStep);
+    t.notRegex(stderr, /geheim/);
+  }
 });
 
 const { engines } = JSON.parse(projectText('package.json')) as { engines: { node: string } };

@@ -59,6 +59,7 @@ test('a lost connection has no code and is worth a retry; an error of the gatewa
 
 test('the reason of a failure has the message of the gateway or of the connection, but of PostgreSQL only the SQLSTATE', (t) => {
   t.is(reasonOf(fromPostgres('22P02')), 'PostgreSQL error 22P02');
+  t.is(reasonOf(fromPostgres('28P01')), 'PostgreSQL error 28P01: the password is wrong');
   t.is(reasonOf(new Error('the probe had no answer')), 'the probe had no answer');
 });
 

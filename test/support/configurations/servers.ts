@@ -90,6 +90,14 @@ export const wrongServers: Configurations = {
     code: 'session',
     detail: /bytea_output is escape, not hex/,
   },
+  'sessions begin serializable transactions, which a replica does not take': {
+    change: ({ name }) =>
+      `alter role gateway_reader in database ${name} set default_transaction_isolation = serializable`,
+    undo: ({ name }) => `alter role gateway_reader in database ${name} reset default_transaction_isolation`,
+    level: 'refused',
+    code: 'session',
+    detail: /default_transaction_isolation does not fit: cannot use serializable mode in a hot standby/,
+  },
   'TIME_ZONE is unknown': {
     settings: () => ({ timeZone: 'Europe/Nowhere' }),
     level: 'refused',
