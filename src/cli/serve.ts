@@ -61,19 +61,26 @@ function crashed(): Promise<Error> {
   return new Promise((resolve) => process.on('uncaughtException', resolve));
 }
 
-/** Resolves at the first SIGTERM, SIGINT or SIGHUP, or when the parent is gone; a second signal ends the process. */
+/**
+ * Resolves at the first SIGTERM, SIGINT or SIGHUP, or when the parent is gone; a second signal ends the process. A worker gets two where
+ * one was sent to all processes, as by Ctrl-C: its own and that of its parent. It ends at once when its parent does so.
+ */
 function stopRequested(): Promise<undefined> {
   return new Promise((resolve) => {
-    let signals = 0;
+    let isStopping = false;
     const onSignal = (): void => {
-      signals += 1;
-      if (signals > 1) process.exit(1);
+      if (isStopping && !cluster.isWorker) process.exit(1);
+      isStopping = true;
       resolve(undefined);
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
     process.on('SIGHUP', onSignal); // its terminal is gone, or an operator expects it to read its settings again
-    if (process.send) process.on('disconnect', () => resolve(undefined));
+    if (process.send)
+      process.on('disconnect', () => {
+        if (isStopping && cluster.isWorker) process.exit(1);
+        resolve(undefined);
+      });
   });
 }
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/ops/status/report.js';
 import { type ServeProcess, serveProcess } from '../support/process.js';
@@ -118,6 +119,18 @@ test.serial('the parent shows metrics, readiness and status of all workers, and 
   t.is((await send(served, token, '/installaties?perPage=1')).status, 200);
   const sentence = '1 worker died in the last 5 minutes, see worker_died in the log.';
   await eventually(t, 'nothing else wrong', async () => (await status()).summary === sentence);
+});
+
+test('a signal to all processes, as Ctrl-C in a terminal or a supervisor sends it, lets the workers finish', async (t) => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    const served = await workers(t, { notReadyMs: 2000 });
+    const token = await t.context.database.token();
+    const exited = new Promise((resolve) => served.child.once('exit', resolve));
+    process.kill(-(served.child.pid as number), signal);
+    await sleep(700);
+    t.is((await send(served, token, '/installaties?perPage=1')).status, 200, signal);
+    t.is(await exited, 0, signal);
+  }
 });
 
 test.serial('SIGTERM ends parent and workers with exit code 0', async (t) => {
