@@ -46,7 +46,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const drafted = fieldsOf(subject, survey, [softDelete?.column]);
   const list = listOf(subject, survey, drafted);
   const parts = partsOf(subject, survey);
-  const { view, name, record } = namesOf(table.name);
+  const { view, name, record } = namesOf(subject, survey);
   const version = parts.length === 0 && !log ? versionOf(subject, drafted) : undefined;
   const entity = log ? undefined : wordsOfLog(survey).find((word) => isSameThing(word, table.name));
   const { sealed, codecs } = drafted;
@@ -99,10 +99,26 @@ const taken = {
   record: /^(problem|pagination)$/,
 };
 
-/** Names of the view, of the resource and of one record. */
-function namesOf(table: string): { view: string; name: string; record: string } {
+interface Names {
+  readonly view: string;
+  readonly name: string;
+  readonly record: string;
+}
+
+/** Names of the view, of the resource and of one record; a number tells tables apart whose names are the same in this form. */
+function namesOf(subject: Subject, { subjects }: Survey): Names {
+  const own = namesFrom(subject.table.name);
+  const earlier = subjects.slice(0, subjects.indexOf(subject)).map(({ table }) => namesFrom(table.name));
+  const numbered = (key: keyof Names, mark: string): string => {
+    const twins = earlier.filter((each) => each[key] === own[key]).length;
+    return twins === 0 ? own[key] : `${own[key].slice(0, key === 'view' ? 47 : 36)}${mark}${twins + 1}`;
+  };
+  return { view: numbered('view', '_'), name: numbered('name', '-'), record: numbered('record', '') };
+}
+
+function namesFrom(table: string): Names {
   const view = snakeCase(table);
-  const name = view.replaceAll('_', '-').slice(0, 36);
+  const name = view.replaceAll('_', '-').slice(0, 36).replace(/-+$/, '');
   const record = camelCase(singular(view)).slice(0, 36);
   return {
     view: taken.view.test(view) ? `app_${view}` : view,

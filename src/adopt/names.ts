@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 /** Words by which the names of tables and columns, in snake case, tell their purpose. A guess is an open point of the draft. */
 export const purposes = {
   workspaces:
@@ -19,8 +21,8 @@ export const purposes = {
   status: /^(status|state|stage|toestand|kind|soort)$/,
   keyId: /(^|_)(key|sleutel|dek|kek)(_?(id|version|name))?$/,
   secret:
-    /(^|_)(password|passwd|wachtwoord|secret|geheim|salt|hash|digest|token|otp|totp|api_?key|private_?key|credential|session|pin)s?(_|$)/,
-  contact: /(^|_)(e_?mail|mail|phone|telephone|mobile|fax|telefoon|mobiel|iban|bsn|ssn|birth\w*|geboorte\w*)(_|$)/,
+    /(^|_)(password|passwd|wachtwoord|secret|geheim|salt|hash|digest|passphrase|token|otp|totp|(api|private|access|signing|encryption|hmac|master|ssh)_?key|credential|session|pin)s?(_|$)/,
+  contact: /(^|_)(e_?mail|mail|phone|telephone|mobile|fax|telefoon|mobiel|iban|bsn|ssn|birth\w*|geboorte\w*)s?(_|$)/,
   image: /(^|_)(signature|handtekening|photo|foto|image|afbeelding|avatar|logo|picture)(_?(image|png|svg|data))?$/,
   prose:
     /(^|_)(notes?|description|comments?|remarks?|text|body|message|details|omschrijving|opmerking(en)?|notities?|toelichting|tekst)$/,
@@ -54,6 +56,13 @@ export function snakeCase(name: string): string {
 /** "created_at" → "createdAt". */
 export function camelCase(name: string): string {
   return snakeCase(name).replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** The name in at most `max` characters. What is cut off goes on to tell it from others, by a digest of six hex digits. */
+export function shortened(name: string, max: number): string {
+  if (name.length <= max) return name;
+  const digest = createHash('sha256').update(name).digest('hex').slice(0, 6);
+  return `${name.slice(0, max - digest.length - 1)}_${digest}`;
 }
 
 /** English and Dutch plurals and their singulars, tried in this order. */

@@ -3,6 +3,7 @@ import { alias, rowXid, shownId, wallOf } from './columns.js';
 import type { Fields } from './fields.js';
 import { usableIndexes } from './index-proposals.js';
 import type { ListDraft } from './lists.js';
+import { shortened } from './names.js';
 import type { PartDraft } from './parts.js';
 import { idColumn, type Subject, type Survey } from './survey.js';
 
@@ -73,7 +74,7 @@ function keysOf(part: Table, { table, id }: Subject, { tenant }: Survey): { part
 }
 
 function partView(view: string, name: string): string {
-  return `${view}_sync${name === '' ? '' : `_${name}`}`.slice(0, 63);
+  return shortened(`${view}_sync${name === '' ? '' : `_${name}`}`, 63);
 }
 
 function partViewFile(view: string, part: string, { quoted }: Table, { tenant, link, id }: PartKeys): string {
@@ -94,9 +95,10 @@ grant select on ${name} to gateway_reader;
 function indexFile(name: string, table: Table, columns: readonly Column[]): [path: string, sql: string][] {
   const isServed = usableIndexes(table).some((index) => columns.every((column, i) => index[i] === column.name));
   if (isServed) return [];
+  const file = shortened(name, 55);
   const sql = `-- For sync, which reads the rows of a workspace in this order.
-create index concurrently if not exists gateway_${name.slice(0, 55)}
+create index concurrently if not exists gateway_${file}
   on ${table.quoted} (${columns.map(({ quoted }) => quoted).join(', ')});
 `;
-  return [[`indexes/${name.slice(0, 55)}.sql`, sql]];
+  return [[`indexes/${file}.sql`, sql]];
 }

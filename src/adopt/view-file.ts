@@ -1,6 +1,7 @@
 import type { Column } from './catalog.js';
 import { alias, rowXid, wallOf } from './columns.js';
 import type { Draft } from './draft.js';
+import { shortened } from './names.js';
 import type { WriteDraft } from './writes.js';
 
 /** The SQL file of a view, in the form of those in sql/views. */
@@ -115,7 +116,7 @@ function named(select: string, name: string): string {
 /** The file of a proposed index; PostgreSQL and the command \`migrate --indexes\` cut no name below 64 bytes. */
 export function indexFiles({ subject, view, list }: Draft): [name: string, sql: string][] {
   return list.indexes.map(({ name, purpose, definition }) => {
-    const file = `${view}_${name}`.slice(0, 55);
+    const file = shortened(`${view}_${name}`, 55);
     const sql = `-- For GET /${view.replaceAll('_', '-')}: ${purpose}
 create index concurrently if not exists gateway_${file}
   on ${subject.table.quoted} ${definition};

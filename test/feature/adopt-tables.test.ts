@@ -59,3 +59,27 @@ test.serial('a part that --tables names is a resource of its own', async (t) => 
   t.false('lines' in (resources.get('jobs')?.fields ?? {}));
   t.is(resources.get('job-lines')?.filters.jobId?.kind, 'equals');
 });
+
+test.serial('tables and indexes whose names are the same when cut are told apart', async (t) => {
+  const long = 'subscription_fixed_charge_units_override';
+  const settings = await newDatabase(t, 'names', (client) =>
+    client.query(`create schema shop; set search_path = shop;
+      create table companies (id bigint generated always as identity primary key, name text not null);
+      create table staff (id bigint generated always as identity primary key, company_id bigint not null references companies, email text not null);
+      ${[`${long}_plans`, `${long}_prices`, 'jobs', '"Jobs"', 'job']
+        .map(
+          (
+            name,
+          ) => `create table ${name} (id bigint generated always as identity primary key, company_id bigint not null references companies,
+            replaced_by_id bigint references ${name}, replaced_by_other_id bigint references ${name}, created_at timestamptz not null default now());
+            insert into ${name} (company_id) select 1 where false;`,
+        )
+        .join('\n')}
+      insert into companies (name) values ('North'), ('South')`),
+  );
+  const draft = await adopted(t, settings, '--schema', 'shop');
+  const cut = 'subscription-fixed-charge-units-over';
+  t.deepEqual([...draft.resources.keys()].sort(), ['job', 'jobs', 'jobs-2', cut, `${cut}-2`].sort());
+  t.is(new Set([...draft.resources.values()].map(({ view }) => view)).size, 5);
+  t.deepEqual(await wrong(t, draft), []);
+});

@@ -172,5 +172,8 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
   };
   for (const [plural, one] of Object.entries(plurals)) t.is(singular(plural), one);
   t.true(isNamed('deleted', 'isDeleted') && isNamed('secret', 'password_hash') && isNamed('contact', 'homePhone'));
+  for (const name of ['bcc_emails', 'mobile_phones', 'emailAddresses']) t.true(isNamed('contact', name), name);
+  for (const name of ['hmac_key', 'signingKey', 'encryption_keys', 'passphrase']) t.true(isNamed('secret', name), name);
+  t.false(isNamed('secret', 'idempotency_key') || isNamed('secret', 'key'));
   t.false(isNamed('contact', 'mailbox_count') || isNamed('secret', 'hashtags') || isNamed('workspaceColumn', 'id'));
 });
