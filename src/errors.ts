@@ -79,6 +79,7 @@ export const fieldErrors = {
   read_only: 'the member cannot be written',
   unknown_field: 'there is no such member',
   unknown_reference: 'there is no record with this id',
+  taken: 'another record has this value, or these values together, already',
   invalid: 'not valid for another reason',
 } as const satisfies Record<string, string>;
 
@@ -193,7 +194,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
 
 /** SQLSTATEs by which PostgreSQL refuses a value that the definition allows → the field error, and types of the fields it can be. */
 export const refusedValues: Readonly<
-  Record<string, { readonly code: FieldErrorCode; readonly detail: string; readonly types: readonly string[] }>
+  Record<string, { readonly code: FieldErrorCode; readonly detail: string; readonly types: readonly string[] | 'all' }>
 > = {
   '22001': { code: 'too_long', detail: 'the text is longer than its column.', types: ['text'] },
   '22003': {
@@ -203,6 +204,8 @@ export const refusedValues: Readonly<
   },
   '22008': { code: 'out_of_range', detail: 'PostgreSQL has no such date.', types: ['date'] },
   '22P02': { code: 'invalid', detail: 'its column has no such value.', types: ['enum'] },
+  '23505': { code: 'taken', detail: 'another record has it already.', types: 'all' }, // unique index
+  '23P01': { code: 'taken', detail: 'another record has it already.', types: 'all' }, // exclusion constraint
 };
 
 /** The SQLSTATEs that show a database that does not fit the gateway. */

@@ -1,8 +1,9 @@
+import type pg from 'pg';
 import type { WritableMember } from '../definition/write-validators.js';
 import { invalid, refusedValues, sqlStateOf } from '../errors.js';
 
 /**
- * Turns PostgreSQL's refusal of a written value into a 400: the column holds less than the definition allows. Names the member
+ * Turns PostgreSQL's refusal of a written value into a 400: the column holds less than the definition allows, or a unique index holds the value already. Names the member
  * where only one of those given has such a type. Rethrows all other errors.
  */
 export function asRefusedValue(
@@ -11,12 +12,19 @@ export function asRefusedValue(
 ): (error: unknown) => never {
   return (error) => {
     const refusal = refusedValues[sqlStateOf(error) ?? ''];
-    if (refusal === undefined) throw error;
+    if (refusal === undefined || isPrimaryKey(error as pg.DatabaseError)) throw error;
     const { code, detail, types } = refusal;
-    const members = writable.filter(({ name, type }) => types.includes(type) && (given[name] ?? null) !== null);
+    const members = writable.filter(
+      ({ name, type }) => (types === 'all' || types.includes(type)) && (given[name] ?? null) !== null,
+    );
     const pointer = members.length === 1 ? `/${members[0]?.name}` : '';
     throw invalid([
       { pointer, code, detail: pointer === '' ? `A value is refused: ${detail}` : `This is refused: ${detail}` },
     ]);
   };
+}
+
+/** Whether an id is taken that no client gave, such as by a sequence that was restored behind its table; by PostgreSQL's name of the index. */
+function isPrimaryKey({ constraint }: pg.DatabaseError): boolean {
+  return constraint?.endsWith('_pkey') === true;
 }

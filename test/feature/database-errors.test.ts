@@ -167,3 +167,32 @@ test.serial(
     t.is((await patch(client, record.id, etagOf(record), merk)).status, 200);
   },
 );
+
+test.serial(
+  'a value that must be unique and is taken is a fault of the body, and an id that the app took is none',
+  async (t) => {
+    const { database, client, log } = t.context;
+    const { primary } = database;
+    const { rows } = await primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
+      database.workspaces[0]?.id,
+    ]);
+    const given = { customerId: rows[0].id, naam: 'Koelcel' };
+    await primary.query("create unique index serial on app.installaties (workspace_id, merk) where merk like 'only %'");
+    const first = await created(client, { ...given, merk: 'only one' });
+    const second = await post(client, { ...given, merk: 'only one' });
+    t.is(second.status, 400);
+    t.deepEqual(faultsOf(second), [' taken']); // the customer and the name were given, too
+    t.false(/serial|only one/.test(second.text));
+    const other = await created(client, { ...given, merk: 'only two' });
+    const changed = await patch(client, other.id, etagOf(other), { merk: 'only one' });
+    t.deepEqual([changed.status, ...faultsOf(changed)], [400, '/merk taken']);
+    t.is((await patch(client, first.id, etagOf(first), { naam: 'Vriescel', merk: 'only one' })).status, 200);
+    await primary.query(
+      'drop index app.serial; create unique index "Installatie_pkey" on app.installaties (naam) where naam = $$twice$$',
+    );
+    await created(client, { ...given, naam: 'twice' });
+    t.is((await post(client, { ...given, naam: 'twice' })).status, 500);
+    t.true(log().includes('"constraint":"Installatie_pkey"'));
+    await primary.query('drop index app."Installatie_pkey"');
+  },
+);
