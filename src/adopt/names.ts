@@ -7,6 +7,10 @@ export const purposes = {
   workspaceColumn:
     /^(workspace|tenant|organi[sz]ation|organisatie|org|company|account|bedrijf|bedrijfs|firm|agency|business|administratie)(_?id)?$/,
   users: /^(app_)?(users?|members?|staff|employees?|people|gebruikers?|medewerkers?|accounts?|logins?)$/,
+  membership:
+    /(^|_)(members?|memberships?|users?|staff|employees?|roles?|gebruikers?|medewerkers?|leden)$|^users?_(workspaces?|tenants?|organi[sz]ations?|orgs?|compan(y|ies)|accounts?|teams?|projects?|firms?|agenc(y|ies))$/,
+  memberId: /(^|_)(user|member|staff|employee|account|person|login|gebruiker|medewerker|lid)(_?(id|uuid|no|ref))?$/,
+  ownerId: /^(owner|admin|eigenaar|beheerder)(_?user)?(_?(id|uuid|no|ref))?$/,
   email: /^(e_?mail|e_?mail_?address|mail|email_?adres)$/,
   label: /^(name|naam|title|titel|label|display_name|company_name)$/,
   owner: /^(owner|admin|administrator|boss|eigenaar|beheerder)$/,

@@ -1,9 +1,7 @@
-import type { Table } from './catalog.js';
 import type { Draft } from './draft.js';
 import { isNamed } from './names.js';
-import type { SampleRow } from './samples.js';
-import { valuesOf } from './samples.js';
-import { idColumn, type Survey } from './survey.js';
+import type { Survey } from './survey.js';
+import { as, ownersOf } from './users.js';
 import { openLines } from './view-file.js';
 
 /** The SQL of access.sql, tokens.sql or key_ids.sql, and its open points. */
@@ -21,7 +19,7 @@ export function accessFile({ subjects }: Survey, schema: string): SharedFile {
 }
 
 /** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
-export function tokensFile({ tenant, users, leftOut }: Survey, drafts: readonly Draft[]): SharedFile {
+export function tokensFile({ tenant, users, userRows, leftOut }: Survey, drafts: readonly Draft[]): SharedFile {
   const own = leftOut.find(({ table }) => /token|api_?key/i.test(table.name));
   const label = tenant.root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
   const id = tenant.root?.columns.find(({ name }) => name === tenant.root?.primaryKey[0])?.quoted;
@@ -33,7 +31,7 @@ export function tokensFile({ tenant, users, leftOut }: Survey, drafts: readonly 
     tenant.root === undefined
       ? `select distinct ${largest?.tenant.quoted} as id, ${largest?.tenant.quoted}::text as name from ${largest?.table.quoted}`
       : `select ${as(id, 'id')}, ${as(label ?? `${id}::text`, 'name')} from ${tenant.root.quoted}`;
-  const owners = ownersOf(users, tenant);
+  const owners = ownersOf(users, userRows, tenant);
   const open = [
     ...(tenant.isSure ? [] : [`the workspace is a guess: ${tenant.reason}.`]),
     ...(tenant.root
@@ -57,37 +55,6 @@ grant select (id) on gateway.workspaces to gateway_owner; -- the owner of sample
 create view gateway.token_owners as ${owners.sql};
 `;
   return { sql, open };
-}
-
-function as(expression: string | undefined, name: string): string {
-  return expression === name ? name : `${expression} as ${name}`;
-}
-
-/** The users who are marked as owners; else all of them. */
-function ownersOf(users: Survey['users'], tenant: Survey['tenant']): SharedFile {
-  if (users === undefined) {
-    const sql = `select null::text as workspace_id, null::text as id, null::text as email where false`;
-    return { sql, open: ['no table of users was found, so no token can be made: show the users who may have tokens.'] };
-  }
-  const { table, rows } = users;
-  const named = (purpose: 'email' | 'ownerFlag' | 'role') => table.columns.find(({ name }) => isNamed(purpose, name));
-  const id = idColumn(table, tenant)?.quoted ?? 'id';
-  const select = `select ${as(tenant.columnIn(table)?.quoted, 'workspace_id')}, ${as(id, 'id')}, ${as(named('email')?.quoted, 'email')} from ${table.quoted}`;
-  const condition = ownerCondition(table, rows);
-  if (condition === undefined)
-    return {
-      sql: select,
-      open: [`every user of ${table.quoted} may have tokens made: add a condition for the owners.`],
-    };
-  return { sql: `${select}\n  where ${condition}`, open: [] };
-}
-
-function ownerCondition(table: Table, rows: readonly SampleRow[]): string | undefined {
-  const flag = table.columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
-  if (flag) return flag.quoted;
-  const role = table.columns.find(({ name }) => isNamed('role', name));
-  const word = role && valuesOf(rows, role.name).find((value) => isNamed('owner', value));
-  return word === undefined ? undefined : `${role?.quoted} = '${word.replaceAll("'", "''")}'`;
 }
 
 /** key_ids.sql: counts of the key ids in use, of every sealed column, with one scan per table. */

@@ -1,10 +1,11 @@
 import type pg from 'pg';
 import type { Keyring } from '../projection/keyring.js';
 import { type AuditLog, auditLogIn } from './audit-log.js';
-import { AdoptRefused, type Column, columnOf, readCatalog, type Table } from './catalog.js';
+import { AdoptRefused, type Column, readCatalog, type Table } from './catalog.js';
 import { isNamed } from './names.js';
 import { type SampleRow, sampleRows } from './samples.js';
-import { findTenant, type Tenant } from './tenant.js';
+import { findTenant, idColumn, type Tenant } from './tenant.js';
+import { findUsers, type Users } from './users.js';
 
 /** A table of which a resource is drafted. */
 export interface Subject {
@@ -24,8 +25,10 @@ export interface Survey {
   readonly subjects: readonly Subject[];
   /** Tables without a resource, each with the reason. */
   readonly leftOut: readonly { readonly table: Table; readonly reason: string }[];
-  /** The table of the users who may have tokens made. */
-  readonly users?: { readonly table: Table; readonly rows: readonly SampleRow[] };
+  /** The users who may have tokens made. */
+  readonly users: Users | undefined;
+  /** Of the table that tells the workspace of each user. */
+  readonly userRows: readonly SampleRow[];
   readonly keyring: Keyring;
 }
 
@@ -42,10 +45,10 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
   const { schema, tenantColumn, only, keyring } = options;
   const tables = await readCatalog(client, schema);
   const tenant = findTenant(schema, tables, tenantColumn);
-  const users = usersTable(tables, tenant);
+  const users = findUsers(tables, tenant);
   const isNamedOne = ({ name }: Table): boolean => only?.includes(name) === true;
   const parentOf = new Map(
-    tables.map((table) => [table, isNamedOne(table) ? undefined : parent(table, tables, tenant, users)]),
+    tables.map((table) => [table, isNamedOne(table) ? undefined : parent(table, tables, tenant, users?.table)]),
   );
   const subjects: Subject[] = [];
   const leftOut: Survey['leftOut'][number][] = [];
@@ -53,7 +56,7 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     const above = parentOf.get(table);
     if (above !== undefined) continue;
     const [tenantIn, id] = [tenant.columnIn(table), idColumn(table, tenant)];
-    const reason = reasonWithout(table, tenant, users, tenantIn, id);
+    const reason = reasonWithout(table, tenant, users?.table, tenantIn, id);
     if (reason !== undefined || tenantIn === undefined || id === undefined) {
       leftOut.push({ table, reason: reason ?? '' });
       continue;
@@ -71,14 +74,15 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     const reasons = unfit.map((name) => `${name} (${reasonOf(name)})`).join(', ');
     throw new AdoptRefused(`--tables names what cannot be a resource: ${reasons}.`);
   }
-  const userRows = users && (await sampleRows(client, users, users.columns));
+  const userRows = users ? await sampleRows(client, users.link, users.link.columns) : [];
   return {
     schema,
     tenant,
     subjects,
     leftOut,
     keyring,
-    ...(users && userRows && { users: { table: users, rows: userRows } }),
+    users,
+    userRows,
   };
 }
 
@@ -95,21 +99,6 @@ function reasonWithout(
   if (tenant === undefined) return `it has no column ${column}: show it in the view of a table that has it`;
   if (id === undefined) return 'no single column identifies a row';
   return undefined;
-}
-
-/** A table of people with addresses by which they are known, in a workspace. */
-function usersTable(tables: readonly Table[], tenant: Tenant): Table | undefined {
-  const people = tables.filter(
-    (table) =>
-      table !== tenant.root && tenant.columnIn(table) && table.columns.some(({ name }) => isNamed('email', name)),
-  );
-  return people.find(({ name }) => isNamed('users', name));
-}
-
-/** The column of the primary key beside the workspace and `others`, or of several the one that is called id. */
-export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
-  const own = table.primaryKey.filter((name) => name !== tenant.columnIn(table)?.name && !others.includes(name));
-  return columnOf(table, own.length === 1 ? own[0] : own.find((name) => name === 'id'));
 }
 
 /** The table of which this one holds parts: it refers to that one alone, no table refers to it, and it has no time of its own. */

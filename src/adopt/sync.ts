@@ -5,7 +5,8 @@ import { usableIndexes } from './index-proposals.js';
 import type { ListDraft } from './lists.js';
 import { shortened } from './names.js';
 import type { PartDraft } from './parts.js';
-import { idColumn, type Subject, type Survey } from './survey.js';
+import type { Subject, Survey } from './survey.js';
+import { idColumn } from './tenant.js';
 
 /** How a resource is synced (docs/sync.md). */
 export interface SyncDraft {

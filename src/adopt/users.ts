@@ -1,0 +1,77 @@
+import { columnOf, type ForeignKey, type Table } from './catalog.js';
+import { isNamed } from './names.js';
+import { type SampleRow, valuesOf } from './samples.js';
+import type { SharedFile } from './shared-files.js';
+import { idColumn, type Tenant } from './tenant.js';
+
+/** The people who log in to the app, and the table whose rows tell the workspace of each. */
+export interface Users {
+  readonly table: Table;
+  /** The table itself; else a table that joins users with workspaces, or the list of workspaces, which names their owners. */
+  readonly link: Table;
+  /** From the link to the user; absent where the link is the table itself. */
+  readonly key?: ForeignKey;
+}
+
+/** A table of people with addresses by which they are known, and how they belong to workspaces. */
+export function findUsers(tables: readonly Table[], tenant: Tenant): Users | undefined {
+  const people = tables.filter(
+    ({ name, columns }) => isNamed('users', name) && columns.some((column) => isNamed('email', column.name)),
+  );
+  const own = people.find((table) => table !== tenant.root && tenant.columnIn(table));
+  if (own !== undefined) return { table: own, link: own };
+  const links = people.flatMap((table) =>
+    tables.flatMap((link): Required<Users>[] => {
+      const isOwner = link === tenant.root;
+      if (!isOwner && (!isNamed('membership', link.name) || !tenant.columnIn(link))) return [];
+      const keys = link.foreignKeys.filter((key) => key.table === table.name && key.columns.length === 1);
+      const key = keys.find(({ columns: [name = ''] }) => isNamed(isOwner ? 'ownerId' : 'memberId', name));
+      return key === undefined ? [] : [{ table, link, key }];
+    }),
+  );
+  const score = ({ link }: Users): number => (link === tenant.root ? 0 : roleOf(link) ? 2 : 1);
+  return links.sort((a, b) => score(b) - score(a))[0];
+}
+
+/** The SQL of gateway.token_owners: the users who are marked as owners; else all of them. */
+export function ownersOf(users: Users | undefined, rows: readonly SampleRow[], tenant: Tenant): SharedFile {
+  if (users === undefined) {
+    const sql = `select null::text as workspace_id, null::text as id, null::text as email where false`;
+    return { sql, open: ['no table of users was found, so no token can be made: show the users who may have tokens.'] };
+  }
+  const { table, link, key } = users;
+  const email = table.columns.find(({ name }) => isNamed('email', name))?.quoted;
+  const id = idColumn(table, tenant)?.quoted ?? 'id';
+  const workspace = link === tenant.root ? columnOf(link, link.primaryKey[0]) : tenant.columnIn(link);
+  const [own, theirs] = key ? ['l.', 'u.'] : ['', ''];
+  const columns = `${as(`${own}${workspace?.quoted}`, 'workspace_id')}, ${as(`${theirs}${id}`, 'id')}, ${as(`${theirs}${email}`, 'email')}`;
+  const join =
+    key &&
+    `l join ${table.quoted} u on u.${columnOf(table, key.references[0])?.quoted} = l.${columnOf(link, key.columns[0])?.quoted}`;
+  const select = `select ${columns} from ${[link.quoted, join].join(' ').trim()}`;
+  if (link === tenant.root) return { sql: select, open: [] };
+  const condition = ownerCondition(link, rows);
+  if (condition === undefined)
+    return {
+      sql: select,
+      open: [`every user of ${link.quoted} may have tokens made: add a condition for the owners.`],
+    };
+  return { sql: `${select}\n  where ${own}${condition}`, open: [] };
+}
+
+/** `expression as name`, unless the column has that name. */
+export function as(expression: string | undefined, name: string): string {
+  return expression?.replace(/^[lu]\./, '') === name ? expression : `${expression} as ${name}`;
+}
+
+function roleOf({ columns }: Table) {
+  return columns.find(({ name }) => isNamed('role', name));
+}
+
+function ownerCondition(table: Table, rows: readonly SampleRow[]): string | undefined {
+  const flag = table.columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
+  if (flag) return flag.quoted;
+  const role = roleOf(table);
+  const word = role && valuesOf(rows, role.name).find((value) => isNamed('owner', value));
+  return word === undefined ? undefined : `${role?.quoted} = '${word.replaceAll("'", "''")}'`;
+}
