@@ -100,7 +100,9 @@ async function answerError({ observe }: AppDeps, ctx: Context, error: unknown): 
   if (error instanceof ClientGone || ctx.res.destroyed) return;
   const exchange = exchangeOf(ctx);
   const problem = asProblem(error);
-  if (problem.code === 'internal') observe(failureOf(error as Error, exchange.requestId));
+  const { requestId } = exchange;
+  if (problem.code === 'internal') observe(failureOf(error as Error, requestId));
+  if (problem.cause instanceof Error) observe({ type: 'value_refused', requestId, error: problem.cause });
   exchange.code = problem.code;
   if (ctx.res.headersSent) return void ctx.res.destroy(); // a second head would be a second response
   const { status, headers, body } = renderProblem(problem, exchange.requestId);

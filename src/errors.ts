@@ -98,12 +98,13 @@ export class Problem extends Error {
   readonly fieldErrors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;
 
+  /** `cause` is an error of PostgreSQL that the log names. */
   constructor(
     code: ProblemCode,
     detail: string,
-    extra: { faults?: readonly FieldError[]; headers?: Record<string, string> } = {},
+    extra: { faults?: readonly FieldError[]; headers?: Record<string, string>; cause?: unknown } = {},
   ) {
-    super(detail);
+    super(detail, 'cause' in extra ? { cause: extra.cause } : {});
     this.name = 'Problem';
     this.code = code;
     this.fieldErrors = extra.faults ?? [];
@@ -113,11 +114,11 @@ export class Problem extends Error {
   }
 }
 
-/** 400 with every fault listed; the detail counts them. */
-export function invalid(faults: readonly FieldError[], code: ProblemCode = 'invalid_request'): Problem {
+/** 400 with every fault listed; the detail counts them. `cause` is the error of PostgreSQL that showed the fault, if one did. */
+export function invalid(faults: readonly FieldError[], code: ProblemCode = 'invalid_request', cause?: Error): Problem {
   const detail =
     faults.length === 1 ? (faults[0] as FieldError).detail : `${faults.length} things are wrong; see errors.`;
-  return new Problem(code, detail, { faults });
+  return new Problem(code, detail, { faults, ...(cause && { cause }) });
 }
 
 /** 404 of a record: unknown, malformed and another workspace's id look the same. */
@@ -187,12 +188,12 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
   '23502': unfit('A column that the gateway leaves NULL is NOT NULL: give it a default, or make its field required.'),
   '23': unfit(
-    'A constraint refuses a value that the definition of the resource allows: state its bound there as well.',
+    'A constraint refuses a record that no value of the client makes wrong: correct the write view or the constraint.',
   ),
   P0: unfit("A trigger or function of the app refuses it: PostgreSQL's log has its message."),
 };
 
-/** SQLSTATEs by which PostgreSQL refuses a value that the definition allows → the field error, and types of the fields it can be. */
+/** SQLSTATEs by which PostgreSQL or the app's rules in it refuse a value that the definition allows → the field error, and types of the fields it can be. */
 export const refusedValues: Readonly<
   Record<string, { readonly code: FieldErrorCode; readonly detail: string; readonly types: readonly string[] | 'all' }>
 > = {
@@ -204,6 +205,8 @@ export const refusedValues: Readonly<
   },
   '22008': { code: 'out_of_range', detail: 'PostgreSQL has no such date.', types: ['date'] },
   '22P02': { code: 'invalid', detail: 'its column has no such value.', types: ['enum'] },
+  '23514': { code: 'invalid', detail: 'a rule of the database does not allow it.', types: 'all' }, // CHECK, of a domain as well
+  P0001: { code: 'invalid', detail: 'a rule of the database does not allow it.', types: 'all' }, // raised by a trigger of the app
   '23505': { code: 'taken', detail: 'another record has it already.', types: 'all' }, // unique index
   '23P01': { code: 'taken', detail: 'another record has it already.', types: 'all' }, // exclusion constraint
 };

@@ -22,6 +22,7 @@ export type Event =
       readonly address?: string;
     }
   | { readonly type: 'request_failed'; readonly requestId: string; readonly error: Error }
+  | { readonly type: 'value_refused'; readonly requestId: string; readonly error: Error }
   | {
       readonly type: 'database_unfit';
       readonly requestId: string;
@@ -142,6 +143,7 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
     ],
   },
   request_failed: { level: 'error' },
+  value_refused: { level: 'info' },
   database_unfit: {
     level: 'error',
     metrics: counter(

@@ -131,7 +131,8 @@ async function tryWrite(transaction: Transaction, write: CompiledWrite, request:
 
 /** Undefined when values were refused: class 22 data, 23 constraints, P0 exceptions of the app. */
 function unlessRefused(error: unknown): undefined {
-  if (!/^(22|23|P0)/.test(sqlStateOf(error) ?? '')) throw error;
+  const refusal = error instanceof Problem ? (error.cause ?? error) : error;
+  if (!/^(22|23|P0)/.test(sqlStateOf(refusal) ?? '')) throw error;
 }
 
 function request(workspace: WorkspaceId, members: WriteRequest['members'], target: Target | null): WriteRequest {

@@ -140,7 +140,11 @@ export function transactionOn(client: pg.ClientBase, workspace: WorkspaceId): Tr
   return {
     run,
     commit: async <Steps extends readonly Step[]>(...steps: Steps) => {
-      const outcome = await run(...steps);
+      await client.query('savepoint before');
+      const outcome = await run(...steps).catch(async (error) => {
+        await client.query('rollback to savepoint before'); // so that statements can follow, as after a COMMIT that failed
+        throw error;
+      });
       const [rows] = await run(position);
       return { outcome, position: positionOf(rows) };
     },

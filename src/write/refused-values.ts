@@ -3,8 +3,9 @@ import type { WritableMember } from '../definition/write-validators.js';
 import { invalid, refusedValues, sqlStateOf } from '../errors.js';
 
 /**
- * Turns PostgreSQL's refusal of a written value into a 400: the column holds less than the definition allows, or a unique index holds the value already. Names the member
- * where only one of those given has such a type. Rethrows all other errors.
+ * Turns PostgreSQL's refusal of a written value into a 400: the column holds less than the definition allows, a unique index holds the value
+ * already, or a CHECK or a trigger of the app does not allow it. Names the member where only one of those given has such a type; the log names the
+ * constraint. Rethrows all other errors.
  */
 export function asRefusedValue(
   writable: readonly WritableMember[],
@@ -18,9 +19,8 @@ export function asRefusedValue(
       ({ name, type }) => (types === 'all' || types.includes(type)) && (given[name] ?? null) !== null,
     );
     const pointer = members.length === 1 ? `/${members[0]?.name}` : '';
-    throw invalid([
-      { pointer, code, detail: pointer === '' ? `A value is refused: ${detail}` : `This is refused: ${detail}` },
-    ]);
+    const sentence = pointer === '' ? `A value is refused: ${detail}` : `This is refused: ${detail}`;
+    throw invalid([{ pointer, code, detail: sentence }], 'invalid_request', error as Error);
   };
 }
 

@@ -73,11 +73,11 @@ async function update(
   for (const [name, at] of write.writableAt) before[name] = row[at] ?? null;
   const after = { ...before, ...members };
   const entries = diffOfMembers(write, before, after);
-  const { outcome, position } = await transaction.commit({
+  const changed = transaction.commit({
     statement: entries.length === 0 ? write.statements.keep : write.statements.update,
     values: { ...after, ...storedValues(request), ...changesOf(write, 'changed', entries), id },
-    onError: asRefusedValue(write.validators.writable, members),
   });
+  const { outcome, position } = await changed.catch(asRefusedValue(write.validators.writable, members)); // COMMIT can refuse it, too
   return { outcome: outcomeOf(200, outcome[0][0] as TextRow, request), position };
 }
 

@@ -41,6 +41,30 @@ test.serial(
   },
 );
 
+test.serial('rules of the app that refuse the values of a trial are no fault of check', async (t) => {
+  const { database } = t.context;
+  const { primary } = database;
+  const raise = (condition: string): [rule: string, undo: string] => [
+    `create function app.closed() returns trigger language plpgsql as $$ begin raise ${condition}; end $$;
+      create trigger closed before insert or update on app.installaties for each row execute function app.closed()`,
+    'drop function app.closed cascade',
+  ];
+  const rules = [
+    raise("exception 'closed'"),
+    raise('unique_violation'),
+    raise('check_violation'),
+    raise('numeric_value_out_of_range'),
+  ];
+  for (const [rule, undo] of rules) {
+    await primary.query(rule);
+    const { stdout } = await commandLine(['check', '--json'], connections(database));
+    await primary.query(undo);
+    const { findings } = JSON.parse(stdout) as { findings: Finding[] };
+    const writes = findings.filter(({ code, level }) => code === 'writes' && level !== 'ok');
+    t.deepEqual(writes, [], rule);
+  }
+});
+
 test.serial(
   'a batch of a check is late after its time without an answer, and one that was answered never',
   async (t) => {
