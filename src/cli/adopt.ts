@@ -3,7 +3,7 @@ import { adopt, resourcesFolder, viewsFolder } from '../adopt/adopt.js';
 import { parseKeyring } from '../projection/keyring.js';
 import { loadSettings } from '../settings.js';
 import { adminUrl } from './admin-url.js';
-import { type Command, print, program, UsageError } from './command.js';
+import { type Command, namesIn, print, program, UsageError } from './command.js';
 
 /** `adopt`: drafts views and definitions for an app's schema. */
 export const adoptCommand: Command = async (args) => {
@@ -48,11 +48,6 @@ export const adoptCommand: Command = async (args) => {
   ]);
   return 0;
 };
-
-/** "a,b" → its names. */
-function namesIn(list: string): string[] {
-  return list.split(',').filter((name) => name !== '');
-}
 
 function section(title: string, lines: readonly string[]): void {
   if (lines.length === 0) return;

@@ -14,6 +14,12 @@ export class Failure extends Error {
   override readonly name = 'Failure';
 }
 
+/** "a, b" → its names. */
+export function namesIn(list: string): string[] {
+  const names = list.split(',').map((name) => name.trim());
+  return names.filter((name) => name !== '');
+}
+
 /** Prints one line to stdout: results. */
 export function print(line: string): void {
   printText(oneLine(line));

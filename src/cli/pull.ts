@@ -10,7 +10,7 @@ import { type Destination, DestinationUnusable } from '../pull/destination.js';
 import { directoryDestination } from '../pull/directory.js';
 import { compare, pass } from '../pull/pass.js';
 import { postgresDestination } from '../pull/postgres.js';
-import { type Command, durationMs, Failure, UsageError } from './command.js';
+import { type Command, durationMs, Failure, namesIn, UsageError } from './command.js';
 import { type PullDisplay, pullDisplay } from './pull-display.js';
 
 /** `pull`: keeps a copy of the workspace in a PostgreSQL database or in a folder. */
@@ -33,6 +33,8 @@ export const pullCommand: Command = async (args) => {
   refuseOtherAddresses(base);
   const openDestination = destinationOf(to, values.format);
   const everyMs = every === undefined ? null : parseEvery(every);
+  const chosen = values.resources === undefined ? undefined : namesIn(values.resources);
+  if (chosen?.length === 0) throw new UsageError('Give --resources the names of resources, with commas between them.');
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   try {
@@ -41,7 +43,7 @@ export const pullCommand: Command = async (args) => {
     const api = client(address, tokenOf(tokenFile), stop.signal, display.waiting);
     const destination = await openDestination();
     try {
-      const options = { chosen: values.resources?.split(','), everyMs, verify, signal: stop.signal };
+      const options = { chosen, everyMs, verify, signal: stop.signal };
       await keepCopy(api, destination, display, options);
     } finally {
       await destination.close();

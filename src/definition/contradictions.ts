@@ -21,8 +21,8 @@ export interface Examined {
   readonly file: DefinitionFile;
   /** Fields by column; of two with one column the first. */
   readonly columns: ReadonlyMap<string, PlacedField>;
-  /** Definitions by the view they read. */
-  readonly views: ReadonlyMap<string, DefinitionFile>;
+  /** Definitions by the view they read; null when not all are known. */
+  readonly views: ReadonlyMap<string, DefinitionFile> | null;
   readonly compileSchema: CompileSchema;
 }
 

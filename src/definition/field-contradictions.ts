@@ -129,7 +129,7 @@ function writing({ field, path, at }: PlacedField, rule: WriteRule, { views }: E
   const flaw = (wrong: string, remedy: string, key = ''): Flaw => ({ at: place + key, wrong, remedy });
   const bounds = { ...field.schema, ...rule.schema };
   const isBounded = 'minimum' in bounds && 'maximum' in bounds;
-  const target = rule.references === undefined ? undefined : views.get(rule.references);
+  const target = rule.references === undefined ? undefined : views?.get(rule.references);
   const isMade = column === 'id' || column === 'workspace_id';
   return [
     ...(path.length > 1 ? [flaw('a member of a group cannot be written', 'take it out of the group')] : []),
@@ -145,7 +145,7 @@ function writing({ field, path, at }: PlacedField, rule: WriteRule, { views }: E
     ...(field.nullable || rule.required
       ? []
       : [flaw('POST may leave it out, and it cannot be NULL', 'set required, or make the field nullable')]),
-    ...(rule.references !== undefined && target === undefined
+    ...(rule.references !== undefined && views !== null && target === undefined
       ? [
           flaw(
             `no resource reads view ${rule.references}`,

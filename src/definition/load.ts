@@ -60,12 +60,13 @@ export function loadResources(dir: string): readonly Resource[] {
     if (Array.isArray(found)) flaws.push(...found.map((flaw) => sentence(path, flaw)));
     else files.set(path, found);
   }
-  const views = new Map([...files.values()].map((file) => [file.view, file]));
+  const isWhole = flaws.length === 0; // a file that is missing here would be missed by those that refer to it
+  const views = isWhole ? new Map([...files.values()].map((file) => [file.view, file])) : null;
   const compileSchema = schemaCompiler();
   for (const [path, file] of files)
     flaws.push(...contradictions(file, { views, compileSchema }).map((flaw) => sentence(path, flaw)));
   const logs = resolveAuditLogs(files);
-  for (const [path, flaw] of [...sharedNames(files), ...logs.flaws]) flaws.push(sentence(path, flaw));
+  for (const [path, flaw] of [...sharedNames(files), ...(isWhole ? logs.flaws : [])]) flaws.push(sentence(path, flaw));
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
   return [...files].map(([path, file]) => resourceOf(path, file, logs.resolved.get(path) ?? null));
 }

@@ -182,14 +182,14 @@ for (const place of ['database', 'folder']) {
 }
 
 test.serial('wrong usage has code 2, and a fault of the operator has code 1', async (t) => {
-  const file = join(folder, 'token');
   for (const [code, message, ...more] of [
     ...['15', '600h'].map((every) => [2, /--every .* at most 596h/, '--every', every] as const),
-    [2, /There is no sync of nothing/, '--resources', 'nothing'],
+    [2, /There is no sync of nothing/, '--resources', 'klanten, nothing'],
+    [2, /Give --resources the names/, '--resources', ' , '],
     [2, /--format is for a folder/, '--format', 'csv'],
     [2, /--format is ndjson or csv, not "xml"/, '--to', copyFolder, '--format', 'xml'],
     [2, /--to is a connection URL, postgres:.*, or a folder/, '--to', 'mysql://db/copy'],
-    [1, /file already exists/, '--to', file],
+    [1, /file already exists/, '--to', join(folder, 'token')],
     [1, /give --format ndjson/, '--to', copyFolder, '--format', 'csv'],
   ] as const) {
     const { code: ended, stderr } = await pull(more);

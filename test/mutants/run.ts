@@ -9,7 +9,7 @@ import { pureNames, pureVerdict } from './pure.js';
 
 // `npm run mutants [-- --only PART]`, PART of their names: takes out one defence at a time, in a copy of the project, and runs the test that
 // stands for it, which must then fail; then Stryker changes the pure modules. Ends with 1 when a test still passes, when a
-// mutant does not fit the source any more, or when the unit test of a pure module finds too few of its mutants.
+// mutant does not fit the source any more, or when the unit test of a pure module finds too few of its mutants. With --compile it only compiles them, in rounds that take one of each file.
 
 /** One defence to take out; `find` stands exactly once in `file`. */
 interface Mutant {
@@ -32,33 +32,33 @@ const timeLimitMs = 300_000;
 /** Declarations that only the defence used stay behind unused. */
 const leftovers = ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'];
 const all = JSON.parse(readFileSync(join(projectRoot, 'test/mutants.json'), 'utf8')) as Mutant[];
-const names = chosen([...all.map(({ name }) => name), ...pureNames]);
+const { values: options } = parseArgs({ options: { only: { type: 'string' }, compile: { type: 'boolean' } } });
+const known = [...all.map(({ name }) => name), ...pureNames];
+const names = options.only === undefined ? known : namedBy(options.only, known);
 const mutants = all.filter(({ name }) => names.includes(name));
 const folder = copyOfProject();
 const verdicts: Verdict[] = [];
 try {
   const fault = compile();
   if (fault !== null) throw new Error(`The project does not compile:\n${fault}`);
-  for (const test of new Set(mutants.map((mutant) => mutant.test)))
+  for (const round of options.compile ? rounds(mutants) : []) compileRound(round);
+  for (const test of new Set(options.compile ? [] : mutants.map((mutant) => mutant.test)))
     report(await timed(`${test} as it is`, () => greenAsItIs(test)));
   const green = verdicts.every(({ ok }) => ok);
-  for (const mutant of green ? mutants : []) report(await timed(mutant.name, () => redWithout(mutant)));
+  for (const mutant of green && !options.compile ? mutants : [])
+    report(await timed(mutant.name, () => redWithout(mutant)));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-for (const name of pureNames.filter((each) => names.includes(each))) report(await timed(name, () => pureVerdict(name)));
+for (const name of options.compile ? [] : pureNames.filter((each) => names.includes(each)))
+  report(await timed(name, () => pureVerdict(name)));
 const failed = verdicts.filter(({ ok }) => !ok);
 console.log(
   failed.length === 0
-    ? `${names.length} mutants and groups of mutants, none survives`
+    ? `${names.length} mutants and groups of mutants, ${options.compile ? 'all compile' : 'none survives'}`
     : `${failed.length} of ${verdicts.length} are not as expected`,
 );
 process.exitCode = failed.length === 0 ? 0 : 1;
-
-function chosen(known: readonly string[]): readonly string[] {
-  const { only } = parseArgs({ options: { only: { type: 'string' } } }).values;
-  return only === undefined ? known : namedBy(only, known);
-}
 
 /** The files that git knows or would add, copied to a folder of their own; node_modules is shared. */
 function copyOfProject(): string {
@@ -80,6 +80,33 @@ function compile(): string | null {
   if (status !== 0) return stdout;
   const validators = node(join('dist', 'bundle', 'validators.js'));
   return validators.status === 0 ? null : validators.stderr;
+}
+
+/** The mutants in as few rounds as can be, each with one mutant of a file. */
+function rounds(of: readonly Mutant[]): Mutant[][] {
+  const found: Mutant[][] = [];
+  for (const mutant of of) {
+    const round = found.find((each) => each.every(({ file }) => file !== mutant.file));
+    if (round) round.push(mutant);
+    else found.push([mutant]);
+  }
+  return found;
+}
+
+/** Reports the mutants of a round that do not compile. */
+function compileRound(round: readonly Mutant[]): void {
+  const sources = round.map(({ file }) => readFileSync(join(folder, file), 'utf8'));
+  for (const [i, { file, find, replace }] of round.entries())
+    writeFileSync(
+      join(folder, file),
+      (sources[i] as string).replace(find, () => replace),
+    );
+  const faults = compile();
+  const stale = round.filter(({ file }) => faults?.split('\n').some((line) => line.startsWith(`${file}(`)));
+  for (const [i, { file }] of round.entries()) writeFileSync(join(folder, file), sources[i] as string);
+  if (faults === null) return;
+  for (const { name } of stale.length > 0 ? stale : round)
+    report({ name, ok: false, what: `does not compile: ${faults.split('\n')[0]}`, seconds: 0 });
 }
 
 async function greenAsItIs(test: string): Promise<{ ok: boolean; what: string }> {

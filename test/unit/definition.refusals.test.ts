@@ -296,4 +296,5 @@ test('all flaws of all files are told at once', (t) => {
     /owners\.json \/detial/,
   ])
     t.regex(error?.message ?? '', flaw);
+  t.notRegex(error?.message ?? '', /no resource reads view|is no resource/, 'a flaw of one file is none of another');
 });
