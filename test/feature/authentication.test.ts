@@ -143,14 +143,16 @@ test('failed authentications are limited per client address; others are not kept
 test.serial(
   'a flood of unknown tokens does not keep a token from its answers that was valid a moment ago',
   async (t) => {
-    const { gateway, token } = await t.context.database.gateway({
-      tokenCacheMs: 0, // each request needs a look-up
-      shortConnections: 1,
-      shortDepth: 1,
-      queueMax: 100,
-    });
+    const { database } = t.context;
+    const bounds = { shortConnections: 1, shortDepth: 1, queueMax: 100, queueWaitMs: 10_000 };
+    const { gateway, token } = await database.gateway({ tokenCacheMs: 0, ...bounds }); // each request needs a look-up
     const url = `${gateway.url}/api/v1/klanten?perPage=1`;
     t.is((await readPage(url, { token })).status, 200);
+    // Look-ups take long enough that the unknown tokens never leave a place in their queue.
+    await database.primary.query(`alter function gateway.find_token rename to find_token_at_once;
+      create function gateway.find_token(bytea) returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz)
+      language plpgsql security definer as 'begin perform pg_sleep(0.03); return query select * from gateway.find_token_at_once($1); end'`);
+    await database.caughtUp();
     let isOver = false;
     const refusals = new Map<number, number>();
     const flood = Array.from({ length: 300 }, async () => {
@@ -164,6 +166,10 @@ test.serial(
     for (let i = 0; i < 15; i++) statuses.push((await readPage(url, { token })).status);
     isOver = true;
     await Promise.all(flood);
+    await database.primary.query(
+      'drop function gateway.find_token; alter function gateway.find_token_at_once rename to find_token',
+    );
+    await database.caughtUp();
     t.deepEqual([...new Set(statuses)], [200]);
     t.true((refusals.get(401) ?? 0) > 0);
   },

@@ -18,6 +18,10 @@ for (const list of listNames) {
     const hundred = all.slice(0, 100);
     const walked = await records<Row>(client, `/${list}?perPage=7&total=true&ids=${hundred}`);
     t.deepEqual(idsOf(walked), hundred);
+    const reply = await client.get(`/${list}?perPage=7&ids=${hundred}`);
+    const links = [reply.headers.link, reply.json<{ pagination: { next: string } }>().pagination.next];
+    for (const link of links)
+      t.true(String(link).includes(`ids=${hundred}`), 'with each comma escaped it would be too long a URL');
   });
 
   test(`${list}: ids that cannot exist, or are another workspace's, match nothing`, async (t) => {
