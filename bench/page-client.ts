@@ -10,12 +10,14 @@ const bytesKept = 4096;
 const lastChunk = Buffer.from('\r\n0\r\n\r\n');
 
 /**
- * A client with one keep-alive connection that reads pages off a bare socket and drops all but their end. node:http takes four times the
- * processor time for that, and on a machine with two processors the walk would wait for its client, as COPY does not for psql.
+ * A client with one keep-alive connection, and the next once the gateway has closed it, that reads pages off a bare socket and drops all but their
+ * end. node:http takes four times the processor time for that, and on a machine with two processors the walk would wait for its client, as COPY
+ * does not for psql.
  */
 export class PageClient {
-  readonly #socket: Socket;
+  readonly #open: () => Socket;
   readonly #head: string;
+  #socket: Socket;
   #onPiece: (piece: Buffer) => void = () => undefined;
   #onClose: () => void = () => undefined;
 
@@ -27,8 +29,11 @@ export class PageClient {
       return true;
     };
     this.#head = ` HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n\r\n`;
-    this.#socket = connect({ host: hostname, port: Number(port), noDelay: true, onread: { buffer, callback } });
-    this.#socket.on('error', () => {}).on('close', () => this.#onClose());
+    this.#open = () => {
+      const socket = connect({ host: hostname, port: Number(port), noDelay: true, onread: { buffer, callback } });
+      return socket.on('error', () => {}).on('close', () => socket === this.#socket && this.#onClose());
+    };
+    this.#socket = this.#open();
   }
 
   static async connect(stage: Pick<Stage, 'origin' | 'token'>): Promise<PageClient> {
@@ -43,6 +48,7 @@ export class PageClient {
     return new Promise((resolve, reject) => {
       let [bytes, bytesDue] = [0, Number.POSITIVE_INFINITY];
       let end: Buffer = Buffer.alloc(0);
+      let isLast = false;
       this.#onClose = () => reject(new Error(`${path}: the connection ended`));
       this.#onPiece = (piece) => {
         if (bytes === 0) {
@@ -50,10 +56,12 @@ export class PageClient {
           if (!head.startsWith('HTTP/1.1 200 ')) return reject(new Error(`${path} → ${head.slice(9, 12)}`));
           const [, length] = /\r\ncontent-length: (\d+)\r\n/i.exec(head) ?? [];
           if (length !== undefined) bytesDue = head.indexOf('\r\n\r\n') + 4 + Number(length);
+          isLast = /\r\nconnection: close\r\n/i.test(head);
         }
         bytes += piece.length;
         end = Buffer.concat([end, piece.subarray(-bytesKept)]).subarray(-bytesKept);
         if (bytes < bytesDue && !end.subarray(-lastChunk.length).equals(lastChunk)) return;
+        if (isLast) this.#socket = this.#open();
         const body = end.toString();
         resolve({ ms: performance.now() - startedMs, body: body.slice(0, body.lastIndexOf('}') + 1), bytes });
       };
