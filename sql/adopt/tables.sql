@@ -17,9 +17,9 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
     from pg_constraint p cross join unnest(p.conkey) with ordinality k (number, place)
       join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number
     where p.conrelid = c.oid and p.contype = 'p') as "primaryKey",
-  (select coalesce(json_agg(json_build_object('table', r.relname, 'columns', f.columns, 'references', f.refs) order by f.name), '[]')
+  (select coalesce(json_agg(json_build_object('table', r.relname, 'columns', f.columns, 'references', f.refs, 'cascades', f.cascades) order by f.name), '[]')
     from (
-      select p.conname as name, p.confrelid,
+      select p.conname as name, p.confrelid, p.confdeltype = 'c' as cascades,
         array(select a.attname::text from unnest(p.conkey) with ordinality k (number, place)
           join pg_attribute a on a.attrelid = p.conrelid and a.attnum = k.number order by k.place) as columns,
         array(select a.attname::text from unnest(p.confkey) with ordinality k (number, place)

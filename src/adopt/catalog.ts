@@ -28,6 +28,8 @@ export interface ForeignKey {
   readonly table: string;
   readonly columns: readonly string[];
   readonly references: readonly string[];
+  /** Whether the row goes with the one it refers to (ON DELETE CASCADE). */
+  readonly cascades: boolean;
 }
 
 export interface Index {

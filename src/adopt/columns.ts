@@ -1,6 +1,7 @@
 import type { FieldType } from '../definition/field-types.js';
 import type { Column } from './catalog.js';
 import { isNamed } from './names.js';
+import type { Step } from './tenant.js';
 
 /** A column of a view, made of one of the table. */
 export interface Shown {
@@ -9,21 +10,37 @@ export interface Shown {
   readonly select: string;
   /** An open point about it. */
   readonly open?: string;
+  /** Name of the column, where it holds times without a zone. */
+  readonly takenAsUtc?: string;
 }
 
 /** The alias of the table in every view. */
 export const alias = 't';
 
+/** The alias of the table that so many steps lead to. */
+export function aliasOf(steps: number): string {
+  return steps === 0 ? alias : `w${steps}`;
+}
+
+/** SQL of the workspace of a row. */
+export function workspaceSql({ quoted }: Column, steps: readonly Step[]): string {
+  return `${aliasOf(steps.length)}.${quoted}`;
+}
+
 /** The column of a view that shows which transaction wrote the row; sync needs it. */
 export const rowXid = 'row_xid';
 
-/** The condition that shows the rows of one workspace alone. */
-export function wallOf({ quoted, type }: Column): string[] {
-  const workspace = `gateway.workspace()::${type}`;
+/**
+ * The condition that shows the rows of one workspace alone. Of rows whose workspace another table tells no condition can be the cheapest,
+ * so their view is a security barrier, behind which it comes first (PostgreSQL, chapter "Rules and Privileges").
+ */
+export function wallOf(tenant: Column, steps: readonly Step[] = []): string[] {
+  const own = workspaceSql(tenant, steps);
+  const workspace = `gateway.workspace()::${tenant.type}`;
   return [
     '  -- the tenant wall, see sql/core/002_workspace.sql',
-    `  where ${alias}.${quoted} = ${workspace}`,
-    `    and coalesce(${alias}.${quoted} = any (array[(select ${workspace})]), false)`,
+    `  where ${own} = ${workspace}`,
+    ...(steps.length > 0 ? [] : [`    and coalesce(${own} = any (array[(select ${workspace})]), false)`]),
   ];
 }
 
@@ -54,8 +71,7 @@ export function shown({ name, quoted, type, isArray }: Column): Shown {
   const known = types[type];
   if (known !== undefined) return { type: known, select: column };
   if (type !== 'timestamp without time zone') return { type: 'text', select: `${column}::text` };
-  const open = `${name} has no time zone and is taken as UTC; name the app's zone in the view if it is another one.`;
-  return { type: 'timestamp', select: `${column} at time zone 'UTC'`, open };
+  return { type: 'timestamp', select: `${column} at time zone 'UTC'`, takenAsUtc: name };
 }
 
 /** The column as an identifier: of the record itself, or of another. A number becomes text in JSON, so that no client loses digits. */

@@ -80,6 +80,12 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   };
   const open = [
     ...reasons(drafted.leftOut),
+    ...(subject.steps.length > 0 ? [stepsPoint(subject)] : []),
+    ...(drafted.takenAsUtc.length > 0
+      ? [
+          `times without a zone are taken as UTC: ${drafted.takenAsUtc.join(', ')}; name the app's zone in the view if it is another one.`,
+        ]
+      : []),
     ...drafted.open,
     ...(softDelete ? [`rows with ${softDelete.column.name} count as deleted and are not shown.`] : []),
     ...parts.flatMap((part) => part.open),
@@ -92,11 +98,18 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   return { subject, view, columns, sealed, softDelete, list, parts, sync, definition, open, ...(write && { write }) };
 }
 
+/** The open point of a table whose workspace another one tells. */
+function stepsPoint({ steps }: Subject): string {
+  const way = steps.map(({ from, table }) => `${from.name} of ${table.quoted}`).join(', ');
+  return `its workspace is that of ${way}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`;
+}
+
 /** Names that the gateway uses itself: views and tables of its schema, paths, schemas of OpenAPI. */
 const taken = {
   view: /^(tokens|api_tokens|idempotency|migrations|migrations_lock|applied_files|workspaces|token_owners)$/,
   name: /^(sync|self|openapi|v1)$/,
   record: /^(problem|pagination)$/,
+  recordEnd: /(Page|Create|Patch|Written)$/,
 };
 
 interface Names {
@@ -119,11 +132,11 @@ function namesOf(subject: Subject, { subjects }: Survey): Names {
 function namesFrom(table: string): Names {
   const view = snakeCase(table);
   const name = view.replaceAll('_', '-').slice(0, 36).replace(/-+$/, '');
-  const record = camelCase(singular(view)).slice(0, 36);
+  const record = camelCase(singular(view)).slice(0, 30);
   return {
     view: taken.view.test(view) ? `app_${view}` : view,
     name: taken.name.test(name) ? `app-${name}` : name,
-    record: taken.record.test(record) ? `app${record}` : record,
+    record: taken.record.test(record) ? `app${record}` : record.replace(taken.recordEnd, '$&Record'),
   };
 }
 

@@ -17,11 +17,21 @@ export interface Fields {
   readonly sealed: readonly SealedRead[];
   /** Names of columns without a field, by reason. */
   readonly leftOut: readonly (readonly [reason: string, name: string])[];
+  /** Names of columns whose times have no zone. */
+  readonly takenAsUtc: readonly string[];
   /** Open points for the SQL file. */
   readonly open: readonly string[];
 }
 
-const nothing: Fields = { columns: new Map(), fields: {}, codecs: {}, sealed: [], leftOut: [], open: [] };
+const nothing: Fields = {
+  columns: new Map(),
+  fields: {},
+  codecs: {},
+  sealed: [],
+  leftOut: [],
+  takenAsUtc: [],
+  open: [],
+};
 
 /** The fields of a subject, the id first, then column by column. */
 export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Column | undefined)[]): Fields {
@@ -37,6 +47,7 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
     codecs: { ...all.codecs, ...each.codecs },
     sealed: [...all.sealed, ...each.sealed],
     leftOut: [...all.leftOut, ...each.leftOut],
+    takenAsUtc: [...all.takenAsUtc, ...each.takenAsUtc],
     open: [...all.open, ...each.open],
   }));
 }
@@ -52,7 +63,7 @@ function renamed(fields: Fields['fields'], taken: Fields['fields']): Fields['fie
 function one(
   column: Column,
   name: string,
-  { type, select, open }: Shown,
+  { type, select, takenAsUtc, open }: Shown,
   more: FieldJson = {},
   member?: string,
 ): Fields {
@@ -62,6 +73,7 @@ function one(
     ...nothing,
     columns: new Map([[name, { select, of: column }]]),
     fields: { [member ?? camelCase(name)]: field },
+    takenAsUtc: takenAsUtc === undefined ? [] : [takenAsUtc],
     open: open === undefined ? [] : [open],
   };
 }
@@ -114,6 +126,7 @@ function sealedColumn(
     codecs: found.codec ? { [found.codecName]: found.codec } : {},
     sealed: [found.read],
     leftOut: found.leftOut.map((pointer) => ['personal data, by the name', `${pointer} of ${column.name}`]),
+    takenAsUtc: [],
     open: [],
   };
 }

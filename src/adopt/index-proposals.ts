@@ -1,4 +1,4 @@
-import type { Table } from './catalog.js';
+import type { Column, Table } from './catalog.js';
 import { alias } from './columns.js';
 import type { ShownColumn } from './lists.js';
 import { softDeleteOf } from './soft-delete.js';
@@ -16,20 +16,23 @@ export interface IndexProposal {
 interface Need {
   readonly name: string;
   readonly purpose: string;
-  /** The columns behind the workspace. */
+  /** The columns behind the leading one. */
   readonly columns: readonly ShownColumn[];
+  /** Whether the first column finds few rows, so that no other has to lead the index. */
+  readonly isNarrow?: boolean;
 }
 
 /** Proposals for the needs that no index of the table serves. */
 export function proposals(subject: Subject, needs: readonly Need[]): IndexProposal[] {
-  const { table, tenant } = subject;
+  const { table } = subject;
   const condition = softDeleteOf(table)?.condition;
   const where = condition === undefined ? '' : ` where (${withoutAlias(condition)})`;
   return needs
-    .filter(({ columns }) => !isServed(subject, columns))
-    .map(({ name, purpose, columns }) => {
+    .filter((need) => !isServed(subject, need))
+    .map(({ name, purpose, columns, isNarrow }) => {
+      const lead = isNarrow ? [] : [leadOf(subject).quoted];
       const parts = columns.map(({ isPlain, of, select }) => (isPlain ? of.quoted : `(${withoutAlias(select)})`));
-      return { name, purpose, definition: `(${[tenant.quoted, ...parts].join(', ')})${where}` };
+      return { name, purpose, definition: `(${[...new Set([...lead, ...parts])].join(', ')})${where}` };
     });
 }
 
@@ -41,9 +44,15 @@ export function usableIndexes(table: Table): (readonly (string | null)[])[] {
     .map(({ columns }) => columns);
 }
 
-/** Whether an index leads with the workspace and these columns. */
-function isServed({ table, tenant }: Subject, columns: readonly ShownColumn[]): boolean {
-  const names = [tenant.name, ...columns.map(({ of }) => of.name)];
+/** The column that leads the indexes of the table: the workspace, or the reference that leads to it. */
+export function leadOf({ tenant, steps }: Subject): Column {
+  return steps[0]?.from ?? tenant;
+}
+
+function isServed(subject: Subject, { columns, isNarrow }: Need): boolean {
+  const { table } = subject;
+  const lead = isNarrow ? [] : [leadOf(subject).name];
+  const names = [...new Set([...lead, ...columns.map(({ of }) => of.name)])];
   return (
     columns.every(({ isPlain }) => isPlain) &&
     usableIndexes(table).some((index) => names.every((name, i) => index[i] === name))

@@ -2,7 +2,7 @@ import { parameterNames } from '../definition/filter-kinds.js';
 import type { Column } from './catalog.js';
 import { alias } from './columns.js';
 import { type Fields, referredTo } from './fields.js';
-import { type IndexProposal, proposals, usableIndexes } from './index-proposals.js';
+import { type IndexProposal, leadOf, proposals, usableIndexes } from './index-proposals.js';
 import { isNamed } from './names.js';
 import type { Subject, Survey } from './survey.js';
 
@@ -64,7 +64,14 @@ export function listOf(subject: Subject, survey: Survey, drafted: Fields): ListD
     ),
     indexes: proposals(subject, [
       { name: 'list', purpose: 'the order of the list', columns: order },
-      ...searched.map((column) => ({ name: column.name, purpose: `${column.member}=…`, columns: [column, ...order] })),
+      ...searched
+        .filter(({ of }) => of !== leadOf(subject))
+        .map((column) => ({
+          name: column.name,
+          purpose: `${column.member}=…`,
+          columns: [column, ...order],
+          isNarrow: subject.steps.length > 0 && referredTo(subject, survey, column.of) !== undefined,
+        })),
       ...(updated ? [{ name: 'changed', purpose: 'updatedSince=…', columns: [...order, updated] }] : []),
     ]),
   };
@@ -92,11 +99,12 @@ function shownColumns({ columns, fields }: Fields): ShownColumn[] {
 
 /** By an index that is there: the workspace, times or dates, the id. Else by the time of creation, else by the id. */
 function orderOf(subject: Subject, columns: readonly ShownColumn[]): ShownColumn[] {
-  const { table, id, tenant } = subject;
+  const { table, id } = subject;
+  const lead = leadOf(subject);
   const own = columns.filter(({ of }) => of === id);
   const times = columns.filter(({ of, type }) => of.notNull && (type === 'timestamp' || type === 'date'));
   const indexed = usableIndexes(table)
-    .filter((index) => index.length > 2 && index[0] === tenant.name && index.at(-1) === id.name)
+    .filter((index) => index.length > 2 && index[0] === lead.name && index.at(-1) === id.name)
     .map((index) => index.slice(1, -1).map((name) => times.find(({ of }) => of.name === name)))
     .filter((found): found is ShownColumn[] => !found.includes(undefined))
     .sort((a, b) => a.length - b.length);

@@ -18,7 +18,7 @@ const changed = /^(update|change|edit|modif|gewijzigd|bijgewerkt)/i;
 
 /** Drafts gateway.logboeken_write over the log of the schema, when all that an entry needs is known. */
 export function logWrite({ subjects }: Survey): LogWrite {
-  const subject = subjects.find(({ log }) => log?.shape !== undefined);
+  const subject = subjects.find(({ log, steps }) => log?.shape !== undefined && steps.length === 0);
   const log = subject?.log;
   if (subject === undefined || log === undefined) return {};
   const { table, tenant, id, rows } = subject;

@@ -6,6 +6,9 @@ export const purposes = {
     /^(workspaces?|tenants?|organi[sz]ations?|organisaties?|orgs?|compan(y|ies)|accounts?|bedrij(f|ven)|firms?|agenc(y|ies)|business(es)?|administraties?)$/,
   workspaceColumn:
     /^(workspace|tenant|organi[sz]ation|organisatie|org|company|account|bedrijf|bedrijfs|firm|agency|business|administratie)(_?id)?$/,
+  /** These are workspaces only where many tables refer to them. */
+  groups:
+    /^(teams?|projects?|shops?|stores?|sites?|clubs?|schools?|clinics?|winkels?|praktijk(en)?|vereniging(en)?|vestiging(en)?)$/,
   users: /^(app_)?(users?|members?|staff|employees?|people|gebruikers?|medewerkers?|accounts?|logins?)$/,
   membership:
     /(^|_)(members?|memberships?|users?|staff|employees?|roles?|gebruikers?|medewerkers?|leden)$|^users?_(workspaces?|tenants?|organi[sz]ations?|orgs?|compan(y|ies)|accounts?|teams?|projects?|firms?|agenc(y|ies))$/,

@@ -1,5 +1,5 @@
 import type { Column, Table } from './catalog.js';
-import { alias, reasonToLeaveOut } from './columns.js';
+import { alias, reasonToLeaveOut, workspaceSql } from './columns.js';
 import { viewName } from './fields.js';
 import { camelCase, singular, snakeCase } from './names.js';
 import type { FieldJson } from './sealed-fields.js';
@@ -28,9 +28,10 @@ export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
     const tenant = survey.tenant.columnIn(part);
     const pairs = key.columns.map((column, i) => [
       quoted(part, column),
-      quoted(subject.table, key.references[i] as string),
+      `${alias}.${quoted(subject.table, key.references[i] as string)}`,
     ]);
-    if (tenant && !key.columns.includes(tenant.name)) pairs.push([tenant.quoted, subject.tenant.quoted]);
+    if (tenant && !key.columns.includes(tenant.name))
+      pairs.push([tenant.quoted, workspaceSql(subject.tenant, subject.steps)]);
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
     const shown = part.columns.filter(
       (column) => !isKey(column) && column.type !== 'bytea' && !reasonToLeaveOut(column),
@@ -51,7 +52,7 @@ export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
         `(select coalesce(json_agg(p), '[]')`,
         `      from (select ${fields.join(', ')}`,
         `            from ${part.quoted} p`,
-        `            where ${pairs.map(([own, its]) => `p.${own} = ${alias}.${its}`).join(' and ')}`,
+        `            where ${pairs.map(([own, its]) => `p.${own} = ${its}`).join(' and ')}`,
         `            order by ${order.map((column) => `p.${column.quoted}`).join(', ') || '1'}) p)`,
       ].join('\n'),
       grant: `grant select (${read.map((column) => column.quoted).join(', ')})\n  on ${part.quoted} to gateway_owner;`,

@@ -8,7 +8,9 @@ import { openLines } from './view-file.js';
  * owner no row, and says nothing (chapter "Row Security Policies"). Undefined: there is no such table.
  */
 export function rowSecurityFile({ subjects }: Survey): SharedFile | undefined {
-  const read = new Set(subjects.flatMap(({ table, parts }) => [table, ...parts]));
+  const read = new Set(
+    subjects.flatMap(({ table, steps, parts }) => [table, ...steps.map((step) => step.table), ...parts]),
+  );
   const tables = [...read].filter(({ rowSecurity }) => rowSecurity);
   if (tables.length === 0) return undefined;
   const open = tables.flatMap(openPoints);

@@ -25,6 +25,7 @@ export function tokensFile({ tenant, users, userRows, leftOut }: Survey, drafts:
   const id = tenant.root?.columns.find(({ name }) => name === tenant.root?.primaryKey[0])?.quoted;
   const largest = drafts
     .map(({ subject }) => subject)
+    .filter(({ steps }) => steps.length === 0)
     .sort((a, b) => b.table.rows - a.table.rows)
     .at(-1);
   const workspaces =

@@ -4,13 +4,16 @@ import { type AuditLog, auditLogIn } from './audit-log.js';
 import { AdoptRefused, type Column, readCatalog, type Table } from './catalog.js';
 import { isNamed } from './names.js';
 import { type SampleRow, sampleRows } from './samples.js';
-import { findTenant, idColumn, type Tenant } from './tenant.js';
+import { findTenant, idColumn, type Step, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
 import { findUsers, type Users } from './users.js';
 
 /** A table of which a resource is drafted. */
 export interface Subject {
   readonly table: Table;
+  /** The column of the workspace, in the table itself or in that of the last step. */
   readonly tenant: Column;
+  /** The references that lead to the workspace; none: the table has its column. */
+  readonly steps: readonly Step[];
   readonly id: Column;
   readonly rows: readonly SampleRow[];
   readonly log?: AuditLog;
@@ -55,9 +58,9 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
   for (const table of tables) {
     const above = parentOf.get(table);
     if (above !== undefined) continue;
-    const [tenantIn, id] = [tenant.columnIn(table), idColumn(table, tenant)];
-    const reason = reasonWithout(table, tenant, users?.table, tenantIn, id);
-    if (reason !== undefined || tenantIn === undefined || id === undefined) {
+    const [workspace, id] = [workspaceOf(table, tables, tenant, users?.table), idColumn(table, tenant)];
+    const reason = reasonWithout(table, tenant, users?.table, workspace, id);
+    if (reason !== undefined || workspace === undefined || id === undefined) {
       leftOut.push({ table, reason: reason ?? '' });
       continue;
     }
@@ -65,7 +68,8 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     const rows = await sampleRows(client, table, table.columns);
     const log = auditLogIn(table, rows);
     const parts = tables.filter((each) => parentOf.get(each) === table);
-    subjects.push({ table, tenant: tenantIn, id, rows, parts, ...(log && { log }) });
+    const { column, steps } = workspace;
+    subjects.push({ table, tenant: column, steps, id, rows, parts, ...(log && { log }) });
   }
   const unfit = (only ?? []).filter((name) => !subjects.some(({ table }) => table.name === name));
   if (unfit.length > 0) {
@@ -90,13 +94,13 @@ function reasonWithout(
   table: Table,
   { root, column }: Tenant,
   users: Table | undefined,
-  tenant: Column | undefined,
+  workspace: WorkspaceOf | undefined,
   id: Column | undefined,
 ): string | undefined {
   if (table === root) return 'it is the list of workspaces';
   if (table === users) return 'it is the list of users, whose owners may have tokens made';
   if (isNamed('secret', table.name)) return 'its name speaks of secrets';
-  if (tenant === undefined) return `it has no column ${column}: show it in the view of a table that has it`;
+  if (workspace === undefined) return `it has no column ${column} and no required reference to a table with one`;
   if (id === undefined) return 'no single column identifies a row';
   return undefined;
 }
@@ -109,5 +113,5 @@ function parent(table: Table, tables: readonly Table[], tenant: Tenant, users: T
   const hasTime = table.columns.some(({ name }) => isNamed('created', name));
   if (above.size !== 1 || isReferredTo || hasTime || table === users || isNamed('secret', table.name)) return undefined;
   const found = tables.find(({ name }) => above.has(name));
-  return found && tenant.columnIn(found) && idColumn(found, tenant) ? found : undefined;
+  return found && workspaceOf(found, tables, tenant, users) && idColumn(found, tenant) ? found : undefined;
 }

@@ -26,7 +26,12 @@ export function syncDraft(
   { fields }: Fields,
   drafts: readonly PartDraft[],
 ): SyncDraft {
-  const { table, log, tenant, id } = subject;
+  const { table, log, tenant, steps, id } = subject;
+  if (steps.length > 0)
+    return {
+      files: new Map(),
+      open: ['it has no sync, because its rows do not name their workspace (docs/sync.md).'],
+    };
   if (log) {
     const isByTime = Object.values(fields).some(({ column, type }) => column === order[0] && type === 'timestamp');
     return { sync: isByTime ? { appendOnly: {} } : {}, files: new Map(), open: [] };

@@ -1,4 +1,4 @@
-import { AdoptRefused, type Column, columnOf, type Table } from './catalog.js';
+import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table } from './catalog.js';
 import { isNamed } from './names.js';
 
 /** How the rows of a schema belong to workspaces. */
@@ -49,6 +49,58 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   };
 }
 
+/** A required reference: from a column of a table to a row of another. */
+export interface Step {
+  readonly from: Column;
+  readonly table: Table;
+  readonly to: Column;
+}
+
+/** Where the workspace of a row stands. */
+export interface WorkspaceOf {
+  /** In the row's own table, or in that of the last step. */
+  readonly column: Column;
+  readonly steps: readonly Step[];
+}
+
+const stepsMax = 3;
+
+/**
+ * The column of the workspace: the table's own, or that of the nearest table that required references lead to. Of several at the same
+ * distance the row belongs to the one it is deleted with, and to the user who made it last of all.
+ */
+export function workspaceOf(
+  table: Table,
+  tables: readonly Table[],
+  { columnIn }: Tenant,
+  users: Table | undefined,
+): WorkspaceOf | undefined {
+  let ends: { readonly at: Table; readonly steps: readonly Step[] }[] = [{ at: table, steps: [] }];
+  for (let count = 0; count <= stepsMax; count++) {
+    for (const { at, steps } of ends) {
+      const column = columnIn(at);
+      if (column !== undefined) return { column, steps };
+    }
+    ends = ends.flatMap(({ at, steps }) =>
+      stepsFrom(at, tables, users)
+        .filter((step) => step.table !== table && steps.every((each) => each.table !== step.table))
+        .map((step) => ({ at: step.table, steps: [...steps, step] })),
+    );
+  }
+  return undefined;
+}
+
+function stepsFrom(table: Table, tables: readonly Table[], users: Table | undefined): Step[] {
+  const rank = (key: ForeignKey): number => (key.table === users?.name ? 2 : key.cascades ? 0 : 1);
+  return [...table.foreignKeys]
+    .sort((a, b) => rank(a) - rank(b))
+    .flatMap(({ table: name, columns, references }) => {
+      const to = tables.find((each) => each.name === name);
+      const [from, key] = [columnOf(table, columns[0]), to && columnOf(to, references[0])];
+      return columns.length === 1 && from?.notNull && to && key ? [{ from, table: to, to: key }] : [];
+    });
+}
+
 /** The column of the primary key beside the workspace and `others`, or of several the one that is called id. */
 export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
   const own = table.primaryKey.filter((name) => name !== tenant.columnIn(table)?.name && !others.includes(name));
@@ -75,7 +127,8 @@ function rootsOf(tables: readonly Table[]): Root[] {
       if (column === undefined) return [];
       const share = tables.filter((other) => columnOf(other, column) !== undefined).length / tables.length;
       const named = isNamed('workspaces', table.name) || isNamed('workspaceColumn', column);
-      if (!named && (share < 0.6 || tables.length < 4)) return [];
+      const enough = isNamed('groups', table.name) ? 0.4 : 0.6;
+      if (!named && (share < enough || tables.length < 4)) return [];
       return [{ table, column, score: share + (named ? 1 : 0) }];
     })
     .sort((a, b) => b.score - a.score);

@@ -1,4 +1,4 @@
-import { columnOf, type ForeignKey, type Table } from './catalog.js';
+import { type Column, columnOf, type ForeignKey, type Table } from './catalog.js';
 import { isNamed } from './names.js';
 import { type SampleRow, valuesOf } from './samples.js';
 import type { SharedFile } from './shared-files.js';
@@ -7,10 +7,12 @@ import { idColumn, type Tenant } from './tenant.js';
 /** The people who log in to the app, and the table whose rows tell the workspace of each. */
 export interface Users {
   readonly table: Table;
-  /** The table itself; else a table that joins users with workspaces, or the list of workspaces, which names their owners. */
+  /** The table itself; else a table that joins users with workspaces or with what has them, or the list of workspaces, which names their owners. */
   readonly link: Table;
   /** From the link to the user; absent where the link is the table itself. */
   readonly key?: ForeignKey;
+  /** Where the link names what has workspaces, such as their organization: its column, and the same in the list of workspaces. */
+  readonly above?: { readonly link: Column; readonly root: Column };
 }
 
 /** A table of people with addresses by which they are known, and how they belong to workspaces. */
@@ -21,16 +23,31 @@ export function findUsers(tables: readonly Table[], tenant: Tenant): Users | und
   const own = people.find((table) => table !== tenant.root && tenant.columnIn(table));
   if (own !== undefined) return { table: own, link: own };
   const links = people.flatMap((table) =>
-    tables.flatMap((link): Required<Users>[] => {
+    tables.flatMap((link): Users[] => {
       const isOwner = link === tenant.root;
-      if (!isOwner && (!isNamed('membership', link.name) || !tenant.columnIn(link))) return [];
+      const above = isOwner || tenant.columnIn(link) ? undefined : sharedAbove(link, tenant.root, table);
+      if (!isOwner && (!isNamed('membership', link.name) || !(tenant.columnIn(link) ?? above))) return [];
       const keys = link.foreignKeys.filter((key) => key.table === table.name && key.columns.length === 1);
       const key = keys.find(({ columns: [name = ''] }) => isNamed(isOwner ? 'ownerId' : 'memberId', name));
-      return key === undefined ? [] : [{ table, link, key }];
+      return key === undefined ? [] : [{ table, link, key, ...(above && { above }) }];
     }),
   );
-  const score = ({ link }: Users): number => (link === tenant.root ? 0 : roleOf(link) ? 2 : 1);
+  const score = ({ link, above }: Users): number => (link === tenant.root ? 1 : roleOf(link) ? (above ? 2 : 3) : 0);
   return links.sort((a, b) => score(b) - score(a))[0];
+}
+
+/** The table to which both the link and the list of workspaces refer, by their columns. */
+function sharedAbove(link: Table, root: Table | undefined, users: Table): Users['above'] {
+  const single = (table: Table | undefined): readonly ForeignKey[] =>
+    table?.foreignKeys.filter(({ columns, table: to }) => columns.length === 1 && to !== users.name) ?? [];
+  for (const its of single(root)) {
+    const own = single(link).find(
+      ({ table, references }) => table === its.table && references[0] === its.references[0],
+    );
+    const [linkColumn, rootColumn] = [columnOf(link, own?.columns[0]), root && columnOf(root, its.columns[0])];
+    if (linkColumn && rootColumn) return { link: linkColumn, root: rootColumn };
+  }
+  return undefined;
 }
 
 /** The SQL of gateway.token_owners: the users who are marked as owners; else all of them. */
@@ -39,17 +56,20 @@ export function ownersOf(users: Users | undefined, rows: readonly SampleRow[], t
     const sql = `select null::text as workspace_id, null::text as id, null::text as email where false`;
     return { sql, open: ['no table of users was found, so no token can be made: show the users who may have tokens.'] };
   }
-  const { table, link, key } = users;
+  const { table, link, key, above } = users;
   const email = table.columns.find(({ name }) => isNamed('email', name))?.quoted;
   const id = idColumn(table, tenant)?.quoted ?? 'id';
-  const workspace = link === tenant.root ? columnOf(link, link.primaryKey[0]) : tenant.columnIn(link);
+  const { root } = tenant;
+  const isOfRoot = link === root || above !== undefined;
+  const workspace = isOfRoot && root ? columnOf(root, root.primaryKey[0]) : tenant.columnIn(link);
   const [own, theirs] = key ? ['l.', 'u.'] : ['', ''];
-  const columns = `${as(`${own}${workspace?.quoted}`, 'workspace_id')}, ${as(`${theirs}${id}`, 'id')}, ${as(`${theirs}${email}`, 'email')}`;
+  const columns = `${as(`${above ? 'w.' : own}${workspace?.quoted}`, 'workspace_id')}, ${as(`${theirs}${id}`, 'id')}, ${as(`${theirs}${email}`, 'email')}`;
   const join =
     key &&
     `l join ${table.quoted} u on u.${columnOf(table, key.references[0])?.quoted} = l.${columnOf(link, key.columns[0])?.quoted}`;
-  const select = `select ${columns} from ${[link.quoted, join].join(' ').trim()}`;
-  if (link === tenant.root) return { sql: select, open: [] };
+  const joinAbove = above && `join ${root?.quoted} w on w.${above.root.quoted} = l.${above.link.quoted}`;
+  const select = `select ${columns} from ${[link.quoted, join, joinAbove].join(' ').trim()}`;
+  if (link === root) return { sql: select, open: [] };
   const condition = ownerCondition(link, rows);
   if (condition === undefined)
     return {
@@ -61,7 +81,7 @@ export function ownersOf(users: Users | undefined, rows: readonly SampleRow[], t
 
 /** `expression as name`, unless the column has that name. */
 export function as(expression: string | undefined, name: string): string {
-  return expression?.replace(/^[lu]\./, '') === name ? expression : `${expression} as ${name}`;
+  return expression?.replace(/^[luw]\./, '') === name ? expression : `${expression} as ${name}`;
 }
 
 function roleOf({ columns }: Table) {

@@ -1,25 +1,30 @@
 import type { Column } from './catalog.js';
-import { alias, rowXid, wallOf } from './columns.js';
+import { alias, aliasOf, rowXid, wallOf, workspaceSql } from './columns.js';
 import type { Draft } from './draft.js';
+import { leadOf } from './index-proposals.js';
 import { shortened } from './names.js';
 import type { WriteDraft } from './writes.js';
 
 /** The SQL file of a view, in the form of those in sql/views. */
 export function viewFile(draft: Draft, isReferredTo: boolean): string {
   const { subject, view, columns, softDelete, list, open, parts, write, sync } = draft;
-  const { table, tenant } = subject;
+  const { table, tenant, steps } = subject;
   const read = new Set([
-    tenant,
+    steps[0]?.from ?? tenant,
     ...[...columns.values()].map(({ of }) => of),
     ...(softDelete ? [softDelete.column] : []),
   ]);
   const granted = [...new Set([...[...read].map(({ quoted }) => quoted), ...(sync.sync ? ['xmin'] : [])])];
   return [
     `-- ${heading(view)}: drafted from ${table.quoted} by \`adopt\`.`,
-    `-- Relies on an index on ${table.quoted} (${[tenant.name, ...list.order].join(', ')}) for lists and on the primary key for details.`,
+    `-- Relies on an index on ${table.quoted} (${[leadOf(subject).name, ...list.order].join(', ')}) for lists and on the primary key for details.`,
     ...openLines(open),
     wrapped('grant select (', granted, ')', '    '),
     `  on ${table.quoted} to gateway_owner;`,
+    ...steps.map(({ table: { quoted }, to }, i) => {
+      const next = steps[i + 1]?.from ?? tenant;
+      return `grant select (${[...new Set([to.quoted, next.quoted])].join(', ')}) on ${quoted} to gateway_owner;`;
+    }),
     ...parts.map(({ grant }) => grant),
     `${definitionOf(draft, view, sync.sync ? [`${alias}.xmin as ${rowXid}`] : [])};`,
     `alter view gateway.${view} owner to gateway_owner;`,
@@ -93,18 +98,22 @@ function definitionOf(
   view: string,
   more: readonly string[] = [],
 ): string {
-  const { table, tenant } = subject;
+  const { table, tenant, steps } = subject;
   const items = [
-    named(`${alias}.${tenant.quoted}`, 'workspace_id'),
+    named(workspaceSql(tenant, steps), 'workspace_id'),
     ...[...columns].map(([name, { select }]) => named(select, name)),
     ...parts.map(({ name, sql }) => `\n    ${sql} as ${name}`),
     ...more,
   ];
   return [
-    `create view gateway.${view} as`,
+    `create view gateway.${view}${steps.length > 0 ? ' with (security_barrier)' : ''} as`,
     wrapped('  select ', items, '', '    '),
     `  from ${table.quoted} ${alias}`,
-    ...wallOf(tenant),
+    ...steps.map(
+      ({ from, table: { quoted }, to }, i) =>
+        `    join ${quoted} ${aliasOf(i + 1)} on ${aliasOf(i + 1)}.${to.quoted} = ${aliasOf(i)}.${from.quoted}`,
+    ),
+    ...wallOf(tenant, steps),
     ...(softDelete ? [`    and ${softDelete.condition}`] : []),
   ].join('\n');
 }

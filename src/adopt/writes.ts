@@ -38,7 +38,11 @@ const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, int
 
 /** Drafts the writes of a resource. Throws AdoptRefused when nothing can give a new row its id. */
 export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, entity: string | undefined): WriteDraft {
-  const { table, id, tenant } = subject;
+  const { table, id, tenant, steps } = subject;
+  if (steps.length > 0)
+    throw new AdoptRefused(
+      `${table.quoted} cannot be written: it has no column of the workspace. Give it one, or leave the table out of --write.`,
+    );
   if (!id.made && id.type !== 'uuid')
     throw new AdoptRefused(
       `${table.quoted} cannot be written: its id of type ${id.type} has no default; give it one, or leave the table out of --write.`,

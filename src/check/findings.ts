@@ -126,6 +126,10 @@ export const findings = {
     advice:
       'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list; for sync the workspace and the id, or the workspace, the id of the record and the id of the part.',
   },
+  sorted_lists: {
+    meaning: 'Lists of rows whose workspace another table tells: no index has both the workspace and the order',
+    advice: 'Where a workspace has many such rows, give the table a column of the workspace.',
+  },
   write_view: {
     meaning: 'The writer may write the fields of the write scope, and no other',
     advice: 'Correct the grants on the write view, or the fields of the definition that have "write".',

@@ -15,23 +15,31 @@ const faultsShown = 5;
 
 /**
  * Explains the generic plan of the detail, of every list (without filters, by each filter, and by all of them) and of sync. A sort
- * or a sequential scan means that a page costs as much as its table, and a statement of sync as much as that of all workspaces.
+ * or a sequential scan means that a page costs as much as its table, and a statement of sync as much as that of all workspaces. Rows
+ * whose workspace another table tells are in no index by workspace and order: sorting them is slow, and no fault.
  */
 export async function checkPlans(client: pg.Client, resource: Resource): Promise<Item> {
   const faults: string[] = [];
+  const sorted: string[] = [];
   await client.query(begin);
   try {
     const shapes = shapesOf(resource);
     for (const [shape, statements] of shapes) {
       const found = new Set<string>();
       for (const statement of statements) for (const flaw of flaws(await explain(client, statement))) found.add(flaw);
+      if (found.delete('sorts what it joins')) sorted.push(shape);
       if (found.size > 0) faults.push(`${shape} ${[...found].join(' and ')}`);
     }
     if (faults.length > 0) return failure('plans', `No index fits: ${someOf(faults)}.`, resource.name);
     const slow = await filtersWithoutIndex(client, resource);
-    return slow.length > 0
-      ? warning('plans', `${someOf(slow)}.`, resource.name)
-      : verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name);
+    if (slow.length > 0) return warning('plans', `${someOf(slow)}.`, resource.name);
+    if (sorted.length > 0)
+      return warning(
+        'sorted_lists',
+        `${sorted.length} of ${shapes.length} shapes sort all rows of a workspace.`,
+        resource.name,
+      );
+    return verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name);
   } catch (error) {
     if (sqlStateOf(error) === undefined) throw error;
     return failure('plans', `They could not be made: ${(error as Error).message}.`, resource.name);
@@ -80,11 +88,15 @@ function flaws(plan: Plan): string[] {
   const type = plan['Node Type'];
   const own =
     /Sort$/.test(type) && !readsFewRows(plan)
-      ? ['sorts']
+      ? [isJoin(plan) ? 'sorts what it joins' : 'sorts']
       : type === 'Seq Scan'
         ? [`scans ${plan['Relation Name']}`]
         : [];
   return [...own, ...(plan.Plans ?? []).flatMap(flaws)];
+}
+
+function isJoin(plan: Plan): boolean {
+  return !isOfRow(plan) && (/Join|Nested Loop/.test(plan['Node Type']) || (plan.Plans ?? []).some(isJoin));
 }
 
 /** Whether the rows come from the query of the rows that a list of ids names (`fewRows` of the statements), or are cut to a number. */

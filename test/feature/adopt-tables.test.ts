@@ -66,7 +66,7 @@ test.serial('tables and indexes whose names are the same when cut are told apart
     client.query(`create schema shop; set search_path = shop;
       create table companies (id bigint generated always as identity primary key, name text not null);
       create table staff (id bigint generated always as identity primary key, company_id bigint not null references companies, email text not null);
-      ${[`${long}_plans`, `${long}_prices`, 'jobs', '"Jobs"', 'job']
+      ${[`${long}_plans`, `${long}_prices`, 'jobs', '"Jobs"', 'job', 'job_page']
         .map(
           (
             name,
@@ -79,7 +79,7 @@ test.serial('tables and indexes whose names are the same when cut are told apart
   );
   const draft = await adopted(t, settings, '--schema', 'shop');
   const cut = 'subscription-fixed-charge-units-over';
-  t.deepEqual([...draft.resources.keys()].sort(), ['job', 'jobs', 'jobs-2', cut, `${cut}-2`].sort());
-  t.is(new Set([...draft.resources.values()].map(({ view }) => view)).size, 5);
+  t.deepEqual([...draft.resources.keys()].sort(), ['job', 'job-page', 'jobs', 'jobs-2', cut, `${cut}-2`].sort());
+  t.is(new Set([...draft.resources.values()].map(({ view }) => view)).size, 6);
   t.deepEqual(await wrong(t, draft), []);
 });

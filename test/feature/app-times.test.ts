@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { adopted, newDatabase, wrong } from '../support/adopted.js';
-import { serveProcess } from '../support/process.js';
+import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // Tables of which the app sets the times of creation and of change itself, as Rails, Django, Prisma and Laravel do.
@@ -34,19 +33,21 @@ test.serial('a write sets the times of a record that the app sets itself', async
   const draft = await adopted(t, settings, '--schema', 'public', '--write', names.join(','));
   t.deepEqual(await wrong(t, draft), []);
   const scopes = names.flatMap((name) => [`read:${name}`, `write:${name}`]).join(',');
-  const options = ['--workspace', 'North', '--owner', 'boss@shop.example', '--name', 'test', '--scopes', scopes];
-  const { stdout } = await draft.run('tokens', 'create', ...options);
-  const gateway = await serveProcess({ ...settings, resourcesDir: draft.resourcesDir, port: 0, opsPort: 0 });
-  t.teardown(() => gateway.child.kill('SIGKILL'));
+  const url = await served(t, settings, draft.resourcesDir);
+  const authorization = await authorizationOf(t, draft, url, {
+    workspace: 'North',
+    owner: 'boss@shop.example',
+    scopes,
+  });
   const write = async (path: string, method: string, etag: string | null, title: string) => {
     const headers = {
-      authorization: `Bearer ${stdout.trim()}`,
+      authorization,
       'content-type': 'application/json',
       'idempotency-key': randomUUID(),
       ...(etag !== null && { 'if-match': etag }),
     };
     const body = JSON.stringify({ title });
-    const answer = await fetch(`${gateway.url}/api/v1/${path}`, { method, headers, body });
+    const answer = await fetch(`${url}/api/v1/${path}`, { method, headers, body });
     const record = (await answer.json()) as Record<string, string>;
     const [created, changed] = Object.keys(record).filter((name) => /created|updated|modified/.test(name));
     const timeOf = (name = '') => Date.parse(record[name] as string);

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { adopted, newDatabase, wrong } from '../support/adopted.js';
-import { serveProcess } from '../support/process.js';
+import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // Tables whose writes a draft cannot know whole: values of the app that are named like versions, needs of a new row, deleted references.
@@ -48,13 +47,10 @@ test.serial(
     t.regex(detailOf('bills'), /^a new record with its required fields alone leaves entity_id without a value/);
     t.regex(detailOf('orders'), /the resource that \/planId refers to does not show the record/);
 
-    const options = ['--workspace', 'North', '--owner', 'boss@shop.example', '--name', 'test'];
-    const { stdout } = await draft.run('tokens', 'create', ...options, '--scopes', 'read:invoices,write:invoices');
-    const { resourcesDir } = draft;
-    const gateway = await serveProcess({ ...settings, resourcesDir, port: 0, opsPort: 0 });
-    t.teardown(() => gateway.child.kill('SIGKILL'));
-    const authorization = `Bearer ${stdout.trim()}`;
-    const before = await fetch(`${gateway.url}/api/v1/invoices/1`, { headers: { authorization } });
+    const url = await served(t, settings, draft.resourcesDir);
+    const token = { workspace: 'North', owner: 'boss@shop.example', scopes: 'read:invoices,write:invoices' };
+    const authorization = await authorizationOf(t, draft, url, token);
+    const before = await fetch(`${url}/api/v1/invoices/1`, { headers: { authorization } });
     const headers = {
       authorization,
       'content-type': 'application/json',
@@ -62,7 +58,7 @@ test.serial(
       'if-match': String(before.headers.get('etag')),
     };
     const body = JSON.stringify({ title: 'second' });
-    const changed = await fetch(`${gateway.url}/api/v1/invoices/1`, { method: 'PATCH', headers, body });
+    const changed = await fetch(`${url}/api/v1/invoices/1`, { method: 'PATCH', headers, body });
     t.is(changed.status, 200);
     t.like(await changed.json(), { title: 'second', versionNumber: 4 });
     t.not(changed.headers.get('etag'), before.headers.get('etag'));

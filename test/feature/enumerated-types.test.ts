@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { adopted, newDatabase, wrong } from '../support/adopted.js';
-import { serveProcess } from '../support/process.js';
+import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 
 // An app whose states are labels of an enumerated type, as ORMs make them.
@@ -41,19 +40,17 @@ test.serial('labels of an enumerated type are shown, filtered by their index and
   const resource = draft.resources.get('jobs');
   t.deepEqual([resource?.filters.status?.kind, resource?.filters.status?.type], ['equals', 'enum']);
 
-  const options = ['--workspace', 'North', '--owner', 'North@shop.example', '--name', 'test'];
-  const { stdout } = await draft.run('tokens', 'create', ...options, '--scopes', 'read:jobs,write:jobs');
-  const { resourcesDir } = draft;
-  const gateway = await serveProcess({ ...settings, resourcesDir, port: 0, opsPort: 0 });
-  t.teardown(() => gateway.child.kill('SIGKILL'));
+  const url = await served(t, settings, draft.resourcesDir);
+  const token = { workspace: 'North', owner: 'North@shop.example', scopes: 'read:jobs,write:jobs' };
+  const authorization = await authorizationOf(t, draft, url, token);
   const ask = async (path: string, method = 'GET', body?: object, more = {}): Promise<Answer> => {
     const headers = {
-      authorization: `Bearer ${stdout.trim()}`,
+      authorization,
       'content-type': 'application/json',
       'idempotency-key': randomUUID(),
       ...more,
     };
-    const answer = await fetch(`${gateway.url}/api/v1/jobs${path}`, { method, headers, body: JSON.stringify(body) });
+    const answer = await fetch(`${url}/api/v1/jobs${path}`, { method, headers, body: JSON.stringify(body) });
     return {
       status: answer.status,
       etag: String(answer.headers.get('etag')),

@@ -1,8 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { projectText } from '../../src/paths.js';
-import { commandsIn, emptyFolder, newDatabase, wrong } from '../support/adopted.js';
-import { serveProcess } from '../support/process.js';
+import { authorizationOf, commandsIn, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // The files of docs/adapting.md for an app without workspaces, as an operator copies them.
@@ -41,21 +40,10 @@ test.serial('an app without workspaces gets one by its views, as docs/adapting.m
   t.is(code, 0, stderr);
   t.deepEqual(await wrong(t, { run }), []);
 
-  const options = [
-    '--workspace',
-    'Our company',
-    '--owner',
-    'boss@shop.example',
-    '--name',
-    'test',
-    '--scopes',
-    'read:jobs',
-  ];
-  const { stdout } = await run('tokens', 'create', ...options);
-  const gateway = await serveProcess({ ...settings, resourcesDir, port: 0, opsPort: 0 });
-  t.teardown(() => gateway.child.kill('SIGKILL'));
-  const headers = { authorization: `Bearer ${stdout.trim()}` };
-  const answer = await fetch(`${gateway.url}/api/v1/jobs?state=done&perPage=2`, { headers });
+  const url = await served(t, settings, resourcesDir);
+  const token = { workspace: 'Our company', owner: 'boss@shop.example', scopes: 'read:jobs' };
+  const headers = { authorization: await authorizationOf(t, { run }, url, token) };
+  const answer = await fetch(`${url}/api/v1/jobs?state=done&perPage=2`, { headers });
   const { data } = (await answer.json()) as { data: { title: string }[] };
   t.deepEqual(
     data.map(({ title }) => title),

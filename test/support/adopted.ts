@@ -9,6 +9,7 @@ import type { Resource } from '../../src/definition/resource.js';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import type { Settings } from '../../src/settings.js';
 import { type CommandResult, commandLine } from './command-line.js';
+import { serveProcess } from './process.js';
 import { eventually, shared, type TestContext } from './workspace.js';
 
 /** A new folder, removed after the test. */
@@ -84,6 +85,31 @@ export async function wrong(t: ExecutionContext, { run }: Pick<Adopted, 'run'>):
     60_000,
   );
   return findings.filter(({ level }) => level !== 'ok');
+}
+
+/** A gateway with the definitions, stopped after the test. */
+export async function served(t: ExecutionContext, settings: Partial<Settings>, resourcesDir: string): Promise<string> {
+  const { child, url } = await serveProcess({ ...settings, resourcesDir, port: 0, opsPort: 0 });
+  t.teardown(() => child.kill('SIGKILL'));
+  return url;
+}
+
+/** The Authorization header of a new token, as soon as the gateway's replica has it; the first scope is of a list. */
+export async function authorizationOf(
+  t: ExecutionContext,
+  { run }: Pick<Adopted, 'run'>,
+  url: string,
+  { workspace, owner, scopes }: { workspace: string; owner: string; scopes: string },
+): Promise<string> {
+  const options = ['--workspace', workspace, '--owner', owner, '--name', 'test', '--scopes', scopes];
+  const { stdout, stderr } = await run('tokens', 'create', ...options);
+  const authorization = `Bearer ${stdout.trim()}`;
+  const list = `${url}/api/v1/${scopes.split(',')[0]?.slice('read:'.length)}?perPage=1`;
+  await eventually(t, `the replica has the token ${stderr}`, async () => {
+    const { status } = await fetch(list, { headers: { authorization } });
+    return status !== 401;
+  });
+  return authorization;
 }
 
 /** The schema of an app with names in mixed case, keys of several columns, and a log; beside it schemas that cannot be adopted. */

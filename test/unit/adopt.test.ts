@@ -35,7 +35,12 @@ function table(name: string, columns: readonly Column[], references: Readonly<Re
     comment: null,
     columns,
     primaryKey: ['id'],
-    foreignKeys: Object.entries(references).map(([own, to]) => ({ table: to, columns: [own], references: ['id'] })),
+    foreignKeys: Object.entries(references).map(([own, to]) => ({
+      table: to,
+      columns: [own],
+      references: ['id'],
+      cascades: false,
+    })),
     indexes: [],
     rowSecurity: false,
     restrictive: [],
@@ -106,6 +111,22 @@ test('workspaces are found by foreign keys, by names, and by the column of --ten
   t.is(byName.column, 'organization_id');
   t.false(byName.isSure);
   t.is(findTenant('app', [notes], 'created_by').column, 'created_by');
+  const team = column('team_id', 'uuid');
+  const byTeam = ['a', 'b'].map((name) => table(name, [id, team], { team_id: 'teams' }));
+  const others = ['x', 'y'].map((name) => table(name, [id]));
+  t.like(findTenant('app', [table('teams', [id]), ...byTeam, ...others]), { column: 'team_id', isSure: false });
+  t.throws(() => findTenant('app', [table('teams', [id]), ...byTeam, ...others, table('z', [id])]), {
+    message: /--tenant/,
+  });
+  t.throws(
+    () =>
+      findTenant('app', [
+        table('rooms', [id]),
+        ...['a', 'b'].map((name) => table(name, [id, team], { team_id: 'rooms' })),
+        ...others,
+      ]),
+    { message: /--tenant/ },
+  );
   t.throws(() => findTenant('app', [table('a', [id])]), { message: /--tenant COLUMN/ });
   t.throws(() => findTenant('app', [table('a', [id])], 'x'), { message: /has the column "x"/ });
   t.throws(() => findTenant('app', [table('a', [column('made_at', 'date')])], 'made_at'), { message: /of type date/ });

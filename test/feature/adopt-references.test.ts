@@ -1,0 +1,88 @@
+import { adopted, authorizationOf, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
+import { commandLine } from '../support/command-line.js';
+import { gatewayTest } from '../support/workspace.js';
+
+// An app in which most tables have no column of the workspace: a required reference leads to a table that has it.
+
+const test = gatewayTest();
+
+const app = `
+  create schema shop; set search_path = shop;
+  create table companies (id text primary key, name text not null);
+  create table staff (id text primary key, company_id text not null references companies, email text not null, is_owner boolean not null);
+  create table catalogs (id text primary key, company_id text not null references companies, created_at timestamp not null default now());
+  create table orders (id text primary key, "companyId" text not null, company_id text not null references companies,
+    created_at timestamp not null default now());
+  create table lines (id text primary key, catalog_id text not null references catalogs, made_by text not null references staff,
+    order_id text not null references orders on delete cascade, label text not null, created_at timestamp not null default now());
+  create table photos (id text primary key, line_id text not null references lines, caption text, created_at timestamp not null default now());
+  create table marks (id text primary key, photo_id text not null references photos, caption text);
+  create table drafts (id text primary key, order_id text references orders, created_at timestamp not null default now());
+  insert into companies values ('north', 'North'), ('south', 'South');
+  insert into staff select id, id, id || '@shop.example', true from companies;
+  insert into catalogs select 'catalog-' || id, id from companies;
+  insert into orders select 'order-' || c.id || i, 'x', c.id from companies c, generate_series(1, 40) i;
+  insert into lines select o.id || '-' || i, 'catalog-south', 'south', o.id, 'line ' || i, timestamp '2026-01-01' + i * interval '1 h'
+    from orders o, generate_series(1, 50) i;
+  insert into photos select 'photo-' || id, id, 'photo of ' || id, created_at from lines where label = 'line 7';
+  insert into marks select 'mark-' || id, id, caption from photos;
+  insert into drafts select 'draft-' || id, id from orders;
+  analyze;`;
+
+interface Answer {
+  readonly data: readonly { readonly id: string; readonly marks?: readonly { readonly caption: string }[] }[];
+  readonly pagination: { readonly next: string | null; readonly total?: number };
+}
+
+test.serial(
+  'a table without a column of the workspace is of the one that its required reference leads to',
+  async (t) => {
+    const settings = await newDatabase(t, 'references', (client) => client.query(app));
+    const refused = ['adopt', '--schema', 'shop', '--out', emptyFolder(t), '--write', 'lines'];
+    const refusal = await commandLine(refused, settings);
+    t.is(refusal.code, 1);
+    t.regex(refusal.stderr, /shop\.lines cannot be written: it has no column of the workspace/);
+
+    const draft = await adopted(t, settings, '--schema', 'shop');
+    t.deepEqual([...draft.resources.keys()], ['catalogs', 'lines', 'orders', 'photos']);
+    t.regex(draft.output, /shop\.drafts: it has no column company_id and no required reference to a table with one/);
+    t.regex(draft.output, /lines\.sql: its workspace is that of order_id of shop\.orders, so a list sorts all rows/);
+    const findings = await wrong(t, draft);
+    t.deepEqual(
+      new Set(findings.map(({ level, code, object }) => `${level} ${code} ${object}`)),
+      new Set(['warning sorted_lists lines', 'warning sorted_lists photos']),
+    );
+    t.is(draft.resources.get('lines')?.sync, undefined);
+
+    const api = await served(t, settings, draft.resourcesDir);
+    for (const workspace of ['north', 'south']) {
+      const token = { workspace, owner: workspace, scopes: 'read:lines,read:photos' };
+      const authorization = await authorizationOf(t, draft, api, token);
+      const read = async (url: string): Promise<Response> => fetch(url, { headers: { authorization } });
+      const all = async (path: string): Promise<Answer['data'][number][]> => {
+        const found = [];
+        for (let url: string | null = `${api}/api/v1${path}`; url !== null; ) {
+          const { data, pagination } = (await (await read(url)).json()) as Answer;
+          found.push(...data);
+          url = pagination.next;
+        }
+        return found;
+      };
+      const lines = (await all('/lines?perPage=700')).map(({ id }) => id);
+      t.is(lines.length, 2000);
+      t.is(new Set(lines).size, 2000);
+      t.true(lines.every((id) => id.startsWith(`order-${workspace}`)));
+      const byOrder = await all(`/lines?orderId=order-${workspace}3&from=2026-01-02`);
+      t.is(byOrder.length, 28); // the day begins in Amsterdam
+      const photos = await all('/photos?perPage=7');
+      t.is(photos.length, 40);
+      t.true(photos.every(({ id, marks }) => marks?.[0]?.caption === `photo of ${id.slice('photo-'.length)}`));
+      const other = workspace === 'north' ? 'south' : 'north';
+      t.is((await read(`${api}/api/v1/lines/order-${workspace}1-1`)).status, 200);
+      t.is((await read(`${api}/api/v1/lines/order-${other}1-1`)).status, 404);
+      t.deepEqual(await all(`/lines?orderId=order-${other}3`), []);
+      const { pagination } = (await (await read(`${api}/api/v1/photos?total=true&perPage=1`)).json()) as Answer;
+      t.is(pagination.total, 40);
+    }
+  },
+);
