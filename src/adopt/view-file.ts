@@ -68,8 +68,8 @@ export function writeViewFile(draft: Draft, write: WriteDraft): string {
       added.map(({ name, of }) => named(`${alias}.${of.quoted}`, name)),
     )}\n  with cascaded check option;`,
     ...write.stamps.map(
-      ({ name, of }) =>
-        `alter view gateway.${view}_write alter column ${name} set default ${now(of)}; -- as the app does`,
+      ({ name, value }) =>
+        `alter view gateway.${view}_write alter column ${name} set default ${value}; -- as the app does`,
     ),
     `alter view gateway.${view}_write owner to gateway_owner;`,
     `grant select on gateway.${view}_write to gateway_writer;`,
@@ -80,11 +80,6 @@ export function writeViewFile(draft: Draft, write: WriteDraft): string {
     ),
     '',
   ].join('\n');
-}
-
-/** The time, as the column holds it; a time without a zone is taken as UTC. */
-function now({ type }: Column): string {
-  return type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
 }
 
 /** The name in a list of columns, where a word of SQL such as "order" needs quotes: bare only as PostgreSQL writes it bare itself. */

@@ -1,6 +1,6 @@
 import { parameterNames } from '../definition/filter-kinds.js';
 import { AdoptRefused, type Column, type Table } from './catalog.js';
-import { alias, isInteger } from './columns.js';
+import { alias, isInteger, isTextual } from './columns.js';
 import { type Fields, referredTo, viewName } from './fields.js';
 import { logWrite } from './log-write.js';
 import { isNamed, snakeCase } from './names.js';
@@ -14,7 +14,7 @@ export interface WriteDraft {
   readonly version: string;
   /** A column of the view that holds the version where the table has none. */
   readonly versionColumn?: { readonly name: string; readonly select: string };
-  /** Times that the app sets itself, without a default and without a trigger, which the write view sets in its place. */
+  /** Times and ids that the app sets itself, without a default and without a trigger, which the write view sets in its place. */
   readonly stamps: readonly Stamp[];
   /** Columns of the table by their names in the view. */
   readonly inserts: ReadonlyMap<string, Column>;
@@ -31,9 +31,12 @@ export interface Stamp {
   readonly of: Column;
   /** Whether the view that is read lacks it. */
   readonly isAdded: boolean;
+  /** SQL of its default in the write view. */
+  readonly value: string;
 }
 
 const charactersMax = 10_000;
+const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
 
 /** Drafts the writes of a resource. Throws AdoptRefused when nothing can give a new row its id. */
@@ -43,11 +46,13 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     throw new AdoptRefused(
       `${table.quoted} cannot be written: it has no column of the workspace. Give it one, or leave the table out of --write.`,
     );
-  if (!id.made && id.type !== 'uuid')
+  const takesUuid = isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
+  if (!id.made && id.type !== 'uuid' && !takesUuid)
     throw new AdoptRefused(
       `${table.quoted} cannot be written: its id of type ${id.type} has no default; give it one, or leave the table out of --write.`,
     );
-  const stamps = stampsOf(subject, drafted);
+  const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
+  const stamps = [...ofId, ...stampsOf(subject, drafted)];
   const moved = movedColumns(subject, drafted, stamps);
   const log = logWrite(survey);
   const logged = log.audit && entity !== undefined;
@@ -59,8 +64,9 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     const column = drafted.columns.get(name);
     const target = column && referredTo(subject, survey, column.of);
     const rule = column && writeRule(column.of, field, target);
+    const refersAway = column && !target && isReference(table, column.of);
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
-    const isOwn = isTaken || column?.of === id || Object.hasOwn(moved.onChange, name) || isBookkeeping(name);
+    const isOwn = isTaken || refersAway || column?.of === id || Object.hasOwn(moved.onChange, name) || isBookkeeping(name);
     if (column === undefined || rule === undefined || isOwn || column.select !== `${alias}.${column.of.quoted}`) {
       fields[member] = field;
       continue;
@@ -73,7 +79,7 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
   if (writable.size === 0) throw new AdoptRefused(`${table.quoted} cannot be written: no column of it can be.`);
   const given = [...writable.values(), ...stamps.map(({ of }) => of), id, tenant];
   const missing = table.columns.filter((column) => column.notNull && !column.made && !given.includes(column));
-  const makesIds = !id.made;
+  const makesIds = !id.made && !takesUuid;
   return {
     fields,
     write: {
@@ -93,6 +99,11 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     references,
     open: [
       `clients may write ${[...writable.keys()].join(', ')}: where they must not, remove "write" there and the column from the grants.`,
+      ...(ofId.length > 0
+        ? [
+            'a new record gets a UUID as its id: where the app makes ids of another form, give the write view another default.',
+          ]
+        : []),
       ...Object.entries(moved.onChange)
         .filter(([name, how]) => how === 'increment' && !/_/.test(snakeCase(name)))
         .map(
@@ -107,6 +118,11 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
       ...(logged ? [] : ['writes are not in an audit log of the app, unless a trigger of the app logs them.']),
     ],
   };
+}
+
+/** Whether the column refers to a table. One that is no resource cannot be asked whether the record is of the same workspace. */
+function isReference({ foreignKeys }: Table, { name }: Column): boolean {
+  return foreignKeys.some(({ columns }) => columns.includes(name));
 }
 
 /** Times and versions that the app keeps itself. */
@@ -171,8 +187,13 @@ function stampsOf({ table }: Subject, { columns }: Fields): Stamp[] {
     const movesItself = isNamed('updated', of.name) && !isMoved(table, of) && !(shown && of.notNull);
     if (isSet && !movesItself) return [];
     const name = movesItself || !shown ? `stored_${viewName(of)}` : shown[0];
-    return [{ name, of, isAdded: name !== shown?.[0] }];
+    return [{ name, of, isAdded: name !== shown?.[0], value: now(of) }];
   });
+}
+
+/** The time, as the column holds it; a time without a zone is taken as UTC. */
+function now({ type }: Column): string {
+  return type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
 }
 
 /** Whether a BEFORE UPDATE trigger of the app sets the column. */

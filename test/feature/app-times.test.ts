@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
-// Tables of which the app sets the times of creation and of change itself, as Rails, Django, Prisma and Laravel do.
+// Tables of which the app sets the times of creation and of change itself, as Rails, Django, Prisma and Laravel do, and Prisma the id.
 
 const test = gatewayTest();
 
@@ -10,6 +10,7 @@ const tables = {
   rails: 'created_at timestamp(6) not null, updated_at timestamp(6) not null',
   django: 'created timestamptz not null, modified timestamptz not null',
   prisma: '"createdAt" timestamp(3) not null default current_timestamp, "updatedAt" timestamp(3) not null',
+  cuid: '"createdAt" timestamp(3) not null default current_timestamp, "updatedAt" timestamp(3) not null',
   laravel: 'created_at timestamp(0), updated_at timestamp(0)',
   triggers: 'created_at timestamptz not null default now(), updated_at timestamptz not null default now()',
 };
@@ -20,14 +21,17 @@ const app = `
   insert into staff (company_id, email, is_owner) values (1, 'boss@shop.example', true);
   ${Object.entries(tables)
     .map(
-      ([name, times]) => `create table ${name} (id bigint generated always as identity primary key,
+      ([
+        name,
+        times,
+      ]) => `create table ${name} (id ${name === 'cuid' ? 'text' : 'bigint generated always as identity'} primary key,
         company_id bigint not null references companies, title text, ${times});`,
     )
     .join('\n')}
   create function touch() returns trigger language plpgsql as $$ begin new.updated_at := now(); return new; end $$;
   create trigger touch before update on triggers for each row execute function touch()`;
 
-test.serial('a write sets the times of a record that the app sets itself', async (t) => {
+test.serial('a write sets the times and the id of a record that the app sets itself', async (t) => {
   const names = Object.keys(tables);
   const settings = await newDatabase(t, 'times', (client) => client.query(app));
   const draft = await adopted(t, settings, '--schema', 'public', '--write', names.join(','));

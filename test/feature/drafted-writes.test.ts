@@ -13,7 +13,7 @@ const app = `
   create table plans (id bigint generated always as identity primary key, company_id bigint not null references companies, name text,
     created_at timestamptz not null default now(), deleted_at timestamptz);
   create table invoices (id bigint generated always as identity primary key, company_id bigint not null references companies, title text,
-    version_number integer not null default 4, created_at timestamptz not null default now());
+    version_number integer not null default 4, made_by bigint references staff, created_at timestamptz not null default now());
   create table documents (id bigint generated always as identity primary key, company_id bigint not null references companies, title text,
     version integer not null default 1, created_at timestamptz not null default now());
   create table orders (id bigint generated always as identity primary key, company_id bigint not null references companies, title text,
@@ -34,6 +34,13 @@ test.serial(
     const settings = await newDatabase(t, 'writes', (client) => client.query(app));
     const draft = await adopted(t, settings, '--schema', 'public', '--write', 'invoices,documents,orders,bills');
     t.is(draft.resources.get('invoices')?.version, 'row_version');
+    const writable = Object.entries(draft.resources.get('invoices')?.fields ?? {}).filter(
+      ([, field]) => 'write' in field,
+    );
+    t.deepEqual(
+      writable.map(([name]) => name),
+      ['title'],
+    );
     t.like(draft.resources.get('documents'), { version: 'version', write: { onChange: { version: 'increment' } } });
     t.regex(draft.output, /documents\.sql: a change raises version, as each change by the app must: /);
     t.notRegex(draft.output, /invoices\.sql: a change raises/);
