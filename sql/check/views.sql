@@ -37,7 +37,7 @@ select v.name, c.relkind = 'v' as is_view, o.rolname as owner, o.rolsuper as own
           and case when role = 0 then pg_get_expr(p.polqual, t.oid) = 'true' else pg_has_role(b.oid, role, 'usage') end)
     order by 1) as hidden_tables,
   (select json_object_agg(a.attname, json_build_object(
-      'type', case when t.typtype = 'e' then 'enum' else coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text end, 'readable', has_column_privilege(c.oid, a.attnum, 'select')))
+      'type', case when t.typtype = 'e' then 'enum' else trim('"' from coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text) end, 'readable', has_column_privilege(c.oid, a.attnum, 'select')))
     from pg_attribute a join pg_type t on t.oid = a.atttypid
     where a.attrelid = c.oid and a.attnum > 0) as columns
 from unnest($1::text[]) v (name)

@@ -66,7 +66,8 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     const rule = column && writeRule(column.of, field, target);
     const refersAway = column && !target && isReference(table, column.of);
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
-    const isOwn = isTaken || refersAway || column?.of === id || Object.hasOwn(moved.onChange, name) || isBookkeeping(name);
+    const isOwn =
+      isTaken || refersAway || column?.of === id || Object.hasOwn(moved.onChange, name) || isBookkeeping(name);
     if (column === undefined || rule === undefined || isOwn || column.select !== `${alias}.${column.of.quoted}`) {
       fields[member] = field;
       continue;

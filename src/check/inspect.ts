@@ -15,7 +15,7 @@ import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkSession } from './session.js';
 import { spared, uncheckedReplicas } from './spared.js';
 import { checkEncryption, checkPooler } from './transport.js';
-import { viewCheck } from './views.js';
+import { queryCanceled, viewCheck } from './views.js';
 import { checkWall, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
 
@@ -271,6 +271,8 @@ function broken(error: unknown): Item {
   const reason = message || code || 'no reason given';
   // Every statement fails then, so no other finding can say it.
   if (code === '0A000') return verdict('session', [`default_transaction_isolation does not fit: ${reason}`]);
+  if (code === queryCanceled)
+    return failure('role_settings', 'statement_timeout of the role ends the statements of the check.');
   const isLoginRefused = /^(28|3D)/.test(code ?? ''); // a wrong password, or no such database
   if (isLoginRefused || databaseErrorKind(error) === 'permanent')
     return verdict('connection', [`it refuses: ${reason}${code ? ` (${code})` : ''}`]);

@@ -10,7 +10,7 @@ import { failure, type Item, verdict, warning } from './finding.js';
 
 /** The planner scans a small table although an index fits; without these ways, what remains has no index. */
 const begin = `begin read only; set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
-  set local enable_seqscan = off; set local enable_sort = off`;
+  set local enable_seqscan = off; set local enable_sort = off; set local quote_all_identifiers = off`;
 const faultsShown = 5;
 
 /**

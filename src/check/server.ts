@@ -36,7 +36,10 @@ export async function checkServer(
       server.extra_float_digits < 1,
       `extra_float_digits is ${server.extra_float_digits}: numbers lose digits`,
     ),
-    ...faultIf(server.encoding !== 'UTF8', `the database's encoding is ${server.encoding}, not UTF8`),
+    ...faultIf(
+      server.encoding !== 'UTF8',
+      `the database's encoding is ${server.encoding}, not UTF8, which only a new database can change`,
+    ),
   ];
   const distance = `${differenceMs} ms from the gateway's`;
   const items = [

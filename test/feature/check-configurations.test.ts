@@ -73,6 +73,16 @@ for (const [
   });
 }
 
+test.serial('check finds nothing wrong where the role quotes all identifiers', async (t) => {
+  const { name, primary } = t.context.database;
+  await primary.query(`alter role gateway_reader in database ${name} set quote_all_identifiers = on`);
+  try {
+    t.deepEqual(await wrong(t), []);
+  } finally {
+    await primary.query(`alter role gateway_reader in database ${name} reset quote_all_identifiers`);
+  }
+});
+
 test.serial('serve does not start with a refused configuration, and says what is wrong', async (t) => {
   const { database } = t.context;
   const { change, undo } = wrongViews['a view shows every workspace the rows of all'] as Configuration;

@@ -144,6 +144,13 @@ export const wrongServers: Configurations = {
     code: 'role_settings',
     detail: /statement_timeout is 9000: it ends statements before STATEMENT_TIMEOUT_MS does/,
   },
+  'the role ends every statement': {
+    change: ({ name }) => `alter role gateway_reader in database ${name} set statement_timeout = '1ms'`,
+    undo: ({ name }) => `alter role gateway_reader in database ${name} reset statement_timeout`,
+    level: 'failed',
+    code: 'role_settings',
+    detail: /statement_timeout of the role ends the statements of the check/,
+  },
   'writes are confirmed before they are on disk': {
     change: ({ name }) => `alter role gateway_writer in database ${name} set synchronous_commit = off`,
     undo: ({ name }) => `alter role gateway_writer in database ${name} reset synchronous_commit`,
