@@ -95,10 +95,12 @@ export function isInteger({ type }: Column): boolean {
 }
 
 /** Why no field shows the column, by its name; undefined: one does. */
-export function reasonToLeaveOut({ name, type }: Column): string | undefined {
+export function reasonToLeaveOut(column: Column): string | undefined {
+  const { name, type } = column;
   const isValue = type !== 'boolean' && !/timestamp|date/.test(type);
   if (isValue && isNamed('secret', name)) return 'secrets, by the name';
-  if (isValue && isNamed('contact', name)) return 'personal data, by the name';
+  const isCount = isInteger(column) && /mail/i.test(name); // a telephone number may be stored as a number
+  if (isValue && !isCount && isNamed('contact', name)) return 'personal data, by the name';
   if (isValue && isNamed('image', name)) return 'images and signatures, by the name';
   return undefined;
 }

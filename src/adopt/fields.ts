@@ -81,10 +81,11 @@ function one(
 function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Fields {
   const { log, rows } = subject;
   const name = viewName(column);
+  if (column !== log?.entityId && referredTo(subject, survey, column) !== undefined)
+    return one(column, name, shownId(column));
   const reason = reasonToLeaveOut(column);
   if (reason !== undefined) return { ...nothing, leftOut: [[reason, column.name]] };
   if (column === log?.entityId) return one(column, name, shownId(column), {}, 'entityId');
-  if (referredTo(subject, survey, column) !== undefined) return one(column, name, shownId(column));
   if (column === log?.diff) return one(column, name, shown(column), diffField(subject));
   if (column === log?.entity) return one(column, name, shown(column), {}, 'entity');
   if (!isTextual(column) && column.type !== 'bytea') {

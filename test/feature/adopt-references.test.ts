@@ -14,7 +14,7 @@ const app = `
   create table orders (id text primary key, "companyId" text not null, company_id text not null references companies,
     created_at timestamp not null default now());
   create table lines (id text primary key, catalog_id text not null references catalogs, made_by text not null references staff,
-    order_id text not null references orders on delete cascade, label text not null, created_at timestamp not null default now());
+    order_id text not null references orders on delete cascade, label text not null, email_catalog_id text references catalogs, created_at timestamp not null default now());
   create table photos (id text primary key, line_id text not null references lines, caption text, created_at timestamp not null default now());
   create table marks (id text primary key, photo_id text not null references photos, caption text);
   create table drafts (id text primary key, order_id text references orders, created_at timestamp not null default now());
@@ -22,7 +22,7 @@ const app = `
   insert into staff select id, id, id || '@shop.example', true from companies;
   insert into catalogs select 'catalog-' || id, id from companies;
   insert into orders select 'order-' || c.id || i, 'x', c.id from companies c, generate_series(1, 40) i;
-  insert into lines select o.id || '-' || i, 'catalog-south', 'south', o.id, 'line ' || i, timestamp '2026-01-01' + i * interval '1 h'
+  insert into lines (id, catalog_id, made_by, order_id, label, created_at) select o.id || '-' || i, 'catalog-south', 'south', o.id, 'line ' || i, timestamp '2026-01-01' + i * interval '1 h'
     from orders o, generate_series(1, 50) i;
   insert into photos select 'photo-' || id, id, 'photo of ' || id, created_at from lines where label = 'line 7';
   insert into marks select 'mark-' || id, id, caption from photos;
@@ -53,6 +53,7 @@ test.serial(
       new Set(['warning sorted_lists lines', 'warning sorted_lists photos']),
     );
     t.is(draft.resources.get('lines')?.sync, undefined);
+    t.true('emailCatalogId' in (draft.resources.get('lines')?.fields ?? {}));
 
     const api = await served(t, settings, draft.resourcesDir);
     for (const workspace of ['north', 'south']) {

@@ -2,6 +2,7 @@ import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
 import { auditLogIn } from '../../src/adopt/audit-log.js';
 import type { Column, Table } from '../../src/adopt/catalog.js';
+import { reasonToLeaveOut } from '../../src/adopt/columns.js';
 import type { Draft } from '../../src/adopt/draft.js';
 import { type Form, formOf } from '../../src/adopt/encodings.js';
 import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.js';
@@ -194,6 +195,12 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
   for (const [plural, one] of Object.entries(plurals)) t.is(singular(plural), one);
   t.true(isNamed('deleted', 'isDeleted') && isNamed('secret', 'password_hash') && isNamed('contact', 'homePhone'));
   for (const name of ['bcc_emails', 'mobile_phones', 'emailAddresses']) t.true(isNamed('contact', name), name);
+  t.is(reasonToLeaveOut(column('email_count', 'integer')), undefined);
+  for (const [name, type] of [
+    ['email_count', 'text'],
+    ['phone', 'bigint'],
+  ] as const)
+    t.is(reasonToLeaveOut(column(name, type)), 'personal data, by the name');
   for (const name of ['hmac_key', 'signingKey', 'encryption_keys', 'passphrase']) t.true(isNamed('secret', name), name);
   t.false(isNamed('secret', 'idempotency_key') || isNamed('secret', 'key'));
   t.false(isNamed('contact', 'mailbox_count') || isNamed('secret', 'hashtags') || isNamed('workspaceColumn', 'id'));
