@@ -27,11 +27,6 @@ export function syncDraft(
   drafts: readonly PartDraft[],
 ): SyncDraft {
   const { table, log, tenant, steps, id } = subject;
-  if (steps.length > 0)
-    return {
-      files: new Map(),
-      open: ['it has no sync, because its rows do not name their workspace (docs/sync.md).'],
-    };
   if (log) {
     const isByTime = Object.values(fields).some(({ column, type }) => column === order[0] && type === 'timestamp');
     return { sync: isByTime ? { appendOnly: {} } : {}, files: new Map(), open: [] };
@@ -55,7 +50,7 @@ export function syncDraft(
       ...views.map(
         ([name, part, keys]) => [`${partView(view, name)}.sql`, partViewFile(view, name, part, keys)] as const,
       ),
-      ...indexFile(partView(view, ''), table, [tenant, id]),
+      ...(steps.length > 0 ? [] : indexFile(partView(view, ''), table, [tenant, id])),
       ...views.flatMap(([name, part, keys]) =>
         indexFile(partView(view, name), part, [keys.tenant, keys.link, keys.id]),
       ),

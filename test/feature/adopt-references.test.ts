@@ -1,3 +1,6 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
 import { adopted, authorizationOf, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
 import { commandLine } from '../support/command-line.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -52,7 +55,6 @@ test.serial(
       new Set(findings.map(({ level, code, object }) => `${level} ${code} ${object}`)),
       new Set(['warning sorted_lists lines', 'warning sorted_lists photos']),
     );
-    t.is(draft.resources.get('lines')?.sync, undefined);
     t.true('emailCatalogId' in (draft.resources.get('lines')?.fields ?? {}));
 
     const api = await served(t, settings, draft.resourcesDir);
@@ -87,3 +89,29 @@ test.serial(
     }
   },
 );
+
+test.serial('a copy is kept in step with rows that change their workspace with the one they refer to', async (t) => {
+  const { database } = t.context;
+  const settings = await newDatabase(t, 'moves', (client) => client.query(app));
+  const draft = await adopted(t, settings, '--schema', 'shop', '--tables', 'orders,lines');
+  const api = await served(t, settings, draft.resourcesDir);
+  const token = { workspace: 'north', owner: 'north', scopes: 'read:lines,read:orders' };
+  const folder = emptyFolder(t);
+  writeFileSync(join(folder, 'token'), (await authorizationOf(t, draft, api, token)).slice('Bearer '.length));
+  const pull = async (): Promise<object> => {
+    const options = ['--resources', 'lines', '--base', api, '--token-file', join(folder, 'token')];
+    const { stdout, stderr } = await draft.run('pull', ...options, '--to', join(folder, 'copy'));
+    t.is(stderr, '');
+    return JSON.parse(stdout) as object;
+  };
+  t.like(await pull(), { whole: true, records: 2000 });
+  t.like(await pull(), { whole: false, records: 0, deleted: 0, added: 0 });
+  const admin = new pg.Client(settings.adminUrl as string);
+  await admin.connect();
+  await admin
+    .query(`update shop.orders set company_id = 'north' where id = 'order-south1'; update shop.orders set company_id = 'south' where id = 'order-north2';
+    update shop.lines set label = 'x' where id = 'order-north1-1'; delete from shop.lines where id = 'order-north1-2'`)
+    .finally(() => admin.end());
+  await database.caughtUp();
+  t.like(await pull(), { whole: false, records: 1, deleted: 51, added: 50 });
+});
