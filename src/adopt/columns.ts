@@ -1,7 +1,6 @@
 import type { FieldType } from '../definition/field-types.js';
 import type { Column } from './catalog.js';
 import { isNamed } from './names.js';
-import type { Step } from './tenant.js';
 
 /** A column of a view, made of one of the table. */
 export interface Shown {
@@ -17,32 +16,8 @@ export interface Shown {
 /** The alias of the table in every view. */
 export const alias = 't';
 
-/** The alias of the table that so many steps lead to. */
-export function aliasOf(steps: number): string {
-  return steps === 0 ? alias : `w${steps}`;
-}
-
-/** SQL of the workspace of a row. */
-export function workspaceSql({ quoted }: Column, steps: readonly Step[]): string {
-  return `${aliasOf(steps.length)}.${quoted}`;
-}
-
 /** The column of a view that shows which transaction wrote the row; sync needs it. */
 export const rowXid = 'row_xid';
-
-/**
- * The condition that shows the rows of one workspace alone. Of rows whose workspace another table tells no condition can be the cheapest,
- * so their view is a security barrier, behind which it comes first (PostgreSQL, chapter "Rules and Privileges").
- */
-export function wallOf(tenant: Column, steps: readonly Step[] = []): string[] {
-  const own = workspaceSql(tenant, steps);
-  const workspace = `gateway.workspace()::${tenant.type}`;
-  return [
-    '  -- the tenant wall, see sql/core/002_workspace.sql',
-    `  where ${own} = ${workspace}`,
-    ...(steps.length > 0 ? [] : [`    and coalesce(${own} = any (array[(select ${workspace})]), false)`]),
-  ];
-}
 
 /** Types that the API has as they are. Others are shown as text, as PostgreSQL prints them. */
 const types: Readonly<Record<string, FieldType>> = {

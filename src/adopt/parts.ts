@@ -1,9 +1,10 @@
 import type { Column, Table } from './catalog.js';
-import { alias, reasonToLeaveOut, workspaceSql } from './columns.js';
+import { alias, reasonToLeaveOut } from './columns.js';
 import { viewName } from './fields.js';
 import { camelCase, singular, snakeCase } from './names.js';
 import type { FieldJson } from './sealed-fields.js';
 import type { Subject, Survey } from './survey.js';
+import { workspaceSql } from './wall.js';
 
 /** The rows of another table as a list in each record. */
 export interface PartDraft {
@@ -30,8 +31,7 @@ export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
       quoted(part, column),
       `${alias}.${quoted(subject.table, key.references[i] as string)}`,
     ]);
-    if (tenant && !key.columns.includes(tenant.name))
-      pairs.push([tenant.quoted, workspaceSql(subject.tenant, subject.steps)]);
+    if (tenant && !key.columns.includes(tenant.name)) pairs.push([tenant.quoted, workspaceSql(subject)]);
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
     const shown = part.columns.filter(
       (column) => !isKey(column) && column.type !== 'bytea' && !reasonToLeaveOut(column),

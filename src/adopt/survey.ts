@@ -4,16 +4,12 @@ import { type AuditLog, auditLogIn } from './audit-log.js';
 import { AdoptRefused, type Column, readCatalog, type Table } from './catalog.js';
 import { isNamed } from './names.js';
 import { type SampleRow, sampleRows } from './samples.js';
-import { findTenant, idColumn, type Step, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
+import { findTenant, idColumn, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
 import { findUsers, type Users } from './users.js';
 
 /** A table of which a resource is drafted. */
-export interface Subject {
+export interface Subject extends WorkspaceOf {
   readonly table: Table;
-  /** The column of the workspace, in the table itself or in that of the last step. */
-  readonly tenant: Column;
-  /** The references that lead to the workspace; none: the table has its column. */
-  readonly steps: readonly Step[];
   readonly id: Column;
   readonly rows: readonly SampleRow[];
   readonly log?: AuditLog;
@@ -68,8 +64,7 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     const rows = await sampleRows(client, table, table.columns);
     const log = auditLogIn(table, rows);
     const parts = tables.filter((each) => parentOf.get(each) === table);
-    const { column, steps } = workspace;
-    subjects.push({ table, tenant: column, steps, id, rows, parts, ...(log && { log }) });
+    subjects.push({ table, ...workspace, id, rows, parts, ...(log && { log }) });
   }
   const unfit = (only ?? []).filter((name) => !subjects.some(({ table }) => table.name === name));
   if (unfit.length > 0) {

@@ -1,12 +1,13 @@
 import type { Column, Table } from './catalog.js';
-import { alias, rowXid, shownId, wallOf } from './columns.js';
+import { alias, rowXid, shownId } from './columns.js';
 import type { Fields } from './fields.js';
 import { usableIndexes } from './index-proposals.js';
 import type { ListDraft } from './lists.js';
 import { shortened } from './names.js';
 import type { PartDraft } from './parts.js';
 import type { Subject, Survey } from './survey.js';
-import { idColumn } from './tenant.js';
+import { idColumn, type WorkspaceOf } from './tenant.js';
+import { fromOf, grantsOf, optionsOf, workspaceSql } from './wall.js';
 
 /** How a resource is synced (docs/sync.md). */
 export interface SyncDraft {
@@ -17,7 +18,7 @@ export interface SyncDraft {
   readonly open: readonly string[];
 }
 
-/** Drafts sync for a resource whose parts all name their workspace, their record and themselves. */
+/** Drafts sync for a resource whose parts all name their record and themselves. */
 export function syncDraft(
   view: string,
   subject: Subject,
@@ -37,7 +38,7 @@ export function syncDraft(
     return {
       files: new Map(),
       open: [
-        `it has no sync, because rows of ${unfit.join(', ')} do not name workspace, record and an id of their own: show them in views with these (docs/sync.md).`,
+        `it has no sync, because rows of ${unfit.join(', ')} do not name their record and have an id of their own: show them in views with these (docs/sync.md).`,
       ],
     };
   const views = parts.map(({ name, part, keys }) => [name, part, keys as PartKeys] as const);
@@ -51,42 +52,50 @@ export function syncDraft(
         ([name, part, keys]) => [`${partView(view, name)}.sql`, partViewFile(view, name, part, keys)] as const,
       ),
       ...(steps.length > 0 ? [] : indexFile(partView(view, ''), table, [tenant, id])),
-      ...views.flatMap(([name, part, keys]) =>
-        indexFile(partView(view, name), part, [keys.tenant, keys.link, keys.id]),
-      ),
+      ...views.flatMap(([name, part, keys]) => indexFile(partView(view, name), part, columnsOf(keys))),
     ]),
     open: [],
   };
 }
 
 /** The columns by which a part names its workspace, its record and itself. */
-interface PartKeys {
-  readonly tenant: Column;
+interface PartKeys extends WorkspaceOf {
   readonly link: Column;
   readonly id: Column;
 }
 
-function keysOf(part: Table, { table, id }: Subject, { tenant }: Survey): { part: Table; keys: PartKeys | undefined } {
+function keysOf(part: Table, subject: Subject, { tenant }: Survey): { part: Table; keys: PartKeys | undefined } {
+  const { table, id } = subject;
   const key = part.foreignKeys.find((each) => each.table === table.name);
   const link = part.columns.find(({ name }) => name === key?.columns[key.references.indexOf(id.name)]);
-  const keys = { tenant: tenant.columnIn(part), link, id: idColumn(part, tenant, key?.columns) };
-  const isWhole = keys.tenant !== undefined && keys.link !== undefined && keys.id !== undefined;
-  return { part, keys: isWhole ? (keys as PartKeys) : undefined };
+  const partId = idColumn(part, tenant, key?.columns);
+  if (link === undefined || partId === undefined) return { part, keys: undefined };
+  const own = tenant.columnIn(part);
+  const ofRecord = { tenant: subject.tenant, steps: [{ from: link, table, to: id }, ...subject.steps] };
+  return { part, keys: { ...(own ? { tenant: own, steps: [] } : ofRecord), link, id: partId } };
+}
+
+/** The columns of the index that a pass over the rows of a part relies on. */
+function columnsOf({ tenant, steps, link, id }: PartKeys): Column[] {
+  return [...(steps.length > 0 ? [] : [tenant]), link, id];
 }
 
 function partView(view: string, name: string): string {
   return shortened(`${view}_sync${name === '' ? '' : `_${name}`}`, 63);
 }
 
-function partViewFile(view: string, part: string, { quoted }: Table, { tenant, link, id }: PartKeys): string {
+function partViewFile(view: string, part: string, { quoted }: Table, keys: PartKeys): string {
+  const { link, id } = keys;
+  const read = columnsOf(keys)
+    .map((column) => column.quoted)
+    .join(', ');
   const name = `gateway.${partView(view, part)}`;
   return `-- The rows of ${quoted} for sync: a record of gateway.${view} counts as changed when ${rowXid} of one of them does.
--- A pass reads them here in one scan, in the order of the records. Relies on an index on ${quoted} (${[tenant, link, id].map((column) => column.quoted).join(', ')}).
-grant select (${[tenant, link, id].map((column) => column.quoted).join(', ')}, xmin) on ${quoted} to gateway_owner;
-create view ${name} as
-  select ${alias}.${tenant.quoted} as workspace_id, ${shownId(link).select} as id, ${shownId(id).select} as part_id, ${alias}.xmin as ${rowXid}
-  from ${quoted} ${alias}
-${wallOf(tenant).join('\n')};
+-- A pass reads them here in one scan, in the order of the records. Relies on an index on ${quoted} (${read}).
+${[`grant select (${read}, xmin) on ${quoted} to gateway_owner;`, ...grantsOf(keys)].join('\n')}
+create view ${name}${optionsOf(keys.steps)} as
+  select ${workspaceSql(keys)} as workspace_id, ${shownId(link).select} as id, ${shownId(id).select} as part_id, ${alias}.xmin as ${rowXid}
+${fromOf(quoted, keys).join('\n')};
 alter view ${name} owner to gateway_owner;
 grant select on ${name} to gateway_reader;
 `;

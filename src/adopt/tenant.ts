@@ -58,8 +58,9 @@ export interface Step {
 
 /** Where the workspace of a row stands. */
 export interface WorkspaceOf {
-  /** In the row's own table, or in that of the last step. */
-  readonly column: Column;
+  /** The column of the workspace, in the row's own table or in that of the last step. */
+  readonly tenant: Column;
+  /** The references that lead to the workspace; none: the table has its column. */
   readonly steps: readonly Step[];
 }
 
@@ -78,8 +79,8 @@ export function workspaceOf(
   let ends: { readonly at: Table; readonly steps: readonly Step[] }[] = [{ at: table, steps: [] }];
   for (let count = 0; count <= stepsMax; count++) {
     for (const { at, steps } of ends) {
-      const column = columnIn(at);
-      if (column !== undefined) return { column, steps };
+      const tenant = columnIn(at);
+      if (tenant !== undefined) return { tenant, steps };
     }
     ends = ends.flatMap(({ at, steps }) =>
       stepsFrom(at, tables, users)

@@ -1,16 +1,17 @@
 import type { Column } from './catalog.js';
-import { alias, aliasOf, rowXid, wallOf, workspaceSql } from './columns.js';
+import { alias, rowXid } from './columns.js';
 import type { Draft } from './draft.js';
 import { leadOf } from './index-proposals.js';
 import { shortened } from './names.js';
+import { fromOf, grantsOf, optionsOf, workspaceSql } from './wall.js';
 import type { WriteDraft } from './writes.js';
 
 /** The SQL file of a view, in the form of those in sql/views. */
 export function viewFile(draft: Draft, isReferredTo: boolean): string {
   const { subject, view, columns, softDelete, list, open, parts, write, sync } = draft;
-  const { table, tenant, steps } = subject;
+  const { table } = subject;
   const read = new Set([
-    steps[0]?.from ?? tenant,
+    leadOf(subject),
     ...[...columns.values()].map(({ of }) => of),
     ...(softDelete ? [softDelete.column] : []),
   ]);
@@ -21,10 +22,7 @@ export function viewFile(draft: Draft, isReferredTo: boolean): string {
     ...openLines(open),
     wrapped('grant select (', granted, ')', '    '),
     `  on ${table.quoted} to gateway_owner;`,
-    ...steps.map(({ table: { quoted }, to }, i) => {
-      const next = steps[i + 1]?.from ?? tenant;
-      return `grant select (${[...new Set([to.quoted, next.quoted])].join(', ')}) on ${quoted} to gateway_owner;`;
-    }),
+    ...grantsOf(subject),
     ...parts.map(({ grant }) => grant),
     `${definitionOf(draft, view, sync.sync ? [`${alias}.xmin as ${rowXid}`] : [])};`,
     `alter view gateway.${view} owner to gateway_owner;`,
@@ -93,22 +91,17 @@ function definitionOf(
   view: string,
   more: readonly string[] = [],
 ): string {
-  const { table, tenant, steps } = subject;
+  const { table } = subject;
   const items = [
-    named(workspaceSql(tenant, steps), 'workspace_id'),
+    named(workspaceSql(subject), 'workspace_id'),
     ...[...columns].map(([name, { select }]) => named(select, name)),
     ...parts.map(({ name, sql }) => `\n    ${sql} as ${name}`),
     ...more,
   ];
   return [
-    `create view gateway.${view}${steps.length > 0 ? ' with (security_barrier)' : ''} as`,
+    `create view gateway.${view}${optionsOf(subject.steps)} as`,
     wrapped('  select ', items, '', '    '),
-    `  from ${table.quoted} ${alias}`,
-    ...steps.map(
-      ({ from, table: { quoted }, to }, i) =>
-        `    join ${quoted} ${aliasOf(i + 1)} on ${aliasOf(i + 1)}.${to.quoted} = ${aliasOf(i)}.${from.quoted}`,
-    ),
-    ...wallOf(tenant, steps),
+    ...fromOf(table.quoted, subject),
     ...(softDelete ? [`    and ${softDelete.condition}`] : []),
   ].join('\n');
 }
