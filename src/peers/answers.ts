@@ -36,7 +36,8 @@ export class Answers {
           settled();
           resolve(answer);
         },
-        (error) => {
+        async (error) => {
+          await untilSocketsRead(); // what other peers said before the connection broke comes first
           settled();
           this.#fail(error as Error);
           reject(error);
