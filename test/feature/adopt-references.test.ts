@@ -93,25 +93,36 @@ test.serial(
 test.serial('a copy is kept in step with rows that change their workspace with the one they refer to', async (t) => {
   const { database } = t.context;
   const settings = await newDatabase(t, 'moves', (client) => client.query(app));
-  const draft = await adopted(t, settings, '--schema', 'shop', '--tables', 'orders,lines');
+  const draft = await adopted(t, settings, '--schema', 'shop', '--tables', 'orders,lines,photos');
+  t.deepEqual(Object.keys(draft.resources.get('photos')?.sync?.parts ?? {}), ['marks']);
   const api = await served(t, settings, draft.resourcesDir);
-  const token = { workspace: 'north', owner: 'north', scopes: 'read:lines,read:orders' };
+  const token = { workspace: 'north', owner: 'north', scopes: 'read:lines,read:photos' };
   const folder = emptyFolder(t);
   writeFileSync(join(folder, 'token'), (await authorizationOf(t, draft, api, token)).slice('Bearer '.length));
-  const pull = async (): Promise<object> => {
-    const options = ['--resources', 'lines', '--base', api, '--token-file', join(folder, 'token')];
+  const pull = async (): Promise<object[]> => {
+    const options = ['--resources', 'lines,photos', '--base', api, '--token-file', join(folder, 'token')];
     const { stdout, stderr } = await draft.run('pull', ...options, '--to', join(folder, 'copy'));
     t.is(stderr, '');
-    return JSON.parse(stdout) as object;
+    return stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object);
   };
-  t.like(await pull(), { whole: true, records: 2000 });
-  t.like(await pull(), { whole: false, records: 0, deleted: 0, added: 0 });
+  t.like(await pull(), [
+    { whole: true, records: 2000 },
+    { whole: true, records: 40 },
+  ]);
+  const nothing = { whole: false, records: 0, deleted: 0, added: 0 };
+  t.like(await pull(), [nothing, nothing]);
   const admin = new pg.Client(settings.adminUrl as string);
   await admin.connect();
   await admin
     .query(`update shop.orders set company_id = 'north' where id = 'order-south1'; update shop.orders set company_id = 'south' where id = 'order-north2';
-    update shop.lines set label = 'x' where id = 'order-north1-1'; delete from shop.lines where id = 'order-north1-2'`)
+    update shop.marks set caption = 'new' where id like '%order-north3-7'; update shop.lines set label = 'x' where id = 'order-north1-1'; delete from shop.lines where id = 'order-north1-2'`)
     .finally(() => admin.end());
   await database.caughtUp();
-  t.like(await pull(), { whole: false, records: 1, deleted: 51, added: 50 });
+  t.like(await pull(), [
+    { whole: false, records: 1, deleted: 51, added: 50 },
+    { whole: false, records: 1, deleted: 1, added: 1 },
+  ]);
 });
