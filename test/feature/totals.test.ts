@@ -53,7 +53,7 @@ async function withGate(t: ExecutionContext<TestContext>, work: (open: () => Pro
 /** Counts that run on the replica; while the gate is closed they cannot end. */
 async function running(t: ExecutionContext<TestContext>): Promise<number> {
   const { rows } = await t.context.database.replica.query<{ count: number }>(
-    `select count(*)::int from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database() and state = 'active'
+    `select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() and datname = current_database() and state = 'active'
        and query like 'select count(*)%installaties%'`,
   );
   return rows[0]?.count as number;
