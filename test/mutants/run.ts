@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { projectRoot } from '../../src/paths.js';
+import { killGroup } from '../support/process.js';
 import { namedBy } from './named-by.js';
 import { pureNames, pureVerdict } from './pure.js';
 
@@ -141,16 +142,28 @@ async function run(test: string): Promise<{ red: boolean; what: string }> {
   if (!existsSync(join(folder, compiled))) return { red: false, what: `there is no ${test}` };
   const isShared = reaches(test, 'test/support/workspace.ts');
   const program = isShared ? 'dist/test/support/run.js' : 'node_modules/ava/entrypoints/cli.mjs';
-  const child = spawn(process.execPath, [program, compiled], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  // A group of its own, because a worker of AVA that a mutant keeps in a loop notices nothing, and would burn a core under all later runs.
+  const child = spawn(process.execPath, [program, compiled], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const kill = (): void => killGroup(child.pid as number);
+  const interrupted = (): void => {
+    kill();
+    process.exit(130);
+  };
+  process.once('SIGINT', interrupted);
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
-    child.kill('SIGTERM');
+    kill();
   }, timeLimitMs);
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
   clearTimeout(timer);
+  process.off('SIGINT', interrupted);
   if (isLate) return { red: true, what: `did not end within ${timeLimitMs / 1000} s` };
   if (code === 0) return { red: false, what: 'passed' };
   const title =

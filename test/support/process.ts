@@ -48,7 +48,8 @@ export async function serveProcess(settings: Partial<Settings>): Promise<ServePr
   return { child, url, opsUrl, output: () => output, stop };
 }
 
-function killGroup(leader: number): void {
+/** Kills a process that was started detached, and all that it started in its group. */
+export function killGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL');
   } catch {
