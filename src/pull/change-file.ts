@@ -39,8 +39,13 @@ export class ChangeFile {
   async finish(): Promise<void> {
     await this.#file.truncate(this.#bytes); // drops what a failed append left
     await this.#file.sync();
-    await this.#file.close();
+    await this.close();
     await renameDurably(`${this.#path}.part`, this.#path);
+  }
+
+  /** Leaves a file that was not finished under the name that does not count. */
+  close(): Promise<void> {
+    return this.#file.close();
   }
 }
 

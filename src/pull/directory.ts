@@ -147,6 +147,7 @@ class FolderCopy implements Copy {
     try {
       await this.commit();
     } finally {
+      await this.#file?.close();
       await this.#ids.close();
     }
   }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,6 +21,18 @@ function folderFor(t: ExecutionContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'pull-directory-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   return folder;
+}
+
+/** The files of the folder that this process has open. */
+function openFilesIn(folder: string): string[] {
+  const links = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return ''; // that of the listing itself
+    }
+  });
+  return links.filter((path) => path.startsWith(folder));
 }
 
 async function withCopy(folder: string, work: (copy: Copy) => Promise<void>, fileBytesMax?: number): Promise<void> {
@@ -136,6 +148,7 @@ test.serial(
     await copy.store(page(record('a', 1)), whole('1'));
     await t.throwsAsync(destination.close(), { instanceOf: DestinationUnusable });
     t.deepEqual(recordsIn(join(folder, 'orders')), new Map());
+    t.deepEqual(openFilesIn(folder), []);
   },
 );
 
