@@ -60,7 +60,7 @@ test.serial(
     const api = await served(t, settings, draft.resourcesDir);
     for (const workspace of ['north', 'south']) {
       const token = { workspace, owner: workspace, scopes: 'read:lines,read:photos' };
-      const authorization = await authorizationOf(t, draft, api, token);
+      const authorization = await authorizationOf(t, draft, token);
       const read = async (url: string): Promise<Response> => fetch(url, { headers: { authorization } });
       const all = async (path: string): Promise<Answer['data'][number][]> => {
         const found = [];
@@ -98,7 +98,7 @@ test.serial('a copy is kept in step with rows that change their workspace with t
   const api = await served(t, settings, draft.resourcesDir);
   const token = { workspace: 'north', owner: 'north', scopes: 'read:lines,read:photos' };
   const folder = emptyFolder(t);
-  writeFileSync(join(folder, 'token'), (await authorizationOf(t, draft, api, token)).slice('Bearer '.length));
+  writeFileSync(join(folder, 'token'), (await authorizationOf(t, draft, token)).slice('Bearer '.length));
   const pull = async (): Promise<object[]> => {
     const options = ['--resources', 'lines,photos', '--base', api, '--token-file', join(folder, 'token')];
     const { stdout, stderr } = await draft.run('pull', ...options, '--to', join(folder, 'copy'));

@@ -38,7 +38,7 @@ test.serial('a write sets the times and the id of a record that the app sets its
   t.deepEqual(await wrong(t, draft), []);
   const scopes = names.flatMap((name) => [`read:${name}`, `write:${name}`]).join(',');
   const url = await served(t, settings, draft.resourcesDir);
-  const authorization = await authorizationOf(t, draft, url, {
+  const authorization = await authorizationOf(t, draft, {
     workspace: 'North',
     owner: 'boss@shop.example',
     scopes,

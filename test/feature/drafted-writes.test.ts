@@ -56,7 +56,7 @@ test.serial(
 
     const url = await served(t, settings, draft.resourcesDir);
     const token = { workspace: 'North', owner: 'boss@shop.example', scopes: 'read:invoices,write:invoices' };
-    const authorization = await authorizationOf(t, draft, url, token);
+    const authorization = await authorizationOf(t, draft, token);
     const before = await fetch(`${url}/api/v1/invoices/1`, { headers: { authorization } });
     const headers = {
       authorization,

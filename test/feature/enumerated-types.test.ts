@@ -42,7 +42,7 @@ test.serial('labels of an enumerated type are shown, filtered by their index and
 
   const url = await served(t, settings, draft.resourcesDir);
   const token = { workspace: 'North', owner: 'North@shop.example', scopes: 'read:jobs,write:jobs' };
-  const authorization = await authorizationOf(t, draft, url, token);
+  const authorization = await authorizationOf(t, draft, token);
   const ask = async (path: string, method = 'GET', body?: object, more = {}): Promise<Answer> => {
     const headers = {
       authorization,

@@ -42,7 +42,7 @@ test.serial('an app without workspaces gets one by its views, as docs/adapting.m
 
   const url = await served(t, settings, resourcesDir);
   const token = { workspace: 'Our company', owner: 'boss@shop.example', scopes: 'read:jobs' };
-  const headers = { authorization: await authorizationOf(t, { run }, url, token) };
+  const headers = { authorization: await authorizationOf(t, { run }, token) };
   const answer = await fetch(`${url}/api/v1/jobs?state=done&perPage=2`, { headers });
   const { data } = (await answer.json()) as { data: { title: string }[] };
   t.deepEqual(
