@@ -4,6 +4,7 @@ import { dirname, join, relative } from 'node:path';
 import { openMark } from '../check/open-points.js';
 import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
+import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
 import { AdoptRefused } from './catalog.js';
 import { type Draft, draftOf } from './draft.js';
@@ -127,13 +128,19 @@ function openDescriptions(value: unknown, at = ''): [at: string, text: string][]
   });
 }
 
-/** Loads the definitions as the gateway does at its start. Throws StartRefused. */
+/** Loads the definitions as the gateway does at its start. Throws AdoptRefused, with the names of the files that would be written. */
 function validate(files: ReadonlyMap<string, string>): void {
   const folder = mkdtempSync(join(tmpdir(), 'adopt-'));
   try {
     for (const [path, text] of files)
       if (path.startsWith(resourcesFolder)) writeFileSync(join(folder, path.slice(resourcesFolder.length + 1)), text);
     loadResources(folder);
+  } catch (error) {
+    if (!(error instanceof StartRefused)) throw error;
+    const faults = error.message.replaceAll(`${folder}/`, `${resourcesFolder}/`);
+    throw new AdoptRefused(
+      `${faults}\nNothing was written. Name the other tables with --tables, and describe these by hand.`,
+    );
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { projectText } from '../paths.js';
+import { snakeCase, untaken } from './names.js';
 
 /** A schema that cannot be adopted; the message says why and what to do. */
 export class AdoptRefused extends Error {
@@ -10,6 +11,8 @@ export interface Column {
   readonly name: string;
   /** The name as SQL writes it. */
   readonly quoted: string;
+  /** The name in the view, of small letters; no other column of the table has it. */
+  readonly inView: string;
   /** As format_type prints it without a length; of a domain the type below it; "enum" of every enumerated type. */
   readonly type: string;
   /** Characters that a varchar or char holds; null: no bound. */
@@ -92,7 +95,19 @@ export async function readCatalog(client: pg.Client, schema: string): Promise<Ta
     const names = unreadable.slice(0, 20).join(', ');
     throw new AdoptRefused(`Grant SELECT to ${asRole}, or use the owner's: it cannot read ${names}.`);
   }
-  return tables;
+  return tables.map((table) => ({ ...table, columns: withViewNames(table.columns) }));
+}
+
+/** Two names have a meaning of their own in a view; a column whose name fits as it is goes before those that have to be put in small letters. */
+function withViewNames(columns: readonly Omit<Column, 'inView'>[]): Column[] {
+  const fits = (name: string): boolean => /^[a-z_][a-z0-9_]{0,62}$/.test(name);
+  const taken = new Set<string>();
+  const names = new Map<string, string>();
+  for (const { name } of columns.toSorted((a, b) => Number(fits(b.name)) - Number(fits(a.name)))) {
+    const snake = fits(name) ? name : snakeCase(name);
+    names.set(name, untaken(snake === 'id' || snake === 'workspace_id' ? `own_${snake}` : snake, taken));
+  }
+  return columns.map((column) => ({ ...column, inView: names.get(column.name) as string }));
 }
 
 /** The column of the table, by name. */

@@ -13,6 +13,7 @@ import { type WriteDraft, writeDraft } from './writes.js';
 const xmin: Column = {
   name: 'xmin',
   quoted: 'xmin',
+  inView: 'xmin',
   type: 'xid',
   length: null,
   notNull: true,
@@ -45,7 +46,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const softDelete = softDeleteOf(table);
   const drafted = fieldsOf(subject, survey, [softDelete?.column]);
   const list = listOf(subject, survey, drafted);
-  const parts = partsOf(subject, survey);
+  const parts = partsOf(subject, survey, drafted);
   const { view, name, record } = namesOf(subject, survey);
   const version = parts.length === 0 && !log ? versionOf(subject, drafted) : undefined;
   const entity = log ? undefined : wordsOfLog(survey).find((word) => isSameThing(word, table.name));

@@ -3,7 +3,7 @@ import type { Column } from './catalog.js';
 import { alias, isTextual, reasonToLeaveOut, type Shown, shown, shownId } from './columns.js';
 import { type Form, formOf } from './encodings.js';
 import { isMoments, momentOf } from './moments.js';
-import { camelCase, isNamed, snakeCase } from './names.js';
+import { camelCase, isNamed, untaken } from './names.js';
 import { valuesOf } from './samples.js';
 import { type FieldJson, type SealedRead, sealedFields } from './sealed-fields.js';
 import type { Subject, Survey } from './survey.js';
@@ -52,11 +52,10 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   }));
 }
 
-/** Members of a sealed document can have the name of a column. */
-function renamed(fields: Fields['fields'], taken: Fields['fields']): Fields['fields'] {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, field]) => [Object.hasOwn(taken, name) ? `${name}2` : name, field]),
-  );
+/** Members of a sealed document can have the name of a column, and two columns the same name in camel case. */
+function renamed(fields: Fields['fields'], others: Fields['fields']): Fields['fields'] {
+  const taken = new Set(Object.keys(others));
+  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [untaken(name, taken, ''), field]));
 }
 
 /** A column of the view and its field. */
@@ -80,7 +79,7 @@ function one(
 
 function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Fields {
   const { log, rows } = subject;
-  const name = viewName(column);
+  const name = column.inView;
   if (column !== log?.entityId && referredTo(subject, survey, column) !== undefined)
     return one(column, name, shownId(column));
   const reason = reasonToLeaveOut(column);
@@ -122,7 +121,7 @@ function sealedColumn(
   const { keyColumn } = found.read;
   const cells = [column, ...(keyColumn ? [keyColumn] : [])];
   return {
-    columns: new Map(cells.map((of) => [viewName(of), { select: `${alias}.${of.quoted}`, of }])),
+    columns: new Map(cells.map((of) => [of.inView, { select: `${alias}.${of.quoted}`, of }])),
     fields: found.fields,
     codecs: found.codec ? { [found.codecName]: found.codec } : {},
     sealed: [found.read],
@@ -130,12 +129,6 @@ function sealedColumn(
     takenAsUtc: [],
     open: [],
   };
-}
-
-/** The name of the column in the view: a definition takes small letters, and two names have a meaning of their own. */
-export function viewName({ name }: Column): string {
-  const snake = /^[a-z_][a-z0-9_]{0,62}$/.test(name) ? name : snakeCase(name);
-  return snake === 'id' || snake === 'workspace_id' ? `own_${snake}` : snake;
 }
 
 /** The subject that the column refers to by a foreign key, of one column or with the workspace. */

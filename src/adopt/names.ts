@@ -65,6 +65,14 @@ export function camelCase(name: string): string {
   return snakeCase(name).replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
+/** The name, with a number where it is taken; it is taken then. PostgreSQL cuts names beyond 63 characters. */
+export function untaken(name: string, taken: Set<string>, mark = '_'): string {
+  let free = name;
+  for (let n = 2; taken.has(free); n++) free = `${name.slice(0, 59)}${mark}${n}`;
+  taken.add(free);
+  return free;
+}
+
 /** The name in at most `max` characters. What is cut off goes on to tell it from others, by a digest of six hex digits. */
 export function shortened(name: string, max: number): string {
   if (name.length <= max) return name;

@@ -1,7 +1,7 @@
 import type { Column, Table } from './catalog.js';
 import { alias, reasonToLeaveOut } from './columns.js';
-import { viewName } from './fields.js';
-import { camelCase, singular, snakeCase } from './names.js';
+import type { Fields } from './fields.js';
+import { camelCase, singular, snakeCase, untaken } from './names.js';
 import type { FieldJson } from './sealed-fields.js';
 import type { Subject, Survey } from './survey.js';
 import { workspaceSql } from './wall.js';
@@ -22,9 +22,10 @@ export interface PartDraft {
  * Parts are correlated subqueries: they run for the rows that a page returns and no others, and not at all where only keys
  * are asked for.
  */
-export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
+export function partsOf(subject: Subject, survey: Survey, { columns, fields: members }: Fields): PartDraft[] {
+  const [takenColumns, takenMembers] = [new Set(columns.keys()), new Set(Object.keys(members))];
   return subject.parts.map((part) => {
-    const name = shortName(part, subject.table);
+    const name = untaken(shortName(part, subject.table), takenColumns);
     const key = part.foreignKeys.find(({ table }) => table === subject.table.name) as Table['foreignKeys'][number];
     const tenant = survey.tenant.columnIn(part);
     const pairs = key.columns.map((column, i) => [
@@ -42,12 +43,12 @@ export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
     const order = orderOf(part, key.columns, tenant);
     const read = part.columns.filter((column) => isKey(column) || shown.includes(column) || order.includes(column));
     const fields = shown.map((column) => {
-      const as = viewName(column) === column.quoted || column.name === 'id' ? '' : ` as ${viewName(column)}`;
+      const as = column.inView === column.quoted || column.name === 'id' ? '' : ` as ${column.inView}`;
       return `p.${column.quoted}${as}`;
     });
     return {
       name,
-      member: camelCase(name),
+      member: untaken(camelCase(name), takenMembers, ''),
       sql: [
         `(select coalesce(json_agg(p), '[]')`,
         `      from (select ${fields.join(', ')}`,

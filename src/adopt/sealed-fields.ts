@@ -3,7 +3,7 @@ import type { Keyring } from '../projection/keyring.js';
 import type { Column } from './catalog.js';
 import { isTextual } from './columns.js';
 import type { Form } from './encodings.js';
-import { camelCase, isNamed, singular, snakeCase } from './names.js';
+import { camelCase, isNamed, shortened, singular, snakeCase } from './names.js';
 import { valuesOf } from './samples.js';
 import { type Opened, openCells, type SealedCell } from './sealed-bytes.js';
 import type { Subject } from './survey.js';
@@ -48,7 +48,7 @@ export function sealedFields(column: Column, form: SealedForm, subject: Subject,
   const opened = openCells(cellsOf(column, form, subject, keyColumn), form.codec, keyring, singular(table.name));
   const isPreset = form.codec.prefix === preset.prefix && (opened?.codec.aad ?? preset.aad) === preset.aad;
   const onlyKeyId = opened?.keyId ?? 'unknown';
-  const keyId = keyColumn ? { column: keyColumn.name } : onlyKeyId;
+  const keyId = keyColumn ? { column: keyColumn.inView } : onlyKeyId;
   const codec: Codec = {
     cipher: 'aes-256-gcm',
     ...form.codec,
@@ -56,7 +56,7 @@ export function sealedFields(column: Column, form: SealedForm, subject: Subject,
     layout: usualLayout,
     ...opened?.codec,
   };
-  const codecName = isPreset ? preset.name : snakeCase(column.name).replaceAll('_', '-').slice(0, 40);
+  const codecName = isPreset ? preset.name : shortened(snakeCase(column.inView), 40).replaceAll('_', '-');
   const { fields, leftOut } = fieldsOf(column, codecName, opened, isPreset);
   const read = { column, prefixes, ...(keyColumn ? { keyColumn } : prefixes.length === 0 && { keyId: onlyKeyId }) };
   return { codecName, ...(!isPreset && { codec }), fields, leftOut, read };
@@ -97,7 +97,7 @@ function fieldsOf(
   opened: Opened | undefined,
   isPreset: boolean,
 ): Pick<SealedFields, 'fields' | 'leftOut'> {
-  const base = { column: column.name, codec, nullable: true };
+  const base = { column: column.inView, codec, nullable: true };
   const member = camelCase(column.name);
   const documents = (opened?.texts ?? []).map(documentOf);
   if (opened !== undefined && documents.every((document) => document !== undefined)) {

@@ -22,7 +22,7 @@ export function accessFile({ subjects }: Survey, schema: string): SharedFile {
 export function tokensFile({ tenant, users, userRows, leftOut }: Survey, drafts: readonly Draft[]): SharedFile {
   const own = leftOut.find(({ table }) => /token|api_?key/i.test(table.name));
   const label = tenant.root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
-  const id = tenant.root?.columns.find(({ name }) => name === tenant.root?.primaryKey[0])?.quoted;
+  const id = tenant.rootId?.quoted;
   const largest = drafts
     .map(({ subject }) => subject)
     .filter(({ steps }) => steps.length === 0)

@@ -39,6 +39,9 @@ export interface SurveyOptions {
   readonly keyring: Keyring;
 }
 
+/** Tables beyond these are resources of their own: each part is a query per record, and `sync` takes no more. */
+const partsMax = 8;
+
 /** Reads the catalog and a sample of each table of a resource. Changes nothing. Throws AdoptRefused. */
 export async function survey(client: pg.Client, options: SurveyOptions): Promise<Survey> {
   const { schema, tenantColumn, only, keyring } = options;
@@ -46,14 +49,15 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
   const tenant = findTenant(schema, tables, tenantColumn);
   const users = findUsers(tables, tenant);
   const isNamedOne = ({ name }: Table): boolean => only?.includes(name) === true;
-  const parentOf = new Map(
-    tables.map((table) => [table, isNamedOne(table) ? undefined : parent(table, tables, tenant, users?.table)]),
-  );
+  const parentOf = new Map<Table, Table>();
+  for (const table of tables) {
+    const above = isNamedOne(table) ? undefined : parent(table, tables, tenant, users?.table);
+    if (above && [...parentOf.values()].filter((each) => each === above).length < partsMax) parentOf.set(table, above);
+  }
   const subjects: Subject[] = [];
   const leftOut: Survey['leftOut'][number][] = [];
   for (const table of tables) {
-    const above = parentOf.get(table);
-    if (above !== undefined) continue;
+    if (parentOf.has(table)) continue;
     const [workspace, id] = [workspaceOf(table, tables, tenant, users?.table), idColumn(table, tenant)];
     const reason = reasonWithout(table, tenant, users?.table, workspace, id);
     if (reason !== undefined || workspace === undefined || id === undefined) {

@@ -5,6 +5,8 @@ import { isNamed } from './names.js';
 export interface Tenant {
   /** The table with a row per workspace; absent: none was found. */
   readonly root?: Table;
+  /** Its column that the others refer to, which need not be its primary key. */
+  readonly rootId?: Column;
   /** The column of a table that holds the workspace; absent: the table has none. */
   readonly columnIn: (table: Table) => Column | undefined;
   /** Name of that column in most tables. */
@@ -23,26 +25,30 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   const [best, second] = roots;
   const column = given ?? best?.column ?? sharedColumn(tables);
   if (column === undefined) throw new AdoptRefused(noCandidate(schema, tables));
-  const root = given === undefined ? best?.table : roots.find((each) => each.column === given)?.table;
+  const found = given === undefined ? best : roots.find((each) => each.column === given);
+  const { table: root, id: rootId } = found ?? {};
   const type = tables.flatMap((table) => columnOf(table, column) ?? [])[0]?.type;
   if (type === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${column}" of --tenant.`);
   if (!tenantTypes.includes(type))
     throw new AdoptRefused(`The column "${column}" is of type ${type}; a workspace is ${tenantTypes.join(', ')}.`);
   const columnIn = (table: Table): Column | undefined => {
     if (table === root) return undefined;
-    const key = table.foreignKeys.find((each) => each.table === root?.name && each.columns.length === 1);
+    const key = table.foreignKeys.find(
+      (each) => each.table === root?.name && each.columns.length === 1 && each.references[0] === rootId?.name,
+    );
     const named = columnOf(table, column);
     if (named?.type === type) return named;
     return key && columnOf(table, key.columns[0]);
   };
   const count = tables.filter((table) => columnIn(table) !== undefined).length;
-  const found = `${column} (${type}) is in ${count} of ${tables.length} tables`;
+  const share = `${column} (${type}) is in ${count} of ${tables.length} tables`;
   const other = second && given === undefined && second.score > (best?.score ?? 0) - 0.25 ? second.table.quoted : '';
   return {
     ...(root && { root }),
+    ...(rootId && { rootId }),
     columnIn,
     column,
-    reason: [found, root && `foreign keys lead to ${root.quoted}`, other && `${other} could be it, too`]
+    reason: [share, root && `foreign keys lead to ${root.quoted}`, other && `${other} could be it, too`]
       .filter((part) => part)
       .join('; '),
     isSure: given !== undefined || (root !== undefined && other === '' && isNamed('workspaces', root.name)),
@@ -112,6 +118,8 @@ interface Root {
   readonly table: Table;
   /** Name of the column by which most tables refer to it. */
   readonly column: string;
+  /** The column that they refer to. */
+  readonly id: Column;
   readonly score: number;
 }
 
@@ -119,18 +127,19 @@ interface Root {
 function rootsOf(tables: readonly Table[]): Root[] {
   return tables
     .flatMap((table): Root[] => {
-      const names = tables.flatMap(({ foreignKeys }) =>
+      const keys = tables.flatMap(({ foreignKeys }) =>
         foreignKeys
           .filter((key) => key.table === table.name && key.columns.length === 1)
-          .map(({ columns }) => columns[0]),
-      ) as string[];
-      const column = mostFrequent(names);
-      if (column === undefined) return [];
+          .map(({ columns, references }) => ({ column: columns[0] as string, id: references[0] as string })),
+      );
+      const column = mostFrequent(keys.map((key) => key.column));
+      const id = columnOf(table, mostFrequent(keys.filter((key) => key.column === column).map((key) => key.id)));
+      if (column === undefined || id === undefined) return [];
       const share = tables.filter((other) => columnOf(other, column) !== undefined).length / tables.length;
       const named = isNamed('workspaces', table.name) || isNamed('workspaceColumn', column);
       const enough = isNamed('groups', table.name) ? 0.4 : 0.6;
       if (!named && (share < enough || tables.length < 4)) return [];
-      return [{ table, column, score: share + (named ? 1 : 0) }];
+      return [{ table, column, id, score: share + (named ? 1 : 0) }];
     })
     .sort((a, b) => b.score - a.score);
 }

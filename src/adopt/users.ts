@@ -59,9 +59,8 @@ export function ownersOf(users: Users | undefined, rows: readonly SampleRow[], t
   const { table, link, key, above } = users;
   const email = table.columns.find(({ name }) => isNamed('email', name))?.quoted;
   const id = idColumn(table, tenant)?.quoted ?? 'id';
-  const { root } = tenant;
-  const isOfRoot = link === root || above !== undefined;
-  const workspace = isOfRoot && root ? columnOf(root, root.primaryKey[0]) : tenant.columnIn(link);
+  const { root, rootId } = tenant;
+  const workspace = link === root || above !== undefined ? rootId : tenant.columnIn(link);
   const [own, theirs] = key ? ['l.', 'u.'] : ['', ''];
   const columns = `${as(`${above ? 'w.' : own}${workspace?.quoted}`, 'workspace_id')}, ${as(`${theirs}${id}`, 'id')}, ${as(`${theirs}${email}`, 'email')}`;
   const join =

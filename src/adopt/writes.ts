@@ -1,7 +1,7 @@
 import { parameterNames } from '../definition/filter-kinds.js';
 import { AdoptRefused, type Column, type Table } from './catalog.js';
 import { alias, isInteger, isTextual } from './columns.js';
-import { type Fields, referredTo, viewName } from './fields.js';
+import { type Fields, referredTo } from './fields.js';
 import { logWrite } from './log-write.js';
 import { isNamed, snakeCase } from './names.js';
 import type { FieldJson } from './sealed-fields.js';
@@ -187,7 +187,7 @@ function stampsOf({ table }: Subject, { columns }: Fields): Stamp[] {
     const isSet = of.made || isMoved(table, of);
     const movesItself = isNamed('updated', of.name) && !isMoved(table, of) && !(shown && of.notNull);
     if (isSet && !movesItself) return [];
-    const name = movesItself || !shown ? `stored_${viewName(of)}` : shown[0];
+    const name = movesItself || !shown ? `stored_${of.inView}` : shown[0];
     return [{ name, of, isAdded: name !== shown?.[0], value: now(of) }];
   });
 }

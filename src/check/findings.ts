@@ -105,7 +105,7 @@ export const findings = {
   },
   tenant_wall: {
     meaning:
-      'Between two real workspaces that have rows: 250 rows of each end of every list carry the workspace that is set, and the other workspace sees none of them. Only this finds a view that filters by "any workspace is set"',
+      'Between two real workspaces that have rows: 250 rows of each end of every list carry the workspace that is set, and the other workspace sees none of them; where both have the same ids, twenty rows are compared, and a few equal ones are a warning. Only this finds a view that filters by "any workspace is set"',
     advice:
       'Let the view compare workspace_id with gateway.workspace(), as the shipped views do; see migrate --indexes if a page is slow.',
   },

@@ -174,10 +174,16 @@ async function wallFaults(
   return faults;
 }
 
+/** What PostgreSQL says of a statement that failed. */
+export interface AttemptError {
+  readonly code?: string;
+  readonly message: string;
+}
+
 interface Attempt<R> {
   /** Rows of the last statement. */
   readonly rows: readonly R[];
-  readonly error?: { readonly code?: string; readonly message: string };
+  readonly error?: AttemptError;
 }
 
 /** Runs statements in a transaction that is rolled back. Throws errors that PostgreSQL did not send, such as a lost connection. */

@@ -1,15 +1,17 @@
 import pg from 'pg';
 import type { WorkspaceId } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
-import { checkSql, failure, type Item, verdict } from './finding.js';
+import { checkSql, failure, type Item, verdict, warning } from './finding.js';
 import { tryQuery } from './server.js';
-import { attempt, queryCanceled } from './views.js';
+import { type AttemptError, attempt, queryCanceled } from './views.js';
 
 /** The views of the app's workspaces and users. They read as the role that ran `migrate`. */
 const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];
 
 /** Rows of each end of a list that are compared, and the time that a view has for one statement. */
 const rowsPerEnd = 250;
+/** Rows of each workspace's sample whose columns are compared where another workspace shows their ids. */
+const sharedRowsMax = 20;
 const bound = `set local statement_timeout = '500ms'`;
 
 /** Ids of up to ten workspaces, those with a token first; the finding says when the function cannot be executed. */
@@ -44,7 +46,7 @@ interface Sample {
  * a row of the other. A view that filters by nothing but "some workspace is set" passes every other check.
  */
 export async function checkWall(client: pg.Client, resource: Resource, workspaces: readonly string[]): Promise<Item> {
-  const untried = (error: { code?: string; message: string }): Item =>
+  const untried = (error: AttemptError): Item =>
     failure('tenant_wall', `It could not be tried: ${reasonOf(error)}.`, resource.view);
   const samples: Sample[] = [];
   for (const workspace of workspaces) {
@@ -62,21 +64,46 @@ export async function checkWall(client: pg.Client, resource: Resource, workspace
       `${samples.length} of ${workspaces.length} workspaces have rows: nothing to compare.`,
       resource.view,
     );
-  for (const [sample, { workspace }] of [
+  const shared = await rowsOfSharedIds(client, resource, one, other);
+  if ('error' in shared) return untried(shared.error);
+  const { ofOne, ofOther } = shared;
+  const equal = equalRows(ofOne, ofOther);
+  const counts = samples.map(({ count }) => count).join(' and ');
+  if (equal > 0 && equal * 2 >= Math.min(ofOne.length, ofOther.length)) faults.push('two workspaces see the same rows');
+  else if (equal > 0 && faults.length === 0)
+    return warning(
+      'tenant_wall',
+      `Two workspaces see ${counts} rows with the same ids; of ${ofOne.length} compared, ${equal} are equal in all else: look whether each workspace has these.`,
+      resource.view,
+    );
+  return verdict('tenant_wall', faults, `Two workspaces see ${counts} rows, each its own alone.`, resource.view);
+}
+
+/** The rows of two workspaces whose ids both show, up to twenty of each sample. */
+async function rowsOfSharedIds(
+  client: pg.Client,
+  resource: Resource,
+  one: Sample,
+  other: Sample,
+): Promise<{ ofOne: readonly SharedRow[]; ofOther: readonly SharedRow[] } | { error: AttemptError }> {
+  const ids: string[] = [];
+  for (const [{ ids: sampled }, { workspace }] of [
     [one, other],
     [other, one],
   ] as const) {
-    const shared = await attempt(
+    const { rows, error } = await attempt<{ id: string }>(
       client,
-      `${within(workspace)}; select from ${resource.view} where id in (${sample.ids}) limit 1`,
+      `${within(workspace)}; ${shownIds(resource, sampled)}`,
     );
-    if (shared.error) return untried(shared.error);
-    if (shared.rows.length === 0) continue;
-    faults.push('two workspaces see the same rows');
-    break;
+    if (error) return { error };
+    ids.push(...rows.map(({ id }) => pg.escapeLiteral(id)));
   }
-  const counts = samples.map(({ count }) => count).join(' and ');
-  return verdict('tenant_wall', faults, `Two workspaces see ${counts} rows, each its own alone.`, resource.view);
+  if (ids.length === 0) return { ofOne: [], ofOther: [] };
+  const read = columnsOf(resource, ids);
+  const ofOne = await attempt<SharedRow>(client, `${within(one.workspace)}; ${read}`);
+  const ofOther = await attempt<SharedRow>(client, `${within(other.workspace)}; ${read}`);
+  const error = ofOne.error ?? ofOther.error;
+  return error ? { error } : { ofOne: ofOne.rows, ofOther: ofOther.rows };
 }
 
 function within(workspace: string): string {
@@ -92,6 +119,34 @@ function bothEnds({ view, order }: Resource, workspace: string): string {
     string_agg(quote_literal(id), ', ') as ids from (${end('asc')} union all ${end('desc')}) ends having count(*) > 0`;
 }
 
-function reasonOf({ code, message }: { code?: string; message: string }): string {
+/** Up to twenty of the ids that the workspace shows, from anywhere among them. */
+function shownIds({ view }: Resource, ids: string): string {
+  return `select id::text from ${view} where id in (${ids}) order by md5(id::text) limit ${sharedRowsMax}`;
+}
+
+/** A row of two workspaces' ids: its columns but the workspace, each as a digest. */
+interface SharedRow {
+  readonly columns: Readonly<Record<string, string>>;
+}
+
+function columnsOf({ view }: Resource, ids: readonly string[]): string {
+  return `select (select jsonb_object_agg(key, md5(value::text)) from jsonb_each(to_jsonb(v) - 'workspace_id')) as columns
+    from ${view} v where id in (${ids.join(', ')})`;
+}
+
+/**
+ * How many rows of one workspace the other one has, too. Ids alone do not tell: an app may count them from one in each workspace. A
+ * column that tells of the workspace, with the same value in all of its rows, makes no row another.
+ */
+function equalRows(ofOne: readonly SharedRow[], ofOther: readonly SharedRow[]): number {
+  const isOfWorkspace = (name: string): boolean =>
+    [ofOne, ofOther].every((rows) => rows.length > 1 && new Set(rows.map(({ columns }) => columns[name])).size === 1);
+  const own = Object.keys(ofOne[0]?.columns ?? {}).filter((name) => !isOfWorkspace(name));
+  const keyOf = ({ columns }: SharedRow): string => own.map((name) => columns[name]).join();
+  const others = new Set(ofOther.map(keyOf));
+  return ofOne.filter((row) => others.has(keyOf(row))).length;
+}
+
+function reasonOf({ code, message }: AttemptError): string {
   return code === queryCanceled ? 'a page takes more than 500 ms, so an index that fits its order is missing' : message;
 }

@@ -18,6 +18,7 @@ import { parseKeyring } from '../../src/projection/keyring.js';
 const column = (name: string, type = 'text'): Column => ({
   name,
   quoted: name,
+  inView: name,
   type,
   length: null,
   notNull: true,
