@@ -48,7 +48,10 @@ export function app(deps: AppDeps): Koa {
       checkHost(ctx.req);
       checkTransferEncoding(ctx.req);
       checkTarget(ctx.req, deps.urlBytesMax);
-      await route(ctx, async () => unrouted(ctx));
+      await route(ctx, async () => {
+        await null; // the parser tells the end of a request without a body after this turn; before it the answer would close the connection
+        unrouted(ctx);
+      });
     } catch (error) {
       await answerError(deps, ctx, error);
     }

@@ -61,8 +61,8 @@ export function chooseEncoding<E extends { readonly name: string }>(
 ): E | undefined {
   const weights = new Map<string, number>();
   for (const entry of (header ?? '').toLowerCase().split(',')) {
-    const [name = '', weight = '1'] = entry.replaceAll(/\s/g, '').split(/;(?:.*;)?q=/);
-    weights.set(name, Number(weight));
+    const [name = '', ...parameters] = entry.replaceAll(/\s/g, '').split(';');
+    weights.set(name, Number(parameters.findLast((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1));
   }
   let chosen: E | undefined;
   let best = weights.get('identity') ?? 0;

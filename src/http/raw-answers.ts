@@ -31,6 +31,8 @@ export class ConnectionEnds {
   readonly #ended = new WeakSet<Duplex>();
   /** Requests whose response has not ended, in the order of their arrival. */
   readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
+  /** Responses to requests whose body cannot be parsed. */
+  readonly #broken = new WeakSet<ServerResponse>();
 
   /** The class of responses: one that begins before its request body has arrived closes the connection (RFC 9112 §9.3). */
   responseClass(): typeof ServerResponse {
@@ -48,13 +50,18 @@ export class ConnectionEnds {
     } as typeof ServerResponse;
   }
 
-  /** Whether to answer the request; false when its connection is ending. */
-  admit({ socket }: IncomingMessage, response: ServerResponse): boolean {
-    if (this.#ended.has(socket)) return false;
+  /**
+   * Calls `handle` when the responses before it on the connection have ended (RFC 9112 §9.3.2), so that a client has one request under way
+   * on each connection, and a response that is under way learns of the end of its connection; never when the connection is ending.
+   */
+  inTurn({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
+    if (this.#ended.has(socket)) return;
     const open = this.#open.get(socket) ?? new Set();
+    const before = [...open].at(-1);
     this.#open.set(socket, open.add(response));
     response.once('close', () => open.delete(response));
-    return true;
+    if (before === undefined) handle();
+    else before.once('close', () => socket.destroyed || this.#broken.has(response) || handle());
   }
 
   /** Answers requests that Node's parser refuses; responses in progress on the connection come first (RFC 9112 §9.3.2). */
@@ -66,7 +73,12 @@ export class ConnectionEnds {
       const known = parseProblems[error.reason ?? ''] ?? parseProblems[error.code ?? ''];
       void this.#answer(socket, unknownMethod(error) ?? known ?? malformed, isHead(error));
     });
-    server.on('connect', (_, socket: Duplex) => void this.#answer(socket, notAllowed('CONNECT'), false));
+    server.on('connect', (_, socket: Duplex) => {
+      // Node has taken its own listeners off: without the first a reset would end the process, and without the other a response stand still.
+      socket.on('error', () => socket.destroy());
+      socket.on('drain', () => [...(this.#open.get(socket) ?? [])][0]?.emit('drain'));
+      void this.#answer(socket, notAllowed('CONNECT'), false);
+    });
   }
 
   async #answer(socket: Duplex, problem: Problem, isBodyless: boolean): Promise<void> {
@@ -74,6 +86,7 @@ export class ConnectionEnds {
     const before = [...(this.#open.get(socket) ?? [])];
     const latest = before.at(-1);
     const broken = latest?.req.complete === false ? before.pop() : undefined;
+    if (broken) this.#broken.add(broken);
     await Promise.all(before.map((response) => response.closed || new Promise((end) => response.once('close', end))));
     if (!socket.writable || broken?.headersSent) return; // closed, or the broken request has been answered
     const id = requestId();

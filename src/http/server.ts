@@ -39,18 +39,18 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
       noDelay: true,
       ServerResponse: ends.responseClass(),
     },
-    (request, response) => {
-      if (!ends.admit(request, response)) return;
-      if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
-      void handle(request, response);
-    },
+    (request, response) =>
+      ends.inTurn(request, response, () => {
+        if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
+        void handle(request, response);
+      }),
   );
   server.maxConnections = bounds.clientConnectionsMax;
   if (bounds.trustedProxyHops === 0) boundConnectionsPerAddress(server, bounds.clientConnectionsPerAddress);
   endSlowClients(server, bounds, observe);
-  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    if (ends.admit(request, response)) refuseExpectation(request, response);
-  });
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+    ends.inTurn(request, response, () => refuseExpectation(request, response)),
+  );
   ends.answerErrors(server);
   return server;
 }

@@ -15,7 +15,7 @@ export function parseEntityTags(header: string): readonly EntityTag[] | '*' | un
   const tags: EntityTag[] = [];
   let rest = header;
   while (rest !== '') {
-    const match = /^[ \t]*(?:(W\/)?"([\x21\x23-\x7e\x80-\xff]*)")?[ \t]*(?:,|$)/.exec(rest);
+    const match = /^[ \t]*(?:(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|$)/.exec(rest);
     if (match === null) return undefined;
     if (match[2] !== undefined) tags.push({ weak: match[1] !== undefined, opaque: match[2] });
     rest = rest.slice(match[0].length);

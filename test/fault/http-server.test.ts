@@ -1,5 +1,7 @@
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import test from 'ava';
+import { until } from '../../src/demo/cluster/wait.js';
 import { rawRequest } from '../support/client.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
@@ -28,8 +30,8 @@ test.before(async () => {
   port = Number(new URL(gateway.gateway.url).port);
   await setUp.sql(
     `insert into app.installaties (id, workspace_id, klant_id, naam, omschrijving)
-     select gen_random_uuid(), workspace_id, klant_id, naam, repeat('lang verhaal ', 150)
-     from (select * from app.installaties where workspace_id = $1 limit 1) one, generate_series(1, 8000)`,
+     select gen_random_uuid(), workspace_id, klant_id, naam, (select string_agg(md5(n::text || i), '') from generate_series(1, 60) i)
+     from (select * from app.installaties where workspace_id = $1 limit 1) one, generate_series(1, 8000) n`,
     [setUp.workspaces[0]?.id],
   );
   await setUp.caughtUp();
@@ -170,3 +172,37 @@ test.serial('a page that breaks does not look whole to an HTTP/1.0 client either
   t.is(await ending, 'ECONNRESET');
   await setUp.cluster.replicas[0]?.start();
 });
+
+for (const [encoding, pages] of [
+  ['identity', 1],
+  ['identity', 2],
+  ['gzip', 1],
+  ['gzip', 2],
+] as const) {
+  const what = `${pages} ${encoding === 'gzip' ? 'compressed ' : ''}page${pages > 1 ? 's' : ''}`;
+  test.serial(`CONNECT behind ${what} neither holds a page up nor keeps it when its client leaves`, async (t) => {
+    const patient = await setUp.gateway({ pageTimeMaxMs: 60_000, slowClientMs: 60_000 });
+    const request = `GET /api/v1/installaties?perPage=8000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nAccept-Encoding: ${encoding}\r\n\r\n`;
+    const begin = async (): Promise<{ socket: Socket; bytes: () => Promise<Buffer> }> => {
+      const socket = connect(Number(new URL(patient.gateway.url).port), '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.write(request.repeat(pages));
+      await once(socket, 'readable'); // paused: what it has not read fills the buffers
+      await sleep(300);
+      socket.write('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n');
+      await sleep(100);
+      t.is(await patient.metric('gateway_large_pages'), 1, 'the pages behind it wait');
+      return { socket, bytes: async () => Buffer.concat(await socket.toArray()) };
+    };
+    const leaving = await begin();
+    leaving.socket.resetAndDestroy();
+    t.true(await until(async () => (await patient.metric('gateway_large_pages')) === 0, 5000, 25));
+    const staying = await begin();
+    const answers = (await staying.bytes()).toString('latin1');
+    t.is(answers.match(/HTTP\/1\.1 200 /g)?.length, pages);
+    t.is(answers.match(/\r\n0\r\n\r\nHTTP/g)?.length, pages, 'each page is whole');
+    t.is(answers.match(/HTTP\/1\.1 405 /g)?.length, 1);
+    await patient.backToNormal(t);
+    await patient.stop();
+  });
+}

@@ -176,6 +176,18 @@ test('an answer after the whole body keeps the connection', async (t) => {
   t.is(answer.match(/HTTP\/1\.1 401/g)?.length, 2);
 });
 
+test('OPTIONS keeps the connection, and what is behind it is answered', async (t) => {
+  const options = 'OPTIONS /api/v1/klanten HTTP/1.1\r\nHost: a\r\n\r\n';
+  const { answer } = await send(
+    t.context.gateway.url,
+    `${options}${options}${get}Host: a\r\nConnection: close\r\n\r\n`,
+  );
+  t.deepEqual(
+    [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
+    ['204', '204', '401'],
+  );
+});
+
 test('the answer to a malformed request comes after the answers to the requests before it', async (t) => {
   const page = `GET /api/v1/werkbonnen?perPage=2000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.context.token}\r\n\r\n`;
   for (const malformed of [
