@@ -28,6 +28,7 @@ COPY package.json LICENSE ./
 COPY sql/core sql/core
 COPY sql/views sql/views
 COPY sql/check sql/check
+COPY sql/adopt sql/adopt
 USER node
 # The ops listener stays on the container's loopback unless OPS_HOST says otherwise; the health check asks it there.
 # /livez, not /readyz: restarting the gateway does not bring a replica back.

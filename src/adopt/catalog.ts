@@ -23,6 +23,8 @@ export interface Column {
   /** The sequence of its default (serial); an identity needs no privilege on its own. */
   readonly sequence: string | null;
   readonly isArray: boolean;
+  /** Whether it refers to a table, also of another schema. One that is no resource cannot be asked whether the record is of the same workspace. */
+  readonly isReference: boolean;
   readonly comment: string | null;
 }
 
@@ -46,7 +48,7 @@ export interface Table {
   readonly name: string;
   /** Schema and name as SQL writes them. */
   readonly quoted: string;
-  /** PostgreSQL's estimate; -1 before the first ANALYZE. */
+  /** PostgreSQL's estimate, of all partitions; by its size before the first ANALYZE. */
   readonly rows: number;
   readonly readable: boolean;
   readonly comment: string | null;

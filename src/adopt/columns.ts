@@ -72,6 +72,7 @@ export function isInteger({ type }: Column): boolean {
 /** Why no field shows the column, by its name; undefined: one does. */
 export function reasonToLeaveOut(column: Column): string | undefined {
   const { name, type } = column;
+  if (/^(\w+\.)?(tsvector|vector|halfvec|sparsevec)$/.test(type)) return 'search indexes of other columns, by the type';
   const isValue = type !== 'boolean' && !/timestamp|date/.test(type);
   if (isValue && isNamed('secret', name)) return 'secrets, by the name';
   const isCount = isInteger(column) && /mail/i.test(name); // a telephone number may be stored as a number

@@ -20,6 +20,7 @@ const xmin: Column = {
   made: true,
   sequence: null,
   isArray: false,
+  isReference: false,
   comment: null,
 };
 

@@ -84,6 +84,8 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
     return one(column, name, shownId(column));
   const reason = reasonToLeaveOut(column);
   if (reason !== undefined) return { ...nothing, leftOut: [[reason, column.name]] };
+  if (column !== log?.diff && isState(column, subject))
+    return { ...nothing, leftOut: [['states of other records', column.name]] };
   if (column === log?.entityId) return one(column, name, shownId(column), {}, 'entityId');
   if (column === log?.diff) return one(column, name, shown(column), diffField(subject));
   if (column === log?.entity) return one(column, name, shown(column), {}, 'entity');
@@ -109,6 +111,17 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
     );
   const open = `${column.name} holds times as texts: a value of another form than 2026-01-31T12:00:00Z would fail the whole page.`;
   return one(column, name, { type: 'timestamp', select: momentOf(shown(column).select), open });
+}
+
+/**
+ * Whether the column holds other records as they were: those of a log have what is left out where the records are shown. A log is known by
+ * its columns, another table by the name of this one.
+ */
+function isState(column: Column, { log, rows }: Subject): boolean {
+  if (['json', 'jsonb', 'hstore', 'xml'].includes(column.type) || column.isArray)
+    return log !== undefined || isNamed('state', column.name);
+  if (!isTextual(column) || !(log !== undefined || isNamed('state', column.name))) return false;
+  return valuesOf(rows, column.name).some((value) => /^\s*([[{]|---)/.test(value)); // JSON, or YAML as Rails writes it
 }
 
 function sealedColumn(

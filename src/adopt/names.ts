@@ -30,6 +30,8 @@ export const purposes = {
   secret:
     /(^|_)(password|passwd|wachtwoord|secret|geheim|salt|hash|digest|passphrase|token|otp|totp|(api|private|access|signing|encryption|hmac|master|ssh)_?key|credential|session|pin)s?(_|$)/,
   contact: /(^|_)(e_?mail|mail|phone|telephone|mobile|fax|telefoon|mobiel|iban|bsn|ssn|birth\w*|geboorte\w*)s?(_|$)/,
+  state:
+    /^(old|new|before|after|previous|prior|original)_?(data|values?|rows?|records?|states?|attributes|fields|json)$|^(row|record|object)_?(data|changes|state|json)$|^(changed_fields|change_?set|object)$/,
   image: /(^|_)(signature|handtekening|photo|foto|image|afbeelding|avatar|logo|picture)(_?(image|png|svg|data))?$/,
   prose:
     /(^|_)(notes?|description|comments?|remarks?|text|body|message|details|omschrijving|opmerking(en)?|notities?|toelichting|tekst)$/,

@@ -3,6 +3,7 @@ import { alias, reasonToLeaveOut } from './columns.js';
 import type { Fields } from './fields.js';
 import { camelCase, singular, snakeCase, untaken } from './names.js';
 import type { FieldJson } from './sealed-fields.js';
+import { softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { workspaceSql } from './wall.js';
 
@@ -34,14 +35,18 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
     ]);
     if (tenant && !key.columns.includes(tenant.name)) pairs.push([tenant.quoted, workspaceSql(subject)]);
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
+    const softDelete = softDeleteOf(part, 'p');
     const shown = part.columns.filter(
-      (column) => !isKey(column) && column.type !== 'bytea' && !reasonToLeaveOut(column),
+      (column) =>
+        !isKey(column) && column !== softDelete?.column && column.type !== 'bytea' && !reasonToLeaveOut(column),
     );
     const left = part.columns
-      .filter((column) => !isKey(column) && !shown.includes(column))
+      .filter((column) => !isKey(column) && !shown.includes(column) && column !== softDelete?.column)
       .map((column) => column.name);
     const order = orderOf(part, key.columns, tenant);
-    const read = part.columns.filter((column) => isKey(column) || shown.includes(column) || order.includes(column));
+    const read = part.columns.filter(
+      (column) => [...shown, ...order, softDelete?.column].includes(column) || isKey(column),
+    );
     const fields = shown.map((column) => {
       const as = column.inView === column.quoted || column.name === 'id' ? '' : ` as ${column.inView}`;
       return `p.${column.quoted}${as}`;
@@ -53,7 +58,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
         `(select coalesce(json_agg(p), '[]')`,
         `      from (select ${fields.join(', ')}`,
         `            from ${part.quoted} p`,
-        `            where ${pairs.map(([own, its]) => `p.${own} = ${its}`).join(' and ')}`,
+        `            where ${[...pairs.map(([own, its]) => `p.${own} = ${its}`), softDelete?.condition ?? []].flat().join(' and ')}`,
         `            order by ${order.map((column) => `p.${column.quoted}`).join(', ') || '1'}) p)`,
       ].join('\n'),
       grant: `grant select (${read.map((column) => column.quoted).join(', ')})\n  on ${part.quoted} to gateway_owner;`,
@@ -66,6 +71,9 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
       },
       open: [
         `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
+        ...(softDelete
+          ? [`rows with ${softDelete.column.name} in ${part.quoted} count as deleted and are not shown.`]
+          : []),
         ...(left.length > 0
           ? [`${left.join(', ')} of ${part.quoted} ${left.length > 1 ? 'are' : 'is'} left out.`]
           : []),

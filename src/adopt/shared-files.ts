@@ -97,7 +97,9 @@ function scanOf({ subject, sealed }: Draft): string {
   });
   return `      select v.key_id
       from ${quoted} s tablesample system (
-          (select least(100, 100 * 20000 / greatest(c.reltuples, 1)) from pg_catalog.pg_class c where c.oid = ${name}::pg_catalog.regclass))
+          (select least(100, 100 * 20000 / greatest(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 1))
+            from pg_class l where l.relkind = 'r'
+              and (l.oid = ${name}::regclass or l.oid in (select relid from pg_partition_tree(${name}::regclass)))))
         cross join lateral (values
           ${ids.join(',\n          ')}) v (key_id)`;
 }

@@ -12,13 +12,13 @@ export interface SoftDelete {
 }
 
 /** The soft deletion of a table, by the name and type of a column. */
-export function softDeleteOf({ columns }: Table): SoftDelete | undefined {
+export function softDeleteOf({ columns }: Table, of = alias): SoftDelete | undefined {
   const column = columns.find(
     ({ name, type }) => isNamed('deleted', name) && (type === 'boolean' || /timestamp|date/.test(type)),
   );
   if (column === undefined) return undefined;
   const { quoted, notNull, type } = column;
-  const mark = `${alias}.${quoted}`;
+  const mark = `${of}.${quoted}`;
   if (type !== 'boolean') return { column, condition: `${mark} is null`, printed: [`(${quoted} IS NULL)`] };
   if (notNull) return { column, condition: `not ${mark}`, printed: [`(NOT ${quoted})`, `(${quoted} = false)`] };
   return { column, condition: `${mark} is not true`, printed: [`(${quoted} IS NOT TRUE)`] };

@@ -64,7 +64,7 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     const column = drafted.columns.get(name);
     const target = column && referredTo(subject, survey, column.of);
     const rule = column && writeRule(column.of, field, target);
-    const refersAway = column && !target && isReference(table, column.of);
+    const refersAway = !target && column?.of.isReference;
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
     const isOwn =
       isTaken || refersAway || column?.of === id || Object.hasOwn(moved.onChange, name) || isBookkeeping(name);
@@ -121,11 +121,6 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
   };
 }
 
-/** Whether the column refers to a table. One that is no resource cannot be asked whether the record is of the same workspace. */
-function isReference({ foreignKeys }: Table, { name }: Column): boolean {
-  return foreignKeys.some(({ columns }) => columns.includes(name));
-}
-
 /** Times and versions that the app keeps itself. */
 function isBookkeeping(name: string): boolean {
   return isNamed('created', name) || isNamed('updated', name) || isNamed('version', name);
@@ -133,7 +128,7 @@ function isBookkeeping(name: string): boolean {
 
 /** The rule of a field that clients can write; undefined for others. */
 function writeRule(column: Column, field: FieldJson, target: Subject | undefined): FieldJson | undefined {
-  if (column.notNull && column.made) return undefined; // a POST that leaves it out would write NULL
+  if (column.made) return undefined; // a POST that leaves it out would write NULL, and the database alone writes a generated column
   const required = column.notNull ? { required: true } : {};
   if (target !== undefined) return { ...required, references: `gateway.${snakeCase(target.table.name)}` };
   if (field.codec !== undefined || field.pointer !== undefined) return undefined;

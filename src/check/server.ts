@@ -3,6 +3,7 @@ import { formatFault } from '../db/session-format.js';
 import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
 import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
+import { attempt, queryCanceled } from './views.js';
 
 /** The gateway's clock decides expiry of tokens and Data-As-Of. */
 const clockDifferenceMaxMs = 2000;
@@ -74,11 +75,22 @@ export async function checkFunctions(client: pg.Client, settings: Settings): Pro
   return [verdict('token_look_up', unusable, 'gateway.find_token works.'), await keyringItem(client, settings)];
 }
 
+/** Time of the look for key ids; the check itself gives up a statement after 5 s, and would say that the server does not answer. */
+const keyIdsMsMax = 3000;
+
 async function keyringItem(client: pg.Client, { dataKeys }: Settings): Promise<Item> {
-  const keys = await tryQuery(client, 'select key_id from gateway.key_ids() order by 1');
-  if ('fault' in keys) return verdict('keyring', [`gateway.key_ids() cannot be executed: ${keys.fault}`]);
+  const keys = await attempt<{ key_id: string }>(
+    client,
+    `set local statement_timeout = ${keyIdsMsMax}; select key_id from gateway.key_ids() order by 1`,
+  );
+  if (keys.error?.code === queryCanceled)
+    return failure(
+      'keyring',
+      `gateway.key_ids() takes more than ${keyIdsMsMax / 1000} s: let it take a smaller sample, or run ANALYZE.`,
+    );
+  if (keys.error) return verdict('keyring', [`gateway.key_ids() cannot be executed: ${keys.error.message}`]);
   const known = parseKeyring(dataKeys || '{}').ids;
-  const used = keys.rows.map((row) => String(row.key_id));
+  const used = keys.rows.map(({ key_id }) => key_id);
   const missing = used.filter((id) => !known.includes(id));
   const faults = faultIf(missing.length > 0, `DATA_KEYS lacks ${missing.join(', ')}, which the database uses`);
   return verdict('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`);

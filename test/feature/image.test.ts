@@ -2,10 +2,11 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
 import { environmentName, type Settings } from '../../src/settings.js';
 import { commandLine, connections } from '../support/command-line.js';
+import { sourcesIn } from '../support/sources.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // The files of the production image, put together as the Dockerfile says, with this machine's Node and packages.
@@ -58,6 +59,22 @@ test('check and migrate work in the image', async (t) => {
   const listed = await run(['migrate', '--list'], settings);
   t.regex(listed.stdout, /^applied core\/001_roles\.sql$/m);
   t.false(listed.stdout.includes('pending'));
+});
+
+test('adopt drafts in the image', async (t) => {
+  const out = join(image, 'draft');
+  const { stderr, code } = await run(['adopt', '--schema', 'app', '--out', out], connections(t.context.database));
+  t.is(code, 0, stderr);
+  t.true(existsSync(join(out, 'config/resources/klanten.json')));
+});
+
+test('every file of the project that a command reads is in the image', (t) => {
+  const sources = sourcesIn('src', '.ts').filter(({ path }) => !path.startsWith('src/demo/'));
+  const read = sources.flatMap(({ code }) => [...code.matchAll(/projectText\(['`]([^'`$]+)/g)]);
+  t.true(read.length > 5);
+  // What follows a $ is not known: its folder must be there.
+  for (const [, known = ''] of read)
+    t.true(existsSync(join(image, known.endsWith('/') ? known : dirname(known))), known);
 });
 
 /** The arguments behind "node" of the health check and of the start command, in this order. */

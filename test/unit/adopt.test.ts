@@ -25,6 +25,7 @@ const column = (name: string, type = 'text'): Column => ({
   made: false,
   sequence: null,
   isArray: false,
+  isReference: false,
   comment: null,
 });
 
