@@ -74,7 +74,11 @@ export function explain(error: unknown, command: string): Explanation {
   if (code === 'EADDRINUSE')
     return expected(`Port ${port} is in use; choose another with --port or --ops-port, 0 for a free one.`, 1);
   if (code !== undefined && fileFaults.has(code)) return expected(message, 1);
-  if (/^(timeout expired|Connection terminated|Query read timeout)/.test(message)) {
+  if (
+    /^(timeout expired|Connection terminated|Query read timeout|Client has encountered a connection error)/.test(
+      message,
+    )
+  ) {
     return expected(`The database did not answer in time, or closed the connection (${message}).`, 1);
   }
   return { text: message, exitCode: 1, unexpected: true };

@@ -97,11 +97,12 @@ async function keepCopy(
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
-  const known = syncedResources((await api.get('/openapi.json')).value as OpenApiDocument);
-  const unknown = options.chosen?.filter((name) => !known.has(name)) ?? [];
-  if (unknown.length > 0)
-    throw new UsageError(`There is no sync of ${unknown.join(', ')}; there is of ${[...known.keys()].join(', ')}.`);
   for (;;) {
+    // Asked in each round: a gateway that was started again may have further members, which a pass over everything then brings.
+    const known = syncedResources((await api.get('/openapi.json')).value as OpenApiDocument);
+    const unknown = options.chosen?.filter((name) => !known.has(name)) ?? [];
+    if (unknown.length > 0)
+      throw new UsageError(`There is no sync of ${unknown.join(', ')}; there is of ${[...known.keys()].join(', ')}.`);
     for (const resource of options.chosen ?? known.keys()) {
       const copy = await to.open(resource, known.get(resource) ?? []);
       const { since } = copy.state;

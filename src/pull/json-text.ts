@@ -36,6 +36,16 @@ export function member(text: string, name: string): string | undefined {
   return undefined;
 }
 
+const unstorable = /\\u(0000|[dD][89a-fA-F])/;
+/** A pair of surrogates, or any other escape: a reverse solidus that is escaped itself begins none. */
+const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)/g;
+
+/** The text with U+FFFD for U+0000 and for each half of a pair of surrogates, which PostgreSQL's jsonb cannot hold (PostgreSQL, 8.14). */
+export function storable(text: string): string {
+  if (!unstorable.test(text)) return text;
+  return text.replace(escapes, (each) => (each.length === 6 && unstorable.test(each) ? '\\ufffd' : each));
+}
+
 /** The place of the next character that is no white space. */
 function skip(text: string, from: number): number {
   let at = from;

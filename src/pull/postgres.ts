@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { type Column, type Copy, type Destination, DestinationUnusable, type PullState } from './destination.js';
+import { storable } from './json-text.js';
 
 const name = pg.escapeIdentifier;
 const schema = 'workspace_data';
@@ -73,7 +74,7 @@ function copyOf(
     state,
     store: async (body, { since, cursor }) => {
       await transaction.begin();
-      const stored = await db.query(upsert, [body]);
+      const stored = await db.query(upsert, [storable(body)]);
       await db.query(
         `insert into ${schema}.pull_state (resource, since, cursor) values ($1, $2, $3)
          on conflict (resource) do update set since = $2, cursor = $3, stored_at = now()`,

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
 import { breakingProxy } from '../support/breaking-proxy.js';
@@ -57,6 +57,13 @@ for (const [page, language, file, command] of filePrograms) {
         const { broken } = await run(t.context, folder, breaks, command);
         t.is(broken, breaks.length);
         t.deepEqual(idsOf(readFileSync(join(folder, 'werkbonnen.ndjson'), 'utf8')), expected);
+      }
+      if (page === 'curl.md') {
+        writeFileSync(join(folder, 'changes.sh'), programs(page, language)[1] as string);
+        const before = idsOf(readFileSync(join(folder, 'werkbonnen.ndjson'), 'utf8'));
+        await run(t.context, folder, [], ['sh', 'changes.sh']);
+        t.deepEqual(idsOf(readFileSync(join(folder, 'werkbonnen.ndjson'), 'utf8')).sort(), before.sort());
+        t.true(existsSync(join(folder, 'changes.ndjson')));
       }
       rmSync(folder, { recursive: true });
     },

@@ -265,3 +265,28 @@ test('base64 is read when it is canonical base64 of UTF-8 and refused otherwise'
 test('plain is the value as it stands', (t) => {
   t.is(cellDecoder('plain', batched, 'klanten', 'land')('enc:v2:k1:', workspace, row), 'enc:v2:k1:');
 });
+
+test('a value of today that begins as a legacy one does is read behind one', (t) => {
+  const codec: Codec = {
+    ...(presets['aes-256-gcm'] as Codec),
+    prefix: 'enc:2:',
+    legacyPrefix: 'enc:',
+    keyId: 'k1',
+    aad: '{id}',
+  };
+  const today = (text: string): string => encrypt(text, row).replace('enc:v2:k1:', 'enc:2:');
+  const legacy = (text: string): string => encrypt(text).replace('enc:v1:k1:', 'enc:');
+  for (const options of [batched, native]) {
+    const decoder = compileCodec(codec, options, { table: 'klanten', columns: [{ name: 'straat', at: 0 }] });
+    for (const [text, stored] of [
+      ['A', today('A')],
+      ['B', legacy('B')],
+      ['C', today('C')],
+      ['D', legacy('D')],
+      ['E', today('E')],
+    ] as const) {
+      decoder.startRow(Row.of([stored]), workspace, row);
+      t.is(JSON.parse(written(decoder, 0)), text);
+    }
+  }
+});

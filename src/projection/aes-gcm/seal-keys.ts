@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import type { Row } from '../../db/row.js';
-import type { Codec, CodecOptions } from '../codec.js';
+import { type Codec, type CodecOptions, templatePieces } from '../codec.js';
 import type { DecodeReason } from '../decode-error.js';
 import { headerReader } from '../stored-header.js';
 import { AadHash } from './aad-hash.js';
@@ -43,6 +43,8 @@ export class SealKeys {
   readonly #keys: ReadonlyMap<string, SealKey>;
   readonly #read: ReturnType<typeof headerReader>;
   readonly #hasAad: boolean;
+  /** Whether a value of today begins with the header of a legacy one, as "enc:2:" does with "enc:". */
+  readonly #isHidden: boolean;
   #last: SealHeader | null = null;
   #lastKeyId: string | null = null;
 
@@ -50,6 +52,9 @@ export class SealKeys {
     this.#keys = new Map(keyring.ids.map((id) => [id, new SealKey(keyring.get(id) as KeyObject, cells)]));
     this.#read = headerReader(codec, legacy);
     this.#hasAad = codec.aad !== undefined;
+    const [head = ''] = templatePieces(codec.prefix ?? '');
+    const [legacyHead = ''] = templatePieces(codec.legacyPrefix ?? '');
+    this.#isHidden = head.startsWith(legacyHead);
   }
 
   /**
@@ -63,9 +68,11 @@ export class SealKeys {
     if (typeof header === 'string') return header;
     const key = this.#keys.get(header.keyId ?? rowKeyId ?? '');
     if (key === undefined) return 'unknown_key';
-    this.#last = { bytes: Buffer.from(header.text), key, bound: this.#hasAad && !header.isLegacy };
+    const found = { bytes: Buffer.from(header.text), key, bound: this.#hasAad && !header.isLegacy };
+    if (header.isLegacy && this.#isHidden) return found;
+    this.#last = found;
     this.#lastKeyId = rowKeyId;
-    return this.#last;
+    return found;
   }
 
   /** Sets, by column, the part of the associated data before a row's id. */
