@@ -26,7 +26,7 @@ export const findings = {
   redis: {
     meaning: '`REDIS_URL`, where it is set: Redis answers PING, accepts the login and runs scripts',
     advice:
-      'Look at host, port, password and ACL (+eval) of REDIS_URL. Until then each gateway enforces its share of the limits.',
+      'Look at host, port, password and ACL (+eval) of REDIS_URL. Until then each gateway enforces its share of the limits, and does not know the writes of the others.',
   },
   cluster: {
     meaning:

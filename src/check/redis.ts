@@ -1,7 +1,7 @@
 import { type RedisTarget, redisOptions } from '../db/redis-options.js';
 import { failure, type Item, verdict } from './finding.js';
 
-/** Checks that Redis answers, accepts the login and the certificate, and runs scripts, with which limits are counted. */
+/** Checks that Redis answers, accepts the login and the certificate, and runs scripts, which count limits and publish writes. */
 export async function checkRedis(target: RedisTarget, connectTimeoutMs: number): Promise<Item> {
   const { Redis } = await import('ioredis'); // only here: a gateway without Redis does not load it
   const redis = new Redis(target.redisUrl, {

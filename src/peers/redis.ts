@@ -33,7 +33,23 @@ const countScript = `
   end
   return {consumed, ends_in_ms}`;
 
-type CountCommand = (key: string, ...values: (string | number)[]) => Promise<[number, number]>;
+/** Keeps the later of two positions by `isLater` of wal-position.ts: a gateway that is late must not replace the write of another. */
+const publishScript = `
+  local function is_later(a, b)
+    if a[2] ~= b[2] or a[3] ~= b[3] then return a[4] >= b[4] end
+    if #a[1] ~= #b[1] then return #a[1] > #b[1] end
+    return a[1] >= b[1]
+  end
+  local kept = redis.call('get', KEYS[1])
+  if not kept or is_later(cjson.decode(ARGV[1]), cjson.decode(kept)) then
+    redis.call('set', KEYS[1], ARGV[1], 'EX', ARGV[2])
+  end`;
+
+type Command<Reply> = (key: string, ...values: (string | number)[]) => Promise<Reply>;
+interface Commands {
+  readonly gatewayCount: Command<[number, number]>;
+  readonly gatewayPublish: Command<null>;
+}
 
 /**
  * Peers on many machines, which share through Redis or Valkey. While Redis is away each gateway enforces its share of the
@@ -42,7 +58,8 @@ type CountCommand = (key: string, ...values: (string | number)[]) => Promise<[nu
 export function redisPeers(target: RedisTarget, instances: number, observe: Observe): Peers {
   const redis = connect(target);
   redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
-  const countCommand = (redis as unknown as { gatewayCount: CountCommand }).gatewayCount.bind(redis);
+  redis.defineCommand('gatewayPublish', { numberOfKeys: 1, lua: publishScript });
+  const commands = redis as unknown as Commands;
   const answers = new Answers(() => observe({ type: 'redis_failed' }));
   const ask = <T>(request: () => Promise<T>): Promise<T> =>
     redis.status === 'ready'
@@ -55,7 +72,7 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
     (name: string): SharedCounter =>
     async (key, quota, { consumed, unreported, endsInMs }, requests) => {
       const values = [quota, consumed, unreported, requests, endsInMs, name, key];
-      const [counted, leftMs] = await ask(() => countCommand(`gateway:${name}:${key}`, ...values));
+      const [counted, leftMs] = await ask(() => commands.gatewayCount(`gateway:${name}:${key}`, ...values));
       return { consumed: counted, endsInMs: leftMs };
     };
   return {
@@ -65,7 +82,7 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
       return limiter;
     },
     publishWrite: async (workspace, position) => {
-      const sent = redis.set(positionKey(workspace), formatPosition(position), 'EX', positionTtlSeconds);
+      const sent = commands.gatewayPublish(positionKey(workspace), formatPosition(position), positionTtlSeconds);
       sent.catch(() => undefined);
       await ask(() => sent).catch(() => undefined); // sent even while `answers` asks Redis nothing
     },

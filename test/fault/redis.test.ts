@@ -1,4 +1,6 @@
 import type { ExecutionContext } from 'ava';
+import { isLater, type WritePosition } from '../../src/db/wal-position.js';
+import { redisPeers } from '../../src/peers/redis.js';
 import { type RedisServer, redisBinary, startRedis } from '../support/redis.js';
 import { eventually, gatewayTest, type RunningGateway, type TestContext } from '../support/workspace.js';
 
@@ -59,6 +61,39 @@ test(`a write through one gateway is seen through the other${missing}`, async (t
     });
     t.is(written.status, 200, written.text);
     t.is((await reader.client.get(path, { token })).headers.etag, written.headers.etag);
+  }
+});
+
+const written = (lsn: bigint, atMs: number, timeline = '00000001', systemIdentifier = '7000'): WritePosition => {
+  return { lsn, timeline, systemIdentifier, atMs };
+};
+
+// Each is published by one gateway after the first, which another gateway published: a gateway can be late.
+const publishedAfter = {
+  'an earlier position of the same history, by a clock that is ahead': written(100n, 9000),
+  'the same position': written(2n ** 63n, 5000),
+  'a later position of the same history, by a clock that is behind': written(2n ** 63n + 1n, 1000),
+  'a position with more digits': written(10n ** 19n, 5000),
+  'a position with fewer digits, of which the first is larger': written(99n, 5000),
+  'a smaller position of a later moment on another timeline': written(100n, 6000, '00000002'),
+  'a larger position of an earlier moment on another timeline': written(10n ** 19n, 4000, '00000002'),
+  'a smaller position of a later moment in another cluster': written(100n, 6000, '00000001', '8000'),
+  'a larger position of an earlier moment in another cluster': written(10n ** 19n, 4000, '00000001', '8000'),
+};
+
+test(`of two writes of a workspace that gateways publish in either order the later one stays${missing}`, async (t) => {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const target = { redisUrl: redis.url, redisCa: '', redisSentinels: '', redisSentinelName: '' };
+  const gateways = [redisPeers(target, 2, () => undefined), redisPeers(target, 2, () => undefined)] as const;
+  for (const gateway of gateways) t.teardown(() => gateway.close());
+  await eventually(t, 'Redis', () => gateways.every((gateway) => gateway.redis()?.healthy));
+  const first = written(2n ** 63n, 5000);
+  for (const [which, second] of Object.entries(publishedAfter)) {
+    await gateways[0].publishWrite(which, first);
+    await gateways[1].publishWrite(which, second);
+    for (const gateway of gateways)
+      t.deepEqual(await gateway.lastWrite(which), isLater(second, first) ? second : first, which);
   }
 });
 
