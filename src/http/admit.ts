@@ -3,7 +3,13 @@ import { Problem } from '../errors.js';
 import type { LimitName, Observe } from '../events.js';
 import { addressKey } from './address.js';
 import { exchangeOf } from './exchange.js';
-import { type Limiter, type RateLimitResult, rateLimitHeaders, throttleRepeatedRefusals } from './limits.js';
+import {
+  type Limiter,
+  type RateLimitResult,
+  type ReturningLimiter,
+  rateLimitHeaders,
+  throttleRepeatedRefusals,
+} from './limits.js';
 import { refuseRepeated } from './request-head.js';
 import type { Access, Tokens } from './tokens.js';
 
@@ -12,7 +18,7 @@ export interface Admission {
   readonly tokens: Tokens;
   readonly tokenLimiter: Limiter;
   /** Writes count against a limit of their own, too: they cost the primary and its replicas more than reads do. */
-  readonly writeLimiter: Limiter;
+  readonly writeLimiter: ReturningLimiter;
   /** Failed authentications, per client address, and per refused token that is repeated. */
   readonly failureLimiter: Limiter;
   /** Requests that need no token, per client address. */
@@ -30,28 +36,36 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
   exchange.access = access;
   const { requests, writes } =
-    kind === 'read' ? { requests: await tokenLimiter.consume(access.tokenId) } : await countWrite(deps, access.tokenId);
+    kind === 'write'
+      ? await countWrite(deps, access.tokenId)
+      : { requests: await tokenLimiter.consume(access.tokenId), writes: undefined };
   exchange.headers.push(...rateLimitHeaders(tokenLimiter, requests));
   exchange.authMs = performance.now() - exchange.startedMs;
-  if (writes?.allowed === false) {
-    const waitSeconds = Math.max(writes.resetSeconds, requests.allowed ? 0 : requests.resetSeconds);
-    const result = { ...writes, resetSeconds: waitSeconds };
-    await refuse(deps, 'write', writeLimiter, result, `More than ${writeLimiter.quota} writes in a minute.`);
+  if (!requests.allowed) {
+    const resetSeconds = Math.max(requests.resetSeconds, writes?.allowed === false ? writes.resetSeconds : 0);
+    const detail = `More than ${tokenLimiter.quota} requests in a minute.`;
+    await refuse(deps, 'token', tokenLimiter, { ...requests, resetSeconds }, detail);
   }
-  if (!requests.allowed)
-    await refuse(deps, 'token', tokenLimiter, requests, `More than ${tokenLimiter.quota} requests in a minute.`);
+  if (writes?.allowed === false)
+    await refuse(deps, 'write', writeLimiter, writes, `More than ${writeLimiter.quota} writes in a minute.`);
   return access;
 }
 
-/** Counts a write against both of its limits, unless one refuses it: a write that is answered 429 is not counted. */
+/**
+ * Counts a write against both of its limits, unless one refuses it: a write that is answered 429 is not counted. The limit of
+ * writes counts first: writes that come together can all find both limits open, and what this limit counted can be given back.
+ */
 async function countWrite(
   { tokenLimiter, writeLimiter }: Admission,
   tokenId: string,
-): Promise<{ requests: RateLimitResult; writes?: RateLimitResult }> {
-  if (!(await writeLimiter.peek(tokenId)).allowed)
-    return { requests: await tokenLimiter.peek(tokenId), writes: await writeLimiter.consume(tokenId) };
+): Promise<{ requests: RateLimitResult; writes: RateLimitResult }> {
+  if (!(await tokenLimiter.peek(tokenId)).allowed)
+    return { requests: await tokenLimiter.consume(tokenId), writes: await writeLimiter.peek(tokenId) };
+  const writes = await writeLimiter.consume(tokenId);
+  if (!writes.allowed) return { requests: await tokenLimiter.peek(tokenId), writes };
   const requests = await tokenLimiter.consume(tokenId);
-  return requests.allowed ? { requests, writes: await writeLimiter.consume(tokenId) } : { requests };
+  if (!requests.allowed) writeLimiter.giveBack(tokenId, writes);
+  return { requests, writes };
 }
 
 /** Admits a request that needs no token, within the limit of its client address (else 429). */

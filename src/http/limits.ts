@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js'; // its entry loads the limiters of thirty databases
 import RateLimiterRes from 'rate-limiter-flexible/lib/RateLimiterRes.js';
 
@@ -40,6 +41,38 @@ export function memoryLimiter(name: string, quota: number): Limiter {
       const state = await limiter.get(key);
       const isOpen = state !== null && state.msBeforeNext > 0; // a window that has ended may still be in memory
       return isOpen ? resultOf(quota, state.remainingPoints > 0, state) : resultOf(quota, true, unused);
+    },
+  };
+}
+
+/** A limiter that takes back a request which it counted, and which was refused for another reason. */
+export interface ReturningLimiter extends Limiter {
+  /** `counted` is the limiter's result for the request. */
+  giveBack(key: string, counted: RateLimitResult): void;
+}
+
+/**
+ * Keeps a request that is given back for the key's next request in this process, instead of lowering the count: a shared
+ * counter would take a lower count for a lost one.
+ */
+export function returningLimiter(limiter: Limiter): ReturningLimiter {
+  const returned = new LRUCache<string, number>({ max: 10_000, ttl: windowSeconds * 1000, noUpdateTTL: true });
+  const returnedOf = (key: string): RateLimitResult | undefined => {
+    const remaining = returned.get(key) ?? 0;
+    const resetSeconds = Math.ceil(returned.getRemainingTTL(key) / 1000);
+    return remaining > 0 ? { allowed: true, remaining, resetSeconds, refused: 0 } : undefined;
+  };
+  return {
+    quota: limiter.quota,
+    peek: async (key) => returnedOf(key) ?? limiter.peek(key),
+    consume: async (key) => {
+      const result = returnedOf(key);
+      if (result !== undefined) returned.set(key, result.remaining - 1);
+      return result ?? limiter.consume(key);
+    },
+    giveBack: (key, { resetSeconds }) => {
+      const ttl = (resetSeconds - 1) * 1000; // gone before the window ends, because it must not be used in the next
+      if (ttl > 0) returned.set(key, (returned.get(key) ?? 0) + 1, { ttl });
     },
   };
 }

@@ -1,7 +1,8 @@
 import { mock } from 'node:test';
-import type { ApiReply } from '../support/client.js';
+import { type ApiReply, apiClient } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
+import { serveProcess } from '../support/process.js';
 import { gatewayTest } from '../support/workspace.js';
 import { post } from '../support/writes.js';
 
@@ -10,6 +11,12 @@ const writes = 4;
 const test = gatewayTest({ rateLimitPerMinute: requests, writesPerMinute: writes });
 
 const remainingOf = ({ headers }: ApiReply): number => Number(/;r=(\d+);/.exec(headers.ratelimit as string)?.[1]);
+
+/** The statuses of requests that are made together, the lowest first. */
+async function statusesOf(count: number, ask: () => Promise<ApiReply>): Promise<number[]> {
+  const replies = await Promise.all(Array.from({ length: count }, ask));
+  return replies.map(({ status }) => status).sort();
+}
 
 test.serial(
   'a token has its own number of writes a minute; replays and refused bodies count, writes answered 429 count nowhere',
@@ -53,6 +60,59 @@ test.serial('a write that the limit of all requests refuses does not count as a 
     mock.timers.reset();
   }
 });
+
+test.serial('writes that come together and are answered 429 are not counted as requests', async (t) => {
+  const { database } = t.context;
+  const { client, gateway } = await database.gateway({ rateLimitPerMinute: 60, writesPerMinute: 30 });
+  const workers = await serveProcess({
+    ...database.settings,
+    logLevel: 'error',
+    webConcurrency: 2,
+    rateLimitPerMinute: 60,
+    writesPerMinute: 30,
+  });
+  t.teardown(() => workers.stop());
+  const times = (count: number, status: number): number[] => new Array<number>(count).fill(status);
+  for (const { url } of [gateway, workers]) {
+    const token = await database.token();
+    const own = apiClient(`${url}/api/v1`, { token });
+    t.teardown(() => own.close());
+    const written = await statusesOf(60, () => post(own, {}));
+    t.deepEqual(written, [...times(30, 400), ...times(30, 429)], url);
+    const read = await statusesOf(31, () => own.get('/klanten?perPage=1'));
+    t.deepEqual(read, [...times(30, 200), 429], url);
+  }
+  client.close();
+});
+
+test.serial(
+  'writes that come together and that the limit of all requests refuses do not count as writes',
+  async (t) => {
+    const { database } = t.context;
+    const limits = { rateLimitPerMinute: requests, writesPerMinute: writes, tokenCacheMs: 0 };
+    const { client, token } = await database.gateway(limits);
+    // Requests that come together wait for one look-up of their token, so all of them are counted at the same moment.
+    await database.primary.query(`alter function gateway.find_token rename to find_token_at_once;
+      create function gateway.find_token(bytea) returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz)
+      language sql security definer as 'select found.* from gateway.find_token_at_once($1) found, pg_sleep(0.2)'`);
+    await database.caughtUp();
+    mock.timers.enable({ apis: ['Date'], now: Date.now() });
+    try {
+      await statusesOf(requests - 1, () => client.get('/klanten?perPage=1', { token }));
+      mock.timers.setTime(Date.now() + 20_000);
+      const write = (): Promise<ApiReply> => post(client, {}, { token });
+      t.deepEqual(await statusesOf(3 * writes, write), [400, ...new Array(3 * writes - 1).fill(429)]);
+      mock.timers.setTime(Date.now() + 40_000); // a new minute for all requests, not for writes
+      t.deepEqual(await statusesOf(writes, write), [...new Array(writes - 1).fill(400), 429]);
+    } finally {
+      mock.timers.reset();
+      await database.primary.query(
+        'drop function gateway.find_token; alter function gateway.find_token_at_once rename to find_token',
+      );
+      await database.caughtUp();
+    }
+  },
+);
 
 // The gateway runs in this process, so its clock can be moved on instead of waited for.
 test.serial('a client that waits for Retry-After is served, also when both limits refuse', async (t) => {
