@@ -89,7 +89,10 @@ export class Tokens {
           lookUp(replica, hash, deps.queueWaitMs),
         );
         if (access === null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
-        else if (access.expiresAtMs > Date.now()) deps.noteUse(access.tokenId);
+        else if (access.expiresAtMs > Date.now()) {
+          this.#known.set(key, true);
+          deps.noteUse(access.tokenId);
+        }
         return { access };
       },
     });
@@ -117,7 +120,6 @@ export class Tokens {
     const found = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
     const { access } = found;
     if (access === null || access.expiresAtMs <= Date.now()) return this.#refuse(key, address, found !== notLookedUp);
-    this.#known.set(key, true);
     return access;
   }
 
