@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { makeCertificates } from '../support/certificates.js';
 import { type RedisServer, redisBinary, startRedis, startSentinel } from '../support/redis.js';
@@ -44,6 +45,7 @@ test(`Redis going away and coming back are one event each, a gauge and part of /
     t.is(await gauge(running), '0');
     t.regex((await redisState(running))?.reason ?? '', reason);
     t.is((await running.client.get('/klanten?perPage=1')).status, 200);
+    await sleep(2500); // two more checks, which are no events
     if (fault === 'SIGKILL') await redis.start();
     else redis.process.kill('SIGCONT');
     await eventually(t, 'Redis', isUp);

@@ -159,7 +159,7 @@ test.serial(
       for (const pid of children()) if (threads(pid) > 1) process.kill(pid, 'SIGSTOP');
     }, 20);
     t.teardown(() => clearInterval(freezing));
-    await eventually(t, '503 of /readyz', async () => (await status('/readyz')) === 503, 5000);
+    await eventually(t, '503 of /readyz', async () => (await status('/readyz')) === 503, 4000);
     t.is(await status('/livez'), 200);
     t.like(await (await ops('/readyz')).json(), { reasons: ['no worker'] });
     await eventually(t, '503 of /livez', async () => (await status('/livez')) === 503, 30_000);

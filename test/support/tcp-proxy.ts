@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** A TCP proxy on 127.0.0.1 that can lose, break or refuse what passes through it. */
 export interface TcpProxy {
   readonly port: number;
-  /** Stops forwarding, both ways: connections stay open and new ones are accepted, but nothing comes through. */
+  /** Stops forwarding, both ways: connections stay open and new ones are accepted, but nothing comes through, ever. */
   blackHole(): void;
   /** Connections that are made from now on get through after so many milliseconds. */
   delayConnections(ms: number): void;
   /** Resets all connections. */
   cut(): void;
-  /** Forwards again; what was held back meanwhile is lost with its connection. */
+  /** Forwards what new connections bring. The others stay open and silent to clients, as behind a firewall that lost its table. */
   restore(): void;
   close(): Promise<void>;
 }
@@ -18,6 +18,8 @@ export interface TcpProxy {
 /** Starts a proxy in front of a local port; on a free port, or on the one given. */
 export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> {
   const pairs = new Map<Socket, Socket>();
+  /** The near ends that lead nowhere any more. */
+  const lost = new Set<Socket>();
   let silent = false;
   let delayMs = 0;
   const server = createServer(async (near) => {
@@ -25,9 +27,12 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
     await sleep(delayMs);
     const far = connect(targetPort, '127.0.0.1');
     pairs.set(near, far);
+    if (silent) lost.add(near);
     const end = (): void => {
-      if (!silent) for (const socket of [near, far]) socket.destroy();
-      if (near.destroyed && far.destroyed) pairs.delete(near);
+      if (!lost.has(near)) for (const socket of [near, far]) socket.destroy();
+      if (!near.destroyed || !far.destroyed) return;
+      pairs.delete(near);
+      lost.delete(near);
     };
     for (const socket of [near, far]) {
       socket.setNoDelay(true);
@@ -36,7 +41,7 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
     }
     const forward = (from: Socket, to: Socket): void => {
       from.on('data', (bytes) => {
-        if (!silent && !to.destroyed) to.write(bytes);
+        if (!lost.has(near) && !to.destroyed) to.write(bytes);
       });
     };
     forward(near, far);
@@ -49,11 +54,13 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
       far.destroy();
     }
     pairs.clear();
+    lost.clear();
   };
   return {
     port: (server.address() as AddressInfo).port,
     blackHole: () => {
       silent = true;
+      for (const near of pairs.keys()) lost.add(near);
     },
     delayConnections: (ms) => {
       delayMs = ms;
@@ -62,7 +69,7 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
     restore: () => {
       silent = false;
       delayMs = 0;
-      cut();
+      for (const near of lost) pairs.get(near)?.destroy(); // servers end sessions whose clients are gone
     },
     close: async () => {
       cut();
