@@ -9,7 +9,8 @@ const restMs = 1000;
 /**
  * Asks a peer, and notices when it stops answering: no answer for 250 ms while some are due. A shorter silence is that of a
  * busy machine, where a gateway that decided alone would add its share to the requests that others still get counted. Time
- * counts only after the sockets were read, because in a busy process timers run before answers that arrived long ago.
+ * counts only after the sockets were read, because in a busy process timers run before answers that arrived long ago. Any
+ * answer ends the silence, so the peer itself must answer each request in a bounded time.
  */
 export class Answers {
   readonly #due = new Set<(error: Error) => void>();

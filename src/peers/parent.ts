@@ -13,7 +13,11 @@ interface Relay {
   missing: number;
 }
 
-const relayMsMax = 1000;
+/**
+ * How long a write waits for the other workers; then it is answered without those that are frozen. Shorter than the silence
+ * after which a worker takes its parent for away (answers.ts): that one is not noticed while the parent answers its counts.
+ */
+const relayMsMax = 200;
 
 /** The parent's side of `workerPeers`: counts for all workers, keeps the last write of each workspace and passes it on. */
 export function serveWorkers(): void {
@@ -37,13 +41,17 @@ export function serveWorkers(): void {
     const relayId = ++lastRelay;
     relays.set(relayId, { from, id, missing: others.length });
     for (const other of others) send(other, { type: 'wrote', id: relayId, workspace, position });
-    setTimeout(() => relays.delete(relayId), relayMsMax).unref();
+    setTimeout(answerRelay, relayMsMax, relayId).unref();
+  };
+  const answerRelay = (relayId: number): void => {
+    const relayed = relays.get(relayId);
+    if (relayed === undefined) return;
+    relays.delete(relayId);
+    send(relayed.from, { type: 'answers', answers: [{ id: relayed.id }] });
   };
   const acknowledge = ({ id }: Of<'acknowledged'>): void => {
     const relayed = relays.get(id);
-    if (relayed === undefined || --relayed.missing > 0) return;
-    relays.delete(id);
-    send(relayed.from, { type: 'answers', answers: [{ id: relayed.id }] });
+    if (relayed !== undefined && --relayed.missing === 0) answerRelay(id);
   };
   const count = (from: Worker, { id, name, key, quota, known, requests }: CountQuestion): Answer => {
     const nowMs = performance.now();

@@ -3,8 +3,11 @@ import { Agent, get } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../src/demo/cluster/ports.js';
+import { apiClient } from '../support/client.js';
+import { customerOf } from '../support/primary-side.js';
 import { type ServeProcess, serveProcess } from '../support/process.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
+import { created } from '../support/writes.js';
 
 const test = gatewayTest();
 
@@ -23,8 +26,8 @@ test.after.always(() => {
   return served.stop();
 });
 
-function children(): number[] {
-  const list = readFileSync(`/proc/${served.child.pid}/task/${served.child.pid}/children`, 'utf8');
+function children({ child } = served): number[] {
+  const list = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
   return list.trim().split(/\s+/).filter(Boolean).map(Number);
 }
 
@@ -121,6 +124,47 @@ test.serial(
     await Promise.all(clients);
     agent.destroy();
     t.deepEqual([...new Set(answers)], [200]);
+  },
+);
+
+test.serial(
+  'a write is answered while another worker is frozen, also when the parent counts for other clients',
+  async (t) => {
+    const { database } = t.context;
+    const [reading, writing] = [await database.token(), await database.token()];
+    // A limit this small is counted request by request, so the parent answers the worker all the time.
+    const own = await serveProcess({ ...database.settings, webConcurrency: 2, rateLimitPerMinute: 200 });
+    t.teardown(() => own.stop());
+    const [frozen] = children(own) as [number];
+    process.kill(frozen, 'SIGSTOP');
+    let isOver = false;
+    t.teardown(() => {
+      isOver = true;
+    });
+    const statuses: number[] = [];
+    const readsOn = async (): Promise<void> => {
+      while (!isOver) {
+        const headers = { authorization: `Bearer ${reading}` };
+        statuses.push((await fetch(`${own.url}/api/v1/klanten?perPage=1`, { headers })).status);
+        await sleep(100);
+      }
+    };
+    const reads = readsOn();
+    await eventually(t, 'reads', () => statuses.length > 3);
+    const client = apiClient(`${own.url}/api/v1`, { token: writing });
+    t.teardown(() => client.close());
+    const body = { naam: 'beside a frozen worker', customerId: await customerOf(database) };
+    for (let i = 0; i < 3; i++) {
+      const startedMs = performance.now();
+      const answered = await Promise.race([created(client, body), sleep(3000, null, { ref: false })]);
+      t.truthy(answered, 'the write is answered');
+      const tookMs = performance.now() - startedMs;
+      t.true(tookMs < 1000, `${tookMs} ms`);
+    }
+    process.kill(frozen, 'SIGCONT');
+    isOver = true;
+    await reads;
+    t.deepEqual([...new Set(statuses)], [200]);
   },
 );
 
