@@ -69,6 +69,11 @@ export function isInteger({ type }: Column): boolean {
   return types[type] === 'integer';
 }
 
+/** The name of the type without its schema: that of an extension can be in any. */
+export function typeName({ type }: Column): string {
+  return type.replace(/^.*\./, '').replace(/\[\]$/, '');
+}
+
 /** Why no field shows the column, by its name; undefined: one does. */
 export function reasonToLeaveOut(column: Column): string | undefined {
   const { name, type } = column;

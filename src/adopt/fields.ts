@@ -79,7 +79,7 @@ function one(
 }
 
 function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Fields {
-  const { log, rows } = subject;
+  const { log, rows, documents } = subject;
   const name = viewName(column);
   if (column !== log?.entityId && referredTo(subject, survey, column) !== undefined)
     return one(column, name, shownId(column));
@@ -88,6 +88,8 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
   if (column === log?.entityId) return one(column, name, shownId(column), {}, 'entityId');
   if (column === log?.diff) return one(column, name, shown(column), diffField(subject));
   if (column === log?.entity) return one(column, name, shown(column), {}, 'entity');
+  if (documents.includes(column))
+    return { ...nothing, leftOut: [['documents of an audit log, which hold values of any field', column.name]] };
   if (!isTextual(column) && column.type !== 'bytea') {
     const as = shown(column);
     return one(column, name, as, as.type === 'json' ? { clean: 'json-images' } : {});

@@ -1,3 +1,4 @@
+import { documentsIn } from './audit-log.js';
 import type { Column, Table } from './catalog.js';
 import { alias, reasonToLeaveOut } from './columns.js';
 import { viewName } from './fields.js';
@@ -33,8 +34,9 @@ export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
     ]);
     if (tenant && !key.columns.includes(tenant.name)) pairs.push([tenant.quoted, workspaceSql(subject)]);
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
+    const documents = documentsIn(part, []);
     const shown = part.columns.filter(
-      (column) => !isKey(column) && column.type !== 'bytea' && !reasonToLeaveOut(column),
+      (column) => !isKey(column) && column.type !== 'bytea' && !reasonToLeaveOut(column) && !documents.includes(column),
     );
     const left = part.columns
       .filter((column) => !isKey(column) && !shown.includes(column))
