@@ -74,9 +74,19 @@ export function typeName({ type }: Column): string {
   return type.replace(/^.*\./, '').replace(/\[\]$/, '');
 }
 
-/** Why no field shows the column, by its name; undefined: one does. */
+/** Types whose values are made of those of other columns, also of columns that no field shows. */
+const derived: Readonly<Record<string, string>> = {
+  tsvector: 'search index of other columns, by the type',
+  vector: 'embedding of other columns, by the type',
+  halfvec: 'embedding of other columns, by the type',
+  sparsevec: 'embedding of other columns, by the type',
+};
+
+/** Why no field shows the column, by its type or its name; undefined: one does. */
 export function reasonToLeaveOut(column: Column): string | undefined {
   const { name, type } = column;
+  const reason = derived[typeName(column)];
+  if (reason !== undefined) return reason;
   const isValue = type !== 'boolean' && !/timestamp|date/.test(type);
   if (isValue && isNamed('secret', name)) return 'secrets, by the name';
   const isCount = isInteger(column) && /mail/i.test(name); // a telephone number may be stored as a number

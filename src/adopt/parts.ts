@@ -4,6 +4,7 @@ import { alias, reasonToLeaveOut } from './columns.js';
 import { viewName } from './fields.js';
 import { camelCase, singular, snakeCase } from './names.js';
 import type { FieldJson } from './sealed-fields.js';
+import { deletedPoint, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { workspaceSql } from './wall.js';
 
@@ -33,16 +34,22 @@ export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
       `${alias}.${quoted(subject.table, key.references[i] as string)}`,
     ]);
     if (tenant && !key.columns.includes(tenant.name)) pairs.push([tenant.quoted, workspaceSql(subject)]);
+    const softDelete = softDeleteOf(part, 'p');
+    const conditions = [
+      ...pairs.map(([own, its]) => `p.${own} = ${its}`),
+      ...(softDelete ? [softDelete.condition] : []),
+    ];
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
+    const others = part.columns.filter((column) => !isKey(column) && column !== softDelete?.column);
     const documents = documentsIn(part, []);
-    const shown = part.columns.filter(
-      (column) => !isKey(column) && column.type !== 'bytea' && !reasonToLeaveOut(column) && !documents.includes(column),
+    const shown = others.filter(
+      (column) => column.type !== 'bytea' && !reasonToLeaveOut(column) && !documents.includes(column),
     );
-    const left = part.columns
-      .filter((column) => !isKey(column) && !shown.includes(column))
-      .map((column) => column.name);
+    const left = others.filter((column) => !shown.includes(column)).map((column) => column.name);
     const order = orderOf(part, key.columns, tenant);
-    const read = part.columns.filter((column) => isKey(column) || shown.includes(column) || order.includes(column));
+    const read = part.columns.filter(
+      (column) => isKey(column) || column === softDelete?.column || shown.includes(column) || order.includes(column),
+    );
     const fields = shown.map((column) => {
       const as = viewName(column) === column.quoted || column.name === 'id' ? '' : ` as ${viewName(column)}`;
       return `p.${column.quoted}${as}`;
@@ -54,7 +61,7 @@ export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
         `(select coalesce(json_agg(p), '[]')`,
         `      from (select ${fields.join(', ')}`,
         `            from ${part.quoted} p`,
-        `            where ${pairs.map(([own, its]) => `p.${own} = ${its}`).join(' and ')}`,
+        `            where ${conditions.join(' and ')}`,
         `            order by ${order.map((column) => `p.${column.quoted}`).join(', ') || '1'}) p)`,
       ].join('\n'),
       grant: `grant select (${read.map((column) => column.quoted).join(', ')})\n  on ${part.quoted} to gateway_owner;`,
@@ -67,6 +74,7 @@ export function partsOf(subject: Subject, survey: Survey): PartDraft[] {
       },
       open: [
         `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
+        ...(softDelete ? [deletedPoint(`rows of ${part.quoted}`, softDelete)] : []),
         ...(left.length > 0
           ? [`${left.join(', ')} of ${part.quoted} ${left.length > 1 ? 'are' : 'is'} left out.`]
           : []),

@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
-// Columns whose values repeat those of others, which clients must not see: the rows that an audit log keeps.
+// Columns whose values repeat those of others, which clients must not see: the rows that an audit log keeps, and indexes for search.
 
 const test = gatewayTest();
 
@@ -71,5 +73,26 @@ test.serial(
       t.is((JSON.parse(text) as { data: unknown[] }).data.length, 1);
       t.notRegex(text, /hidden/, name);
     }
+  },
+);
+
+test.serial(
+  'the search index of a table, which has the words of its e-mail addresses, is left out of a draft',
+  async (t) => {
+    const settings = await newDatabase(t, 'search', (client) =>
+      client.query(`create schema shop; set search_path = shop;
+      create table companies (id bigint generated always as identity primary key, name text not null);
+      create table jobs (id bigint generated always as identity primary key, company_id bigint not null references companies, title text not null, email text,
+        search tsvector generated always as (to_tsvector('simple', title || ' ' || coalesce(email, ''))) stored, created_at timestamptz not null default now());
+      create table job_lines (id bigint generated always as identity primary key, company_id bigint not null references companies, job_id bigint not null references jobs,
+        label text, words tsvector);
+      insert into companies (name) values ('North');
+      insert into jobs (company_id, title, email) values (1, 'first', '${row.email}')`),
+    );
+    const draft = await adopted(t, settings, '--schema', 'shop');
+    t.deepEqual(Object.keys(draft.resources.get('jobs')?.fields ?? {}), ['id', 'title', 'createdAt', 'lines']);
+    t.regex(draft.output, /views\/jobs\.sql: left out: search \(search index of other columns, by the type\)/);
+    t.regex(draft.output, /views\/jobs\.sql: words of shop\.job_lines is left out\./);
+    t.notRegex(readFileSync(join(draft.folder, 'sql/views/jobs.sql'), 'utf8'), /\b(t\.search|p\.words)\b/);
   },
 );

@@ -231,6 +231,8 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
     ['phone', 'bigint'],
   ] as const)
     t.is(reasonToLeaveOut(column(name, type)), 'personal data, by the name');
+  for (const type of ['tsvector', 'vector', 'extensions.halfvec', 'sparsevec', 'public.vector[]'])
+    t.regex(reasonToLeaveOut(column('a', type)) ?? '', / of other columns, by the type$/);
   for (const name of ['hmac_key', 'signingKey', 'encryption_keys', 'passphrase']) t.true(isNamed('secret', name), name);
   t.false(isNamed('secret', 'idempotency_key') || isNamed('secret', 'key'));
   t.false(isNamed('contact', 'mailbox_count') || isNamed('secret', 'hashtags') || isNamed('workspaceColumn', 'id'));
