@@ -1,6 +1,7 @@
 -- The tables of the schema $1 as `adopt` needs them: columns, keys, indexes and triggers. From the catalog alone, so that the
 -- cost does not depend on the rows. Partitions and tables of extensions are left out. Names are quoted by PostgreSQL, which
--- knows its reserved words. `indexes` has null in the place of an expression.
+-- knows its reserved words. `indexes` has null in the place of an expression. `refers` holds for references to tables of any
+-- schema, `foreignKeys` has those of $1 alone. A domain's default is in pg_type: its columns have none of their own.
 select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted, c.reltuples::float8 as rows,
   has_table_privilege(c.oid, 'select') as readable, obj_description(c.oid, 'pg_class') as comment,
   c.relrowsecurity as "rowSecurity", not row_security_active(c.oid) as "isSampled",
@@ -8,7 +9,10 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(json_agg(json_build_object(
       'name', a.attname, 'quoted', quote_ident(a.attname), 'type', case when t.typtype = 'e' then 'enum' else format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) end,
       'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,
-      'notNull', a.attnotnull, 'made', a.atthasdef or a.attidentity <> '', 'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
+      'notNull', a.attnotnull, 'made', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
+      'computed', a.attgenerated <> '' or a.attidentity = 'a', 'isVirtual', a.attgenerated = 'v',
+      'refers', exists (select from pg_constraint p where p.conrelid = c.oid and p.contype = 'f' and a.attnum = any (p.conkey)),
+      'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
       'isArray', t.typcategory = 'A',
       'comment', col_description(c.oid, a.attnum)) order by a.attnum), '[]')
     from pg_attribute a join pg_type t on t.oid = a.atttypid
