@@ -1,7 +1,8 @@
 -- The tables of the schema $1 as `adopt` needs them: columns, keys, indexes and triggers. From the catalog alone, so that the
 -- cost does not depend on the rows. Partitions and tables of extensions are left out. Names are quoted by PostgreSQL, which
--- knows its reserved words. `indexes` has null in the place of an expression.
-select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted, 
+-- knows its reserved words. `indexes` has null in the place of an expression. `refers` holds for references to tables of any
+-- schema, `foreignKeys` has those of $1 alone. A domain's default is in pg_type: its columns have none of their own.
+select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
   has_table_privilege(c.oid, 'select') as readable, obj_description(c.oid, 'pg_class') as comment,
@@ -10,9 +11,11 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(json_agg(json_build_object(
       'name', a.attname, 'quoted', quote_ident(a.attname), 'type', case when t.typtype = 'e' then 'enum' else format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) end,
       'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,
-      'notNull', a.attnotnull, 'made', a.atthasdef or a.attidentity <> '', 'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
+      'notNull', a.attnotnull, 'made', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
+      'computed', a.attgenerated <> '' or a.attidentity = 'a', 'isVirtual', a.attgenerated = 'v',
+      'refers', exists (select from pg_constraint p where p.conrelid = c.oid and p.contype = 'f' and a.attnum = any (p.conkey)),
+      'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
       'isArray', t.typcategory = 'A',
-      'isReference', exists (select from pg_constraint f where f.conrelid = c.oid and f.contype = 'f' and a.attnum = any (f.conkey)),
       'comment', col_description(c.oid, a.attnum)) order by a.attnum), '[]')
     from pg_attribute a join pg_type t on t.oid = a.atttypid
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,

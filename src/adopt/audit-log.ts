@@ -1,6 +1,6 @@
 import type { DiffShape } from '../projection/audit-diff.js';
 import type { Column, Table } from './catalog.js';
-import { isInteger } from './columns.js';
+import { isInteger, isTextual, typeName } from './columns.js';
 import { isNamed } from './names.js';
 import { type SampleRow, valuesOf } from './samples.js';
 
@@ -19,8 +19,10 @@ export interface AuditLog {
 /** The audit log in a table, by the names of its columns and the shape of a JSON value; undefined: it is none. */
 export function auditLogIn({ columns }: Table, rows: readonly SampleRow[]): AuditLog | undefined {
   const entityId = columns.find(({ name }) => isNamed('entityId', name));
-  const entity = columns.find((column) => column !== entityId && isNamed('entity', column.name) && !isInteger(column));
-  const action = columns.find(({ name }) => isNamed('action', name));
+  const entity = columns.find(
+    (column) => column !== entityId && isNamed('entity', column.name) && !isInteger(column) && !isDocument(column),
+  );
+  const action = columns.find((column) => isNamed('action', column.name) && !isDocument(column));
   const documents = columns.filter(({ type }) => type === 'json' || type === 'jsonb');
   if (entity === undefined || entityId === undefined || action === undefined || documents[0] === undefined)
     return undefined;
@@ -30,6 +32,34 @@ export function auditLogIn({ columns }: Table, rows: readonly SampleRow[]): Audi
     if (shape !== undefined) return { entity, entityId, action, diff, shape, entities };
   }
   return { entity, entityId, action, diff: documents[0], entities };
+}
+
+/** How a text begins that is JSON, YAML, XML or a printed hstore. */
+const documentText = /^\s*(?:\{\s*["}]|\[\s*[[{"\]]|---\s|<\?xml|"[^"]*"=>)/;
+
+/** Whether a text is a document. */
+export function isDocumentText(text: string): boolean {
+  return documentText.test(text);
+}
+
+/**
+ * The columns of a log that hold documents beside its diff, such as the row before and after: no list of fields shields them. Names
+ * alone make it a log here, because one that keeps all documents as texts has no diff that the gateway reads.
+ */
+export function documentsIn(table: Table, rows: readonly SampleRow[], log?: AuditLog): Column[] {
+  const { columns } = table;
+  const isLog = (['entity', 'entityId', 'action'] as const).every((purpose) =>
+    columns.some(({ name }) => isNamed(purpose, name)),
+  );
+  if (!isLog) return [];
+  const known = [log?.entity, log?.entityId, log?.action, log?.diff];
+  const isText = (column: Column): boolean => isTextual(column) && valuesOf(rows, column.name).some(isDocumentText);
+  return columns.filter((column) => !known.includes(column) && (isDocument(column) || isText(column)));
+}
+
+/** Whether its type is one of documents or lists. */
+export function isDocument(column: Column): boolean {
+  return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));
 }
 
 type Json = Readonly<Record<string, unknown>>;

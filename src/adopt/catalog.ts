@@ -18,13 +18,17 @@ export interface Column {
   /** Characters that a varchar or char holds; null: no bound. */
   readonly length: number | null;
   readonly notNull: boolean;
-  /** Whether the database fills it: a default, an identity, a generated column. */
+  /** Whether the database fills it: a default, also that of a domain, an identity, a generated column. */
   readonly made: boolean;
+  /** Whether the database alone fills it: a generated column, or an identity that is always generated. */
+  readonly computed: boolean;
+  /** Whether each read computes it, so that no index can have it. */
+  readonly isVirtual: boolean;
+  /** Whether it is part of a foreign key, to a table of any schema. */
+  readonly refers: boolean;
   /** The sequence of its default (serial); an identity needs no privilege on its own. */
   readonly sequence: string | null;
   readonly isArray: boolean;
-  /** Whether it refers to a table, also of another schema. One that is no resource cannot be asked whether the record is of the same workspace. */
-  readonly isReference: boolean;
   readonly comment: string | null;
 }
 

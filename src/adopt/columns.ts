@@ -69,10 +69,24 @@ export function isInteger({ type }: Column): boolean {
   return types[type] === 'integer';
 }
 
-/** Why no field shows the column, by its name; undefined: one does. */
+/** The name of the type without its schema: that of an extension can be in any. */
+export function typeName({ type }: Column): string {
+  return type.replace(/^.*\./, '').replace(/\[\]$/, '');
+}
+
+/** Types whose values are made of those of other columns, also of columns that no field shows. */
+const derived: Readonly<Record<string, string>> = {
+  tsvector: 'search index of other columns, by the type',
+  vector: 'embedding of other columns, by the type',
+  halfvec: 'embedding of other columns, by the type',
+  sparsevec: 'embedding of other columns, by the type',
+};
+
+/** Why no field shows the column, by its type or its name; undefined: one does. */
 export function reasonToLeaveOut(column: Column): string | undefined {
   const { name, type } = column;
-  if (/^(\w+\.)?(tsvector|vector|halfvec|sparsevec)$/.test(type)) return 'search indexes of other columns, by the type';
+  const reason = derived[typeName(column)];
+  if (reason !== undefined) return reason;
   const isValue = type !== 'boolean' && !/timestamp|date/.test(type);
   if (isValue && isNamed('secret', name)) return 'secrets, by the name';
   const isCount = isInteger(column) && /mail/i.test(name); // a telephone number may be stored as a number

@@ -4,7 +4,7 @@ import { type Fields, fieldsOf } from './fields.js';
 import { type ListDraft, listOf } from './lists.js';
 import { camelCase, isNamed, singular, snakeCase } from './names.js';
 import { type PartDraft, partsOf } from './parts.js';
-import { type SoftDelete, softDeleteOf } from './soft-delete.js';
+import { deletedPoint, type SoftDelete, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { type SyncDraft, syncDraft } from './sync.js';
 import { type WriteDraft, writeDraft } from './writes.js';
@@ -18,9 +18,11 @@ const xmin: Column = {
   length: null,
   notNull: true,
   made: true,
+  computed: true,
+  isVirtual: false,
+  refers: false,
   sequence: null,
   isArray: false,
-  isReference: false,
   comment: null,
 };
 
@@ -89,7 +91,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
         ]
       : []),
     ...drafted.open,
-    ...(softDelete ? [`rows with ${softDelete.column.name} count as deleted and are not shown.`] : []),
+    ...(softDelete ? [deletedPoint('rows', softDelete)] : []),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
     ...sync.open,

@@ -1,4 +1,5 @@
 import type { Codec } from '../projection/codec.js';
+import { isDocument, isDocumentText } from './audit-log.js';
 import type { Column } from './catalog.js';
 import { alias, isTextual, reasonToLeaveOut, type Shown, shown, shownId } from './columns.js';
 import { type Form, formOf } from './encodings.js';
@@ -78,17 +79,18 @@ function one(
 }
 
 function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Fields {
-  const { log, rows } = subject;
+  const { log, rows, documents } = subject;
   const name = column.inView;
   if (column !== log?.entityId && referredTo(subject, survey, column) !== undefined)
     return one(column, name, shownId(column));
   const reason = reasonToLeaveOut(column);
   if (reason !== undefined) return { ...nothing, leftOut: [[reason, column.name]] };
-  if (column !== log?.diff && isState(column, subject))
-    return { ...nothing, leftOut: [['states of other records', column.name]] };
   if (column === log?.entityId) return one(column, name, shownId(column), {}, 'entityId');
   if (column === log?.diff) return one(column, name, shown(column), diffField(subject));
   if (column === log?.entity) return one(column, name, shown(column), {}, 'entity');
+  if (documents.includes(column))
+    return { ...nothing, leftOut: [['documents of an audit log, which hold values of any field', column.name]] };
+  if (isState(column, rows)) return { ...nothing, leftOut: [['states of other records, by the name', column.name]] };
   if (!isTextual(column) && column.type !== 'bytea') {
     const as = shown(column);
     return one(column, name, as, as.type === 'json' ? { clean: 'json-images' } : {});
@@ -113,15 +115,12 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
   return one(column, name, { type: 'timestamp', select: momentOf(shown(column).select), open });
 }
 
-/**
- * Whether the column holds other records as they were: those of a log have what is left out where the records are shown. A log is known by
- * its columns, another table by the name of this one.
- */
-function isState(column: Column, { log, rows }: Subject): boolean {
-  if (['json', 'jsonb', 'hstore', 'xml'].includes(column.type) || column.isArray)
-    return log !== undefined || isNamed('state', column.name);
-  if (!isTextual(column) || !(log !== undefined || isNamed('state', column.name))) return false;
-  return valuesOf(rows, column.name).some((value) => /^\s*([[{]|---)/.test(value)); // JSON, or YAML as Rails writes it
+/** Whether the column holds other records as they were, in a table that is no log by its other columns. */
+function isState(column: Column, rows: Subject['rows']): boolean {
+  return (
+    isNamed('state', column.name) &&
+    (isDocument(column) || (isTextual(column) && valuesOf(rows, column.name).some(isDocumentText)))
+  );
 }
 
 function sealedColumn(

@@ -44,6 +44,11 @@ export function usableIndexes(table: Table): (readonly (string | null)[])[] {
     .map(({ columns }) => columns);
 }
 
+/** Columns of the indexes on all rows. */
+export function wholeIndexes(table: Table): (readonly (string | null)[])[] {
+  return table.indexes.filter(({ condition }) => condition === null).map(({ columns }) => columns);
+}
+
 /** The column that leads the indexes of the table: the workspace, or the reference that leads to it. */
 export function leadOf({ tenant, steps }: Subject): Column {
   return steps[0]?.from ?? tenant;

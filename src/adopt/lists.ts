@@ -88,11 +88,11 @@ function isSearched(column: Column, type: string, subject: Subject, survey: Surv
   );
 }
 
-/** Encoded columns and members of JSON are no such columns: stored values cannot be compared. */
+/** Encoded columns and members of JSON are no such columns, because stored values cannot be compared, nor are those that no index can have. */
 function shownColumns({ columns, fields }: Fields): ShownColumn[] {
   return [...columns].flatMap(([name, { select, of }]) => {
     const [member, field] = Object.entries(fields).find(([, { column }]) => column === name) ?? [];
-    if (member === undefined || field === undefined || field.codec !== undefined) return [];
+    if (member === undefined || field === undefined || field.codec !== undefined || of.isVirtual) return [];
     return [{ of, name, member, type: String(field.type), select, isPlain: select === `${alias}.${of.quoted}` }];
   });
 }

@@ -1,9 +1,10 @@
+import { documentsIn } from './audit-log.js';
 import type { Column, Table } from './catalog.js';
 import { alias, reasonToLeaveOut } from './columns.js';
 import type { Fields } from './fields.js';
 import { camelCase, singular, snakeCase, untaken } from './names.js';
 import type { FieldJson } from './sealed-fields.js';
-import { softDeleteOf } from './soft-delete.js';
+import { deletedPoint, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { workspaceSql } from './wall.js';
 
@@ -34,18 +35,21 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
       `${alias}.${quoted(subject.table, key.references[i] as string)}`,
     ]);
     if (tenant && !key.columns.includes(tenant.name)) pairs.push([tenant.quoted, workspaceSql(subject)]);
-    const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
     const softDelete = softDeleteOf(part, 'p');
-    const shown = part.columns.filter(
-      (column) =>
-        !isKey(column) && column !== softDelete?.column && column.type !== 'bytea' && !reasonToLeaveOut(column),
+    const conditions = [
+      ...pairs.map(([own, its]) => `p.${own} = ${its}`),
+      ...(softDelete ? [softDelete.condition] : []),
+    ];
+    const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
+    const others = part.columns.filter((column) => !isKey(column) && column !== softDelete?.column);
+    const documents = documentsIn(part, []);
+    const shown = others.filter(
+      (column) => column.type !== 'bytea' && !reasonToLeaveOut(column) && !documents.includes(column),
     );
-    const left = part.columns
-      .filter((column) => !isKey(column) && !shown.includes(column) && column !== softDelete?.column)
-      .map((column) => column.name);
+    const left = others.filter((column) => !shown.includes(column)).map((column) => column.name);
     const order = orderOf(part, key.columns, tenant);
     const read = part.columns.filter(
-      (column) => [...shown, ...order, softDelete?.column].includes(column) || isKey(column),
+      (column) => isKey(column) || column === softDelete?.column || shown.includes(column) || order.includes(column),
     );
     const fields = shown.map((column) => {
       const as = column.inView === column.quoted || column.name === 'id' ? '' : ` as ${column.inView}`;
@@ -58,7 +62,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
         `(select coalesce(json_agg(p), '[]')`,
         `      from (select ${fields.join(', ')}`,
         `            from ${part.quoted} p`,
-        `            where ${[...pairs.map(([own, its]) => `p.${own} = ${its}`), softDelete?.condition ?? []].flat().join(' and ')}`,
+        `            where ${conditions.join(' and ')}`,
         `            order by ${order.map((column) => `p.${column.quoted}`).join(', ') || '1'}) p)`,
       ].join('\n'),
       grant: `grant select (${read.map((column) => column.quoted).join(', ')})\n  on ${part.quoted} to gateway_owner;`,
@@ -71,9 +75,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
       },
       open: [
         `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
-        ...(softDelete
-          ? [`rows with ${softDelete.column.name} in ${part.quoted} count as deleted and are not shown.`]
-          : []),
+        ...(softDelete ? [deletedPoint(`rows of ${part.quoted}`, softDelete)] : []),
         ...(left.length > 0
           ? [`${left.join(', ')} of ${part.quoted} ${left.length > 1 ? 'are' : 'is'} left out.`]
           : []),

@@ -11,15 +11,20 @@ export interface SoftDelete {
   readonly printed: readonly string[];
 }
 
-/** The soft deletion of a table, by the name and type of a column. */
-export function softDeleteOf({ columns }: Table, of = alias): SoftDelete | undefined {
+/** The soft deletion of a table, by the name and type of a column; `as` is the alias of the table in the condition. */
+export function softDeleteOf({ columns }: Table, as = alias): SoftDelete | undefined {
   const column = columns.find(
     ({ name, type }) => isNamed('deleted', name) && (type === 'boolean' || /timestamp|date/.test(type)),
   );
   if (column === undefined) return undefined;
   const { quoted, notNull, type } = column;
-  const mark = `${of}.${quoted}`;
+  const mark = `${as}.${quoted}`;
   if (type !== 'boolean') return { column, condition: `${mark} is null`, printed: [`(${quoted} IS NULL)`] };
   if (notNull) return { column, condition: `not ${mark}`, printed: [`(NOT ${quoted})`, `(${quoted} = false)`] };
   return { column, condition: `${mark} is not true`, printed: [`(${quoted} IS NOT TRUE)`] };
+}
+
+/** The open point of rows that are not shown. */
+export function deletedPoint(rows: string, { column }: SoftDelete): string {
+  return `${rows} with ${column.name} count as deleted and are not shown.`;
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Keyring } from '../projection/keyring.js';
-import { type AuditLog, auditLogIn } from './audit-log.js';
+import { type AuditLog, auditLogIn, documentsIn } from './audit-log.js';
 import { AdoptRefused, type Column, readCatalog, type Table } from './catalog.js';
 import { isNamed } from './names.js';
 import { type SampleRow, sampleRows } from './samples.js';
@@ -13,6 +13,8 @@ export interface Subject extends WorkspaceOf {
   readonly id: Column;
   readonly rows: readonly SampleRow[];
   readonly log?: AuditLog;
+  /** Its columns with documents of an audit log, beside the diff. */
+  readonly documents: readonly Column[];
   /** Tables whose rows are parts of its own, shown as a list in each record. */
   readonly parts: readonly Table[];
 }
@@ -68,7 +70,8 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     const rows = await sampleRows(client, table, table.columns);
     const log = auditLogIn(table, rows);
     const parts = tables.filter((each) => parentOf.get(each) === table);
-    subjects.push({ table, ...workspace, id, rows, parts, ...(log && { log }) });
+    const documents = documentsIn(table, rows, log);
+    subjects.push({ table, ...workspace, id, rows, parts, documents, ...(log && { log }) });
   }
   const unfit = (only ?? []).filter((name) => !subjects.some(({ table }) => table.name === name));
   if (unfit.length > 0) {

@@ -1,10 +1,11 @@
 import type { Column, Table } from './catalog.js';
 import { alias, rowXid, shownId } from './columns.js';
 import type { Fields } from './fields.js';
-import { usableIndexes } from './index-proposals.js';
+import { usableIndexes, wholeIndexes } from './index-proposals.js';
 import type { ListDraft } from './lists.js';
 import { shortened } from './names.js';
 import type { PartDraft } from './parts.js';
+import { softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { idColumn, type WorkspaceOf } from './tenant.js';
 import { fromOf, grantsOf, optionsOf, workspaceSql } from './wall.js';
@@ -51,8 +52,10 @@ export function syncDraft(
       ...views.map(
         ([name, part, keys]) => [`${partView(view, name)}.sql`, partViewFile(view, name, part, keys)] as const,
       ),
-      ...(steps.length > 0 ? [] : indexFile(partView(view, ''), table, [tenant, id])),
-      ...views.flatMap(([name, part, keys]) => indexFile(partView(view, name), part, columnsOf(keys))),
+      ...(steps.length > 0 ? [] : indexFile(partView(view, ''), table, usableIndexes(table), [tenant, id])),
+      ...views.flatMap(([name, part, keys]) =>
+        indexFile(partView(view, name), part, wholeIndexes(part), columnsOf(keys)),
+      ),
     ]),
     open: [],
   };
@@ -84,14 +87,15 @@ function partView(view: string, name: string): string {
   return shortened(`${view}_sync${name === '' ? '' : `_${name}`}`, 63);
 }
 
-function partViewFile(view: string, part: string, { quoted }: Table, keys: PartKeys): string {
+function partViewFile(view: string, part: string, table: Table, keys: PartKeys): string {
+  const { quoted } = table;
   const { link, id } = keys;
   const read = columnsOf(keys)
     .map((column) => column.quoted)
     .join(', ');
   const name = `gateway.${partView(view, part)}`;
   return `-- The rows of ${quoted} for sync: a record of gateway.${view} counts as changed when ${rowXid} of one of them does.
--- A pass reads them here in one scan, in the order of the records. Relies on an index on ${quoted} (${read}).
+${softDeleteOf(table) ? `-- Deleted rows are here, too: the record changes when a row is deleted.\n` : ''}-- A pass reads them here in one scan, in the order of the records. Relies on an index on ${quoted} (${read}).
 ${[`grant select (${read}, xmin) on ${quoted} to gateway_owner;`, ...grantsOf(keys)].join('\n')}
 create view ${name}${optionsOf(keys.steps)} as
   select ${workspaceSql(keys)} as workspace_id, ${shownId(link).select} as id, ${shownId(id).select} as part_id, ${alias}.xmin as ${rowXid}
@@ -101,9 +105,14 @@ grant select on ${name} to gateway_reader;
 `;
 }
 
-/** A proposal, unless an index of the table leads with these columns. */
-function indexFile(name: string, table: Table, columns: readonly Column[]): [path: string, sql: string][] {
-  const isServed = usableIndexes(table).some((index) => columns.every((column, i) => index[i] === column.name));
+/** A proposal, unless one of the indexes leads with these columns. */
+function indexFile(
+  name: string,
+  table: Table,
+  indexes: ReturnType<typeof usableIndexes>,
+  columns: readonly Column[],
+): [path: string, sql: string][] {
+  const isServed = indexes.some((index) => columns.every((column, i) => index[i] === column.name));
   if (isServed) return [];
   const file = shortened(name, 55);
   const sql = `-- For sync, which reads the rows of a workspace in this order.

@@ -62,9 +62,9 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
   for (const [member, field] of Object.entries(drafted.fields)) {
     const name = String(field.column);
     const column = drafted.columns.get(name);
-    const target = column && referredTo(subject, survey, column.of);
+    const target = column && referredById(subject, survey, column.of);
     const rule = column && writeRule(column.of, field, target);
-    const refersAway = !target && column?.of.isReference;
+    const refersAway = column && !target && column.of.refers;
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
     const isOwn =
       isTaken || refersAway || column?.of === id || Object.hasOwn(moved.onChange, name) || isBookkeeping(name);
@@ -121,6 +121,16 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
   };
 }
 
+/** The subject to whose id the column refers. Of any other record nothing tells the gateway whether it is of the same workspace. */
+function referredById(subject: Subject, survey: Survey, column: Column): Subject | undefined {
+  const target = referredTo(subject, survey, column);
+  const isById = subject.table.foreignKeys.some(
+    ({ table, columns, references }) =>
+      table === target?.table.name && references[columns.indexOf(column.name)] === target.id.name,
+  );
+  return isById ? target : undefined;
+}
+
 /** Times and versions that the app keeps itself. */
 function isBookkeeping(name: string): boolean {
   return isNamed('created', name) || isNamed('updated', name) || isNamed('version', name);
@@ -128,7 +138,7 @@ function isBookkeeping(name: string): boolean {
 
 /** The rule of a field that clients can write; undefined for others. */
 function writeRule(column: Column, field: FieldJson, target: Subject | undefined): FieldJson | undefined {
-  if (column.made) return undefined; // a POST that leaves it out would write NULL, and the database alone writes a generated column
+  if (column.made) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
   const required = column.notNull ? { required: true } : {};
   if (target !== undefined) return { ...required, references: `gateway.${snakeCase(target.table.name)}` };
   if (field.codec !== undefined || field.pointer !== undefined) return undefined;
@@ -152,7 +162,9 @@ function movedColumns(
   { columns }: Fields,
   stamps: readonly Stamp[],
 ): Pick<WriteDraft, 'version' | 'versionColumn'> & { onChange: Record<string, 'increment' | 'now'> } {
-  const plain = [...columns].filter(([, { select, of }]) => select === `${alias}.${of.quoted}` && of.notNull);
+  const plain = [...columns].filter(
+    ([, { select, of }]) => select === `${alias}.${of.quoted}` && of.notNull && !of.computed,
+  );
   const versions = plain.filter(([, { of }]) => isNamed('version', of.name) && isInteger(of));
   const version =
     versions.find(([, { of }]) => isMoved(table, of)) ??
@@ -175,7 +187,8 @@ function stampsOf({ table }: Subject, { columns }: Fields): Stamp[] {
     (column) =>
       (isNamed('created', column.name) || isNamed('updated', column.name)) &&
       /^timestamp/.test(column.type) &&
-      !column.isArray,
+      !column.isArray &&
+      !column.computed,
   );
   return ofApp.flatMap((of): Stamp[] => {
     const [shown] = [...columns].filter(([, { select }]) => select === `${alias}.${of.quoted}`);

@@ -1,5 +1,6 @@
-import { writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import pg from 'pg';
 import { adopted, authorizationOf, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
 import { commandLine } from '../support/command-line.js';
@@ -19,7 +20,8 @@ const app = `
   create table lines (id text primary key, catalog_id text not null references catalogs, made_by text not null references staff,
     order_id text not null references orders on delete cascade, label text not null, email_catalog_id text references catalogs, created_at timestamp not null default now());
   create table photos (id text primary key, line_id text not null references lines, caption text, created_at timestamp not null default now());
-  create table marks (id text primary key, photo_id text not null references photos, caption text);
+  create table marks (id text primary key, photo_id text not null references photos, caption text, is_deleted boolean);
+  create index marks_kept on marks (photo_id, id) where is_deleted is not true;
   create table drafts (id text primary key, order_id text references orders, created_at timestamp not null default now());
   insert into companies values ('north', 'North'), ('south', 'South');
   insert into staff select id, id, id || '@shop.example', true from companies;
@@ -28,9 +30,15 @@ const app = `
   insert into lines (id, catalog_id, made_by, order_id, label, created_at) select o.id || '-' || i, 'catalog-south', 'south', o.id, 'line ' || i, timestamp '2026-01-01' + i * interval '1 h'
     from orders o, generate_series(1, 50) i;
   insert into photos select 'photo-' || id, id, 'photo of ' || id, created_at from lines where label = 'line 7';
-  insert into marks select 'mark-' || id, id, caption from photos;
+  insert into marks select 'mark-' || id, id, caption, null::boolean from photos union all select 'old-' || id, id, 'deleted', true from photos;
   insert into drafts select 'draft-' || id, id from orders;
   analyze;`;
+
+/** A line of a copy in a folder. */
+interface Change {
+  readonly id: string;
+  readonly record: { readonly marks: readonly object[] };
+}
 
 interface Answer {
   readonly data: readonly { readonly id: string; readonly marks?: readonly { readonly caption: string }[] }[];
@@ -49,6 +57,8 @@ test.serial(
     const draft = await adopted(t, settings, '--schema', 'shop');
     t.deepEqual([...draft.resources.keys()], ['catalogs', 'lines', 'orders', 'photos']);
     t.regex(draft.output, /shop\.drafts: it has no column company_id and no required reference to a table with one/);
+    t.regex(draft.output, /photos\.sql: rows of shop\.marks with is_deleted count as deleted and are not shown\./);
+    t.regex(draft.output, /wrote sql\/views\/indexes\/photos_sync_marks\.sql/); // the app's index lacks deleted rows
     t.regex(draft.output, /lines\.sql: its workspace is that of order_id of shop\.orders, so a list sorts all rows/);
     const findings = await wrong(t, draft);
     t.deepEqual(
@@ -79,7 +89,16 @@ test.serial(
       t.is(byOrder.length, 28); // the day begins in Amsterdam
       const photos = await all('/photos?perPage=7');
       t.is(photos.length, 40);
-      t.true(photos.every(({ id, marks }) => marks?.[0]?.caption === `photo of ${id.slice('photo-'.length)}`));
+      const caption = (id: string) => `photo of ${id.slice('photo-'.length)}`;
+      t.deepEqual(
+        photos.map(({ marks }) => marks?.map((mark) => Object.entries(mark))),
+        photos.map(({ id }) => [
+          [
+            ['id', `mark-${id}`],
+            ['caption', caption(id)],
+          ],
+        ]),
+      );
       const other = workspace === 'north' ? 'south' : 'north';
       t.is((await read(`${api}/api/v1/lines/order-${workspace}1-1`)).status, 200);
       t.is((await read(`${api}/api/v1/lines/order-${other}1-1`)).status, 404);
@@ -116,13 +135,23 @@ test.serial('a copy is kept in step with rows that change their workspace with t
   t.like(await pull(), [nothing, nothing]);
   const admin = new pg.Client(settings.adminUrl as string);
   await admin.connect();
-  await admin
-    .query(`update shop.orders set company_id = 'north' where id = 'order-south1'; update shop.orders set company_id = 'south' where id = 'order-north2';
-    update shop.marks set caption = 'new' where id like '%order-north3-7'; update shop.lines set label = 'x' where id = 'order-north1-1'; delete from shop.lines where id = 'order-north1-2'`)
-    .finally(() => admin.end());
+  t.teardown(() => admin.end());
+  await admin.query(`update shop.orders set company_id = 'north' where id = 'order-south1'; update shop.orders set company_id = 'south' where id = 'order-north2';
+    update shop.marks set caption = 'new' where id like '%order-north3-7'; update shop.lines set label = 'x' where id = 'order-north1-1'; delete from shop.lines where id = 'order-north1-2'`);
   await database.caughtUp();
   t.like(await pull(), [
     { whole: false, records: 1, deleted: 51, added: 50 },
     { whole: false, records: 1, deleted: 1, added: 1 },
   ]);
+  await admin.query(`update shop.marks set is_deleted = true where id = 'mark-photo-order-north4-7'`);
+  await database.caughtUp();
+  t.like(await pull(), [nothing, { whole: false, records: 1, deleted: 0, added: 0 }]);
+  const changes = join(folder, 'copy/photos');
+  const newest = readdirSync(changes)
+    .filter((name) => name.endsWith('.ndjson.gz'))
+    .sort()
+    .at(-1);
+  const { id, record } = JSON.parse(gunzipSync(readFileSync(join(changes, newest as string))).toString()) as Change;
+  t.is(id, 'photo-order-north4-7');
+  t.deepEqual(record.marks, []);
 });

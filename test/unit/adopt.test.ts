@@ -1,6 +1,6 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
-import { auditLogIn } from '../../src/adopt/audit-log.js';
+import { auditLogIn, documentsIn } from '../../src/adopt/audit-log.js';
 import type { Column, Table } from '../../src/adopt/catalog.js';
 import { reasonToLeaveOut } from '../../src/adopt/columns.js';
 import type { Draft } from '../../src/adopt/draft.js';
@@ -23,9 +23,11 @@ const column = (name: string, type = 'text'): Column => ({
   length: null,
   notNull: true,
   made: false,
+  computed: false,
+  isVirtual: false,
+  refers: false,
   sequence: null,
   isArray: false,
-  isReference: false,
   comment: null,
 });
 
@@ -177,6 +179,36 @@ test('the changes of an audit log are read in three shapes, with some entries of
   t.is(auditLogIn(table('x', [column('id')]), []), undefined);
 });
 
+test('the documents of an audit log are known by their types, and those in texts by how they begin', (t) => {
+  const own = ['item_type', 'item_id', 'event', 'object_changes'];
+  const documents = [
+    column('a', 'jsonb'),
+    column('b', 'ext.hstore'),
+    { ...column('c', 'text[]'), isArray: true },
+    column('d', 'xml'),
+  ];
+  const texts = {
+    json: '{"a":1}',
+    list: ' [{"a":1}]',
+    none: '[]',
+    yaml: '---\na: 1',
+    pairs: '"a"=>"1"',
+    xml: '<?xml version="1.0"?><a/>',
+  };
+  const plain = { words: 'changed {a}', mark: '[sync] done', line: '-- none --', number: '7' };
+  const others = [...documents, ...Object.keys({ ...texts, ...plain }).map((name) => column(name))];
+  const log = table('versions', [
+    ...own.map((name) => column(name, name === 'object_changes' ? 'jsonb' : 'text')),
+    ...others,
+  ]);
+  const rows = [new Map(Object.entries({ ...texts, ...plain, object_changes: '{"a":[1,2]}' }))];
+  const names = documentsIn(log, rows, auditLogIn(log, rows)).map(({ name }) => name);
+  t.deepEqual(names, ['a', 'b', 'c', 'd', ...Object.keys(texts)]);
+  t.deepEqual(documentsIn(table('jobs', others), rows), []);
+  const shadowed = table('log', [column('object', 'jsonb'), column('record'), column('record_id'), column('action')]);
+  t.is(auditLogIn(shadowed, [])?.entity.name, 'record');
+});
+
 test('names tell their purpose in any spelling, and plurals their singular', (t) => {
   t.deepEqual(['createdAt', 'Created-At', 'HTTPCode', '9lives'].map(snakeCase), [
     'created_at',
@@ -203,6 +235,8 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
     ['phone', 'bigint'],
   ] as const)
     t.is(reasonToLeaveOut(column(name, type)), 'personal data, by the name');
+  for (const type of ['tsvector', 'vector', 'extensions.halfvec', 'sparsevec', 'public.vector[]'])
+    t.regex(reasonToLeaveOut(column('a', type)) ?? '', / of other columns, by the type$/);
   for (const name of ['hmac_key', 'signingKey', 'encryption_keys', 'passphrase']) t.true(isNamed('secret', name), name);
   t.false(isNamed('secret', 'idempotency_key') || isNamed('secret', 'key'));
   t.false(isNamed('contact', 'mailbox_count') || isNamed('secret', 'hashtags') || isNamed('workspaceColumn', 'id'));
