@@ -84,7 +84,7 @@ export async function withReadTarget<T>(
   const attempt = (target: ReadTarget, requirement: ReplicaRequirement, onPrimary: boolean, failures = 0): Attempt => {
     return { target, asOfMs: target.state.asOfMs, failures, requirement, onPrimary };
   };
-  const requirement = phase.kind === 'first' ? provable(deps, phase.requirement) : phase.requirement;
+  const requirement = provable(deps, phase);
   const isSettled = compiled.write === null || (phase.kind === 'continuation' && !phase.onPrimary);
   const route = isSettled ? { requirement } : await deps.routeWritten(caller.workspace, requirement);
   if ('requirement' in route) {
@@ -99,13 +99,15 @@ export async function withReadTarget<T>(
 }
 
 /**
- * Lowers the required moment to that of the most current replica while the primary is away, because without samples of the
- * primary no replica can reach a later one. A cursor of another gateway, or from before a restart, can require a later moment.
+ * Lowers the required moment to that of the most current replica where no replica can reach it soon. While the primary is away
+ * there are no samples of it, and a cursor of another gateway, or from before a restart, can require a later moment. A moment in
+ * the future is from before the clock was set back; waiting until now instead would delay each piece of a page by a sample.
  */
-function provable({ primaryReachable, replicas }: ReadDeps, requirement: ReplicaRequirement): ReplicaRequirement {
-  if (requirement.asOfMs == null || primaryReachable()) return requirement;
+function provable({ primaryReachable, replicas }: ReadDeps, { kind, requirement }: PagePhase): ReplicaRequirement {
+  const { asOfMs } = requirement;
+  if (asOfMs == null || (asOfMs <= Date.now() && (kind === 'continuation' || primaryReachable()))) return requirement;
   const known = replicas.map(({ state }) => (state.healthy ? (state.asOfMs ?? 0) : 0));
-  return { ...requirement, asOfMs: Math.min(requirement.asOfMs, Math.max(0, ...known)) };
+  return { ...requirement, asOfMs: Math.min(asOfMs, Math.max(0, ...known)) };
 }
 
 /**

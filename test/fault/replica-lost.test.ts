@@ -83,6 +83,11 @@ test.serial('a page survives a black hole between gateway and replica', async (t
   isWhole(t, page);
   setUp.proxies[lost]?.restore();
   await healthy(t);
+  const reads = Array.from({ length: 40 }, () => readPage(gateway.url('/werkbonnen?perPage=5'), { token }));
+  for (const { status, totalMs } of await Promise.all(reads)) {
+    t.is(status, 200);
+    t.true(totalMs < 1000, `a read took ${totalMs} ms: it was sent on a connection from before`);
+  }
 });
 
 test.serial('a page survives pg_terminate_backend, and idle connections too', async (t) => {

@@ -1,6 +1,8 @@
+import { mock } from 'node:test';
+import type { ApiReply } from '../support/client.js';
 import { whileInserting } from '../support/inserts.js';
 import { type ListName, listNames, pages } from '../support/lists.js';
-import { gatewayTest, type TestDatabase } from '../support/workspace.js';
+import { eventually, gatewayTest, type TestDatabase } from '../support/workspace.js';
 
 // Small chunks, so that a large page is made of many statements and rows come in between them.
 const test = gatewayTest({ chunkRowsMax: 40, chunkBytes: 16_384 });
@@ -109,4 +111,21 @@ test.serial('a page of 10,000 rows that is sent in pieces has every row once and
   t.is(pagination.total, before.length);
   t.is(reply.headers['content-length'], undefined, 'it came in pieces');
   t.true(reply.text.endsWith('"complete":true}}'));
+});
+
+test.serial('a walk by page number goes on when the clock is set back an hour', async (t) => {
+  const { client } = t.context;
+  const rightMs = Date.now();
+  const isAhead = ({ headers }: ApiReply): boolean => Date.parse(headers['data-as-of'] as string) > rightMs + 3_000_000;
+  mock.timers.enable({ apis: ['Date'], now: rightMs + 3_600_000 });
+  try {
+    await eventually(t, 'a first page by the clock that is ahead', async () =>
+      isAhead(await client.get('/logboeken?perPage=5')),
+    );
+  } finally {
+    mock.timers.reset();
+  }
+  await eventually(t, 'the right clock', async () => !isAhead(await client.get('/klanten?perPage=1')));
+  const second = await client.get('/logboeken?perPage=5&page=2');
+  t.is(second.status, 200, second.text);
 });

@@ -5,6 +5,7 @@ import type { Replica } from '../../src/db/replica.js';
 import { WritePositions } from '../../src/db/write-positions.js';
 import { Problem } from '../../src/errors.js';
 import { freshnessRouter, perSecond } from '../../src/read/freshness.js';
+import { type PagePhase, type ReadDeps, withReadTarget } from '../../src/read/routing.js';
 
 const here = { timeline: '00000001', systemIdentifier: '1' };
 const atMs = (): number => Date.now();
@@ -94,4 +95,22 @@ test('the cap holds for any second, wherever it begins', (t) => {
   for (const from of used) t.true(used.filter((at) => at >= from && at < from + 1000).length <= 5);
   t.true(used.length >= 25);
   t.false(perSecond(0)());
+});
+
+test('when the clock was set back since the rows before, the most current replica continues a walk and a page', async (t) => {
+  const replicaOf = (asOfMs: number) => ({ inFlight: 0, state: { healthy: true, asOfMs }, probe: async () => {} });
+  const [late, current] = [replicaOf(atMs() - 5000), replicaOf(atMs() - 400)];
+  const read = { compiled: { write: null }, caller: {} } as Parameters<typeof withReadTarget>[1];
+  const primaryReachable = () => true;
+  const deps = { replicas: [late, current], resumeMs: 0, primaryReachable, observe: () => {} } as unknown as ReadDeps;
+  const requirement = { asOfMs: atMs() + 3_600_000, resumeMs: 0 };
+  const phases: PagePhase[] = [
+    { kind: 'first', requirement },
+    { kind: 'continuation', requirement, onPrimary: false },
+  ];
+  for (const phase of phases)
+    t.is(await withReadTarget<unknown>(deps, read, phase, async ({ target }) => target), current, phase.kind);
+  const justNow = { ...requirement, asOfMs: atMs() };
+  const refused = withReadTarget(deps, read, { kind: 'first', requirement: justNow }, async () => null);
+  t.is(((await t.throwsAsync(refused)) as Problem).code, 'replica_unavailable', 'a moment in the past is waited for');
 });
