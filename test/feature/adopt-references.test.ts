@@ -145,13 +145,19 @@ test.serial('a copy is kept in step with rows that change their workspace with t
   ]);
   await admin.query(`update shop.marks set is_deleted = true where id = 'mark-photo-order-north4-7'`);
   await database.caughtUp();
-  t.like(await pull(), [nothing, { whole: false, records: 1, deleted: 0, added: 0 }]);
+  t.like(await pull(), [{ whole: false }, { whole: false }]); // each may repeat what the pass before it has found
   const changes = join(folder, 'copy/photos');
-  const newest = readdirSync(changes)
+  const ofPhoto = readdirSync(changes)
     .filter((name) => name.endsWith('.ndjson.gz'))
     .sort()
-    .at(-1);
-  const { id, record } = JSON.parse(gunzipSync(readFileSync(join(changes, newest as string))).toString()) as Change;
-  t.is(id, 'photo-order-north4-7');
-  t.deepEqual(record.marks, []);
+    .flatMap((name) =>
+      gunzipSync(readFileSync(join(changes, name)))
+        .toString()
+        .trim()
+        .split('\n'),
+    )
+    .map((line) => JSON.parse(line) as Change)
+    .filter(({ id }) => id === 'photo-order-north4-7');
+  t.is(ofPhoto[0]?.record.marks.length, 1);
+  t.deepEqual(ofPhoto.at(-1)?.record.marks, []);
 });

@@ -91,7 +91,7 @@ const columns = `
   insert into jobs (company_id, title) select id, name from companies;
   do $$ begin
     if current_setting('server_version_num')::int >= 180000 then
-      alter table jobs add status text generated always as (left(title, 1)) virtual, add updated_at timestamptz generated always as (created_at) virtual;
+      execute 'alter table jobs add status text generated always as (left(title, 1)) virtual, add updated_at timestamptz generated always as (created_at) virtual';
     end if;
   end $$`;
 
