@@ -174,7 +174,7 @@ async function wallFaults(
   return faults;
 }
 
-/** What PostgreSQL says of a statement that failed. */
+/** A statement that PostgreSQL refused. */
 export interface AttemptError {
   readonly code?: string;
   readonly message: string;

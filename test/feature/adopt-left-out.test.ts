@@ -3,7 +3,7 @@ import { asAdmin } from '../../src/db/admin.js';
 import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
-// What a draft must not show, and what it must not let clients write.
+// Columns and rows that a draft must not show, or not let clients write.
 
 const test = gatewayTest();
 

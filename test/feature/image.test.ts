@@ -72,7 +72,7 @@ test('every file of the project that a command reads is in the image', (t) => {
   const sources = sourcesIn('src', '.ts').filter(({ path }) => !path.startsWith('src/demo/'));
   const read = sources.flatMap(({ code }) => [...code.matchAll(/projectText\(['`]([^'`$]+)/g)]);
   t.true(read.length > 5);
-  // What follows a $ is not known: its folder must be there.
+  // A name behind a $ is not known: its folder must be there.
   for (const [, known = ''] of read)
     t.true(existsSync(join(image, known.endsWith('/') ? known : dirname(known))), known);
 });

@@ -1,7 +1,7 @@
 import { postgresDestination } from '../../src/pull/postgres.js';
 import { gatewayTest } from '../support/workspace.js';
 
-// What PostgreSQL cannot hold must not end a copy in it.
+// Characters that PostgreSQL cannot hold must not end a copy in it.
 
 const test = gatewayTest();
 
