@@ -2,8 +2,9 @@ import type { Column } from './catalog.js';
 import { alias } from './columns.js';
 import { type Fields, fieldsOf } from './fields.js';
 import { type ListDraft, listOf } from './lists.js';
-import { camelCase, isNamed, singular, snakeCase } from './names.js';
+import { isNamed, singular, snakeCase } from './names.js';
 import { type PartDraft, partsOf } from './parts.js';
+import { namesOf } from './resource-names.js';
 import { deletedPoint, type SoftDelete, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { type SyncDraft, syncDraft } from './sync.js';
@@ -106,42 +107,6 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
 function stepsPoint({ steps }: Subject): string {
   const way = steps.map(({ from, table }) => `${from.name} of ${table.quoted}`).join(', ');
   return `its workspace is that of ${way}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`;
-}
-
-/** Names that the gateway uses itself: views and tables of its schema, paths, schemas of OpenAPI. */
-const taken = {
-  view: /^(tokens|api_tokens|idempotency|migrations|migrations_lock|applied_files|workspaces|token_owners)$/,
-  name: /^(sync|self|openapi|v1)$/,
-  record: /^(problem|pagination)$/,
-  recordEnd: /(Page|Create|Patch|Written)$/,
-};
-
-interface Names {
-  readonly view: string;
-  readonly name: string;
-  readonly record: string;
-}
-
-/** Names of the view, of the resource and of one record; a number tells tables apart whose names are the same in this form. */
-function namesOf(subject: Subject, { subjects }: Survey): Names {
-  const own = namesFrom(subject.table.name);
-  const earlier = subjects.slice(0, subjects.indexOf(subject)).map(({ table }) => namesFrom(table.name));
-  const numbered = (key: keyof Names, mark: string): string => {
-    const twins = earlier.filter((each) => each[key] === own[key]).length;
-    return twins === 0 ? own[key] : `${own[key].slice(0, key === 'view' ? 47 : 36)}${mark}${twins + 1}`;
-  };
-  return { view: numbered('view', '_'), name: numbered('name', '-'), record: numbered('record', '') };
-}
-
-function namesFrom(table: string): Names {
-  const view = snakeCase(table);
-  const name = view.replaceAll('_', '-').slice(0, 36).replace(/-+$/, '');
-  const record = camelCase(singular(view)).slice(0, 30);
-  return {
-    view: taken.view.test(view) ? `app_${view}` : view,
-    name: taken.name.test(name) ? `app-${name}` : name,
-    record: taken.record.test(record) ? `app${record}` : record.replace(taken.recordEnd, '$&Record'),
-  };
 }
 
 /** A version that a trigger of the app moves on every change. */

@@ -4,6 +4,7 @@ import { alias, isInteger, isTextual } from './columns.js';
 import { type Fields, referredTo } from './fields.js';
 import { logWrite } from './log-write.js';
 import { isNamed, snakeCase } from './names.js';
+import { namesOf } from './resource-names.js';
 import type { FieldJson } from './sealed-fields.js';
 import type { Subject, Survey } from './survey.js';
 
@@ -63,7 +64,7 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     const name = String(field.column);
     const column = drafted.columns.get(name);
     const target = column && referredById(subject, survey, column.of);
-    const rule = column && writeRule(column.of, field, target);
+    const rule = column && writeRule(column.of, field, target && `gateway.${namesOf(target, survey).view}`);
     const refersAway = column && !target && column.of.refers;
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
     const isOwn =
@@ -136,11 +137,11 @@ function isBookkeeping(name: string): boolean {
   return isNamed('created', name) || isNamed('updated', name) || isNamed('version', name);
 }
 
-/** The rule of a field that clients can write; undefined for others. */
-function writeRule(column: Column, field: FieldJson, target: Subject | undefined): FieldJson | undefined {
+/** The rule of a field that clients can write; undefined for others. `references` is the view of the records that it refers to. */
+function writeRule(column: Column, field: FieldJson, references: string | undefined): FieldJson | undefined {
   if (column.made) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
   const required = column.notNull ? { required: true } : {};
-  if (target !== undefined) return { ...required, references: `gateway.${snakeCase(target.table.name)}` };
+  if (references !== undefined) return { ...required, references };
   if (field.codec !== undefined || field.pointer !== undefined) return undefined;
   if (field.type === 'text') {
     const lengths = { ...(column.notNull && { minLength: 1 }), maxLength: column.length ?? charactersMax };

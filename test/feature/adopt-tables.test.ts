@@ -77,9 +77,11 @@ test.serial('tables and indexes whose names are the same when cut are told apart
         .join('\n')}
       insert into companies (name) values ('North'), ('South')`),
   );
-  const draft = await adopted(t, settings, '--schema', 'shop');
+  const draft = await adopted(t, settings, '--schema', 'shop', '--write', 'jobs,Jobs');
   const cut = 'subscription-fixed-charge-units-over';
   t.deepEqual([...draft.resources.keys()].sort(), ['job', 'job-page', 'jobs', 'jobs-2', cut, `${cut}-2`].sort());
   t.is(new Set([...draft.resources.values()].map(({ view }) => view)).size, 6);
+  for (const name of ['jobs', 'jobs-2'])
+    t.like(draft.resources.get(name)?.fields.replacedById, { write: { references: draft.resources.get(name)?.view } });
   t.deepEqual(await wrong(t, draft), []);
 });
