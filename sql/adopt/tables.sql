@@ -13,6 +13,10 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
       'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,
       'notNull', a.attnotnull, 'made', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
       'computed', a.attgenerated <> '' or a.attidentity = 'a', 'isVirtual', a.attgenerated = 'v',
+      'madeOf', case when a.attgenerated = '' then '{}' else array(select o.attname::text from pg_attrdef f
+        join pg_depend d on d.classid = 'pg_attrdef'::regclass and d.objid = f.oid and d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid
+        join pg_attribute o on o.attrelid = c.oid and o.attnum = d.refobjsubid
+        where f.adrelid = c.oid and f.adnum = a.attnum and o.attnum <> a.attnum order by 1) end,
       'refers', exists (select from pg_constraint p where p.conrelid = c.oid and p.contype = 'f' and a.attnum = any (p.conkey)),
       'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
       'isArray', t.typcategory = 'A',

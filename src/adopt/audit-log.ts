@@ -57,6 +57,14 @@ export function documentsIn(table: Table, rows: readonly SampleRow[], log?: Audi
   return columns.filter((column) => !known.includes(column) && (isDocument(column) || isText(column)));
 }
 
+/** Whether the column holds other records as they were, in a table that is no log by its other columns. */
+export function isState(column: Column, rows: readonly SampleRow[]): boolean {
+  return (
+    isNamed('state', column.name) &&
+    (isDocument(column) || (isTextual(column) && valuesOf(rows, column.name).some(isDocumentText)))
+  );
+}
+
 /** Whether its type is one of documents or lists. */
 export function isDocument(column: Column): boolean {
   return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));

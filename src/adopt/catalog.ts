@@ -24,6 +24,8 @@ export interface Column {
   readonly computed: boolean;
   /** Whether each read computes it, so that no index can have it. */
   readonly isVirtual: boolean;
+  /** The columns that the expression of a generated column reads. */
+  readonly madeOf: readonly string[];
   /** Whether it is part of a foreign key, to a table of any schema. */
   readonly refers: boolean;
   /** The sequence of its default (serial); an identity needs no privilege on its own. */

@@ -84,13 +84,23 @@ const derived: Readonly<Record<string, string>> = {
 
 /** Why no field shows the column, by its type or its name; undefined: one does. */
 export function reasonToLeaveOut(column: Column): string | undefined {
-  const { name, type } = column;
+  const { name } = column;
   const reason = derived[typeName(column)];
   if (reason !== undefined) return reason;
-  const isValue = type !== 'boolean' && !/timestamp|date/.test(type);
+  const isValue = holdsValue(column);
   if (isValue && isNamed('secret', name)) return 'secrets, by the name';
   const isCount = isInteger(column) && /mail/i.test(name); // a telephone number may be stored as a number
   if (isValue && !isCount && isNamed('contact', name)) return 'personal data, by the name';
   if (isValue && isNamed('image', name)) return 'images and signatures, by the name';
   return undefined;
+}
+
+/** Why no field shows a generated column, where none shows one that it is made of, such as a search text with e-mail addresses. */
+export function reasonByOrigin(column: Column, leftOut: readonly string[]): string | undefined {
+  const isShown = !holdsValue(column) || isInteger(column) || !column.madeOf.some((name) => leftOut.includes(name));
+  return isShown ? undefined : 'generated from columns that are left out';
+}
+
+function holdsValue({ type }: Column): boolean {
+  return type !== 'boolean' && !/timestamp|date/.test(type);
 }

@@ -21,6 +21,7 @@ const xmin: Column = {
   made: true,
   computed: true,
   isVirtual: false,
+  madeOf: [],
   refers: false,
   sequence: null,
   isArray: false,

@@ -1,7 +1,7 @@
 import type { Codec } from '../projection/codec.js';
-import { isDocument, isDocumentText } from './audit-log.js';
+import { isState } from './audit-log.js';
 import type { Column } from './catalog.js';
-import { alias, isTextual, reasonToLeaveOut, type Shown, shown, shownId } from './columns.js';
+import { alias, isTextual, reasonByOrigin, reasonToLeaveOut, type Shown, shown, shownId } from './columns.js';
 import { type Form, formOf } from './encodings.js';
 import { isMoments, momentOf } from './moments.js';
 import { camelCase, isNamed, untaken } from './names.js';
@@ -39,7 +39,12 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   const { table, id, tenant } = subject;
   const others = table.columns.filter((column) => column !== id && column !== tenant && !skipped.includes(column));
   const identifier = one(id, 'id', shownId(id), { nullable: undefined, description: 'Opaque identifier.' });
-  const drafted = others.map((column) => fieldsOfColumn(column, subject, survey));
+  const ownReasons = others.map((column) => fieldsOfColumn(column, subject, survey));
+  const left = ownReasons.flatMap(({ leftOut }) => leftOut.map(([, name]) => name));
+  const drafted = others.map((column, i) => {
+    const reason = reasonByOrigin(column, left);
+    return reason === undefined ? (ownReasons[i] as Fields) : { ...nothing, leftOut: [[reason, column.name] as const] };
+  });
   const keyColumns = drafted.flatMap(({ sealed }) => sealed.flatMap(({ keyColumn }) => keyColumn ?? []));
   const shownOnes = drafted.filter((_, i) => !keyColumns.includes(others[i] as Column)); // key ids are not the clients' business
   return [identifier, ...shownOnes].reduce((all, each) => ({
@@ -113,14 +118,6 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
     );
   const open = `${column.name} holds times as texts: a value of another form than 2026-01-31T12:00:00Z would fail the whole page.`;
   return one(column, name, { type: 'timestamp', select: momentOf(shown(column).select), open });
-}
-
-/** Whether the column holds other records as they were, in a table that is no log by its other columns. */
-function isState(column: Column, rows: Subject['rows']): boolean {
-  return (
-    isNamed('state', column.name) &&
-    (isDocument(column) || (isTextual(column) && valuesOf(rows, column.name).some(isDocumentText)))
-  );
 }
 
 function sealedColumn(

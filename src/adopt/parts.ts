@@ -1,8 +1,10 @@
-import { documentsIn } from './audit-log.js';
+import { documentsIn, isState } from './audit-log.js';
 import type { Column, Table } from './catalog.js';
-import { alias, reasonToLeaveOut } from './columns.js';
+import { alias, isTextual, reasonByOrigin, reasonToLeaveOut } from './columns.js';
+import { formOf } from './encodings.js';
 import type { Fields } from './fields.js';
 import { camelCase, singular, snakeCase, untaken } from './names.js';
+import { type SampleRow, valuesOf } from './samples.js';
 import type { FieldJson } from './sealed-fields.js';
 import { deletedPoint, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
@@ -42,10 +44,15 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
     ];
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
     const others = part.columns.filter((column) => !isKey(column) && column !== softDelete?.column);
-    const documents = documentsIn(part, []);
-    const shown = others.filter(
-      (column) => column.type !== 'bytea' && !reasonToLeaveOut(column) && !documents.includes(column),
-    );
+    const rows = survey.partRows.get(part) ?? [];
+    const documents = documentsIn(part, rows);
+    const isLeft = (column: Column): boolean =>
+      reasonToLeaveOut(column) !== undefined ||
+      documents.includes(column) ||
+      isState(column, rows) ||
+      !isReadable(column, rows);
+    const leftByThemselves = others.filter(isLeft).map((column) => column.name);
+    const shown = others.filter((column) => !isLeft(column) && !reasonByOrigin(column, leftByThemselves));
     const left = others.filter((column) => !shown.includes(column)).map((column) => column.name);
     const order = orderOf(part, key.columns, tenant);
     const read = part.columns.filter(
@@ -82,6 +89,12 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
       ],
     };
   });
+}
+
+/** Whether its values are no images, sealed values and other bytes: in a list nothing decodes them. */
+function isReadable(column: Column, rows: readonly SampleRow[]): boolean {
+  if (column.type === 'bytea') return false;
+  return !isTextual(column) || ['plain', 'base64'].includes(formOf(valuesOf(rows, column.name), false).kind);
 }
 
 /** The rest of an index that leads with the reference, and the primary key: the index then gives the rows in order. */

@@ -30,6 +30,8 @@ export interface Survey {
   readonly users: Users | undefined;
   /** Of the table that tells the workspace of each user. */
   readonly userRows: readonly SampleRow[];
+  /** Of each table of parts. */
+  readonly partRows: ReadonlyMap<Table, readonly SampleRow[]>;
   readonly keyring: Keyring;
 }
 
@@ -58,6 +60,7 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
   }
   const subjects: Subject[] = [];
   const leftOut: Survey['leftOut'][number][] = [];
+  const partRows = new Map<Table, readonly SampleRow[]>();
   for (const table of tables) {
     if (parentOf.has(table)) continue;
     const [workspace, id] = [workspaceOf(table, tables, tenant, users?.table), idColumn(table, tenant)];
@@ -70,6 +73,7 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     const rows = await sampleRows(client, table, table.columns);
     const log = auditLogIn(table, rows);
     const parts = tables.filter((each) => parentOf.get(each) === table);
+    for (const part of parts) partRows.set(part, await sampleRows(client, part, part.columns));
     const documents = documentsIn(table, rows, log);
     subjects.push({ table, ...workspace, id, rows, parts, documents, ...(log && { log }) });
   }
@@ -89,6 +93,7 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     keyring,
     users,
     userRows,
+    partRows,
   };
 }
 

@@ -70,8 +70,9 @@ async function tryChange(
   row: TextRow,
 ): Promise<string[]> {
   const id = row[write.idAt] as string;
-  const version = row[write.versionAt] as string;
-  const target = { id, ifMatch: parseEntityTags(etagOf(version)) as Target['ifMatch'] };
+  const { versionAt } = write.tag;
+  const etag = etagOf((at) => row[at] ?? null, write.tag);
+  const target = { id, ifMatch: parseEntityTags(etag) as Target['ifMatch'] };
   const free = leaves(resource).filter(({ field: { write } }) => write !== undefined && write.references === undefined);
   for (const { field, path } of free) {
     const name = path[0] as string;
@@ -89,7 +90,7 @@ async function tryChange(
     }
     const repeated = await tryWrite(transaction, write, change);
     return [
-      ...(outcome.row[write.versionAt] === version
+      ...(outcome.row[versionAt] === row[versionAt]
         ? [
             `an UPDATE leaves ${resource.version} as it is, so two changes with one If-Match would both succeed: let a trigger raise it`,
           ]

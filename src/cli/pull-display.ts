@@ -5,7 +5,7 @@ import { print, redraw, say, terminalColumns } from './command.js';
 export interface PullDisplay {
   /** Absent where it would not be shown. */
   readonly page?: (progress: PassProgress) => void;
-  waiting(reason: string, waitMs: number): void;
+  waiting(reason: string, waitMs: number, what?: 'gateway' | 'destination'): void;
   /** The end of a pass, or of a comparison. */
   passed(report: Partial<PassReport> & Pick<PassReport, 'resource' | 'deleted' | 'added'>): void;
 }
@@ -18,13 +18,13 @@ export function pullDisplay(): PullDisplay {
 const redrawMs = 100;
 /** Shorter pauses are not worth a message. */
 const waitMsMin = 4000;
-const waitText = (reason: string, waitMs: number): string =>
-  `Waiting ${Math.ceil(waitMs / 1000)} s for the gateway: ${reason}.`;
+const waitText = (reason: string, waitMs: number, what: string): string =>
+  `Waiting ${Math.ceil(waitMs / 1000)} s for the ${what}: ${reason.replace(/\.$/, '')}.`;
 
 function jsonLines(): PullDisplay {
   return {
-    waiting: (reason, waitMs) => {
-      if (waitMs >= waitMsMin) say(waitText(reason, waitMs));
+    waiting: (reason, waitMs, what = 'gateway') => {
+      if (waitMs >= waitMsMin || what === 'destination') say(waitText(reason, waitMs, what));
     },
     passed: (report) => print(JSON.stringify(report)),
   };
@@ -41,7 +41,7 @@ function terminalDisplay(): PullDisplay {
       drawnMs = nowMs;
       draw(progressBar(progress, (nowMs - startedMs) / 1000));
     },
-    waiting: (reason, waitMs) => draw(waitText(reason, waitMs)),
+    waiting: (reason, waitMs, what = 'gateway') => draw(waitText(reason, waitMs, what)),
     passed: (report) => {
       redraw('');
       print(sentence(report));

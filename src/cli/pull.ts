@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { connectionUrlFault } from '../db/connection-url.js';
+import { databaseErrorKind } from '../errors.js';
 import { wellFormed } from '../http/token-format.js';
 import { readFault, readText } from '../paths.js';
 import { changeFormats, type FormatName } from '../pull/change-formats.js';
@@ -41,14 +42,20 @@ export const pullCommand: Command = async (args) => {
     const display = pullDisplay();
     const address = `${base.replace(/\/+$/, '')}/api/v1`;
     const api = client(address, tokenOf(tokenFile), stop.signal, display.waiting);
-    const destination = await openDestination();
-    try {
-      const options = { chosen, everyMs, verify, signal: stop.signal };
-      await keepCopy(api, destination, display, options);
-    } finally {
-      await destination.close();
-    }
-    return 0;
+    const options = { chosen, everyMs, verify, signal: stop.signal };
+    for (
+      let destination = await openDestination();
+      ;
+      destination = await openAgain(openDestination, display, stop.signal)
+    )
+      try {
+        await keepCopy(api, destination, display, options);
+        return 0;
+      } catch (error) {
+        if (everyMs === null || !isDatabase(to) || !isLostConnection(error)) throw error;
+      } finally {
+        await destination.close();
+      }
   } catch (error) {
     if (isStop(error, stop.signal)) return 0;
     if (error instanceof Refused || error instanceof DestinationUnusable) throw new Failure(error.message);
@@ -72,7 +79,7 @@ function isStop(error: unknown, signal: AbortSignal): boolean {
 
 /** Checks the place of a copy, and returns the way to open it. */
 function destinationOf(to: string, format: string | undefined): () => Promise<Destination> {
-  if (/^postgres(ql)?:/.test(to)) {
+  if (isDatabase(to)) {
     const fault = connectionUrlFault(to);
     if (fault !== null) throw new UsageError(`--to ${fault}`);
     if (format !== undefined) throw new UsageError('--format is for a folder; a database has tables.');
@@ -84,6 +91,36 @@ function destinationOf(to: string, format: string | undefined): () => Promise<De
   const chosen = known.find((name) => name === (format ?? 'ndjson'));
   if (chosen === undefined) throw new UsageError(`--format is ${known.join(' or ')}, not "${format}".`);
   return () => directoryDestination(to, { format: chosen });
+}
+
+const isDatabase = (to: string): boolean => /^postgres(ql)?:/.test(to);
+
+/** Whether a database of copies broke the connection, as it does when it is started again; the pass goes on where it was. */
+function isLostConnection(error: unknown): boolean {
+  const isOwn = [Refused, DestinationUnusable, Failure, UsageError].some((kind) => error instanceof kind);
+  return !isOwn && databaseErrorKind(error, 'write') === 'retry';
+}
+
+const openPauseMsMin = 1000;
+const openPauseMsMax = 30_000;
+
+/** Opens a destination that was open before, for as long as it takes; a session that died can still hold its lock for a moment. */
+async function openAgain(
+  open: () => Promise<Destination>,
+  display: PullDisplay,
+  signal: AbortSignal,
+): Promise<Destination> {
+  let reason = 'it broke the connection';
+  for (let pauseMs = openPauseMsMin; ; pauseMs = Math.min(pauseMs * 2, openPauseMsMax)) {
+    display.waiting(reason, pauseMs, 'destination');
+    await sleep(pauseMs, undefined, { signal });
+    try {
+      return await open();
+    } catch (error) {
+      if (!(error instanceof DestinationUnusable) && !isLostConnection(error)) throw error;
+      reason = (error as Error).message;
+    }
+  }
 }
 
 async function keepCopy(

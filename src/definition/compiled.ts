@@ -2,7 +2,7 @@ import type { Observe } from '../events.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
 import { visibleToWriteScope } from './record-schema.js';
-import { columnsOf, type LoggedAs, type Resource, type ResourceWrite } from './resource.js';
+import { columnsOf, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
 import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
@@ -18,10 +18,17 @@ export interface CompiledResource {
   readonly serializer: RowSerializer;
   /** Filters that are the two ends of a range. */
   readonly filterRanges: readonly FilterRange[];
-  /** Position of the version column in a row; -1 without one. */
-  readonly versionAt: number;
+  /** Columns of the entity tag of a detail; null without a version. */
+  readonly tag: TagColumns | null;
   /** Null: the resource is only read. */
   readonly write: CompiledWrite | null;
+}
+
+/** Positions of the columns that the entity tag of a row is made of. */
+export interface TagColumns {
+  readonly versionAt: number;
+  /** Those with JSON: they can show rows of other tables, which change without the version. */
+  readonly documentsAt: readonly number[];
 }
 
 /** All that is made for the writes of a resource. Rows are those of the reads: the same columns in the same order. */
@@ -30,9 +37,9 @@ export interface CompiledWrite {
   readonly statements: WriteStatements;
   /** How writes appear in the app's audit log; null: the app logs them itself. */
   readonly audit: (LoggedAs & { readonly entity: string }) | null;
-  /** Positions of the columns id and version in a row. */
+  /** Position of the column id in a row. */
   readonly idAt: number;
-  readonly versionAt: number;
+  readonly tag: TagColumns;
   /** Each writable member and its position in a row. */
   readonly writableAt: readonly (readonly [string, number])[];
   readonly fullRecord: RowSerializer;
@@ -42,7 +49,7 @@ export interface CompiledWrite {
 
 /** Compiles a definition that loadResources has accepted. */
 export function compileResource(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledResource {
-  const versionAt = resource.version === undefined ? -1 : columnsOf(resource).indexOf(resource.version);
+  const tag = tagColumns(resource);
   const serializer = compileSerializer(resource, options, observe);
   const { write } = resource;
   return {
@@ -51,8 +58,18 @@ export function compileResource(resource: Resource, options: ProjectionOptions, 
     sync: compileSyncStatements(resource),
     serializer,
     filterRanges: filterRanges(resource.filters),
-    versionAt,
-    write: write ? compileWrite({ ...resource, write }, options, observe, versionAt, serializer) : null,
+    tag,
+    write: write && tag ? compileWrite({ ...resource, write }, options, observe, tag, serializer) : null,
+  };
+}
+
+function tagColumns(resource: Resource): TagColumns | null {
+  if (resource.version === undefined) return null;
+  const columns = columnsOf(resource);
+  const documents = leaves(resource).filter(({ field }) => field.type === 'json');
+  return {
+    versionAt: columns.indexOf(resource.version),
+    documentsAt: [...new Set(documents.map(({ field }) => columns.indexOf(field.column)))],
   };
 }
 
@@ -60,7 +77,7 @@ function compileWrite(
   resource: Resource & { readonly write: ResourceWrite },
   options: ProjectionOptions,
   observe: Observe,
-  versionAt: number,
+  tag: TagColumns,
   fullRecord: RowSerializer,
 ): CompiledWrite {
   const { audit } = resource.write;
@@ -71,7 +88,7 @@ function compileWrite(
     statements: compileWriteStatements(resource),
     audit: audit && { ...audit, entity: resource.auditEntity as string },
     idAt: columns.indexOf('id'),
-    versionAt,
+    tag,
     writableAt: validators.writable.map(({ name, column }) => [name, columns.indexOf(column)]),
     fullRecord,
     writeScopeRecord: compileSerializer(resource, options, observe, (field) => visibleToWriteScope(resource, field)),

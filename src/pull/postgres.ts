@@ -74,7 +74,7 @@ function copyOf(
     state,
     store: async (body, { since, cursor }) => {
       await transaction.begin();
-      const stored = await db.query(upsert, [storable(body)]);
+      const stored = await db.query(upsert, [storable(body)]).catch((error) => refuseUnfitColumn(error, resource));
       await db.query(
         `insert into ${schema}.pull_state (resource, since, cursor) values ($1, $2, $3)
          on conflict (resource) do update set since = $2, cursor = $3, stored_at = now()`,
@@ -124,6 +124,15 @@ function upsertOf(resource: string, columns: readonly Column[]): string {
           from jsonb_array_elements($1::jsonb -> 'data') with ordinality e (value, n) order by e.value ->> 'id', n desc) d
       cross join lateral jsonb_populate_record(null::${table}, d.value) r
     on conflict (id) do update set ${changes.join(', ')}`;
+}
+
+/** A column that an older definition made can have another type: data exceptions have the class 22 (PostgreSQL, Appendix A). */
+function refuseUnfitColumn(error: Error & { readonly code?: string }, resource: string): never {
+  if (!error.code?.startsWith('22')) throw error;
+  const table = `${schema}.${name(resource)}`;
+  throw new DestinationUnusable(
+    `A column of ${table} cannot hold what the gateway has (${error.message}): give it the type of the API, or drop the table, which the next run makes again and fills.`,
+  );
 }
 
 /** At most one transaction of a connection. */

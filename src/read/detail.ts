@@ -23,7 +23,7 @@ export function parseDetail(
   id: string,
   headers: { ifMatch: string | undefined; ifNoneMatch: string | undefined },
 ): DetailRequest {
-  const conditional = compiled.versionAt >= 0;
+  const conditional = compiled.tag !== null;
   const ifMatch = conditional && headers.ifMatch !== undefined ? parseEntityTags(headers.ifMatch) : null;
   if (ifMatch === undefined) throw new Problem('if_match_invalid', 'If-Match must be a list of entity tags.');
   const ifNoneMatch =
@@ -31,9 +31,9 @@ export function parseDetail(
   return { compiled, caller, id: idOrNull(compiled.resource.idType, id), ifMatch, ifNoneMatch };
 }
 
-/** The JSON of a record, and its version; null for resources without versions. */
+/** The JSON of a record, and its entity tag; null for resources without versions. */
 interface Detail {
-  readonly version: string | null;
+  readonly etag: string | null;
   readonly json: string;
 }
 
@@ -49,16 +49,16 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
   const { record, asOfMs } = await withReadTarget(deps, request, anywhere, async ({ target, asOfMs }) => {
     let record: Detail | null = null;
     await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
-      const version = compiled.versionAt < 0 ? null : row.text(compiled.versionAt);
-      record = { version, json: compiled.serializer.json(row, caller.workspace) };
+      const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);
+      record = { etag, json: compiled.serializer.json(row, caller.workspace) };
     });
     return { record: record as Detail | null, asOfMs };
   });
   const databaseMs = performance.now() - startedMs;
   if (record === null) throw notFound();
   const headers = dataAsOf(asOfMs);
-  if (record.version !== null) {
-    const etag = etagOf(record.version);
+  const { etag } = record;
+  if (etag !== null) {
     headers.ETag = etag;
     if (request.ifMatch !== null && !matchesStrongly(request.ifMatch, etag)) {
       throw new Problem('precondition_failed', 'The record has another version.', { headers });

@@ -1,12 +1,23 @@
+import { createHash } from 'node:crypto';
+import type { TagColumns } from '../definition/compiled.js';
+
 /** An entity tag of If-Match or If-None-Match. */
 export interface EntityTag {
   readonly weak: boolean;
   readonly opaque: string;
 }
 
-/** The strong ETag of a version: the same from replica, primary, detail read and write response. */
-export function etagOf(version: string): string {
-  return `"v${version}"`;
+/**
+ * The strong ETag of a row: its version, with a digest of its JSON columns where it has any. The same from replica, primary, detail
+ * read and write response.
+ */
+export function etagOf(textAt: (at: number) => string | null, { versionAt, documentsAt }: TagColumns): string {
+  const version = `v${textAt(versionAt)}`;
+  if (documentsAt.length === 0) return `"${version}"`;
+  const digest = createHash('sha256')
+    .update(JSON.stringify(documentsAt.map(textAt)))
+    .digest('base64url');
+  return `"${version}-${digest.slice(0, 16)}"`;
 }
 
 /** The tags of a header, '*', or undefined when the header is neither (RFC 9110 §8.8.3, §13.1; empty list elements are allowed, §5.6.1). */

@@ -68,7 +68,10 @@ async function update(
   );
   if (claimed.length === 0) return recall(transaction, write, request);
   if (row === undefined || id === null) throw notFound();
-  refuseStale(ifMatch, row[write.versionAt] as string);
+  refuseStale(
+    ifMatch,
+    etagOf((at) => row[at] ?? null, write.tag),
+  );
   const before: Record<string, string | null> = {};
   for (const [name, at] of write.writableAt) before[name] = row[at] ?? null;
   const after = { ...before, ...members };
@@ -81,8 +84,7 @@ async function update(
   return { outcome: outcomeOf(200, outcome[0][0] as TextRow, request), position };
 }
 
-function refuseStale(ifMatch: Target['ifMatch'], version: string): void {
-  const etag = etagOf(version);
+function refuseStale(ifMatch: Target['ifMatch'], etag: string): void {
   if (matchesStrongly(ifMatch, etag)) return;
   throw new Problem('precondition_failed', 'The record has another version now: read it again and decide again.', {
     headers: { ETag: etag },

@@ -33,7 +33,7 @@ export async function write(
   const { status, row, mayRead, replayed } = await observed(deps, () =>
     deps.running.run(request, () => commitWrite(deps, compiled, request)),
   );
-  const headers: Record<string, string> = { ETag: etagOf(row[compiled.versionAt] as string) };
+  const headers: Record<string, string> = { ETag: etagOf((at) => row[at] ?? null, compiled.tag) };
   if (status === 201) headers.Location = location(row[compiled.idAt] as string);
   if (replayed) headers['Idempotent-Replayed'] = 'true';
   const databaseMs = performance.now() - startedMs;

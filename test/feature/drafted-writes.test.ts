@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-
+import pg from 'pg';
 import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -127,4 +127,55 @@ test.serial('clients write no column that the database fills, and no reference t
   t.is(changed.status, 200);
   t.like(await changed.json(), { title: 'third', short: 'thi' });
   t.not(changed.headers.get('etag'), etag);
+});
+
+const withParts = `
+  create table companies (id bigint generated always as identity primary key, name text not null);
+  create table staff (id bigint generated always as identity primary key, company_id bigint not null references companies, email text not null, is_owner boolean not null);
+  create table jobs (id bigint generated always as identity primary key, company_id bigint not null references companies, title text, created_at timestamptz not null default now());
+  create table job_hours (id bigint generated always as identity primary key, job_id bigint not null references jobs on delete cascade, hours integer not null);
+  insert into companies (name) values ('North');
+  insert into staff (company_id, email, is_owner) values (1, 'boss@shop.example', true);
+  insert into jobs (company_id, title) values (1, 'first');
+  insert into job_hours (job_id, hours) values (1, 3)`;
+
+test.serial('the ETag of a record moves with its parts, on the replica, on the primary and in a write', async (t) => {
+  const { database } = t.context;
+  const settings = await newDatabase(t, 'parts', (client) => client.query(withParts));
+  const draft = await adopted(t, settings, '--schema', 'public', '--write', 'jobs');
+  t.deepEqual(
+    (await wrong(t, draft)).map(({ code }) => code),
+    ['sorted_lists'], // the hours are of the workspace of their job
+  );
+  const url = `${await served(t, settings, draft.resourcesDir)}/api/v1/jobs/1`;
+  const token = { workspace: 'North', owner: 'boss@shop.example', scopes: 'read:jobs,write:jobs' };
+  const authorization = await authorizationOf(t, draft, token);
+  const read = (etag = ''): Promise<Response> =>
+    fetch(url, { headers: { authorization, ...(etag && { 'if-none-match': etag }) } });
+  const change = (title: string, etag: string): Promise<Response> => {
+    const conditions = { 'idempotency-key': randomUUID(), 'if-match': etag };
+    const headers = { authorization, 'content-type': 'application/json', ...conditions };
+    return fetch(url, { method: 'PATCH', headers, body: JSON.stringify({ title }) });
+  };
+  const etagOf = (response: Response): string => response.headers.get('etag') as string;
+  const before = etagOf(await read());
+  t.is((await read(before)).status, 304);
+
+  const admin = new pg.Client(settings.adminUrl as string);
+  await admin.connect();
+  t.teardown(() => admin.end());
+  await admin.query('update job_hours set hours = 4');
+  await database.caughtUp();
+  const now = await read(before);
+  t.is(now.status, 200);
+  t.like(await now.json(), { hours: [{ hours: 4 }] });
+  t.not(etagOf(now), before);
+
+  const stale = await change('second', before);
+  t.is(stale.status, 412);
+  t.is(etagOf(stale), etagOf(now));
+  const changed = await change('second', etagOf(now));
+  t.is(changed.status, 200);
+  t.like(await changed.json(), { title: 'second', hours: [{ hours: 4 }] });
+  t.is(etagOf(await read()), etagOf(changed));
 });

@@ -164,6 +164,8 @@ async function run(test: string): Promise<{ red: boolean; what: string }> {
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
   clearTimeout(timer);
   process.off('SIGINT', interrupted);
+  // `serve` has a group of its own, and that of a mutant can outlive its test.
+  spawnSync('pkill', ['-KILL', '-f', `${folder}/dist/src/main.js`]);
   if (isLate) return { red: true, what: `did not end within ${timeLimitMs / 1000} s` };
   if (code === 0) return { red: false, what: 'passed' };
   const title =

@@ -25,6 +25,7 @@ const column = (name: string, type = 'text'): Column => ({
   made: false,
   computed: false,
   isVirtual: false,
+  madeOf: [],
   refers: false,
   sequence: null,
   isArray: false,
