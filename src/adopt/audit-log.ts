@@ -38,7 +38,7 @@ export function auditLogIn({ columns }: Table, rows: readonly SampleRow[]): Audi
 const documentText = /^\s*(?:\{\s*["}]|\[\s*[[{"\]]|---\s|<\?xml|"[^"]*"=>)/;
 
 /** Whether a text is a document. */
-export function isDocumentText(text: string): boolean {
+function isDocumentText(text: string): boolean {
   return documentText.test(text);
 }
 
@@ -66,7 +66,7 @@ export function isState(column: Column, rows: readonly SampleRow[]): boolean {
 }
 
 /** Whether its type is one of documents or lists. */
-export function isDocument(column: Column): boolean {
+function isDocument(column: Column): boolean {
   return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));
 }
 
