@@ -45,6 +45,7 @@ export function shown({ name, quoted, type, isArray }: Column): Shown {
   if (isArray) return { type: 'json', select: `to_json(${column})` };
   const known = types[type];
   if (known !== undefined) return { type: known, select: column };
+  if (type === 'inet') return { type: 'text', select: `abbrev(${column})` }; // as PostgreSQL prints it; a cast adds /32
   if (type !== 'timestamp without time zone') return { type: 'text', select: `${column}::text` };
   return { type: 'timestamp', select: `${column} at time zone 'UTC'`, takenAsUtc: name };
 }

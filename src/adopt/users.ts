@@ -26,14 +26,21 @@ export function findUsers(tables: readonly Table[], tenant: Tenant): Users | und
     tables.flatMap((link): Users[] => {
       const isOwner = link === tenant.root;
       const above = isOwner || tenant.columnIn(link) ? undefined : sharedAbove(link, tenant.root, table);
-      if (!isOwner && (!isNamed('membership', link.name) || !(tenant.columnIn(link) ?? above))) return [];
+      const isMembership = isNamed('membership', link.name) || isPair(link);
+      if (!isOwner && (!isMembership || !(tenant.columnIn(link) ?? above))) return [];
       const keys = link.foreignKeys.filter((key) => key.table === table.name && key.columns.length === 1);
-      const key = keys.find(({ columns: [name = ''] }) => isNamed(isOwner ? 'ownerId' : 'memberId', name));
+      const isMember = ([name = '']: readonly string[]): boolean => isNamed(isOwner ? 'ownerId' : 'memberId', name);
+      const key = keys.find(({ columns }) => isMember(columns) || (!isOwner && isPair(link)));
       return key === undefined ? [] : [{ table, link, key, ...(above && { above }) }];
     }),
   );
   const score = ({ link, above }: Users): number => (link === tenant.root ? 1 : roleOf(link) ? (above ? 2 : 3) : 0);
   return links.sort((a, b) => score(b) - score(a))[0];
+}
+
+/** Whether it holds nothing but pairs of references, as the tables that Prisma makes for relations such as `_OrganizationToUser`. */
+function isPair({ columns }: Table): boolean {
+  return columns.length === 2 && columns.every(({ refers }) => refers);
 }
 
 /** The table to which both the link and the list of workspaces refer, by their columns. */

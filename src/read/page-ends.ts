@@ -50,14 +50,12 @@ export function decodeParts(context: string, encoded: string): string | undefine
 
 /**
  * The page end of a cursor; undefined when it is damaged or of another list. A moment in the future, forged or of a gateway
- * whose clock is ahead, counts as now. Cursors of version 1.0.0 have no moment, and a line break between the values.
+ * whose clock is ahead, counts as now.
  */
 export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
   const text = decodeParts(context, cursor);
   if (text === undefined) return undefined;
-  const isOfVersion100 = text.includes('\n') && !text.includes('\0');
-  const parts = text.split(isOfVersion100 ? '\n' : '\0');
-  const moment = isOfVersion100 ? '' : (parts.shift() as string);
+  const [moment = '', ...parts] = text.split('\0');
   if (!/^\d{0,15}$/.test(moment)) return undefined;
   const asOfMs = moment === '' ? null : Math.min(Number(moment), Date.now());
   if (parts.length === 0) return { key: null, asOfMs };

@@ -93,24 +93,6 @@ for (const list of listNames) {
   });
 }
 
-test('a cursor of version 1.0.0, which has no moment, still continues its list', async (t) => {
-  const { client, database } = t.context;
-  for (const list of listNames) {
-    const { pagination } = await page(client, `/${list}?perPage=3`);
-    const lines = Buffer.from(pagination.endCursor, 'base64url').subarray(12).toString().split('\0');
-    t.is(lines.length, 3);
-    const payload = lines.slice(1).join('\n');
-    const context = cursorContext(database.workspaces[0]?.id as string, list, {});
-    const digest = createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, 12);
-    const cursor = Buffer.concat([digest, Buffer.from(payload)]).toString('base64url');
-    const [old, now] = [
-      await page(client, `/${list}?perPage=3&cursor=${cursor}`),
-      await page(client, `/${list}?perPage=3&cursor=${pagination.endCursor}`),
-    ];
-    t.deepEqual(old.data, now.data);
-  }
-});
-
 test('a cursor with a moment in the future is served like a cursor of now', async (t) => {
   const { client, database } = t.context;
   const { pagination } = await page(client, '/klanten?perPage=3');
