@@ -42,8 +42,9 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   const ownReasons = others.map((column) => fieldsOfColumn(column, subject, survey));
   const left = ownReasons.flatMap(({ leftOut }) => leftOut.map(([, name]) => name));
   const drafted = others.map((column, i) => {
-    const reason = reasonByOrigin(column, left);
-    return reason === undefined ? (ownReasons[i] as Fields) : { ...nothing, leftOut: [[reason, column.name] as const] };
+    const own = ownReasons[i] as Fields;
+    const reason = own.columns.size === 0 ? undefined : reasonByOrigin(column, left);
+    return reason === undefined ? own : { ...nothing, leftOut: [[reason, column.name] as const] };
   });
   const keyColumns = drafted.flatMap(({ sealed }) => sealed.flatMap(({ keyColumn }) => keyColumn ?? []));
   const shownOnes = drafted.filter((_, i) => !keyColumns.includes(others[i] as Column)); // key ids are not the clients' business
