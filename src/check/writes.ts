@@ -44,11 +44,14 @@ export async function checkWrites(
       const held = request(workspace, {}, null);
       const [, [row]] = await transaction.run(claimOf(write, held), lockOf(write, held, sample[0] as string));
       if (row === undefined) return result(['the statement that locks a record does not find it']);
-      const faults = await tryChange(client, transaction, compiled, workspace, row);
+      const changed = await tryChange(client, transaction, compiled, workspace, row);
+      const { faults } = changed;
       const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
       const members = membersOf(write, row, ([name]) => required.includes(name));
       const created = await tryCreate(transaction, write, request(workspace, members, null));
       if (created.fault !== undefined) faults.push(created.fault);
+      const refused = changed.refused && created.refused;
+      if (faults.length === 0 && refused) return warning('writes', allRefused(refused), resource.name);
       if (faults.length === 0 && created.doubt !== undefined) return warning('writes', created.doubt, resource.name);
       return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
     }
@@ -68,11 +71,12 @@ async function tryChange(
   { resource, write }: Writable,
   workspace: WorkspaceId,
   row: TextRow,
-): Promise<string[]> {
+): Promise<{ readonly faults: string[]; readonly refused?: pg.DatabaseError | undefined }> {
   const id = row[write.idAt] as string;
   const { versionAt } = write.tag;
   const etag = etagOf((at) => row[at] ?? null, write.tag);
   const target = { id, ifMatch: parseEntityTags(etag) as Target['ifMatch'] };
+  let refused: pg.DatabaseError | undefined;
   const free = leaves(resource).filter(({ field: { write } }) => write !== undefined && write.references === undefined);
   for (const { field, path } of free) {
     const name = path[0] as string;
@@ -83,13 +87,14 @@ async function tryChange(
     if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0
     const change = request(workspace, { [name]: value }, target);
     await client.query('savepoint trial');
-    const outcome = await tryWrite(transaction, write, change).catch(unlessRefused);
-    if (outcome === undefined) {
+    const outcome = await tryWrite(transaction, write, change).catch(refusalOf);
+    if (!('row' in outcome)) {
+      refused = outcome;
       await client.query('rollback to savepoint trial');
       continue;
     }
     const repeated = await tryWrite(transaction, write, change);
-    return [
+    const faults = [
       ...(outcome.row[versionAt] === row[versionAt]
         ? [
             `an UPDATE leaves ${resource.version} as it is, so two changes with one If-Match would both succeed: let a trigger raise it`,
@@ -97,16 +102,17 @@ async function tryChange(
         : []),
       ...(repeated.replayed ? [] : ['the outcome of a write is not found again under its key']),
     ];
+    return { faults };
   }
-  return [];
+  return { faults: [], refused };
 }
 
-/** A new record with the required members of one that is there: what is wrong with it, or may be. */
+/** Creates a trial record from the required members of an existing record; returns its fault, its doubt, or the error that refused the values. */
 async function tryCreate(
   transaction: Transaction,
   write: CompiledWrite,
   create: WriteRequest,
-): Promise<{ readonly fault?: string; readonly doubt?: string }> {
+): Promise<{ readonly fault?: string; readonly doubt?: string; readonly refused?: pg.DatabaseError }> {
   try {
     const { row } = await tryWrite(transaction, write, create);
     return row[write.idAt] === null ? { fault: 'a new record has no id' } : {};
@@ -117,7 +123,7 @@ async function tryCreate(
       };
     const unknown =
       error instanceof Problem ? error.fieldErrors.filter(({ code }) => code === 'unknown_reference') : [];
-    if (unknown.length === 0) return unlessRefused(error) ?? {};
+    if (unknown.length === 0) return { refused: refusalOf(error) };
     const pointers = unknown.flatMap((field) => ('pointer' in field ? [field.pointer] : [])).join(', ');
     return {
       doubt: `A new record was not tried to its end, because the resource that ${pointers} refers to does not show the record to which an existing one refers. A deleted one is no fault; else the reference leads to another resource than its column.`,
@@ -130,10 +136,16 @@ async function tryWrite(transaction: Transaction, write: CompiledWrite, request:
   return outcome;
 }
 
-/** Undefined when values were refused: class 22 data, 23 constraints, P0 exceptions of the app. */
-function unlessRefused(error: unknown): undefined {
+/** The error that refused values: class 22 data, 23 constraints, P0 exceptions of the app. Rethrows others. */
+function refusalOf(error: unknown): pg.DatabaseError {
   const refusal = error instanceof Problem ? (error.cause ?? error) : error;
   if (!/^(22|23|P0)/.test(sqlStateOf(refusal) ?? '')) throw error;
+  return refusal as pg.DatabaseError;
+}
+
+/** Values of clients may be the reason; a rule of the audit log, or a trigger that misses a setting of the app, refuses those as well. */
+function allRefused({ message, table }: pg.DatabaseError): string {
+  return `Every trial of a change and of a new record was refused, the last by${table ? ` the table ${table}` : ' the app'}: ${message}. If no value of a client can satisfy that, no write succeeds.`;
 }
 
 function request(workspace: WorkspaceId, members: WriteRequest['members'], target: Target | null): WriteRequest {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { connectionUrlFault } from '../db/connection-url.js';
-import { databaseErrorKind } from '../errors.js';
+import { databaseErrorKind, sqlStateOf } from '../errors.js';
 import { wellFormed } from '../http/token-format.js';
 import { readFault, readText } from '../paths.js';
 import { changeFormats, type FormatName } from '../pull/change-formats.js';
@@ -43,16 +43,18 @@ export const pullCommand: Command = async (args) => {
     const address = `${base.replace(/\/+$/, '')}/api/v1`;
     const api = client(address, tokenOf(tokenFile), stop.signal, display.waiting);
     const options = { chosen, everyMs, verify, signal: stop.signal };
+    let reason = '';
     for (
       let destination = await openDestination();
       ;
-      destination = await openAgain(openDestination, display, stop.signal)
+      destination = await openAgain(openDestination, reason, display, stop.signal)
     )
       try {
         await keepCopy(api, destination, display, options);
         return 0;
       } catch (error) {
         if (everyMs === null || !isDatabase(to) || !isLostConnection(error)) throw error;
+        reason = (error as Error).message;
       } finally {
         await destination.close();
       }
@@ -98,8 +100,13 @@ const isDatabase = (to: string): boolean => /^postgres(ql)?:/.test(to);
 /** Whether a database of copies broke the connection, as it does when it is started again; the pass goes on where it was. */
 function isLostConnection(error: unknown): boolean {
   const isOwn = [Refused, DestinationUnusable, Failure, UsageError].some((kind) => error instanceof kind);
+  const state = sqlStateOf(error);
+  if (state !== undefined) return passingStates.test(state);
   return !isOwn && databaseErrorKind(error, 'write') === 'retry';
 }
+
+/** A lost connection, a conflict with another transaction, no free connection, a stop or a start (PostgreSQL, Appendix A); not a full disk. */
+const passingStates = /^(08|40|53300|57P0[123])/;
 
 const openPauseMsMin = 1000;
 const openPauseMsMax = 30_000;
@@ -107,18 +114,18 @@ const openPauseMsMax = 30_000;
 /** Opens a destination that was open before, for as long as it takes; a session that died can still hold its lock for a moment. */
 async function openAgain(
   open: () => Promise<Destination>,
+  reason: string,
   display: PullDisplay,
   signal: AbortSignal,
 ): Promise<Destination> {
-  let reason = 'it broke the connection';
-  for (let pauseMs = openPauseMsMin; ; pauseMs = Math.min(pauseMs * 2, openPauseMsMax)) {
-    display.waiting(reason, pauseMs, 'destination');
+  for (let [pauseMs, why] = [openPauseMsMin, reason]; ; pauseMs = Math.min(pauseMs * 2, openPauseMsMax)) {
+    display.waiting(why, pauseMs, 'destination');
     await sleep(pauseMs, undefined, { signal });
     try {
       return await open();
     } catch (error) {
       if (!(error instanceof DestinationUnusable) && !isLostConnection(error)) throw error;
-      reason = (error as Error).message;
+      why = (error as Error).message;
     }
   }
 }

@@ -5,13 +5,32 @@ export function isDate(text: string): boolean {
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
 }
 
-/** Whether the text is a timestamptz as PostgreSQL prints it in ISO style and UTC: 2026-03-29 01:59:59.123456+00. */
-export function isPrintedInstant(text: string): boolean {
-  return isDate(text.slice(0, 10)) && /^ ([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,6})?\+00$/.test(text.slice(10));
+const printedForm = /^(\d{4}|[1-9]\d{4,6})(-\d{2}-\d{2})( (?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,6})?\+00)?( BC)?$/;
+/** The last years of the two types, and the first whole year before Christ (PostgreSQL 8.5, Table 8.9). */
+const years = { date: 5_874_897, timestamp: 294_276, beforeChrist: 4713 };
+
+/** Whether the text is a date as PostgreSQL prints it in ISO style: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity. */
+export function isPrintedDate(text: string): boolean {
+  return isPrinted(text, 'date');
 }
 
-/** Whether the text is an RFC 3339 date-time with its offset: 2026-03-29T01:59:59.123Z. No leap seconds, up to microseconds. */
+/** Whether the text is a timestamptz as PostgreSQL prints it in ISO style and UTC: 2026-03-29 01:59:59.123456+00, infinity. */
+export function isPrintedInstant(text: string): boolean {
+  return isPrinted(text, 'timestamp');
+}
+
+function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
+  if (text === 'infinity' || text === '-infinity') return true;
+  const [, digits, day, time, era] = printedForm.exec(text) ?? [];
+  const year = Number(digits);
+  if (digits === undefined || (time !== undefined) !== (type === 'timestamp') || year === 0) return false;
+  if (year > (era === undefined ? years[type] : years.beforeChrist)) return false;
+  const fromZero = (era === undefined ? year : 1 - year) % 400; // the calendar repeats itself; 1 BC is year 0
+  return isDate(`${2000 + (fromZero < 0 ? fromZero + 400 : fromZero)}${day}`);
+}
+
+/** Whether the text is an RFC 3339 date-time with its offset: 2026-03-29T01:59:59.123Z. No leap seconds; PostgreSQL rounds to microseconds. */
 export function isInstant(text: string): boolean {
-  const time = /^[Tt]([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,6})?([Zz]|[+-](0\d|1[0-4]):[0-5]\d)$/;
+  const time = /^[Tt]([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?([Zz]|[+-](0\d|1[0-4]):[0-5]\d)$/;
   return isDate(text.slice(0, 10)) && time.test(text.slice(10));
 }

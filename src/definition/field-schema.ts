@@ -1,10 +1,10 @@
 import { fieldType } from './field-types.js';
 import type { Field, JsonSchema } from './resource.js';
 
-/** A member as it is given back. A value with a codec is null when it cannot be decoded. */
+/** A member as it is given back. A value with a codec is null when it cannot be decoded, a text that is an image is null as well. */
 export function readSchema(field: Field): JsonSchema {
   const schema = { ...fieldType(field.type).schema, ...field.schema };
-  return annotated(field, field.nullable || field.codec ? orNull(schema) : schema);
+  return annotated(field, field.nullable || field.codec || field.clean === 'text-images' ? orNull(schema) : schema);
 }
 
 /** A member as it may be written. */

@@ -1,7 +1,7 @@
 import type { Row } from '../db/row.js';
 import type { FieldErrorCode } from '../errors.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
-import { isDate, isInstant, isPrintedInstant } from './dates.js';
+import { isDate, isInstant, isPrintedDate, isPrintedInstant } from './dates.js';
 import type { JsonSchema } from './resource.js';
 
 /** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
@@ -188,7 +188,7 @@ export const fieldTypes = {
     example: '2026-03-14',
     serializer: () => calendarDate,
     parameter: '?',
-    isPrinted: isDate,
+    isPrinted: isPrintedDate,
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
       schema: dateSchema,

@@ -1,5 +1,6 @@
 import knexModule, { type Knex } from 'knex';
 import type { Statement } from '../db/statement.js';
+import type { IdType } from './field-types.js';
 import type { OrderColumn, Resource } from './resource.js';
 import { type Bounds, beyond, byBounds, ends, finish, onFirstUse, scoped, statementName } from './statements.js';
 
@@ -52,15 +53,17 @@ const changedSince = (column: string): Condition => ({
   inTableOrder: true,
 });
 
-/** SHA-256 of the text of the id, 64 hexadecimal digits. */
-const hash = `encode(sha256(convert_to(id::text, 'UTF8')), 'hex')`;
-const hasPrefix: Condition = { sql: `${hash} ^@ any(?::text[])`, bindings: ['prefixes'] };
+/** SHA-256 of the id as it is shown, 64 hexadecimal digits. A cast would drop the blanks at the end of a character(n). */
+const hashOf = (idType: IdType): string =>
+  `encode(sha256(convert_to(${idType === 'text' ? 'concat(id)' : 'id::text'}, 'UTF8')), 'hex')`;
 
 /** Builds the statements; null for a resource without sync. Every one carries workspace_id = $1. */
 export function compileSyncStatements(resource: Resource): SyncStatements | null {
   const { sync, name, view } = resource;
   if (sync === undefined) return null;
   const builder = knex({ client: 'pg' });
+  const hash = hashOf(resource.idType);
+  const hasPrefix: Condition = { sql: `${hash} ^@ any(?::text[])`, bindings: ['prefixes'] };
   const idColumn: OrderColumn = { column: 'id', type: resource.idType };
   const own = { name: `${name}.sync`, view, order: resource.order };
   // Rows that never change keep the order of the list, whose index they have; others can move in it, and are read by id.
@@ -77,7 +80,7 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   return {
     changed: [compileSection(builder, own, changedSince(sync.xid), horizon), ...parts],
     hashed: compileSection(builder, hashed, hasPrefix, null),
-    digest: byBounds((bounds) => digestOf(builder, hashed, bounds)),
+    digest: byBounds((bounds) => digestOf(builder, hashed, hash, bounds)),
   };
 }
 
@@ -118,7 +121,7 @@ function compileSection(builder: Knex, rows: Rows, condition: Condition, horizon
   });
 }
 
-function digestOf(builder: Knex, rows: Rows, bounds: Bounds): Statement {
+function digestOf(builder: Knex, rows: Rows, hash: string, bounds: Bounds): Statement {
   const hashes = bounded(builder, rows, bounds)
     .select(builder.raw(`${hash} as hash`))
     .as('hashes');

@@ -80,17 +80,27 @@ export async function prepare(client: pg.Client): Promise<void> {
   await client.query(`create schema if not exists gateway; ${appliedFiles}`);
 }
 
-/** Compares the files of a root with those that the database has. Changes nothing. */
+/** All objects of the schema in the order of their creation, named as DROP does: parts of an object, such as the row type of a view, are not listed. */
+export const objectsInSchema = `select concat(d.classid, ' ', d.objid) as id, o.type, concat(o.type, ' ', o.identity) as object
+  from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
+  where d.refclassid = 'pg_namespace'::regclass and d.refobjid = 'gateway'::regnamespace and d.deptype = 'n'
+  order by d.objid`;
+
+/** Compares the files of a root with those that the database has. A file whose objects are gone, as by DROP … CASCADE, is pending. Changes nothing. */
 export async function fileStates(client: pg.Client, root: Root, files: readonly SqlFile[]): Promise<FileState[]> {
   const table = await client.query(`select to_regclass('gateway.applied_files') is not null as present`);
-  const text = 'select name, hash from gateway.applied_files where root = $1 order by name';
-  const rows: { name: string; hash: string }[] = table.rows[0].present ? (await client.query(text, [root])).rows : [];
-  const applied = new Map(rows.map(({ name, hash }) => [name, hash]));
+  const text = `select name, hash, objects <@ array(select object from (${objectsInSchema}) present) as "isWhole"
+    from gateway.applied_files where root = $1 order by name`;
+  const rows: { name: string; hash: string; isWhole: boolean }[] = table.rows[0].present
+    ? (await client.query(text, [root])).rows
+    : [];
+  const applied = new Map(rows.map((row) => [row.name, row]));
   const removed = [...applied.keys()].filter((name) => !files.some((file) => file.name === name));
   return [
     ...files.map(({ name, hash }): FileState => {
       const before = applied.get(name);
-      return { name, state: before === undefined ? 'pending' : before === hash ? 'applied' : 'changed' };
+      if (!before?.isWhole) return { name, state: 'pending' };
+      return { name, state: before.hash === hash ? 'applied' : 'changed' };
     }),
     ...removed.map((name): FileState => ({ name, state: 'removed' })),
   ];

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { appPrivileges } from './grants.js';
-import { MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
+import { MigrationFailed, noteApplied, objectsInSchema, refused, type SqlFile } from './sql-files.js';
 import { statementsOf } from './sql-statements.js';
 
 /**
@@ -58,7 +58,9 @@ async function drop(client: pg.Client): Promise<void> {
   const present = new Set(await appPrivileges(client));
   for (const revoke of rows.flatMap(({ revokes }) => revokes)) if (present.has(revoke)) await client.query(revoke);
   const objects = rows.sort((a, b) => (a.name < b.name ? -1 : 1)).flatMap((row) => row.objects);
-  for (const object of objects.reverse()) await client.query(`drop ${object}`).catch(refuse);
+  // DROP COLUMN … CASCADE of the app takes views with it.
+  for (const object of objects.reverse())
+    await client.query(`drop ${object.replace(' gateway.', ' if exists gateway.')}`).catch(refuse);
 }
 
 /** Such as a view of the app that reads one of these: PostgreSQL's detail names it. */
@@ -69,12 +71,12 @@ function refuse(error: unknown): never {
 
 /** EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
 async function create(client: pg.Client, file: SqlFile): Promise<void> {
-  const before = new Set((await objectsInSchema(client)).map(({ id }) => id));
+  const before = new Set((await schemaObjects(client)).map(({ id }) => id));
   const granted = new Set(await appPrivileges(client));
   await client.query(`savepoint file; ${executed(file.sql)}`).catch(async (error: unknown) => {
     throw isInUse.has((error as { code?: string }).code) ? error : await located(client, file, error);
   });
-  const created = (await objectsInSchema(client)).filter(({ id }) => !before.has(id));
+  const created = (await schemaObjects(client)).filter(({ id }) => !before.has(id));
   const stored = created.find(({ type }) => type === 'table' || type === 'sequence');
   if (stored !== undefined)
     throw new MigrationFailed(
@@ -111,12 +113,6 @@ interface SchemaObject {
   readonly object: string;
 }
 
-/** All objects of the schema in the order of their creation; parts of an object, such as the row type of a view, are not listed. */
-async function objectsInSchema(client: pg.Client): Promise<SchemaObject[]> {
-  const { rows } = await client.query<SchemaObject>(`
-    select concat(d.classid, ' ', d.objid) as id, o.type, concat(o.type, ' ', o.identity) as object
-    from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
-    where d.refclassid = 'pg_namespace'::regclass and d.refobjid = 'gateway'::regnamespace and d.deptype = 'n'
-    order by d.objid`);
-  return rows;
+async function schemaObjects(client: pg.Client): Promise<SchemaObject[]> {
+  return (await client.query<SchemaObject>(objectsInSchema)).rows;
 }

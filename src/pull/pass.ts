@@ -49,10 +49,7 @@ export async function pass(client: Client, copy: Copy, resource: string, onPage?
   for (let { since, cursor } = copy.state; ; ) {
     const begin = since === null ? '' : `&since=${since}`;
     const query = cursor === null ? begin : `&cursor=${cursor}`;
-    const body = await client.get(`/sync/${resource}?perPage=${pageRows}${query}`).catch((error: unknown) => {
-      if (error instanceof Refused && error.status === 410) return null;
-      throw error;
-    });
+    const body = await nullIfGone(client.get(`/sync/${resource}?perPage=${pageRows}${query}`));
     if (body === null) {
       [since, cursor, whole, expected] = [null, null, true, null];
       continue;
@@ -65,10 +62,22 @@ export async function pass(client: Client, copy: Copy, resource: string, onPage?
     const pagesLeft = expected === null ? null : Math.ceil(Math.max(0, expected - records) / pageRows);
     onPage?.({ resource, pages, records, pagesLeft });
     if (cursor !== null) continue;
-    const seconds = (): number => Math.round(performance.now() - startedMs) / 1000;
-    const compared = await compare(client, copy, resource, since as string);
-    return { resource, whole, pages, records, ...compared, seconds: seconds() };
+    const compared = await nullIfGone(compare(client, copy, resource, since as string));
+    if (compared === null) {
+      [since, whole, expected] = [null, true, null];
+      continue;
+    }
+    const seconds = Math.round(performance.now() - startedMs) / 1000;
+    return { resource, whole, pages, records, ...compared, seconds };
   }
+}
+
+/** Null where the gateway no longer knows the history of a token, as after a failover: a pass over everything follows. */
+function nullIfGone<T>(asked: Promise<T>): Promise<T | null> {
+  return asked.catch((error: unknown) => {
+    if (error instanceof Refused && error.status === 410) return null;
+    throw error;
+  });
 }
 
 /** Number of records of a pass over everything; of one that goes on, those that the copy lacks. */

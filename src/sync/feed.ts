@@ -26,6 +26,7 @@ const scanMsMax = 5000;
 /** A page of a pass whose first chunk is read. */
 interface FeedPage {
   readonly first: Chunk;
+  readonly asOfMs: number | null;
   readonly until: Key | null;
   readonly list: ListRequest;
   /** The place behind the page whose last row has the key; null at the end of the pass. */
@@ -41,7 +42,7 @@ export async function readFeed({ reads, primaryHistory }: SyncDeps, request: Fee
   const since = place === null ? request.since : place.since;
   const sections = sectionsOf(request, prefix, since !== null);
   const page = await (sections === null ? pageOfAll(deps, place) : pageOfFound(deps, request, since, sections));
-  const asOfMs = place === null ? page.first.asOfMs : place.asOfMs;
+  const asOfMs = place === null ? page.asOfMs : place.asOfMs;
   const finish = async (count: number, last: Key | null): Promise<string> => {
     const following = page.next(last);
     const cursor = following && encodePlace(contexts.cursor, { pass: pass.position, asOfMs, since, ...following });
@@ -65,7 +66,7 @@ async function pageOfAll({ reads, list, requirement }: ScanDeps, place: ScanPlac
   const page = await readPage(reads, list, place?.after ?? null, { kind: 'first', requirement: requirement() });
   const until = page.hasMore ? page.range.until : null;
   const next = (last: Key | null): ScanPlace | null => (page.hasMore ? { section: 0, after: until ?? last } : null);
-  return { first: page.first, until: page.range.until, list, next };
+  return { first: page.first, asOfMs: page.first.asOfMs, until: page.range.until, list, next };
 }
 
 /** A page of the rows that a scan finds: their ids first, then the rows, which are in the order of the list. */
@@ -82,14 +83,14 @@ async function pageOfFound(
     prefixes: arrayText(prefixesOf(request.prefix)),
   };
   const place: ScanPlace = request.place ?? { section: 0, after: null };
-  const { ids, next } = await scan(deps, sections, place, values, { limit: request.perPage, scanMsMax });
+  const { ids, asOfMs, next } = await scan(deps, sections, place, values, { limit: request.perPage, scanMsMax });
   const rows = Math.max(1, ids.length > reads.chunkRowsMax ? firstChunkRows : ids.length);
   const statements = request.compiled.statements.list(['ids']);
   const list = { ...deps.list, statements, values: { ids: arrayText(ids) }, perPage: rows };
   const pool = rows > firstChunkRows * 2 ? 'long' : 'short';
   const phase: PagePhase = { kind: 'first', requirement: requirement() };
   const first = await readChunk(reads, list, { after: null, until: null }, rows, pool, phase);
-  return { first, until: null, list, next: () => next };
+  return { first, asOfMs, until: null, list, next: () => next };
 }
 
 /** A list whose statements are judged by the pass. */

@@ -88,6 +88,8 @@ async function keyAhead(
 /** Ids of the rows that a scan found, and the place to go on; null when all sections are at their end. */
 export interface Found {
   readonly ids: readonly string[];
+  /** The moment of the first search, epoch milliseconds: later changes of a place that it had searched can be missing. */
+  readonly asOfMs: number | null;
   readonly next: ScanPlace | null;
 }
 
@@ -103,20 +105,23 @@ export async function scan(
   { limit, scanMsMax }: { readonly limit: number; readonly scanMsMax: number },
 ): Promise<Found> {
   const ids = new Set<string>();
+  let asOfMs: number | null | undefined;
+  const found = (next: ScanPlace | null): Found => ({ ids: [...ids], asOfMs: asOfMs ?? null, next });
   const startedMs = performance.now();
   for (let index = place.section; index < sections.length; index++) {
     const section = sections[index] as Section;
     const after = index === place.section ? place.after : null;
     for await (const range of rangesOf(deps, section, after, values, sizesOf(after, limit))) {
       const wanted = limit - ids.size;
-      const { rows } = await readInPass(deps, section.find[range.bounds], { ...range.values, limit: wanted });
+      const { rows, ...read } = await readInPass(deps, section.find[range.bounds], { ...range.values, limit: wanted });
+      if (asOfMs === undefined) asOfMs = read.asOfMs;
       for (const row of rows) ids.add(row[section.idAt] as string);
-      if (rows.length === wanted) return { ids: [...ids], next: { section: index, after: rows.at(-1) as Key } };
+      if (rows.length === wanted) return found({ section: index, after: rows.at(-1) as Key });
       if (range.until !== null && performance.now() - startedMs > scanMsMax)
-        return { ids: [...ids], next: { section: index, after: range.until } };
+        return found({ section: index, after: range.until });
     }
   }
-  return { ids: [...ids], next: null };
+  return found(null);
 }
 
 const rowsMax = 500_000;

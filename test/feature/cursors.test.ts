@@ -63,7 +63,16 @@ for (const list of listNames) {
     const context = cursorContext(database.workspaces[0]?.id as string, list, {});
     const impossible = ['', 'x', 'infinity', "'", '\0', '2026-02-30 00:00:00+00', '294277-01-01 00:00:00+00'];
     const real = ['2026-01-01', '2026-01-01 00:00:00+00', '-1', '00000000-0000-4000-8000-000000000000'];
-    const extreme = ['0001-01-01 00:00:00+00', '9999-12-31 23:59:59.999999+00', '9223372036854775808', '9999-12-31'];
+    const extreme = [
+      '-infinity',
+      '5874897-12-31',
+      '4713-01-01 BC',
+      '294276-12-31 23:59:59.999999+00',
+      '0001-01-01 00:00:00+00',
+      '9999-12-31 23:59:59.999999+00',
+      '9223372036854775808',
+      '9999-12-31',
+    ];
     const parts = [...impossible, ...real, ...extreme];
     for (const first of parts) {
       for (const second of parts) {

@@ -2,10 +2,12 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { projectRoot } from '../../src/paths.js';
 import { DestinationUnusable } from '../../src/pull/destination.js';
 import { postgresDestination } from '../../src/pull/postgres.js';
+import { type CommandResult, commandLine } from '../support/command-line.js';
 import { eventually, gatewayTest, shared } from '../support/workspace.js';
 
 // Characters that PostgreSQL cannot hold, and a restart of the database of copies, must not end a copy in it.
@@ -93,3 +95,45 @@ test.serial('pull --every goes on after its database was started again', async (
   child.kill('SIGTERM');
   t.is(await ended, 0, stderr);
 });
+
+test.serial(
+  'pull --every ends with the reason when the database of copies refuses to store, as with a full disk',
+  async (t) => {
+    const { database, gateway, token } = t.context;
+    const own = `${database.name}_full`;
+    await database.primary.query(`create database ${own}`);
+    t.teardown(() => database.primary.query(`drop database if exists ${own} with (force)`));
+    const folder = mkdtempSync(join(tmpdir(), 'pull-postgres-'));
+    t.teardown(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'token'), token);
+    const to = urlAs(shared.primary, 'postgres', own);
+    const pull = (...more: string[]): Promise<CommandResult> =>
+      commandLine(
+        [
+          'pull',
+          '--base',
+          gateway.url,
+          '--token-file',
+          join(folder, 'token'),
+          '--to',
+          to,
+          '--resources',
+          'installaties',
+          ...more,
+        ],
+        {},
+      );
+    t.is((await pull()).code, 0);
+    const copies = new pg.Client({ connectionString: to });
+    await copies.connect();
+    await copies.query(`
+    create function full_disk() returns trigger language plpgsql as $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$;
+    truncate workspace_data.installaties;
+    create trigger full_disk before insert on workspace_data.installaties execute function full_disk()`);
+    await copies.end();
+    const { code, stderr } = await pull('--every', '1h');
+    t.is(code, 1);
+    t.regex(stderr, /could not extend file/);
+    t.notRegex(stderr, /Waiting/);
+  },
+);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,7 +45,7 @@ const noteTables = `
   alter view gateway.note_log owner to gateway_owner;
   grant insert on gateway.note_log to gateway_writer;`;
 
-test('the log may hold ids as another type than the database makes them', async (t) => {
+test.serial('the log may hold ids as another type than the database makes them', async (t) => {
   const { database } = t.context;
   const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
@@ -52,6 +53,7 @@ test('the log may hold ids as another type than the database makes them', async 
   writeFileSync(join(folder, 'notes.json'), JSON.stringify(notes));
   await database.primary.query(noteTables);
   await database.caughtUp();
+  t.teardown(() => database.primary.query('drop view gateway.notes, gateway.note_log'));
   const { client } = await database.gateway({ resourcesDir: folder });
   const token = await database.token({ scopes: ['read:notes', 'write:notes'] });
   const write = (method: string, path: string, body: object, headers: object = {}): Promise<ApiReply> =>
@@ -65,5 +67,43 @@ test('the log may hold ids as another type than the database makes them', async 
   t.deepEqual(rows, [
     { entity_id: id, actie: 'made' },
     { entity_id: id, actie: 'moved' },
+  ]);
+});
+
+test.serial('the digest of sync is that of the ids as they are shown, with the blanks of a character(n)', async (t) => {
+  const { database } = t.context;
+  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
+  const [id, version] = [notes.fields.id, notes.fields.version];
+  const codes = {
+    name: 'codes',
+    record: 'code',
+    description: 'Codes.',
+    view: 'gateway.codes',
+    version: 'version',
+    order: ['id'],
+    sync: {},
+    fields: { id, version },
+  };
+  writeFileSync(join(folder, 'codes.json'), JSON.stringify(codes));
+  await database.primary.query(`
+    create table app.codes (workspace_id uuid not null, id character(5) primary key, version int default 1);
+    insert into app.codes (workspace_id, id) values ('${database.workspaces[0]?.id}', 'ab'), ('${database.workspaces[0]?.id}', 'abcde');
+    grant select on app.codes to gateway_owner;
+    create view gateway.codes as select workspace_id, id, version, xmin as row_xid from app.codes where ${wall};
+    alter view gateway.codes owner to gateway_owner;
+    grant select on gateway.codes to gateway_reader`);
+  await database.caughtUp();
+  const { client } = await database.gateway({ resourcesDir: folder });
+  const token = await database.token({ scopes: ['read:codes'] });
+  const shown = (await client.get('/codes', { token })).json<{ data: { id: string }[] }>().data.map(({ id }) => id);
+  t.deepEqual(shown, ['ab   ', 'abcde']);
+  const [first = 0n, second = 0n] = shown.map((text) => createHash('sha256').update(text).digest().readBigUInt64BE());
+  const digest = (await client.get('/sync/codes/digest?depth=0', { token })).json<{ data: object[] }>().data;
+  t.deepEqual(digest, [{ prefix: '', count: 2, hash: (first ^ second).toString(16).padStart(16, '0') }]);
+  const prefix = createHash('sha256').update('ab   ').digest('hex').slice(0, 3);
+  t.deepEqual((await client.get(`/sync/codes/ids?prefix=${prefix}`, { token })).json<{ data: string[] }>().data, [
+    'ab   ',
   ]);
 });

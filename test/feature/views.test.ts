@@ -119,6 +119,20 @@ test.serial('migrate shows what it would do, and does nothing twice', async (t) 
   t.is((await t.context.database.primary.query(`select to_regproc('gateway.zero') as it`)).rows[0].it, null);
 });
 
+test.serial('a view that the app dropped by CASCADE is pending, and migrate creates it again', async (t) => {
+  const before = await rights(t);
+  await t.context.database.primary.query('drop view gateway.werkbonnen cascade');
+  const pending = await run(t, 'migrate', '--pending', '--views', folder);
+  t.is(pending.code, 1, pending.stdout);
+  t.true((await run(t, 'migrate', '--list', '--views', folder)).stdout.includes('pending views/werkbonnen.sql\n'));
+  t.is((await migrate(t)).stdout, 'replaced the views: werkbonnen.sql pending\n');
+  t.deepEqual(await rights(t), before);
+  await t.context.database.primary.query('drop view gateway.klanten cascade');
+  t.is((await run(t, 'views', '--drop')).code, 0);
+  t.is((await run(t, 'views', '--create')).code, 0);
+  t.deepEqual(await rights(t), before);
+});
+
 test.serial('a file of sql/core that changed after it was applied is refused by its name', async (t) => {
   const { primary } = t.context.database;
   const hash = (value: string): Promise<unknown> =>

@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
+import { type Client, Refused } from '../../src/pull/client.js';
 import { type Copy, DestinationUnusable } from '../../src/pull/destination.js';
 import { directoryDestination } from '../../src/pull/directory.js';
+import { pass } from '../../src/pull/pass.js';
 import { crashAt } from '../support/crash-points.js';
 import { recordsIn } from '../support/directory-copy.js';
 
@@ -171,3 +173,30 @@ test.serial(
     t.deepEqual(readdirSync(folder), ['lock-000004']);
   },
 );
+
+test('a token that expires between the last page and the comparison starts a pass over everything', async (t) => {
+  const to = await directoryDestination(folderFor(t), { format: 'ndjson' });
+  t.teardown(() => to.close());
+  const copy = await to.open('codes', columns);
+  const hash = createHash('sha256').update('a').digest('hex').slice(0, 16);
+  const asked: string[] = [];
+  const api: Client = {
+    get: async (path) => {
+      asked.push(path);
+      if (path.includes('/digest') && path.endsWith('since=old')) throw new Refused(410, 'another history');
+      const since = asked.length === 1 ? 'old' : 'new';
+      const body = path.includes('/digest')
+        ? { data: [{ prefix: '', count: 1, hash }] }
+        : { data: [{ id: 'a', n: 1 }], pagination: { nextCursor: null, since } };
+      return { text: JSON.stringify(body), value: body };
+    },
+  };
+  const report = await pass(api, copy, 'codes');
+  t.deepEqual([report.whole, report.pages, copy.state.since], [true, 2, 'new']);
+  t.deepEqual(asked, [
+    '/sync/codes?perPage=1000',
+    '/sync/codes/digest?depth=0&since=old',
+    '/sync/codes?perPage=1000',
+    '/sync/codes/digest?depth=0&since=new',
+  ]);
+});

@@ -24,6 +24,17 @@ export const wrongWrites: Configurations = {
     detail: /an UPDATE leaves version as it is, so two changes with one If-Match would both succeed/,
     thorough: true,
   },
+  'every trial of a write is refused': {
+    change: () =>
+      `create function app.refuse() returns trigger language plpgsql as $$ begin raise exception 'the app has not said its name'; end $$;
+       create trigger a_refusal before insert or update on app.installaties for each row execute function app.refuse()`,
+    undo: () => 'drop function app.refuse cascade',
+    level: 'warning',
+    code: 'writes',
+    detail:
+      /^Every trial of a change and of a new record was refused, the last by the app: the app has not said its name[.] If no/,
+    thorough: true,
+  },
   'the writer cannot claim keys': {
     change: () => 'revoke insert on gateway.idempotency from gateway_writer',
     undo: () => 'grant insert (workspace_id, token_id, key, fingerprint) on gateway.idempotency to gateway_writer',
