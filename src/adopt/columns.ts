@@ -91,7 +91,8 @@ export function reasonToLeaveOut(column: Column): string | undefined {
   const isValue = holdsValue(column);
   if (isValue && isNamed('secret', name)) return 'secrets, by the name';
   const isCount = isInteger(column) && /mail/i.test(name); // a telephone number may be stored as a number
-  if (isValue && !isCount && isNamed('contact', name)) return 'personal data, by the name';
+  const isBirth = column.type !== 'boolean' && isNamed('birth', name); // a date, too
+  if (isBirth || (isValue && !isCount && isNamed('contact', name))) return 'personal data, by the name';
   if (isValue && isNamed('image', name)) return 'images and signatures, by the name';
   return undefined;
 }

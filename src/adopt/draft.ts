@@ -86,6 +86,9 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   };
   const open = [
     ...reasons(drafted.leftOut),
+    ...(subject.tenant.name === survey.tenant.column
+      ? []
+      : [`its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`]),
     ...(subject.steps.length > 0 ? [stepsPoint(subject)] : []),
     ...(drafted.takenAsUtc.length > 0
       ? [

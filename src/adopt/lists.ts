@@ -102,7 +102,10 @@ function orderOf(subject: Subject, columns: readonly ShownColumn[]): ShownColumn
   const { table, id } = subject;
   const lead = leadOf(subject);
   const own = columns.filter(({ of }) => of === id);
-  const times = columns.filter(({ of, type }) => of.notNull && (type === 'timestamp' || type === 'date'));
+  // A row that moves in the list while a client walks through it is missed or comes twice.
+  const times = columns.filter(
+    ({ of, type }) => of.notNull && (type === 'timestamp' || type === 'date') && !isNamed('updated', of.name),
+  );
   const indexed = usableIndexes(table)
     .filter((index) => index.length > 2 && index[0] === lead.name && index.at(-1) === id.name)
     .map((index) => index.slice(1, -1).map((name) => times.find(({ of }) => of.name === name)))

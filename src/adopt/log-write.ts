@@ -13,8 +13,9 @@ export interface LogWrite {
   readonly sql?: string;
 }
 
-const created = /^(create|insert|add|new|aangemaakt|toegevoegd)/i;
-const changed = /^(update|change|edit|modif|gewijzigd|bijgewerkt)/i;
+// Whole words: a stored sentence such as "Created job for Jan Jansen" must not get into a file, or into other workspaces.
+const created = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)$/i;
+const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
 
 /** Drafts gateway.logboeken_write over the log of the schema, when all that an entry needs is known. */
 export function logWrite({ subjects }: Survey): LogWrite {

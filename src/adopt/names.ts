@@ -28,8 +28,10 @@ export const purposes = {
   status: /^(status|state|stage|toestand|kind|soort)$/,
   keyId: /(^|_)(key|sleutel|dek|kek)(_?(id|version|name))?$/,
   secret:
-    /(^|_)(password|passwd|wachtwoord|secret|geheim|salt|hash|digest|passphrase|token|otp|totp|(api|private|access|signing|encryption|hmac|master|ssh)_?key|credential|session|pin)s?(_|$)/,
-  contact: /(^|_)(e_?mail|mail|phone|telephone|mobile|fax|telefoon|mobiel|iban|bsn|ssn|birth\w*|geboorte\w*)s?(_|$)/,
+    /(^|_)(password|passwd|wachtwoord|secret|geheim|salt|hash|digest|passphrase|token|otp|totp|(api|private|access|signing|encryption|hmac|master|ssh)_?key|credential|session|pin)(_?(hash|code))?s?\d*(_|$)/,
+  contact:
+    /(^|_)((e_?mail|mail|phone|telephone|mobile|tel|gsm|fax|telefoon|mobiel|iban|bsn|ssn)(_?(adres|address|nummer|number|nr|no))?|bank_?rekening|rekening_?(nummer|nr)|burgerservice_?nummer|birth\w*|geboorte\w*)(s|es|sen)?\d*(_|$)/,
+  birth: /(^|_)(birth\w*|geboorte\w*|dob)(_|$)/,
   state:
     /^(old|new|before|after|previous|prior|original)_?(data|values?|rows?|records?|states?|attributes|fields|json)$|^(row|record|object)_?(data|changes|state|json)$|^(changed_fields|change_?set|object)$/,
   image: /(^|_)(signature|handtekening|photo|foto|image|afbeelding|avatar|logo|picture)(_?(image|png|svg|data))?$/,

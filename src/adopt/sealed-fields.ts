@@ -135,13 +135,24 @@ function membersOf(
   for (const name of new Set(documents.flatMap(Object.keys))) {
     const pointer = `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     const values = documents.map((document) => document[name] ?? null).filter((value) => value !== null);
-    if (isNamed('contact', name) || isNamed('secret', name)) leftOut.push(pointer);
-    else if (path === '' && values.length > 0 && values.every(isDocument))
-      fields[camelCase(name)] = { description: `The ${name}.`, group: membersOf(values, base, pointer, leftOut) };
-    else
+    const isGroup = path === '' && values.length > 0 && values.every(isDocument);
+    if (isPersonal(name) || (!isGroup && values.some(hasPersonal))) leftOut.push(pointer);
+    else if (isGroup) {
+      const group = membersOf(values, base, pointer, leftOut);
+      if (Object.keys(group).length > 0) fields[camelCase(name)] = { description: `The ${name}.`, group };
+    } else
       fields[camelCase(name)] = { ...base, pointer, type: memberType(values), description: `The ${camelCase(name)}.` };
   }
   return fields;
+}
+
+const isPersonal = (name: string): boolean =>
+  isNamed('contact', name) || isNamed('birth', name) || isNamed('secret', name);
+
+/** Whether the value has a member of such a name, at any depth. */
+function hasPersonal(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.entries(value).some(([name, member]) => isPersonal(name) || hasPersonal(member));
 }
 
 const isDocument = (value: unknown): value is Document =>

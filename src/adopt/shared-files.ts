@@ -30,7 +30,7 @@ export function tokensFile({ tenant, users, userRows, leftOut }: Survey, drafts:
     .at(-1);
   const workspaces =
     tenant.root === undefined
-      ? `select distinct ${largest?.tenant.quoted} as id, ${largest?.tenant.quoted}::text as name from ${largest?.table.quoted}`
+      ? `select distinct ${largest?.tenant.quoted} as id, ${largest?.tenant.quoted}::text as name from ${largest?.table.quoted}\n  where ${largest?.tenant.quoted} is not null`
       : `select ${as(id, 'id')}, ${as(label ?? `${id}::text`, 'name')} from ${tenant.root.quoted}`;
   const owners = ownersOf(users, userRows, tenant);
   const open = [

@@ -31,14 +31,22 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   if (type === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${column}" of --tenant.`);
   if (!tenantTypes.includes(type))
     throw new AdoptRefused(`The column "${column}" is of type ${type}; a workspace is ${tenantTypes.join(', ')}.`);
+  const isToRoot = (key: ForeignKey): boolean => key.table === root?.name && key.references[0] === rootId?.name;
+  // A column of that name can hold something else: then its foreign key leads to another table, by another column.
+  const leadsElsewhere = (key: ForeignKey): boolean =>
+    root !== undefined &&
+    key.columns.length === 1 &&
+    key.columns[0] === column &&
+    key.references[0] !== column &&
+    !isToRoot(key);
   const columnIn = (table: Table): Column | undefined => {
     if (table === root) return undefined;
-    const key = table.foreignKeys.find(
-      (each) => each.table === root?.name && each.columns.length === 1 && each.references[0] === rootId?.name,
-    );
     const named = columnOf(table, column);
-    if (named?.type === type) return named;
-    return key && columnOf(table, key.columns[0]);
+    if (named?.type === type && !table.foreignKeys.some(leadsElsewhere)) return named;
+    // Another reference to the workspaces can mean another one than that of the row, such as a supplier's.
+    const [key, ...others] = table.foreignKeys.filter((each) => each.columns.length === 1 && isToRoot(each));
+    const only = key && others.length === 0 ? columnOf(table, key.columns[0]) : undefined;
+    return only?.notNull ? only : undefined;
   };
   const count = tables.filter((table) => columnIn(table) !== undefined).length;
   const share = `${column} (${type}) is in ${count} of ${tables.length} tables`;

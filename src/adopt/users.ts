@@ -74,7 +74,7 @@ export function ownersOf(users: Users | undefined, rows: readonly SampleRow[], t
     key &&
     `l join ${table.quoted} u on u.${columnOf(table, key.references[0])?.quoted} = l.${columnOf(link, key.columns[0])?.quoted}`;
   const joinAbove = above && `join ${root?.quoted} w on w.${above.root.quoted} = l.${above.link.quoted}`;
-  const select = `select ${columns} from ${[link.quoted, join, joinAbove].join(' ').trim()}`;
+  const select = `select ${key ? 'distinct ' : ''}${columns} from ${[link.quoted, join, joinAbove].join(' ').trim()}`;
   if (link === root) return { sql: select, open: [] };
   const condition = ownerCondition(link, rows);
   if (condition === undefined)

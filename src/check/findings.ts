@@ -136,7 +136,7 @@ export const findings = {
   },
   writes: {
     meaning:
-      'A change, its repetition and a new record with the statements of the gateway, on the primary and rolled back; the version moves with the change. Values that a constraint of the app refuses are no fault; a column that a new record leaves without a value, and that must have one, is. A warning: a reference of the record that the new one repeats is not shown',
+      'A change, its repetition and a new record with the statements of the gateway, on the primary and rolled back; the version moves with the change. Values that a constraint of the app refuses are no fault; a column that a new record leaves without a value, and that must have one, is. A warning: a reference of the record that the new one repeats is not shown, or every trial was refused',
     advice:
       'Run migrate for missing grants; let a trigger raise the version; make the write view updatable; let the rules of the app take what clients may send.',
   },

@@ -1,11 +1,14 @@
 import { isIPv6 } from 'node:net';
 
+const withPort = /^\[([^\]]+)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/;
+
 /**
  * The key under which limiters count a client address: an IPv4 address, or the /64 of an IPv6 address, because a single customer of
- * an access provider holds a whole /64 (RFC 6177). An IPv4-mapped address (RFC 4291 §2.5.5.2) is the IPv4 address.
+ * an access provider holds a whole /64 (RFC 6177). Some proxies add the port of the connection, which does not count. An IPv4-mapped address (RFC 4291 §2.5.5.2) is the IPv4 address.
  */
 export function addressKey(ip: string): string {
-  const [address = ''] = ip.split('%'); // a zone names an interface of this machine, not the client
+  const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
+  const [address = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client
   if (!isIPv6(address)) return address;
   const groups = ipv6Groups(address);
   if (groups.slice(0, 6).join() !== '0,0,0,0,0,65535') return `${groups.slice(0, 4).map(hex).join(':')}::/64`;

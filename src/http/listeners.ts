@@ -1,6 +1,9 @@
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { StartRefused } from '../errors.js';
+
+/** Open connections of each listener; Node forgets those of CONNECT. */
+const connections = new WeakMap<Server, Set<Socket>>();
 
 /** Number of open connections. */
 export function connectionsOf(server: Server): Promise<number> {
@@ -18,6 +21,12 @@ const listenFaults: Readonly<Record<string, string>> = {
 
 /** Opens the listener and returns its origin, such as http://127.0.0.1:8080. Throws StartRefused. */
 export async function listen(server: Server, host: string, port: number): Promise<string> {
+  const open = new Set<Socket>();
+  connections.set(server, open);
+  server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
       const words = listenFaults[code];
@@ -32,15 +41,30 @@ export async function listen(server: Server, host: string, port: number): Promis
 
 /** Closes the listener at once and breaks running responses. */
 export async function close(server: Server): Promise<void> {
-  server.closeAllConnections();
+  breakConnections(server);
   await new Promise((resolve) => server.close(resolve));
 }
 
 /** Accepts no new connections, lets running responses end, and breaks those that still run after `drainMs`. */
 export async function drain(server: Server, drainMs: number): Promise<void> {
-  const deadline = setTimeout(() => server.closeAllConnections(), drainMs);
-  const idle = setInterval(() => server.closeIdleConnections(), 50);
-  await new Promise((resolve) => server.close(resolve));
+  const deadline = setTimeout(() => breakConnections(server), drainMs);
+  const idle = setInterval(() => isSending(server) || server.closeIdleConnections(), 50);
+  // Not close() of an HTTP server, which closes idle connections at once.
+  await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   clearTimeout(deadline);
   clearInterval(idle);
+  server.close(() => undefined); // ends Node's timer for requests that are late
+}
+
+/** Whether an answer waits for its client: Node takes a connection for idle as soon as the response is whole, and would cut it off. */
+function isSending(server: Server): boolean {
+  return openOn(server).some(({ writableLength }) => writableLength > 0);
+}
+
+function breakConnections(server: Server): void {
+  for (const socket of openOn(server)) socket.destroy();
+}
+
+function openOn(server: Server): Socket[] {
+  return [...(connections.get(server) ?? [])];
 }

@@ -19,6 +19,9 @@ const malformed = new Problem('invalid_request', 'This is not a valid HTTP/1.1 r
 /** `rawPacket` holds the bytes that arrived last; the parser read `bytesParsed` of them before the error. */
 type ParseError = NodeJS.ErrnoException & { reason?: string; rawPacket?: Buffer; bytesParsed?: number };
 
+/** Requests of a connection that may wait for the responses before them; clients that pipeline send a few. */
+const waitingMax = 256;
+
 /** How long a client may take to read the last answer of its connection and to close it. */
 const lingerMs = 1000;
 
@@ -29,8 +32,8 @@ const lingerMs = 1000;
 export class ConnectionEnds {
   /** Connections that get no further answer. */
   readonly #ended = new WeakSet<Duplex>();
-  /** Requests whose response has not ended, in the order of their arrival. */
-  readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
+  /** Requests whose response has not ended, in the order of their arrival, and the last of all. */
+  readonly #open = new WeakMap<Duplex, { readonly responses: Set<ServerResponse>; last?: ServerResponse }>();
   /** Responses to requests whose body cannot be parsed. */
   readonly #broken = new WeakSet<ServerResponse>();
 
@@ -52,14 +55,19 @@ export class ConnectionEnds {
 
   /**
    * Calls `handle` when the responses before it on the connection have ended (RFC 9112 §9.3.2), so that a client has one request under way
-   * on each connection, and a response that is under way learns of the end of its connection; never when the connection is ending.
+   * on each connection, and a response that is under way learns of the end of its connection; never when the connection is ending. Node reads
+   * on while responses wait, so a connection with too many of them is closed.
    */
   inTurn({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
     if (this.#ended.has(socket)) return;
-    const open = this.#open.get(socket) ?? new Set();
-    const before = [...open].at(-1);
-    this.#open.set(socket, open.add(response));
-    response.once('close', () => open.delete(response));
+    const open = this.#open.get(socket) ?? { responses: new Set() };
+    const { responses } = open;
+    if (responses.size > waitingMax) return void socket.destroy();
+    const before = responses.size === 0 ? undefined : open.last;
+    this.#open.set(socket, open);
+    open.last = response;
+    responses.add(response);
+    response.once('close', () => responses.delete(response));
     if (before === undefined) handle();
     else before.once('close', () => socket.destroyed || this.#broken.has(response) || handle());
   }
@@ -76,14 +84,18 @@ export class ConnectionEnds {
     server.on('connect', (_, socket: Duplex) => {
       // Node has taken its own listeners off: without the first a reset would end the process, and without the other a response stand still.
       socket.on('error', () => socket.destroy());
-      socket.on('drain', () => [...(this.#open.get(socket) ?? [])][0]?.emit('drain'));
+      socket.on('drain', () => this.#openOn(socket)[0]?.emit('drain'));
       void this.#answer(socket, notAllowed('CONNECT'), false);
     });
   }
 
+  #openOn(socket: Duplex): ServerResponse[] {
+    return [...(this.#open.get(socket)?.responses ?? [])];
+  }
+
   async #answer(socket: Duplex, problem: Problem, isBodyless: boolean): Promise<void> {
     this.#ended.add(socket);
-    const before = [...(this.#open.get(socket) ?? [])];
+    const before = this.#openOn(socket);
     const latest = before.at(-1);
     const broken = latest?.req.complete === false ? before.pop() : undefined;
     if (broken) this.#broken.add(broken);

@@ -80,6 +80,15 @@ test.serial('a header that is too large is answered 431', async (t) => {
   t.regex(answer, /"code":"headers_too_large"/);
 });
 
+test.serial('a connection on which hundreds of requests wait is closed, and another client is answered', async (t) => {
+  const flood = connect(port, '127.0.0.1');
+  flood.on('error', () => undefined);
+  flood.resume();
+  flood.write('GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100_000));
+  t.is((await readPage(`${gateway.gateway.url}/api/v1/klanten`, { token })).status, 200);
+  t.true(await until(() => flood.closed, 5000, 20));
+});
+
 test.serial('connections over the bound are closed at once and the others are served', async (t) => {
   const sockets = Array.from({ length: 80 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
   for (const socket of sockets) socket.resume();

@@ -118,9 +118,12 @@ async function sendRequests(t: ExecutionContext, { url }: ServeProcess, count: n
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   let answers = '';
   socket.on('data', (bytes) => (answers += bytes));
+  const perTurn = 200; // more requests that wait on a connection would close it
   const request = `GET /nothing HTTP/1.1\r\nHost: ${new URL(url).host}\r\nX-Request-Id: ${'r'.repeat(128)}\r\n\r\n`;
-  socket.write(request.repeat(count));
-  t.true(await until(() => answers.split('HTTP/1.1 404').length > count, 20_000, 50));
+  for (let sent = perTurn; sent <= count; sent += perTurn) {
+    socket.write(request.repeat(perTurn));
+    t.true(await until(() => answers.split('HTTP/1.1 404').length > sent, 20_000, 5));
+  }
   socket.destroy();
 }
 

@@ -22,6 +22,7 @@ const app = `
   create table photos (id text primary key, line_id text not null references lines, caption text, created_at timestamp not null default now());
   create table marks (id text primary key, photo_id text not null references photos, caption text, is_deleted boolean);
   create index marks_kept on marks (photo_id, id) where is_deleted is not true;
+  create table claims (id text primary key, order_id text not null references orders, against_company_id text references companies, created_at timestamp not null default now());
   create table drafts (id text primary key, order_id text references orders, created_at timestamp not null default now());
   insert into companies values ('north', 'North'), ('south', 'South');
   insert into staff select id, id, id || '@shop.example', true from companies;
@@ -31,6 +32,7 @@ const app = `
     from orders o, generate_series(1, 50) i;
   insert into photos select 'photo-' || id, id, 'photo of ' || id, created_at from lines where label = 'line 7';
   insert into marks select 'mark-' || id, id, caption, null::boolean from photos union all select 'old-' || id, id, 'deleted', true from photos;
+  insert into claims select 'claim-' || o.id, o.id, c.id from orders o join companies c on c.id <> o.company_id;
   insert into drafts select 'draft-' || id, id from orders;
   analyze;`;
 
@@ -55,7 +57,7 @@ test.serial(
     t.regex(refusal.stderr, /shop\.lines cannot be written: it has no column of the workspace/);
 
     const draft = await adopted(t, settings, '--schema', 'shop');
-    t.deepEqual([...draft.resources.keys()], ['catalogs', 'lines', 'orders', 'photos']);
+    t.deepEqual([...draft.resources.keys()], ['catalogs', 'claims', 'lines', 'orders', 'photos']);
     t.regex(draft.output, /shop\.drafts: it has no column company_id and no required reference to a table with one/);
     t.regex(draft.output, /photos\.sql: rows of shop\.marks with is_deleted count as deleted and are not shown\./);
     t.regex(draft.output, /wrote sql\/views\/indexes\/photos_sync_marks\.sql/); // the app's index lacks deleted rows
@@ -63,13 +65,13 @@ test.serial(
     const findings = await wrong(t, draft);
     t.deepEqual(
       new Set(findings.map(({ level, code, object }) => `${level} ${code} ${object}`)),
-      new Set(['warning sorted_lists lines', 'warning sorted_lists photos']),
+      new Set(['warning sorted_lists claims', 'warning sorted_lists lines', 'warning sorted_lists photos']),
     );
     t.true('emailCatalogId' in (draft.resources.get('lines')?.fields ?? {}));
 
     const api = await served(t, settings, draft.resourcesDir);
     for (const workspace of ['north', 'south']) {
-      const token = { workspace, owner: workspace, scopes: 'read:lines,read:photos' };
+      const token = { workspace, owner: workspace, scopes: 'read:lines,read:photos,read:claims' };
       const authorization = await authorizationOf(t, draft, token);
       const read = async (url: string): Promise<Response> => fetch(url, { headers: { authorization } });
       const all = async (path: string): Promise<Answer['data'][number][]> => {
@@ -82,6 +84,12 @@ test.serial(
         return found;
       };
       const lines = (await all('/lines?perPage=700')).map(({ id }) => id);
+      const claims = (await all('/claims')).map(({ id }) => id);
+      t.is(claims.length, 40);
+      t.true(
+        claims.every((id) => id.startsWith(`claim-order-${workspace}`)),
+        'of their orders, not of the other party',
+      );
       t.is(lines.length, 2000);
       t.is(new Set(lines).size, 2000);
       t.true(lines.every((id) => id.startsWith(`order-${workspace}`)));

@@ -19,3 +19,8 @@ test('IPv6 addresses of one /64 have one key, those of another /64 have another'
   t.is(addressKey('::1'), '0:0:0:0::/64');
   t.is(addressKey('fe80::1%lo'), 'fe80:0:0:0::/64');
 });
+
+test('the port that some proxies add to an address does not count', (t) => {
+  for (const ip of ['192.0.2.1:443', '192.0.2.1:50123', '[::ffff:192.0.2.1]:1']) t.is(addressKey(ip), '192.0.2.1', ip);
+  for (const ip of ['[2001:db8:0:a::1]:443', '[2001:db8:0:a::2]']) t.is(addressKey(ip), '2001:db8:0:a::/64', ip);
+});

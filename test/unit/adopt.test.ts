@@ -210,6 +210,31 @@ test('the documents of an audit log are known by their types, and those in texts
   t.is(auditLogIn(shadowed, [])?.entity.name, 'record');
 });
 
+test('another reference to the workspaces, or a column of that name that leads to another table, tells no workspace', (t) => {
+  const [id, company, account] = [
+    column('id', 'bigint'),
+    column('company_id', 'bigint'),
+    column('account_id', 'bigint'),
+  ];
+  const of = { company_id: 'companies' };
+  const [supplier, optional] = [
+    column('supplier_id', 'bigint'),
+    { ...column('supplier_id', 'bigint'), notNull: false },
+  ];
+  const rest = [table('companies', [id]), table('staff', [id, company], of), table('projects', [id, company], of)];
+  const found = (columns: readonly Column[], references: Readonly<Record<string, string>>): Column | undefined => {
+    const orders = table('orders', [id, ...columns], references);
+    return findTenant('app', [...rest, orders]).columnIn(orders);
+  };
+  t.is(found([company, supplier], { ...of, supplier_id: 'companies' }), company);
+  t.is(found([optional], { supplier_id: 'companies' }), undefined, 'not required');
+  t.is(found([supplier, account], { supplier_id: 'companies', account_id: 'companies' }), undefined, 'two of them');
+  t.is(found([supplier], { supplier_id: 'companies' }), supplier);
+  t.is(found([company], { company_id: 'projects' }), undefined, 'of another table');
+  t.is(found([{ ...company, notNull: false }], of)?.name, 'company_id');
+  t.is(found([company], {})?.name, 'company_id', 'without a foreign key');
+});
+
 test('names tell their purpose in any spelling, and plurals their singular', (t) => {
   t.deepEqual(['createdAt', 'Created-At', 'HTTPCode', '9lives'].map(snakeCase), [
     'created_at',
@@ -230,6 +255,30 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
   for (const [plural, one] of Object.entries(plurals)) t.is(singular(plural), one);
   t.true(isNamed('deleted', 'isDeleted') && isNamed('secret', 'password_hash') && isNamed('contact', 'homePhone'));
   for (const name of ['bcc_emails', 'mobile_phones', 'emailAddresses']) t.true(isNamed('contact', name), name);
+  const personal = [
+    'emailadres',
+    'emailaddress',
+    'email2',
+    'phone1',
+    'phonenumber',
+    'telefoonnummer',
+    'mobielnummer',
+    'tel',
+    'gsm',
+    'rekeningnummer',
+    'burgerservicenummer',
+  ];
+  for (const name of personal) t.is(reasonToLeaveOut(column(name)), 'personal data, by the name', name);
+  for (const name of ['passwordhash', 'wachtwoordHash', 'pincode', 'pin2'])
+    t.is(reasonToLeaveOut(column(name)), 'secrets, by the name', name);
+  for (const [name, type] of [
+    ['geboortedatum', 'date'],
+    ['birth_date', 'timestamp with time zone'],
+    ['dateOfBirth', 'date'],
+  ] as const)
+    t.is(reasonToLeaveOut(column(name, type)), 'personal data, by the name', name);
+  for (const name of ['telling', 'hotel', 'rekening', 'postcode', 'mailing_list', 'spinnummer'])
+    t.is(reasonToLeaveOut(column(name)), undefined, name);
   t.is(reasonToLeaveOut(column('email_count', 'integer')), undefined);
   for (const [name, type] of [
     ['email_count', 'text'],
