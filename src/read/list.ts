@@ -30,9 +30,10 @@ export interface Page {
 export async function readList(deps: ReadDeps, request: ListRequest): Promise<Reply> {
   const startedMs = performance.now();
   const start = await findStart(deps, request);
+  const { first, hasMore, range } = await readPage(deps, request, start.after.key, firstPhase(start.after.asOfMs));
+  // After the first rows: a workspace may have one long statement at a time, and a page that waited behind its own count would be refused.
   const total = request.total ? countRows(deps, request, start) : null;
   total?.catch(() => {}); // awaited in `finish`; without this handler an earlier failure would end the process
-  const { first, hasMore, range } = await readPage(deps, request, start.after.key, firstPhase(start.after.asOfMs));
   /** The end of the page whose last row has the key `last`, with the latest moment of the walk so far. */
   const endOf = (last: Key | null): PageEnd => ({
     key: (hasMore ? range.until : null) ?? last ?? start.after.key,

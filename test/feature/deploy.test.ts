@@ -166,6 +166,9 @@ testWith(
       t.regex(String(list.json.pagination?.next), /^https:\/\/data\.example\.com\/api\/v1\/installaties\?/);
     }
     t.true(seen.filter((method) => method === 'GET').length > 0, 'the dying gateway was asked first');
+    const ids = Array.from({ length: 100 }, (_, i) => `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`);
+    const named = await send('GET', `/installaties?ids=${ids}`);
+    t.is(named.status, 200, 'nginx takes a Link header as long as the URL');
 
     const id = String(
       (
