@@ -109,7 +109,7 @@ async function answerError({ observe }: AppDeps, ctx: Context, error: unknown): 
   exchange.code = problem.code;
   if (ctx.res.headersSent) return void ctx.res.destroy(); // a second head would be a second response
   const { status, headers, body } = renderProblem(problem, exchange.requestId);
-  send(ctx, status, headers, body);
+  send(ctx, status, body, headers);
 }
 
 function asProblem(error: unknown): Problem {

@@ -152,7 +152,7 @@ export class Connection {
         else reject(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
       };
       if (!isAlone) this.#corkForTurn();
-      const query = new GuardedQuery({ ...run, named: this.#named }, onRow, done);
+      const query = new GuardedQuery({ named: this.#named, ...run }, onRow, done);
       this.#pace.begin(query, gatheredRows);
       this.#client.query(query as never);
     });

@@ -41,7 +41,7 @@ export class WritePositions {
 
   /** Remembers a write of this gateway; resolves when the other gateways know it, which must be before the client is answered. */
   async record(workspace: string, walPosition: WalPosition): Promise<void> {
-    const position = { ...walPosition, atMs: Date.now() };
+    const position = { atMs: Date.now(), ...walPosition };
     this.learn(workspace, position);
     await this.#others?.publishWrite(workspace, position);
   }

@@ -210,7 +210,7 @@ function pageRoute(deps: RouteDeps, page: HtmlPage): Middleware {
     const { 'accept-encoding': acceptEncoding, 'if-none-match': ifNoneMatch } = ctx.req.headers;
     const { status, headers, body } = await page.reply(acceptEncoding, ifNoneMatch);
     dropHeaders(exchangeOf(ctx), Object.keys(headers)); // a page has its own policies
-    send(ctx, status, headers, body);
+    send(ctx, status, body, headers);
   };
 }
 
@@ -222,7 +222,7 @@ export function unrouted(ctx: Context): void {
   if (ctx.method !== 'OPTIONS') {
     throw new Problem('method_not_allowed', `${ctx.method} is not possible here.`, { headers: { Allow: allow } });
   }
-  send(ctx, 204, { Allow: allow }, null);
+  send(ctx, 204, null, { Allow: allow });
 }
 
 function requireJsonAccepted(ctx: Context): void {

@@ -55,7 +55,7 @@ export async function readChunk(
   const { workspace } = request.caller;
   const bounds = range.after ? (range.until ? 'between' : 'after') : range.until ? 'until' : 'all';
   const statement = request.statements.rows[bounds];
-  const values = { ...request.values, ...rangeValues(range), limit: rows + 1 };
+  const values = { limit: rows + 1, ...request.values, ...rangeValues(range) };
   const isContinuation = phase.kind === 'continuation';
   const waitMs = isContinuation ? deps.chunkWaitMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
@@ -71,7 +71,7 @@ export async function readChunk(
     const stallMsMax = onPrimary || failures > 0 ? undefined : firstStallMsMax;
     await target[pool].run(
       { statement, workspace, values, onMark: request.onMark },
-      { ...options, stallMsMax },
+      { stallMsMax, ...options },
       (row) => {
         if (count === rows) {
           more = true;

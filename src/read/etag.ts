@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { TagColumns } from '../definition/compiled.js';
 
 /** An entity tag of If-Match or If-None-Match. */
@@ -14,9 +14,7 @@ export interface EntityTag {
 export function etagOf(textAt: (at: number) => string | null, { versionAt, documentsAt }: TagColumns): string {
   const version = `v${textAt(versionAt)}`;
   if (documentsAt.length === 0) return `"${version}"`;
-  const digest = createHash('sha256')
-    .update(JSON.stringify(documentsAt.map(textAt)))
-    .digest('base64url');
+  const digest = hash('sha256', JSON.stringify(documentsAt.map(textAt)), 'base64url');
   return `"${version}-${digest.slice(0, 16)}"`;
 }
 

@@ -69,9 +69,9 @@ export async function pageReply(
     page.rows = count;
     return rest.finish(count, last);
   };
-  if (first.more) return { ...reply, body: streamPage(deps, request, first, until, finish) };
+  if (first.more) return { body: streamPage(deps, request, first, until, finish), ...reply };
   first.json.text(await finish(first.count, first.last));
-  return { ...reply, body: first.json.view(), release: first.release };
+  return { body: first.json.view(), release: first.release, ...reply };
 }
 
 function laterOf(a: number | null, b: number | null): number | null {
@@ -93,7 +93,7 @@ async function findStart(deps: ReadDeps, request: ListRequest): Promise<Start> {
   const { keys } = request.statements;
   const isBackward = page > before;
   const statement = isBackward ? keys.before : keys[end.key ? 'after' : 'all'];
-  const values = { ...rangeValues({ after: end.key, until: end.key }), skip: skipped - 1, limit: 1 };
+  const values = { skip: skipped - 1, limit: 1, ...rangeValues({ after: end.key, until: end.key }) };
   const found = await readRows(deps, request, statement, values, firstPhase(end.asOfMs));
   const asOfMs = laterOf(found.asOfMs, end.asOfMs);
   const key = keyOf(found.rows[0]);
@@ -127,7 +127,7 @@ async function shortPage(deps: ReadDeps, request: ListRequest, after: Key | null
 async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null, phase: PagePhase): Promise<Page> {
   const range = { after, until: null };
   const keys = request.statements.keys[after ? 'after' : 'all'];
-  const values = { ...rangeValues(range), skip: request.perPage - 1, limit: 2 };
+  const values = { skip: request.perPage - 1, limit: 2, ...rangeValues(range) };
   const [ends, first] = await Promise.all([
     readRows(deps, request, keys, values, phase), // first, because the first byte waits for it
     readChunk(deps, request, range, firstRowsOf(deps, request.perPage), 'long', phase),
@@ -180,7 +180,7 @@ function envelopeEnd(
     hasMore,
     nextCursor: hasMore ? endCursor : null,
     endCursor,
-    next: hasMore ? nextUrl(request, end) : null,
+    next: hasMore ? nextUrl(request, endCursor) : null,
     ...(total !== null && { total: total.rows, ...(total.isShared && { totalAsOf: instantOf(total.asOfMs) }) }),
     complete: true,
   };
@@ -190,11 +190,11 @@ function envelopeEnd(
 /** Link header (RFC 8288): the first page, and the next page if there is one. */
 function links(request: ListRequest, end: PageEnd | null): string {
   const first = `<${listUrl(request, {})}>; rel="first"`;
-  return end === null ? first : `<${nextUrl(request, end)}>; rel="next", ${first}`;
+  return end === null ? first : `<${nextUrl(request, encodeCursor(request.context, end))}>; rel="next", ${first}`;
 }
 
-function nextUrl(request: ListRequest, end: PageEnd): string {
-  return listUrl(request, { cursor: encodeCursor(request.context, end) });
+function nextUrl(request: ListRequest, cursor: string): string {
+  return listUrl(request, { cursor });
 }
 
 function listUrl(request: ListRequest, extra: Record<string, string>): string {

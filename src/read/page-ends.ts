@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Caller } from '../db/statement.js';
 import { fieldType } from '../definition/field-types.js';
 import type { OrderColumn } from '../definition/resource.js';
@@ -67,5 +67,5 @@ export function decodeCursor(context: string, cursor: string, order: readonly Or
 const digestBytes = 12;
 
 function digest(context: string, payload: Buffer): Buffer {
-  return createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, digestBytes);
+  return hash('sha256', Buffer.concat([Buffer.from(`${context}\0`), payload]), 'buffer').subarray(0, digestBytes);
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { PageEnd, PageSeries } from './page-ends.js';
 
 /** The end of the page with a number; page 0 ends at the beginning of the list. */
@@ -94,5 +94,5 @@ function setLast<K, V>(map: Map<K, V>, key: K, value: V): void {
 
 /** A digest of the context, which can be as long as a URL. */
 function nameOf({ caller, context, perPage }: PageSeries): string {
-  return `${caller.tokenId} ${perPage} ${createHash('sha256').update(context).digest('base64url')}`;
+  return `${caller.tokenId} ${perPage} ${hash('sha256', context, 'base64url')}`;
 }

@@ -80,7 +80,6 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   if (faults.length > 0) throw invalid(faults);
   const statements = compiled.statements.list(Object.keys(filters), order);
   return {
-    ...raw,
     statements,
     filters,
     values,
@@ -89,6 +88,7 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
     start: after === undefined ? { page } : { after },
     perPage,
     total,
+    ...raw,
   };
 }
 

@@ -68,7 +68,8 @@ export interface Attempt {
 
 /** The phase of the statements that continue the page of an attempt. */
 export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, asOfMs, onPrimary }: Attempt): PagePhase {
-  return { kind: 'continuation', requirement: { ...requirement, ofPage: target, asOfMs, resumeMs }, onPrimary };
+  const ofPage = Object.assign({}, requirement, { ofPage: target, asOfMs, resumeMs });
+  return { kind: 'continuation', requirement: ofPage, onPrimary };
 }
 
 /**

@@ -7,13 +7,13 @@ import type { WriteRequest } from './request.js';
 
 /** Takes the key, unless it was used or a reference is unknown; waits while another transaction holds it. */
 export function claimOf(write: CompiledWrite, request: WriteRequest): Step {
-  const values = { ...newMembers(write, request), ...keyOf(request) };
+  const values = Object.assign(newMembers(write, request), keyOf(request));
   return { statement: write.statements.claim, values, onError: refuseInProgress };
 }
 
 /** Locks the row before its version is compared, so that no other write can change it in between; only while the key is claimed. */
 export function lockOf(write: CompiledWrite, request: WriteRequest, id: string): Step {
-  return { statement: write.statements.lock, values: { ...keyOf(request), id } };
+  return { statement: write.statements.lock, values: { id, ...keyOf(request) } };
 }
 
 /** The parameters of a key. */

@@ -28,7 +28,7 @@ export async function recall(
     throw inProgress();
   },
 ): Promise<Committed<Outcome>> {
-  const values = { ...newMembers(write, request), ...keyOf(request) };
+  const values = Object.assign(newMembers(write, request), keyOf(request));
   const { outcome, position } = await transaction.commit({ statement: write.statements.recall, values });
   const [same, status, id, mayRead, record, ...known] = outcome[0][0] as TextRow;
   if (typeof status !== 'string') {

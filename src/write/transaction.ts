@@ -38,7 +38,7 @@ async function create(
   };
   const members = newMembers(write, request);
   const entries = diffOfMembers(write, {}, request.members);
-  const values = { ...members, ...storedValues(request), ...changesOf(write, 'created', entries), id: randomUUID() };
+  const values = { id: randomUUID(), ...members, ...storedValues(request), ...changesOf(write, 'created', entries) };
   try {
     const { outcome, position } = await transaction.commit(claimOf(write, request), {
       statement: write.statements.create,
@@ -78,7 +78,7 @@ async function update(
   const entries = diffOfMembers(write, before, after);
   const changed = transaction.commit({
     statement: entries.length === 0 ? write.statements.keep : write.statements.update,
-    values: { ...after, ...storedValues(request), ...changesOf(write, 'changed', entries), id },
+    values: { id, ...after, ...storedValues(request), ...changesOf(write, 'changed', entries) },
   });
   const { outcome, position } = await changed.catch(asRefusedValue(write.validators.writable, members)); // COMMIT can refuse it, too
   return { outcome: outcomeOf(200, outcome[0][0] as TextRow, request), position };
@@ -92,8 +92,8 @@ function refuseStale(ifMatch: Target['ifMatch'], etag: string): void {
 }
 
 const storedValues = (request: WriteRequest): Values => ({
-  ...keyOf(request),
   'may-read': request.mayRead ? 't' : 'f',
+  ...keyOf(request),
 });
 
 function outcomeOf(status: number, [text]: TextRow, { mayRead }: WriteRequest): Outcome {

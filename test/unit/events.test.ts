@@ -120,3 +120,11 @@ test('a request counts as a problem only when it was answered with one', async (
   t.true(text.includes('gateway_request_seconds_count{method="GET",route="/x",status="500"} 2\n'));
   t.true(text.includes('gateway_request_seconds_sum{method="GET",route="/x",status="500"} 0.04\n'));
 });
+
+test('each event is counted once, whether it waits for others or not', async (t) => {
+  const limited: Event = { type: 'limit_hit', limit: 'token' };
+  for (const count of [1, 127, 128, 129, 300]) {
+    const text = await scraped(...new Array<Event>(count).fill(limited));
+    t.true(text.includes(`gateway_limit_hits_total{limit="token"} ${count}\n`), String(count));
+  }
+});
