@@ -92,7 +92,8 @@ function beginning({ observe, deprecation, sunset, logClientAddress, underWay }:
         ...address,
       });
     };
-    ctx.res.once('close', context.bind(context.active(), finished)); // so that its log line has the trace id
+    // It comes once, and `on` costs a detail less than `once`. Bound, so that its log line has the trace id.
+    ctx.res.on('close', context.bind(context.active(), finished));
   };
 }
 

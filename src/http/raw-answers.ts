@@ -67,9 +67,9 @@ export class ConnectionEnds {
     this.#open.set(socket, open);
     open.last = response;
     responses.add(response);
-    response.once('close', () => responses.delete(response));
+    response.on('close', () => responses.delete(response));
     if (before === undefined) handle();
-    else before.once('close', () => socket.destroyed || this.#broken.has(response) || handle());
+    else before.on('close', () => socket.destroyed || this.#broken.has(response) || handle());
   }
 
   /** Answers requests that Node's parser refuses; responses in progress on the connection come first (RFC 9112 §9.3.2). */

@@ -81,12 +81,17 @@ export function routes(deps: RouteDeps): Middleware {
 }
 
 /**
- * A router for each name that is the third segment of a path: a router tests every route that it has, and a single router with
- * all routes made a tenth of the garbage of a detail.
+ * A router for each name behind the prefix, and another for the paths behind that name: a router tests every route that it has, and a
+ * single router with all routes made a tenth of the garbage of a detail.
  */
 function routersByName() {
   const routers = new Map<string, { router: Router; middleware: Middleware }>();
-  const nameIn = (path: string): string => path.split('/', 4)[3] ?? '';
+  const start = `${apiPrefix}/`;
+  const nameIn = (path: string): string => {
+    if (!path.startsWith(start)) return '';
+    const end = path.indexOf('/', start.length);
+    return path.slice(start.length, end < 0 ? undefined : end + 1);
+  };
   const newRouter = (name: string): Router => {
     const router = new Router({ sensitive: true, strict: true });
     routers.set(name, { router, middleware: router.routes() as unknown as Middleware });
