@@ -65,9 +65,11 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
     redis.status === 'ready'
       ? answers.ask(request)
       : untilSocketsRead().then(() => Promise.reject(new Error(redis.status))); // a gateway decides alone after all announcements
-  const health = redisHealth(redis, observe);
   const limiters = new Map<string, SharedLimiter>();
   const subscriber = listenTo(target, (name, key, count) => limiters.get(name)?.learn(key, count));
+  /** A window of a millisecond, so that each try sets, and announces. */
+  const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 1, 0, 0, 1, 1, 'health', '');
+  const health = redisHealth(redis, subscriber, tryCount, observe);
   const counterOf =
     (name: string): SharedCounter =>
     async (key, quota, { consumed, unreported, endsInMs }, requests) => {

@@ -55,6 +55,51 @@ test(`Redis going away and coming back are one event each, a gauge and part of /
   t.is(await gauge(t.context), undefined);
 });
 
+/** Ids of the gateway's connections, as Redis counts them. */
+async function connectionIds(admin: Redis): Promise<string[]> {
+  const lines = String(await admin.client('LIST')).split('\n');
+  return lines
+    .filter((line) => line.includes('name=workspace-data-gateway'))
+    .map((line) => line.split(' ')[0] as string);
+}
+
+test(`a Redis that becomes a replica, and answers, is away until it counts again, and is connected to again${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const admin = new Redis(redis.url);
+  t.teardown(() => admin.disconnect());
+  const running = await t.context.database.gateway({ redisUrl: redis.url });
+  const isUp = async (): Promise<boolean> => (await redisState(running))?.healthy === true;
+  await eventually(t, 'Redis', isUp);
+  const before = await connectionIds(admin);
+  t.is(before.length, 2);
+  await admin.call('REPLICAOF', '127.0.0.1', '1');
+  await eventually(t, 'the loss of Redis', async () => !(await isUp()));
+  t.regex((await redisState(running))?.reason ?? '', /READONLY/);
+  t.is(await gauge(running), '0');
+  t.is((await running.client.get('/klanten?perPage=1')).status, 200);
+  await eventually(t, 'other connections', async () => {
+    const now = await connectionIds(admin);
+    return now.length === 2 && now.every((id) => !before.includes(id));
+  });
+  await sleep(1500);
+  t.deepEqual([count(running, 'redis_away'), count(running, 'redis_back')], [1, 0]);
+  await admin.call('REPLICAOF', 'NO', 'ONE');
+  await eventually(t, 'Redis', isUp);
+  t.deepEqual([count(running, 'redis_away'), count(running, 'redis_back')], [1, 1]);
+});
+
+test(`a Redis that answers and refuses to count is away, with its reason${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const admin = new Redis(redis.url);
+  t.teardown(() => admin.disconnect());
+  await admin.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~gateway:*', '+@all', 'resetchannels');
+  const running = await t.context.database.gateway({ redisUrl: redis.url.replace('//', '//limited:secret@') });
+  await eventually(t, 'the refusal', () => count(running, 'redis_away') === 1);
+  t.regex((await redisState(running))?.reason ?? '', /channel/);
+  await admin.call('ACL', 'SETUSER', 'limited', '&gateway:*');
+  await eventually(t, 'Redis', async () => (await redisState(running))?.healthy === true);
+});
+
 test(`a Redis with TLS is used when its certificate comes from REDIS_CA, and not otherwise${missing}`, async (t) => {
   const certificates = makeCertificates();
   t.teardown(() => rmSync(certificates.folder, { recursive: true }));
