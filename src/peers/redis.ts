@@ -107,6 +107,7 @@ function connect(target: RedisTarget): Redis {
     ...redisOptions(target),
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
+    autoResubscribe: false, // listenTo subscribes; ioredis leaves the failure of its own attempt unhandled, which ends the process
     connectTimeout: 1000,
     retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
     connectionName: 'workspace-data-gateway',

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { makeCertificates } from '../support/certificates.js';
+import { serveProcess } from '../support/process.js';
 import { type RedisServer, redisBinary, startRedis, startSentinel } from '../support/redis.js';
 import { eventually, gatewayTest, type RunningGateway } from '../support/workspace.js';
 
@@ -98,6 +99,27 @@ test(`a Redis that answers and refuses to count is away, with its reason${missin
   t.regex((await redisState(running))?.reason ?? '', /channel/);
   await admin.call('ACL', 'SETUSER', 'limited', '&gateway:*');
   await eventually(t, 'Redis', async () => (await redisState(running))?.healthy === true);
+});
+
+test(`a gateway whose login may no longer subscribe when it connects again goes on serving${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const admin = new Redis(redis.url);
+  t.teardown(() => admin.disconnect());
+  await admin.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~gateway:*', '&gateway:*', '+@all');
+  const { settings, token } = t.context.database;
+  const redisUrl = redis.url.replace('//', '//limited:secret@');
+  const served = await serveProcess({ ...settings, logLevel: 'warn', redisUrl });
+  t.teardown(() => served.stop('SIGKILL'));
+  const isUp = async (): Promise<boolean> =>
+    ((await (await fetch(`${served.opsUrl}/readyz`)).json()) as { redis: { healthy: boolean } }).redis.healthy;
+  await eventually(t, 'Redis', isUp);
+  await admin.call('ACL', 'SETUSER', 'limited', 'resetchannels');
+  await admin.call('CLIENT', 'KILL', 'USER', 'limited');
+  await eventually(t, 'the refusal', async () => !(await isUp()));
+  await sleep(1000);
+  const headers = { authorization: `Bearer ${await token()}` };
+  t.is((await fetch(`${served.url}/api/v1/klanten?perPage=1`, { headers })).status, 200);
+  t.is(served.child.exitCode, null);
 });
 
 test(`a Redis with TLS is used when its certificate comes from REDIS_CA, and not otherwise${missing}`, async (t) => {
