@@ -57,7 +57,10 @@ export function redisHealth(
     if (!replicaAnswers.test(state?.reason ?? '')) return;
     for (const connection of [redis, subscriber]) if (connection.status === 'ready') connection.disconnect(true);
   };
-  const timer = setInterval(() => void check().then(leaveReplica), checkMs).unref();
+  const timer = setInterval(() => {
+    void check().then(leaveReplica);
+    subscriber.ping().catch(() => undefined); // unanswered, it lets ioredis notice a connection that leads nowhere
+  }, checkMs).unref();
   redis.on('ready', check);
   return {
     get state() {

@@ -102,6 +102,12 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
   };
 }
 
+/**
+ * How long a connection may leave a command unanswered until it is made again: a host that is gone closes no connection, and another may
+ * have its address by now, or be named by the Sentinels.
+ */
+const silentMsMax = 5000;
+
 function connect(target: RedisTarget): Redis {
   const redis = new Redis(target.redisUrl, {
     ...redisOptions(target),
@@ -109,6 +115,7 @@ function connect(target: RedisTarget): Redis {
     maxRetriesPerRequest: 0,
     autoResubscribe: false, // listenTo subscribes; ioredis leaves the failure of its own attempt unhandled, which ends the process
     connectTimeout: 1000,
+    socketTimeout: silentMsMax,
     retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
     connectionName: 'workspace-data-gateway',
   });

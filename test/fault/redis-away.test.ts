@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { makeCertificates } from '../support/certificates.js';
 import { serveProcess } from '../support/process.js';
 import { type RedisServer, redisBinary, startRedis, startSentinel } from '../support/redis.js';
+import { tcpProxy } from '../support/tcp-proxy.js';
 import { eventually, gatewayTest, type RunningGateway } from '../support/workspace.js';
 
 const suite = gatewayTest();
@@ -122,6 +123,23 @@ test(`a gateway whose login may no longer subscribe when it connects again goes 
   t.is(served.child.exitCode, null);
 });
 
+test(`connections to a Redis whose host is gone without closing them are made again within seconds${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const admin = new Redis(redis.url);
+  t.teardown(() => admin.disconnect());
+  const proxy = await tcpProxy(redis.port);
+  t.teardown(() => proxy.close());
+  const running = await t.context.database.gateway({ redisUrl: `redis://127.0.0.1:${proxy.port}` });
+  const isUp = async (): Promise<boolean> => (await redisState(running))?.healthy === true;
+  await eventually(t, 'Redis', isUp);
+  proxy.blackHole();
+  await eventually(t, 'the loss of Redis', async () => !(await isUp()));
+  proxy.restore();
+  await eventually(t, 'Redis', isUp);
+  await eventually(t, 'both connections', async () => (await connectionIds(admin)).length === 2);
+  t.is(count(running, 'redis_back'), 1);
+});
+
 test(`a Redis with TLS is used when its certificate comes from REDIS_CA, and not otherwise${missing}`, async (t) => {
   const certificates = makeCertificates();
   t.teardown(() => rmSync(certificates.folder, { recursive: true }));
@@ -136,6 +154,20 @@ test(`a Redis with TLS is used when its certificate comes from REDIS_CA, and not
   const wary = await database.gateway({ redisUrl: redis.url });
   await eventually(t, 'the refusal', () => count(wary, 'redis_away') === 1);
   t.regex((await redisState(wary))?.reason ?? '', /CERT|SIGNATURE/);
+});
+
+test(`a Sentinel that accepts connections and does not answer is passed over${missing}`, async (t) => {
+  const redis = await started(t, startRedis(undefined, ['--repl-diskless-sync-delay', '0']));
+  await started(t, startRedis(undefined, ['--replicaof', '127.0.0.1', String(redis.port)]));
+  const sentinel = await startSentinel(redis);
+  t.teardown(() => sentinel.stop());
+  const silent = await tcpProxy(redis.port);
+  t.teardown(() => silent.close());
+  silent.blackHole();
+  const redisSentinels = `127.0.0.1:${silent.port} ${sentinel.address}`;
+  const running = await t.context.database.gateway({ redisUrl: 'redis://sentinels', redisSentinels });
+  await eventually(t, 'Redis', async () => (await redisState(running))?.healthy === true);
+  t.is(await gauge(running), '1');
 });
 
 test(`Sentinels name the Redis, also after they have chosen another${missing}`, async (t) => {
