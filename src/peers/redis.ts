@@ -89,10 +89,9 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
       await ask(() => sent).catch(() => undefined); // sent even while `answers` asks Redis nothing
     },
     lastWrite: (workspace) =>
-      ask(() => redis.get(positionKey(workspace))).then(
-        (text) => (text === null ? undefined : parsePosition(text)),
-        () => undefined,
-      ),
+      ask(() => redis.get(positionKey(workspace)))
+        .then((text) => (text === null ? undefined : parsePosition(text)))
+        .catch(() => undefined),
     redis: () => health.state,
     close: () => {
       health.stop();
@@ -128,8 +127,12 @@ function listenTo(target: RedisTarget, onCount: (name: string, key: string, coun
   const subscriber = connect(target);
   subscriber.on('ready', () => void subscriber.subscribe(announcements).catch(() => undefined));
   subscriber.on('message', (_, text: string) => {
-    const [name, key, consumed, endsInMs] = JSON.parse(text) as [string, string, number, number];
-    onCount(name, key, { consumed, endsInMs });
+    try {
+      const [name, key, consumed, endsInMs] = JSON.parse(text) as [string, string, number, number];
+      onCount(name, key, { consumed, endsInMs });
+    } catch {
+      // No announcement of a gateway: every client of this Redis can publish in the channel. An error here would end the process.
+    }
   });
   return subscriber;
 }

@@ -123,6 +123,21 @@ test(`a gateway whose login may no longer subscribe when it connects again goes 
   t.is(served.child.exitCode, null);
 });
 
+test(`what other clients of Redis publish in the channel, or store as a position, harms no gateway${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const other = new Redis(redis.url);
+  t.teardown(() => other.disconnect());
+  const { settings, token, workspaces } = t.context.database;
+  const served = await serveProcess({ ...settings, logLevel: 'warn', redisUrl: redis.url });
+  t.teardown(() => served.stop('SIGKILL'));
+  for (const text of ['hello', 'null', '{}']) t.is(await other.publish('gateway:counts', text), 1);
+  await other.set(`gateway:written:${workspaces[0]?.id}`, 'hello');
+  await sleep(500);
+  const headers = { authorization: `Bearer ${await token()}` };
+  t.is((await fetch(`${served.url}/api/v1/installaties?perPage=1`, { headers })).status, 200);
+  t.is(served.child.exitCode, null);
+});
+
 test(`connections to a Redis whose host is gone without closing them are made again within seconds${missing}`, async (t) => {
   const redis = await started(t, startRedis());
   const admin = new Redis(redis.url);
