@@ -33,3 +33,8 @@ export function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelN
     }),
   };
 }
+
+/** The reason in an error of Redis, without the script that met it. */
+export function redisReason({ message }: Error): string {
+  return message.replace(/\.? script: .*$/s, '');
+}

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { redisReason } from '../db/redis-options.js';
 import type { Observe } from '../events.js';
 
 /** Whether Redis answers and counts, as /readyz and the metrics show it. */
@@ -39,7 +40,7 @@ export function redisHealth(
   });
   const ask = async (): Promise<string | null> => {
     const reasonOf = (error: Error): string =>
-      redis.status === 'ready' ? error.message : lastError || 'no connection';
+      redis.status === 'ready' ? redisReason(error) : lastError || 'no connection';
     const failure = await tryCount().then(() => null, reasonOf);
     asked = null;
     return failure;
