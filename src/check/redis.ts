@@ -1,10 +1,10 @@
 import { type RedisTarget, redisOptions, redisReason } from '../db/redis-options.js';
 import { failure, type Item, verdict } from './finding.js';
 
-/** Sets a key and publishes in the channel, as the scripts of peers/redis.ts do; its text changes nothing there. */
+/** Sets a key and publishes, as the scripts of peers/redis.ts do. */
 const trial = `
   redis.call('set', KEYS[1], 1, 'PX', 1)
-  redis.call('publish', 'gateway:counts', '["check","",0,0]')`;
+  redis.call('publish', 'gateway:check', '')`;
 
 /** Checks that Redis answers, accepts the login and the certificate, and runs scripts that write, which count limits and publish writes. */
 export async function checkRedis(target: RedisTarget, connectTimeoutMs: number): Promise<Item> {

@@ -130,7 +130,7 @@ test(`what other clients of Redis publish in the channel, or store as a position
   const { settings, token, workspaces } = t.context.database;
   const served = await serveProcess({ ...settings, logLevel: 'warn', redisUrl: redis.url });
   t.teardown(() => served.stop('SIGKILL'));
-  for (const text of ['hello', 'null', '{}']) t.is(await other.publish('gateway:counts', text), 1);
+  for (const text of ['hello', 'null', '{}']) t.is(await other.publish('gateway:counts:0', text), 1);
   await other.set(`gateway:written:${workspaces[0]?.id}`, 'hello');
   await sleep(500);
   const headers = { authorization: `Bearer ${await token()}` };
