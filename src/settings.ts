@@ -73,7 +73,7 @@ export function loadSettings(
       faults.push(faultOf(setting, values[setting], schema));
   }
   for (const [setting, unusable] of Object.entries(unusableValues))
-    faults.push(...unusable(environmentName(setting), String(values[setting] ?? '')));
+    faults.push(...unusable(environmentName(setting), String(values[setting] ?? ''), values));
   if (faults.length > 0) throw new SettingsError(`The settings are not valid:\n  ${faults.join('\n  ')}`);
   return Object.freeze(values) as unknown as Settings;
 }
@@ -117,7 +117,9 @@ function faultOf(setting: string, value: unknown, { properties }: SettingsSchema
 }
 
 /** The faults of values whose form the schema cannot say; none quotes the value. */
-const unusableValues: Readonly<Record<string, (name: string, value: string) => string[]>> = {
+const unusableValues: Readonly<
+  Record<string, (name: string, value: string, all: Readonly<Record<string, unknown>>) => string[]>
+> = {
   replicaUrls: databaseUrlFaults,
   primaryUrls: databaseUrlFaults,
   adminUrl: databaseUrlFaults,
@@ -134,6 +136,13 @@ const unusableValues: Readonly<Record<string, (name: string, value: string) => s
     } catch (error) {
       return [`${name}: ${(error as Error).message}`];
     }
+  },
+  sunset: (name, value, { deprecation }) => {
+    if (value === '') return [];
+    const date = new Date(value);
+    if (date.toUTCString() !== value) return [`${name} must be an HTTP date such as Fri, 01 Jan 2027 00:00:00 GMT.`];
+    const deprecatedMs = Number(String(deprecation).slice(1)) * 1000; // 0 without a deprecation
+    return date.getTime() < deprecatedMs ? [`${name} must not be earlier than DEPRECATION.`] : []; // RFC 9745 §4
   },
 };
 

@@ -24,9 +24,10 @@ export const findings = {
     advice: 'Look at the stored values, correct the definition where the guess is wrong, and replace the description.',
   },
   redis: {
-    meaning: '`REDIS_URL`, where it is set: Redis answers PING, accepts the login and runs scripts',
+    meaning:
+      '`REDIS_URL`, where it is set: Redis answers PING, accepts the login and runs scripts that write: it is no replica',
     advice:
-      'Look at host, port, password and ACL (+eval) of REDIS_URL. Until then each gateway enforces its share of the limits, and does not know the writes of the others.',
+      'Look at host, port, password and ACL (+eval, ~gateway:*, &gateway:*) of REDIS_URL. Until then each gateway enforces its share of the limits, and does not know the writes of the others.',
   },
   cluster: {
     meaning:

@@ -1,7 +1,12 @@
-import { type RedisTarget, redisOptions } from '../db/redis-options.js';
+import { type RedisTarget, redisOptions, redisReason } from '../db/redis-options.js';
 import { failure, type Item, verdict } from './finding.js';
 
-/** Checks that Redis answers, accepts the login and the certificate, and runs scripts, which count limits and publish writes. */
+/** Sets a key and publishes, as the scripts of peers/redis.ts do. */
+const trial = `
+  redis.call('set', KEYS[1], 1, 'PX', 1)
+  redis.call('publish', 'gateway:check', '')`;
+
+/** Checks that Redis answers, accepts the login and the certificate, and runs scripts that write, which count limits and publish writes. */
 export async function checkRedis(target: RedisTarget, connectTimeoutMs: number): Promise<Item> {
   const { Redis } = await import('ioredis'); // only here: a gateway without Redis does not load it
   const redis = new Redis(target.redisUrl, {
@@ -21,10 +26,10 @@ export async function checkRedis(target: RedisTarget, connectTimeoutMs: number):
   try {
     await redis.connect();
     await redis.ping();
-    await redis.eval('return 1', 0);
-    return verdict('redis', [], 'It answers, accepts the login and runs scripts.');
+    await redis.eval(trial, 1, 'gateway:check');
+    return verdict('redis', [], 'It answers, accepts the login and runs scripts that write.');
   } catch (error) {
-    return failure('redis', `It does not answer as it must: ${reason || (error as Error).message}.`);
+    return failure('redis', `It does not answer as it must: ${reason || redisReason(error as Error)}.`);
   } finally {
     redis.disconnect();
   }

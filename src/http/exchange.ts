@@ -57,11 +57,11 @@ export function requestId(request?: IncomingMessage): string {
   return isKept ? sent : randomUUID();
 }
 
-/** A signal that aborts when the client closes the connection before the response was sent. */
+/** A signal that aborts when the client closes the connection before the response was sent, and at the end of a HEAD, which may have begun a count. */
 export function clientSignal(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   const abort = (): void => {
-    if (!response.writableFinished) controller.abort(new ClientGone());
+    if (!response.writableFinished || response.req.method === 'HEAD') controller.abort(new ClientGone());
   };
   if (response.closed) abort();
   else response.once('close', abort);

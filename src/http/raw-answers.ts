@@ -55,8 +55,9 @@ export class ConnectionEnds {
 
   /**
    * Calls `handle` when the responses before it on the connection have ended (RFC 9112 §9.3.2), so that a client has one request under way
-   * on each connection, and a response that is under way learns of the end of its connection; never when the connection is ending. Node reads
-   * on while responses wait, so a connection with too many of them is closed.
+   * on each connection, and a response that is under way learns of the end of its connection; never when the connection is ending, also
+   * because the response before it was its last: Node gives the others no socket, so they would never end. Node reads on while
+   * responses wait, so a connection with too many of them is closed.
    */
   inTurn({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
     if (this.#ended.has(socket)) return;
@@ -69,7 +70,11 @@ export class ConnectionEnds {
     responses.add(response);
     response.on('close', () => responses.delete(response));
     if (before === undefined) handle();
-    else before.on('close', () => socket.destroyed || this.#broken.has(response) || handle());
+    else
+      before.on(
+        'close',
+        () => response.socket === null || socket.destroyed || this.#broken.has(response) || handle(),
+      );
   }
 
   /** Answers requests that Node's parser refuses; responses in progress on the connection come first (RFC 9112 §9.3.2). */

@@ -70,6 +70,7 @@ export function checkTarget(request: IncomingMessage, bytesMax: number): void {
 export function origin(ctx: Context, publicUrl: string): string {
   if (publicUrl !== '') return publicUrl;
   const forwarded = isHost(ctx.host) ? ctx.host : ctx.headers.host; // X-Forwarded-Host passes the same check as Host
-  const host = forwarded || `${ctx.socket.localAddress}:${ctx.socket.localPort}`;
+  const { localAddress = '', localPort } = ctx.socket;
+  const host = forwarded || `${isIPv6(localAddress) ? `[${localAddress}]` : localAddress}:${localPort}`;
   return `${ctx.protocol === 'https' ? 'https' : 'http'}://${host}`; // X-Forwarded-Proto can hold any text
 }

@@ -230,9 +230,12 @@ export function unrouted(ctx: Context): void {
   send(ctx, 204, null, { Allow: allow });
 }
 
+/** A longer Accept is disregarded (RFC 9110 §12.5.1): its parser takes time in the square of its length, 30 ms for 16 KB. Browsers send 150. */
+const acceptCharactersMax = 1000;
+
 function requireJsonAccepted(ctx: Context): void {
-  const { accept } = ctx.req.headers;
-  if (accept === undefined || accept === '*/*' || accept === 'application/json') return;
+  const { accept = '*/*' } = ctx.req.headers;
+  if (accept === '*/*' || accept === 'application/json' || accept.length > acceptCharactersMax) return;
   // Some clients ask for a charset although JSON defines none.
   if (ctx.accepts('application/json', 'application/json; charset=utf-8') === false)
     throw new Problem('not_acceptable', 'Only application/json can be produced.');

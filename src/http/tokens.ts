@@ -83,6 +83,7 @@ export class Tokens {
     this.#lookUps = new LRUCache({
       max: deps.tokenCacheMax,
       ttl: Math.max(1, deps.tokenCacheMs),
+      ignoreFetchAbort: true, // a look-up that others push out of the cache still has its result
       fetchMethod: async (key: string, _stale, { options }) => {
         const hash = Buffer.from(key, 'base64');
         const access = await withReplica(deps.replicas, {}, deps.observe, (replica) =>

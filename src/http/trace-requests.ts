@@ -9,10 +9,11 @@ export const traceRequests: Koa.Middleware = (ctx, next) => {
   const span = trace.getTracer(tracerName).startSpan(ctx.method, options, parent);
   ctx.res.once('close', () => {
     const route = String(ctx._matchedRoute ?? 'none');
-    const { statusCode } = ctx.res;
+    const { statusCode, headersSent, writableFinished } = ctx.res;
     span.updateName(`${ctx.method} ${route}`);
-    span.setAttributes({ 'http.route': route, 'http.response.status_code': statusCode });
-    if (statusCode >= 500 || !ctx.res.writableFinished) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.setAttribute('http.route', route);
+    if (headersSent) span.setAttribute('http.response.status_code', statusCode); // Koa's is 404 before
+    if (statusCode >= 500 || !writableFinished) span.setStatus({ code: SpanStatusCode.ERROR });
     span.end();
   });
   return context.with(trace.setSpan(parent, span), next);

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { redisReason } from '../db/redis-options.js';
 import type { Observe } from '../events.js';
 
-/** Whether Redis answers, as /readyz and the metrics show it. */
+/** Whether Redis answers and counts, as /readyz and the metrics show it. */
 export interface RedisState {
   readonly healthy: boolean;
   /** Why it is away; null while it is healthy. */
@@ -17,11 +18,20 @@ export interface RedisHealth {
 const checkMs = 1000;
 const connecting: ReadonlySet<string> = new Set(['wait', 'connecting', 'connect']);
 
+/** Answers of a Redis that has become a replica: another server takes the writes now. */
+const replicaAnswers = /READONLY|MASTERDOWN/;
+
 /**
- * Asks Redis every second, and reports each change once: requests go on without Redis, so no client notices. Redis is away when it
- * has not answered for a second; the 250 ms that a request waits for it can be too short on a busy machine.
+ * Asks Redis every second by `tryCount`, and reports each change once: requests go on without Redis, so no client notices. Redis is
+ * away when it has not answered for a second, because the 250 ms that a request waits for it can be too short on a busy machine, or
+ * when it refuses to count: a replica answers PING. While it is a replica, both connections are made again every second.
  */
-export function redisHealth(redis: Redis, observe: Observe): RedisHealth {
+export function redisHealth(
+  redis: Redis,
+  subscriber: Redis,
+  tryCount: () => Promise<unknown>,
+  observe: Observe,
+): RedisHealth {
   let state: RedisState | undefined;
   let lastError = '';
   let asked: Promise<string | null> | null = null;
@@ -30,8 +40,8 @@ export function redisHealth(redis: Redis, observe: Observe): RedisHealth {
   });
   const ask = async (): Promise<string | null> => {
     const reasonOf = (error: Error): string =>
-      redis.status === 'ready' ? error.message : lastError || 'no connection';
-    const failure = await redis.ping().then(() => null, reasonOf);
+      redis.status === 'ready' ? redisReason(error) : lastError || 'no connection';
+    const failure = await tryCount().then(() => null, reasonOf);
     asked = null;
     return failure;
   };
@@ -44,7 +54,14 @@ export function redisHealth(redis: Redis, observe: Observe): RedisHealth {
     if (before && failure !== null) observe({ type: 'redis_away', reason: failure });
     if (!before && failure === null) observe({ type: 'redis_back' });
   };
-  const timer = setInterval(check, checkMs).unref();
+  const leaveReplica = (): void => {
+    if (!replicaAnswers.test(state?.reason ?? '')) return;
+    for (const connection of [redis, subscriber]) if (connection.status === 'ready') connection.disconnect(true);
+  };
+  const timer = setInterval(() => {
+    void check().then(leaveReplica);
+    subscriber.ping().catch(() => undefined); // unanswered, it lets ioredis notice a connection that leads nowhere
+  }, checkMs).unref();
   redis.on('ready', check);
   return {
     get state() {

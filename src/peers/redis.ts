@@ -10,10 +10,11 @@ import { type Count, type SharedCounter, type SharedLimiter, sharedLimiter } fro
 
 /** Long enough that every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
-const announcements = 'gateway:counts';
+/** The channel of announcements, by the number of the database: keys belong to a database of Redis, and channels to none. */
+const channelOf = ({ options }: Redis): string => `gateway:counts:${options.db ?? 0}`;
 
 /** `nextCount` of shared-limiter.ts, atomic in Redis: the script's reply and its announcement leave Redis together. */
-const countScript = `
+const countScript = (channel: string): string => `
   local function guaranteed(remaining)
     local amount = remaining < 1 and 0 or 1
     while amount > 0 and amount * 2 <= remaining do amount = amount * 2 end
@@ -28,7 +29,7 @@ const countScript = `
   if consumed > before then
     redis.call('set', KEYS[1], consumed, 'PX', ends_in_ms)
     if before == 0 or guaranteed(quota - consumed) < guaranteed(quota - before) then
-      redis.call('publish', '${announcements}', cjson.encode({ARGV[6], ARGV[7], consumed, ends_in_ms}))
+      redis.call('publish', '${channel}', cjson.encode({ARGV[6], ARGV[7], consumed, ends_in_ms}))
     end
   end
   return {consumed, ends_in_ms}`;
@@ -57,7 +58,7 @@ interface Commands {
  */
 export function redisPeers(target: RedisTarget, instances: number, observe: Observe): Peers {
   const redis = connect(target);
-  redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
+  redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript(channelOf(redis)) });
   redis.defineCommand('gatewayPublish', { numberOfKeys: 1, lua: publishScript });
   const commands = redis as unknown as Commands;
   const answers = new Answers(() => observe({ type: 'redis_failed' }));
@@ -65,9 +66,11 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
     redis.status === 'ready'
       ? answers.ask(request)
       : untilSocketsRead().then(() => Promise.reject(new Error(redis.status))); // a gateway decides alone after all announcements
-  const health = redisHealth(redis, observe);
   const limiters = new Map<string, SharedLimiter>();
   const subscriber = listenTo(target, (name, key, count) => limiters.get(name)?.learn(key, count));
+  /** A window of a millisecond, so that each try sets, and announces. */
+  const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 1, 0, 0, 1, 1, 'health', '');
+  const health = redisHealth(redis, subscriber, tryCount, observe);
   const counterOf =
     (name: string): SharedCounter =>
     async (key, quota, { consumed, unreported, endsInMs }, requests) => {
@@ -87,10 +90,9 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
       await ask(() => sent).catch(() => undefined); // sent even while `answers` asks Redis nothing
     },
     lastWrite: (workspace) =>
-      ask(() => redis.get(positionKey(workspace))).then(
-        (text) => (text === null ? undefined : parsePosition(text)),
-        () => undefined,
-      ),
+      ask(() => redis.get(positionKey(workspace)))
+        .then((text) => (text === null ? undefined : parsePosition(text)))
+        .catch(() => undefined),
     redis: () => health.state,
     close: () => {
       health.stop();
@@ -100,12 +102,20 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
   };
 }
 
+/**
+ * How long a connection may leave a command unanswered until it is made again: a host that is gone closes no connection, and another may
+ * have its address by now, or be named by the Sentinels.
+ */
+const silentMsMax = 5000;
+
 function connect(target: RedisTarget): Redis {
   const redis = new Redis(target.redisUrl, {
     ...redisOptions(target),
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
+    autoResubscribe: false, // listenTo subscribes; ioredis leaves the failure of its own attempt unhandled, which ends the process
     connectTimeout: 1000,
+    socketTimeout: silentMsMax,
     retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
     connectionName: 'workspace-data-gateway',
   });
@@ -116,10 +126,14 @@ function connect(target: RedisTarget): Redis {
 /** Opens a connection for announcements, because Redis allows no other command on a subscribed connection. */
 function listenTo(target: RedisTarget, onCount: (name: string, key: string, count: Count) => void): Redis {
   const subscriber = connect(target);
-  subscriber.on('ready', () => void subscriber.subscribe(announcements).catch(() => undefined));
+  subscriber.on('ready', () => void subscriber.subscribe(channelOf(subscriber)).catch(() => undefined));
   subscriber.on('message', (_, text: string) => {
-    const [name, key, consumed, endsInMs] = JSON.parse(text) as [string, string, number, number];
-    onCount(name, key, { consumed, endsInMs });
+    try {
+      const [name, key, consumed, endsInMs] = JSON.parse(text) as [string, string, number, number];
+      onCount(name, key, { consumed, endsInMs });
+    } catch {
+      // No announcement of a gateway: every client of this Redis can publish in the channel. An error here would end the process.
+    }
   });
   return subscriber;
 }

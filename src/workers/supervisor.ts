@@ -34,7 +34,9 @@ export class Supervisor {
   readonly #observe: Observe;
   readonly #onEnd: (worker: Worker) => void;
   readonly #watched = new Map<number, Watched>();
-  #phase: 'starting' | 'serving' | 'stopping' = 'starting';
+  /** Workers of the start that are not ready: the start fails with the first of them that ends. */
+  readonly #awaited = new Set<Worker>();
+  #isStopping = false;
   #silentPeriods = 0;
   #deaths = 0;
 
@@ -67,10 +69,16 @@ export class Supervisor {
     return this.#silentPeriods <= periodsWithoutAny;
   }
 
-  /** Resolves with the workers' URL when all serve. Throws StartRefused when one ends before, after it printed its reason to stderr. */
+  /** Resolves with the workers' URL when all have been ready. Throws StartRefused when one ends before, after it printed its reason to stderr. */
   async start(count: number): Promise<string> {
-    const [url] = await Promise.all(Array.from({ length: count }, () => untilReady(this.#fork())));
-    this.#phase = 'serving';
+    const started = async (): Promise<string> => {
+      const worker = this.#fork();
+      this.#awaited.add(worker);
+      const url = await untilReady(worker);
+      this.#awaited.delete(worker);
+      return url;
+    };
+    const [url] = await Promise.all(Array.from({ length: count }, started));
     return url as string;
   }
 
@@ -78,14 +86,14 @@ export class Supervisor {
   readiness(): Readiness {
     const all = this.#heard().flatMap(({ readiness }) => readiness ?? []);
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
-    if (this.#phase !== 'stopping' && best !== undefined) return best;
-    const reason = this.#phase === 'stopping' ? 'stopping' : 'no worker';
+    if (!this.#isStopping && best !== undefined) return best;
+    const reason = this.#isStopping ? 'stopping' : 'no worker';
     return { replicas: [], primary: null, redis: null, ...best, status: 'not ready', reasons: [reason] };
   }
 
   /** Lets the workers drain and end; a worker has a deadline of its own, and is killed when it no longer reports. */
   async stop(): Promise<void> {
-    this.#phase = 'stopping';
+    this.#isStopping = true;
     await Promise.all(this.workers.map(stopWorker));
   }
 
@@ -129,12 +137,12 @@ export class Supervisor {
     const watched = this.#watched.get(worker.id);
     this.#watched.delete(worker.id);
     this.#onEnd(worker);
-    if (watched === undefined || this.#phase !== 'serving') return;
+    if (watched === undefined || this.#isStopping || this.#awaited.has(worker)) return;
     this.#deaths = performance.now() - watched.forkedMs > steadyMs ? 1 : this.#deaths + 1;
     const restartMs = restartDelayMs(this.#deaths, Math.random());
     const pid = worker.process.pid ?? 0;
     this.#observe({ type: 'worker_died', pid, code, signal, silent: watched.isSilent, restartMs });
-    setTimeout(() => this.#phase === 'serving' && this.#fork(), restartMs);
+    setTimeout(() => this.#isStopping || this.#fork(), restartMs);
   }
 }
 

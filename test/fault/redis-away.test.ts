@@ -2,7 +2,9 @@ import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { makeCertificates } from '../support/certificates.js';
+import { serveProcess } from '../support/process.js';
 import { type RedisServer, redisBinary, startRedis, startSentinel } from '../support/redis.js';
+import { tcpProxy } from '../support/tcp-proxy.js';
 import { eventually, gatewayTest, type RunningGateway } from '../support/workspace.js';
 
 const suite = gatewayTest();
@@ -55,6 +57,104 @@ test(`Redis going away and coming back are one event each, a gauge and part of /
   t.is(await gauge(t.context), undefined);
 });
 
+/** Ids of the gateway's connections, as Redis counts them. */
+async function connectionIds(admin: Redis): Promise<string[]> {
+  const lines = String(await admin.client('LIST')).split('\n');
+  return lines
+    .filter((line) => line.includes('name=workspace-data-gateway'))
+    .map((line) => line.split(' ')[0] as string);
+}
+
+test(`a Redis that becomes a replica, and answers, is away until it counts again, and is connected to again${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const admin = new Redis(redis.url);
+  t.teardown(() => admin.disconnect());
+  const running = await t.context.database.gateway({ redisUrl: redis.url });
+  const isUp = async (): Promise<boolean> => (await redisState(running))?.healthy === true;
+  await eventually(t, 'Redis', isUp);
+  const before = await connectionIds(admin);
+  t.is(before.length, 2);
+  await admin.call('REPLICAOF', '127.0.0.1', '1');
+  await eventually(t, 'the loss of Redis', async () => !(await isUp()));
+  t.regex((await redisState(running))?.reason ?? '', /READONLY/);
+  t.is(await gauge(running), '0');
+  t.is((await running.client.get('/klanten?perPage=1')).status, 200);
+  await eventually(t, 'other connections', async () => {
+    const now = await connectionIds(admin);
+    return now.length === 2 && now.every((id) => !before.includes(id));
+  });
+  await sleep(1500);
+  t.deepEqual([count(running, 'redis_away'), count(running, 'redis_back')], [1, 0]);
+  await admin.call('REPLICAOF', 'NO', 'ONE');
+  await eventually(t, 'Redis', isUp);
+  t.deepEqual([count(running, 'redis_away'), count(running, 'redis_back')], [1, 1]);
+});
+
+test(`a Redis that answers and refuses to count is away, with its reason${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const admin = new Redis(redis.url);
+  t.teardown(() => admin.disconnect());
+  await admin.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~gateway:*', '+@all', 'resetchannels');
+  const running = await t.context.database.gateway({ redisUrl: redis.url.replace('//', '//limited:secret@') });
+  await eventually(t, 'the refusal', () => count(running, 'redis_away') === 1);
+  t.regex((await redisState(running))?.reason ?? '', /channel/);
+  await admin.call('ACL', 'SETUSER', 'limited', '&gateway:*');
+  await eventually(t, 'Redis', async () => (await redisState(running))?.healthy === true);
+});
+
+test(`a gateway whose login may no longer subscribe when it connects again goes on serving${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const admin = new Redis(redis.url);
+  t.teardown(() => admin.disconnect());
+  await admin.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~gateway:*', '&gateway:*', '+@all');
+  const { settings, token } = t.context.database;
+  const redisUrl = redis.url.replace('//', '//limited:secret@');
+  const served = await serveProcess({ ...settings, logLevel: 'warn', redisUrl });
+  t.teardown(() => served.stop('SIGKILL'));
+  const isUp = async (): Promise<boolean> =>
+    ((await (await fetch(`${served.opsUrl}/readyz`)).json()) as { redis: { healthy: boolean } }).redis.healthy;
+  await eventually(t, 'Redis', isUp);
+  await admin.call('ACL', 'SETUSER', 'limited', 'resetchannels');
+  await admin.call('CLIENT', 'KILL', 'USER', 'limited');
+  await eventually(t, 'the refusal', async () => !(await isUp()));
+  await sleep(1000);
+  const headers = { authorization: `Bearer ${await token()}` };
+  t.is((await fetch(`${served.url}/api/v1/klanten?perPage=1`, { headers })).status, 200);
+  t.is(served.child.exitCode, null);
+});
+
+test(`what other clients of Redis publish in the channel, or store as a position, harms no gateway${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const other = new Redis(redis.url);
+  t.teardown(() => other.disconnect());
+  const { settings, token, workspaces } = t.context.database;
+  const served = await serveProcess({ ...settings, logLevel: 'warn', redisUrl: redis.url });
+  t.teardown(() => served.stop('SIGKILL'));
+  for (const text of ['hello', 'null', '{}']) t.is(await other.publish('gateway:counts:0', text), 1);
+  await other.set(`gateway:written:${workspaces[0]?.id}`, 'hello');
+  await sleep(500);
+  const headers = { authorization: `Bearer ${await token()}` };
+  t.is((await fetch(`${served.url}/api/v1/installaties?perPage=1`, { headers })).status, 200);
+  t.is(served.child.exitCode, null);
+});
+
+test(`connections to a Redis whose host is gone without closing them are made again within seconds${missing}`, async (t) => {
+  const redis = await started(t, startRedis());
+  const admin = new Redis(redis.url);
+  t.teardown(() => admin.disconnect());
+  const proxy = await tcpProxy(redis.port);
+  t.teardown(() => proxy.close());
+  const running = await t.context.database.gateway({ redisUrl: `redis://127.0.0.1:${proxy.port}` });
+  const isUp = async (): Promise<boolean> => (await redisState(running))?.healthy === true;
+  await eventually(t, 'Redis', isUp);
+  proxy.blackHole();
+  await eventually(t, 'the loss of Redis', async () => !(await isUp()));
+  proxy.restore();
+  await eventually(t, 'Redis', isUp);
+  await eventually(t, 'both connections', async () => (await connectionIds(admin)).length === 2);
+  t.is(count(running, 'redis_back'), 1);
+});
+
 test(`a Redis with TLS is used when its certificate comes from REDIS_CA, and not otherwise${missing}`, async (t) => {
   const certificates = makeCertificates();
   t.teardown(() => rmSync(certificates.folder, { recursive: true }));
@@ -69,6 +169,20 @@ test(`a Redis with TLS is used when its certificate comes from REDIS_CA, and not
   const wary = await database.gateway({ redisUrl: redis.url });
   await eventually(t, 'the refusal', () => count(wary, 'redis_away') === 1);
   t.regex((await redisState(wary))?.reason ?? '', /CERT|SIGNATURE/);
+});
+
+test(`a Sentinel that accepts connections and does not answer is passed over${missing}`, async (t) => {
+  const redis = await started(t, startRedis(undefined, ['--repl-diskless-sync-delay', '0']));
+  await started(t, startRedis(undefined, ['--replicaof', '127.0.0.1', String(redis.port)]));
+  const sentinel = await startSentinel(redis);
+  t.teardown(() => sentinel.stop());
+  const silent = await tcpProxy(redis.port);
+  t.teardown(() => silent.close());
+  silent.blackHole();
+  const redisSentinels = `127.0.0.1:${silent.port} ${sentinel.address}`;
+  const running = await t.context.database.gateway({ redisUrl: 'redis://sentinels', redisSentinels });
+  await eventually(t, 'Redis', async () => (await redisState(running))?.healthy === true);
+  t.is(await gauge(running), '1');
 });
 
 test(`Sentinels name the Redis, also after they have chosen another${missing}`, async (t) => {

@@ -97,6 +97,22 @@ test(`of two writes of a workspace that gateways publish in either order the lat
   }
 });
 
+test(`installations in two databases of one Redis do not count for each other${missing}`, async (t) => {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const limiterIn = async (database: number) => {
+    const target = { redisUrl: `${redis.url}/${database}`, redisCa: '', redisSentinels: '', redisSentinelName: '' };
+    const peers = redisPeers(target, 1, () => undefined);
+    t.teardown(() => peers.close());
+    await eventually(t, 'Redis', () => peers.redis()?.healthy === true);
+    return peers.limiter('address', 20);
+  };
+  const [first, second] = [await limiterIn(0), await limiterIn(1)];
+  for (let i = 0; i < 12; i++) await first.consume('192.0.2.1');
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  t.is((await second.consume('192.0.2.1')).remaining, 19);
+});
+
 for (const [fault, inject] of [
   ['stopped', (redis: RedisServer) => redis.stop()],
   ['frozen', async (redis: RedisServer) => void redis.process.kill('SIGSTOP')],

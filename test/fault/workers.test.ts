@@ -1,11 +1,13 @@
+import type { ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../src/demo/cluster/ports.js';
+import type { StatusReport } from '../../src/ops/status/report.js';
 import { apiClient } from '../support/client.js';
 import { customerOf } from '../support/primary-side.js';
-import { type ServeProcess, serveProcess } from '../support/process.js';
+import { killGroup, type ServeProcess, serveProcess } from '../support/process.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 import { created } from '../support/writes.js';
 
@@ -26,7 +28,7 @@ test.after.always(() => {
   return served.stop();
 });
 
-function children({ child } = served): number[] {
+function children({ child }: Pick<ServeProcess, 'child'> = served): number[] {
   const list = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
   return list.trim().split(/\s+/).filter(Boolean).map(Number);
 }
@@ -167,6 +169,33 @@ test.serial(
     t.deepEqual([...new Set(statuses)], [200]);
   },
 );
+
+test.serial('a worker that dies while another still starts is replaced', async (t) => {
+  const { settings } = t.context.database;
+  const port = await freePort();
+  let child: ChildProcess | undefined;
+  const own = serveProcess({ ...settings, webConcurrency: 2, port }, (spawned) => {
+    child = spawned;
+  });
+  own.catch(() => undefined);
+  const pids = (): number[] => (child === undefined ? [] : children({ child }));
+  t.teardown(() => killGroup(child?.pid as number));
+  await eventually(t, 'two workers', () => pids().filter((pid) => threads(pid) > 1).length === 2);
+  const [frozen, first] = pids() as [number, number];
+  process.kill(frozen, 'SIGSTOP');
+  const isServing = async (): Promise<boolean> =>
+    (await fetch(`http://127.0.0.1:${port}/api/v1`).catch(() => null))?.status === 200;
+  await eventually(t, 'the first worker', isServing, 30_000);
+  process.kill(first, 'SIGKILL');
+  await eventually(t, 'its successor', () => pids().length === 2 && !pids().includes(first));
+  process.kill(frozen, 'SIGCONT');
+  const { opsUrl } = await own;
+  await eventually(t, 'two workers that report', async () => {
+    const { workers } = (await (await fetch(`${opsUrl}/status.json`)).json()) as StatusReport;
+    return workers?.reporting === 2;
+  });
+  t.false(pids().includes(first));
+});
 
 test.serial('a frozen worker is replaced, no client waits for it for ever, and counts do not fall', async (t) => {
   const answers: (number | string)[] = [];

@@ -120,6 +120,13 @@ test('a new token works as soon as it has reached the replica', async (t) => {
   t.is((await client.get('/klanten?perPage=1', { token: await database.token() })).status, 200);
 });
 
+test('tokens that are looked up at once are accepted, also when the cache has no room for all of them', async (t) => {
+  const { client } = await t.context.database.gateway({ tokenCacheMax: 1 });
+  const tokens = await Promise.all(Array.from({ length: 8 }, () => t.context.database.token()));
+  const replies = await Promise.all(tokens.map((token) => client.get('/klanten?perPage=1', { token })));
+  t.deepEqual([...new Set(replies.map(({ status }) => status))], [200]);
+});
+
 test('failed authentications are limited per client address; others are not kept out', async (t) => {
   const { client, token, gateway } = await t.context.database.gateway({
     authFailuresPerMinute: 3,

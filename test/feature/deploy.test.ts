@@ -138,6 +138,7 @@ testWith(
         `127.0.0.1:${(dying.address() as AddressInfo).port} max_fails=1000 weight=50`,
       )
       .replace('gateway2.internal:8080', new URL(gateway.url).host)
+      .replace('limit_conn clients 200', 'limit_conn clients 4')
       .replace('listen 80;', `listen 127.0.0.1:${await freePort()};`)
       .replace('listen 443 ssl', `listen 127.0.0.1:${port} ssl`);
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -170,6 +171,21 @@ testWith(
     const named = await send('GET', `/installaties?ids=${ids}`);
     t.is(named.status, 200, 'nginx takes a Link header as long as the URL');
 
+    // Errors of nginx itself have the form of the API.
+    t.like(await send('POST', '/installaties', {}, 'x'.repeat(2_100_000)), { status: 413, json: { status: 413 } });
+    const open = { host: '127.0.0.1', port, rejectUnauthorized: false, agent: false, method: 'POST' };
+    const waiting = [1, 2, 3, 4].map(() => {
+      const request = secureRequest({ ...open, headers: { 'Content-Length': '9' } });
+      request.on('error', () => undefined).flushHeaders(); // the body never comes
+      return request;
+    });
+    await eventually(t, 'the refusal', async () => (await send('GET', '/klanten?perPage=1')).status === 429);
+    const crowded = await send('GET', '/klanten?perPage=1');
+    t.like(crowded, { status: 429, json: { status: 429, code: 'rate_limited' } });
+    t.is(crowded.headers['retry-after'], '1');
+    for (const request of waiting) request.destroy();
+    await eventually(t, 'room', async () => (await send('GET', '/klanten?perPage=1')).status === 200);
+
     const id = String(
       (
         await database.primary.query('select id from app.installaties where workspace_id = $1 limit 1', [
@@ -198,7 +214,11 @@ testWith(
 interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  readonly json: { readonly code?: string; readonly pagination?: { readonly next: string | null } };
+  readonly json: {
+    readonly status?: number;
+    readonly code?: string;
+    readonly pagination?: { readonly next: string | null };
+  };
 }
 
 function secureAnswer(port: number, options: object, body: string): Promise<Answer> {

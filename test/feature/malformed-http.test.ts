@@ -6,8 +6,8 @@ import { gatewayTest } from '../support/workspace.js';
 const test = gatewayTest({ headersTimeoutMs: 500, requestTimeoutMs: 1000 });
 
 /** Sends bytes as they are, and takes the answer apart. */
-async function send(url: string, text: string) {
-  const answer = await rawRequest(Number(new URL(url).port), text, 4000);
+async function send(url: string, text: string, host = '127.0.0.1') {
+  const answer = await rawRequest(Number(new URL(url).port), text, 4000, host);
   const [head = '', ...bodies] = answer.split('\r\n\r\n');
   const [statusLine = '', ...lines] = head.split('\r\n');
   const headers = Object.fromEntries(
@@ -188,6 +188,18 @@ test('OPTIONS keeps the connection, and what is behind it is answered', async (t
   );
 });
 
+test('a request behind an answer that closes the connection is not begun', async (t) => {
+  const { gateway, client } = await t.context.database.gateway({ largePagesPerWorkspace: 1 });
+  const token = await t.context.database.token();
+  const closing = 'POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n';
+  const page = `GET /api/v1/klanten?perPage=10000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const { answer } = await send(gateway.url, `${closing}${page}`);
+  t.deepEqual(answer.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 501']);
+  t.is((await client.get('/klanten?perPage=10000')).status, 200, 'it holds no large page');
+  const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+  t.regex(metrics, /^gateway_requests_in_flight 0$/m);
+});
+
 test('the answer to a malformed request comes after the answers to the requests before it', async (t) => {
   const page = `GET /api/v1/werkbonnen?perPage=2000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.context.token}\r\n\r\n`;
   for (const malformed of [
@@ -227,6 +239,14 @@ test('a token sent as request id is neither kept nor logged', async (t) => {
 test('HTTP/1.0 without a Host is answered', async (t) => {
   const reply = await send(t.context.gateway.url, 'GET /api/v1/openapi.json HTTP/1.0\r\n\r\n');
   t.is(reply.status, 200);
+});
+
+test('links to an IPv6 address have it in brackets, also for HTTP/1.0 without a Host', async (t) => {
+  const { gateway, token } = await t.context.database.gateway({ host: '::1' });
+  const request = `GET /api/v1/klanten?perPage=1 HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const { body } = await send(gateway.url, request, '::1');
+  const { next } = (JSON.parse(body) as Page).pagination;
+  t.is(new URL(next as string).origin, gateway.url);
 });
 
 test('a target in absolute form, and Expect: 100-continue, are answered as usual', async (t) => {

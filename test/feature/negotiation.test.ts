@@ -42,6 +42,15 @@ test.serial('a client that takes no JSON gets a 406, in problem+json all the sam
   }
 });
 
+test.serial(
+  'an Accept of more than a thousand characters is disregarded, because reading it takes too long',
+  async (t) => {
+    for (const accept of [`"${','.repeat(15_000)}`, 'text/html,'.repeat(110)])
+      t.is((await t.context.client.get('/klanten?perPage=1', { headers: { accept } })).status, 200);
+    t.is((await t.context.client.get('/klanten', { headers: { accept: 'text/html,'.repeat(99) } })).status, 406);
+  },
+);
+
 for (const list of listNames) {
   test.serial(
     `${list}: every encoding holds the same bytes as identity, whether sent at once or in pieces`,

@@ -16,6 +16,7 @@ test('every unusable setting is named at once, a secret without its value, and t
     logLevel: 'loud' as 'info',
     basicAuth: 'ja' as unknown as boolean,
     publicUrl: 'data.example.com',
+    sunset: '2027-01-01',
   };
   for (const command of ['serve', 'check', 'migrate']) {
     const { stdout, stderr, code } = await commandLine([command], settings);
@@ -33,6 +34,7 @@ test('every unusable setting is named at once, a secret without its value, and t
   ADMIN_URL must be a connection URL, postgres://….
   REDIS_URL must be a URL, redis://… or rediss://….
   DATA_KEYS: The keyring is not usable: entry 1 ("k1"): the key must be the base64 of exactly 32 bytes.
+  SUNSET must be an HTTP date such as Fri, 01 Jan 2027 00:00:00 GMT.
 `,
     );
   }

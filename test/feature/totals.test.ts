@@ -157,6 +157,19 @@ test.serial('a client that leaves takes the count from no other', async (t) => {
   });
 });
 
+test.serial('a HEAD leaves no count behind', async (t) => {
+  const { gateway, token } = t.context;
+  const inFlight = async (): Promise<string | undefined> =>
+    /^gateway_pool_in_flight\{[^}]*pool="long"\} (\d+)$/m.exec(
+      await (await fetch(`${gateway.opsUrl}/metrics`)).text(),
+    )?.[1];
+  await withGate(t, async () => {
+    const headers = { authorization: `Bearer ${token}` };
+    t.is((await fetch(`${gateway.url}/api/v1${list}&total=true`, { method: 'HEAD', headers })).status, 200);
+    await eventually(t, 'the end of its count', async () => (await inFlight()) === '0', 3000);
+  });
+});
+
 test.serial(
   'a total after a write has the written row, although a count was under way; it waits for that',
   async (t) => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { eventually, gatewayTest } from '../support/workspace.js';
 
@@ -71,6 +71,20 @@ test.serial(
     t.is(answered['x-request-id'], 'traced');
   },
 );
+
+test.serial('the span of a request whose client disconnects before the response has no status', async (t) => {
+  const { url, spans, close } = await collector();
+  t.teardown(close);
+  const { gateway, token } = await t.context.database.gateway({ otelExporterOtlpEndpoint: url });
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+  const head = `Host: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 9`;
+  socket.write(`POST /api/v1/installaties HTTP/1.1\r\n${head}\r\nExpect: 100-continue\r\n\r\n`);
+  await once(socket, 'data'); // the gateway waits for the body
+  socket.destroy();
+  await gateway.stop();
+  const span = spans.find(({ name }) => name === 'POST /api/v1/installaties') as Span;
+  t.is(attribute(span, 'http.response.status_code'), undefined);
+});
 
 test.serial('a collector that does not answer delays neither requests nor the end of the gateway', async (t) => {
   const silent = createServer(() => undefined).listen(0, '127.0.0.1');

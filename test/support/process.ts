@@ -15,8 +15,11 @@ export interface ServeProcess {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `serve` with the settings as environment; rejects with its output when it ends before it serves. */
-export async function serveProcess(settings: Partial<Settings>): Promise<ServeProcess> {
+/** Starts `serve` with the settings as environment; rejects with its output when it ends before it serves. `onSpawn` gets the process at once. */
+export async function serveProcess(
+  settings: Partial<Settings>,
+  onSpawn: (child: ChildProcess) => void = () => undefined,
+): Promise<ServeProcess> {
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );
@@ -25,6 +28,7 @@ export async function serveProcess(settings: Partial<Settings>): Promise<ServePr
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     detached: true, // a process group of its own, so that no worker outlives it and holds the pipes open
   });
+  onSpawn(child);
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream?.on('data', (chunk: Buffer) => (output += chunk.toString()));

@@ -57,6 +57,33 @@ test('every keyword in the schema of settings is enforced', (t) => {
       t.throws(() => loadSettings({ [name]: value }), { message: new RegExp(`${name} must`) });
 });
 
+test('DEPRECATION and SUNSET have the forms of their headers, and the sunset is not before the deprecation', (t) => {
+  const sunset = 'Fri, 01 Jan 2027 00:00:00 GMT';
+  t.is(loadSettings({ DEPRECATION: '@1767225600', SUNSET: sunset }).sunset, sunset);
+  t.is(loadSettings({ SUNSET: sunset }).sunset, sunset);
+  t.notThrows(() => loadSettings({ DEPRECATION: '@1798761600', SUNSET: sunset }), 'at the same moment');
+  for (const text of ['1767225600', '@', '@1767225600.5', '@1767225600000', 'true', sunset])
+    t.throws(() => loadSettings({ DEPRECATION: text }), { message: /DEPRECATION must not be "/ }, text);
+  for (const text of [
+    '2027-01-01',
+    '@1798761600',
+    'Sat, 01 Jan 2027 00:00:00 GMT',
+    'Fri, 1 Jan 2027 00:00:00 GMT',
+    'Fri, 01 Jan 2027 00:00:00 UTC',
+    'Sun, 30 Feb 2027 00:00:00 GMT',
+    'Friday, 01-Jan-27 00:00:00 GMT',
+    'next year',
+  ])
+    t.throws(
+      () => loadSettings({ SUNSET: text }),
+      { message: /\n {2}SUNSET must be an HTTP date such as [^\n]+$/ },
+      text,
+    );
+  t.throws(() => loadSettings({ DEPRECATION: '@1798761601', SUNSET: sunset }), {
+    message: /\n {2}SUNSET must not be earlier than DEPRECATION\.$/,
+  });
+});
+
 const urlOf = (rest: string): string => `postgres://gateway_reader:${rest}@127.0.0.1:5432/db`;
 
 test('a connection URL that would not be used as it is meant is refused with the correction, and no part of its password', (t) => {
