@@ -1,7 +1,7 @@
 import type { Row } from '../db/row.js';
 import type { FieldErrorCode } from '../errors.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
-import { isDate, isInstant, isPrintedDate, isPrintedInstant } from './dates.js';
+import { isDate, isEarlier, isInstant, isPrintedDate, isPrintedInstant } from './dates.js';
 import type { JsonSchema } from './resource.js';
 
 /** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
@@ -29,6 +29,8 @@ export interface FieldTypeRow {
   readonly parameter: string;
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
   readonly isPrinted?: (text: string) => boolean;
+  /** Whether of two different texts that PostgreSQL prints the first is the lesser value; absent: that is up to the collation of the column. */
+  readonly isLess?: (a: string, b: string) => boolean;
   /** Whether the JSON of a member of a JSON cell is of the type; absent: such a field has a column of its own. */
   readonly isMember?: (json: string) => boolean;
   /** The value in a query string; absent: such a column cannot be filtered. */
@@ -46,6 +48,7 @@ export interface QueryForm {
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isBigint = (text: string): boolean =>
   /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+const isLessBigint = (a: string, b: string): boolean => BigInt(a) < BigInt(b);
 const isUuid = (text: string): boolean => uuid.test(text);
 const isText = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
 const isString = (json: string): boolean => json.startsWith('"');
@@ -104,6 +107,7 @@ export const fieldTypes = {
     serializer: () => quoted,
     parameter: '?',
     isPrinted: isUuid,
+    isLess: (a, b) => a < b,
     query: { schema: identifier, isValue: isUuid },
   },
   bigint: {
@@ -114,6 +118,7 @@ export const fieldTypes = {
     serializer: () => quoted,
     parameter: '?::bigint',
     isPrinted: isBigint,
+    isLess: isLessBigint,
     query: { schema: identifier, isValue: isBigint },
   },
   text: {
@@ -148,6 +153,7 @@ export const fieldTypes = {
     serializer: () => raw,
     parameter: '?::bigint',
     isPrinted: isBigint,
+    isLess: isLessBigint,
     query: {
       schema: { type: 'integer' },
       isValue: isBigint,
@@ -189,6 +195,7 @@ export const fieldTypes = {
     serializer: () => calendarDate,
     parameter: '?',
     isPrinted: isPrintedDate,
+    isLess: isEarlier,
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
       schema: dateSchema,
@@ -203,6 +210,7 @@ export const fieldTypes = {
     serializer: () => instant,
     parameter: '?',
     isPrinted: isPrintedInstant,
+    isLess: isEarlier,
     query: {
       schema: { type: 'string', format: 'date-time' },
       isValue: isInstant,

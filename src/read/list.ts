@@ -3,7 +3,7 @@ import { isLater } from '../db/wal-position.js';
 import type { Key } from '../definition/row-serializer.js';
 import { invalid } from '../errors.js';
 import { type Chunk, type Range, rangeValues, readChunk } from './chunks.js';
-import { cursorContext, encodeCursor, type PageEnd } from './page-ends.js';
+import { cursorContext, encodeCursor, isCertainlyWithin, type PageEnd } from './page-ends.js';
 import type { ListRequest } from './parse.js';
 import { dataAsOf, instantOf, type PageSize, type Reply } from './reply.js';
 import { type PagePhase, type ReadDeps, readRows } from './routing.js';
@@ -123,6 +123,8 @@ async function shortPage(deps: ReadDeps, request: ListRequest, after: Key | null
 /**
  * Reads the first chunk of a page that does not fit one chunk, and the key of the page's end, because the headers name the
  * start of the next page. The page is the rows between two keys, including rows that are inserted there while it is read.
+ * Each of the statements has a snapshot of its own: where a commit between them put the end in front of the first rows, or put rows
+ * behind those that seemed to be the last, the page ends with its first rows.
  */
 async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null, phase: PagePhase): Promise<Page> {
   const range = { after, until: null };
@@ -135,8 +137,27 @@ async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null,
   // A replica that is behind the one of the first rows can lack rows, and would give a wrong end.
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);
   const [end, beyond] = (isBehind ? await readRows(deps, request, keys, values, first.continuation) : ends).rows;
-  const until = keyOf(end) ?? (first.more ? await lastKey(deps, request, first.continuation) : null);
-  return { range: { after, until }, hasMore: beyond !== undefined, first };
+  const until = keyOf(end);
+  if (until === null) {
+    const last = first.more ? await lastKey(deps, request, first.continuation) : null;
+    return { range: { after, until: last }, hasMore: false, first };
+  }
+  if (first.more && (await isWithin(deps, request, first, until)))
+    return { range: { after, until }, hasMore: beyond !== undefined, first };
+  return { range: { after, until: first.last }, hasMore: first.more, first: { ...first, more: false } };
+}
+
+/** Whether the rows of a chunk, which has some, end at a key or before it. Where their types do not tell, a row between them is looked for. */
+async function isWithin(
+  deps: ReadDeps,
+  request: ListRequest,
+  { last, continuation }: Chunk,
+  until: Key,
+): Promise<boolean> {
+  const { compiled, order, statements } = request;
+  if (isCertainlyWithin(last as Key, until, compiled.resource.order, order)) return true;
+  const values = { ...rangeValues({ after: last, until }), limit: 1 };
+  return (await readRows(deps, request, statements.rows.between, values, continuation)).rows.length > 0;
 }
 
 async function lastKey(deps: ReadDeps, request: ListRequest, phase: PagePhase): Promise<Key | null> {
