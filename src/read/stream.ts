@@ -21,10 +21,10 @@ const bytesIfSlow = 16_384;
 /** A chunk may have so many times chunkRowsMax rows: each begins with a statement, whose start costs as much as 400 light rows. */
 const rowsFactor = 2;
 
-/** The rows of the first chunk of a page that does not fit one chunk. */
+/** The rows of the first chunk of a page that does not fit one chunk: never more than the page has. */
 export function firstRowsOf({ chunkMemory }: ReadDeps, perPage: number): number {
   const rows = Math.min(firstRowsMax, perPage * firstPart, chunkMemory.chunkBytesMax / firstRowBytes);
-  return Math.max(firstChunkRows, Math.floor(rows));
+  return Math.min(perPage, Math.max(firstChunkRows, Math.floor(rows)));
 }
 
 /**
