@@ -13,6 +13,8 @@ export interface FieldTypeRow {
   readonly columnTypes: readonly string[];
   /** The value as the API gives it. */
   readonly schema: JsonSchema;
+  /** Whether some values of the columns have no JSON, such as infinity, and are null in the API. */
+  readonly hasValuesWithoutJson?: true;
   /** The value in the body of a write; absent: such a field cannot be written. */
   readonly writeSchema?: JsonSchema;
   /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field. */
@@ -163,6 +165,7 @@ export const fieldTypes = {
   number: {
     columnTypes: ['numeric', 'smallint', 'integer', 'bigint', 'real', 'double precision'],
     schema: { type: 'number' },
+    hasValuesWithoutJson: true,
     writeSchema: { type: 'number' },
     auditValue: Number,
     isMember: (json) => /^[-\d]/.test(json),
@@ -190,6 +193,7 @@ export const fieldTypes = {
   date: {
     columnTypes: ['date'],
     schema: dateSchema,
+    hasValuesWithoutJson: true,
     writeSchema: dateSchema,
     example: '2026-03-14',
     serializer: () => calendarDate,
@@ -206,6 +210,7 @@ export const fieldTypes = {
   timestamp: {
     columnTypes: ['timestamp with time zone'],
     schema: timestampSchema,
+    hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
     serializer: () => instant,
     parameter: '?',
