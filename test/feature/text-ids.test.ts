@@ -70,7 +70,7 @@ test.serial('the log may hold ids as another type than the database makes them',
   ]);
 });
 
-test.serial('the digest of sync is that of the ids as they are shown, with the blanks of a character(n)', async (t) => {
+test.serial('an id of type character(n) is found as it is shown, with its blanks', async (t) => {
   const { database } = t.context;
   const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
@@ -84,21 +84,39 @@ test.serial('the digest of sync is that of the ids as they are shown, with the b
     version: 'version',
     order: ['id'],
     sync: {},
-    fields: { id, version },
+    filters: { label: { column: 'label', kind: 'equals', nearlyUnique: true, description: 'Label.' } },
+    fields: { id, label: { ...notes.fields.label, write: undefined }, version },
   };
   writeFileSync(join(folder, 'codes.json'), JSON.stringify(codes));
   await database.primary.query(`
-    create table app.codes (workspace_id uuid not null, id character(5) primary key, version int default 1);
-    insert into app.codes (workspace_id, id) values ('${database.workspaces[0]?.id}', 'ab'), ('${database.workspaces[0]?.id}', 'abcde');
+    create table app.codes (workspace_id uuid not null, id character(5) primary key, label character(4), version int default 1);
+    create index on app.codes (workspace_id, id);
+    create index on app.codes (workspace_id, label, id);
+    insert into app.codes (workspace_id, id, label) values ('${database.workspaces[0]?.id}', 'ab', 'x'), ('${database.workspaces[0]?.id}', 'abcde', 'wxyz');
     grant select on app.codes to gateway_owner;
-    create view gateway.codes as select workspace_id, id, version, xmin as row_xid from app.codes where ${wall};
+    create view gateway.codes as select workspace_id, id, label, version, xmin as row_xid from app.codes where ${wall};
     alter view gateway.codes owner to gateway_owner;
     grant select on gateway.codes to gateway_reader`);
   await database.caughtUp();
   const { client } = await database.gateway({ resourcesDir: folder });
   const token = await database.token({ scopes: ['read:codes'] });
-  const shown = (await client.get('/codes', { token })).json<{ data: { id: string }[] }>().data.map(({ id }) => id);
+  const idsOf = async (path: string): Promise<string[]> =>
+    (await client.get(path, { token })).json<{ data: { id: string }[] }>().data.map(({ id }) => id);
+  const shown = await idsOf('/codes');
   t.deepEqual(shown, ['ab   ', 'abcde']);
+  for (const id of shown) {
+    const path = encodeURIComponent(id);
+    t.is((await client.get(`/codes/${path}`, { token })).json<{ id: string }>().id, id);
+    t.deepEqual(await idsOf(`/codes?ids=${path}`), [id]);
+    t.deepEqual(await idsOf(`/codes?ids=${path},${path}&order=desc&label=${id === 'abcde' ? 'wxyz' : 'x%20%20%20'}`), [
+      id,
+    ]);
+  }
+  t.deepEqual(await idsOf('/codes?label=x%20%20%20'), ['ab   ']);
+  const pass = (await client.get('/sync/codes', { token })).json<{ pagination: { since: string } }>();
+  await database.primary.query('update app.codes set version = 2');
+  await database.caughtUp();
+  t.deepEqual(await idsOf(`/sync/codes?since=${pass.pagination.since}`), shown);
   const [first = 0n, second = 0n] = shown.map((text) => createHash('sha256').update(text).digest().readBigUInt64BE());
   const digest = (await client.get('/sync/codes/digest?depth=0', { token })).json<{ data: object[] }>().data;
   t.deepEqual(digest, [{ prefix: '', count: 2, hash: (first ^ second).toString(16).padStart(16, '0') }]);
@@ -106,4 +124,5 @@ test.serial('the digest of sync is that of the ids as they are shown, with the b
   t.deepEqual((await client.get(`/sync/codes/ids?prefix=${prefix}`, { token })).json<{ data: string[] }>().data, [
     'ab   ',
   ]);
+  t.deepEqual(await idsOf(`/sync/codes?prefix=${prefix}`), ['ab   ']);
 });
