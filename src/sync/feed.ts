@@ -86,7 +86,7 @@ async function pageOfFound(
   const { ids, asOfMs, next } = await scan(deps, sections, place, values, { limit: request.perPage, scanMsMax });
   const rows = Math.max(1, ids.length > reads.chunkRowsMax ? firstChunkRows : ids.length);
   const statements = request.compiled.statements.list(['ids']);
-  const list = { ...deps.list, statements, values: { ids: arrayText(ids) }, perPage: rows };
+  const list = { ...deps.list, statements, values: { ids: arrayText(ids) } };
   const pool = rows > firstChunkRows * 2 ? 'long' : 'short';
   const phase: PagePhase = { kind: 'first', requirement: requirement() };
   const first = await readChunk(reads, list, { after: null, until: null }, rows, pool, phase);
