@@ -130,8 +130,10 @@ async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null,
   const range = { after, until: null };
   const keys = request.statements.keys[after ? 'after' : 'all'];
   const values = { ...rangeValues(range), skip: request.perPage - 1, limit: 2 };
+  const readEnds = readRows(deps, request, keys, values, phase); // first, because the first byte waits for it
+  if (request.onMark) await readEnds; // of two statements at a time the marks come in any order, as if the replica had gone back
   const [ends, first] = await Promise.all([
-    readRows(deps, request, keys, values, phase), // first, because the first byte waits for it
+    readEnds,
     readChunk(deps, request, range, firstRowsOf(deps, request.perPage), 'long', phase),
   ]);
   // A replica that is behind the one of the first rows can lack rows, and would give a wrong end.
