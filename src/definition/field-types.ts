@@ -2,6 +2,7 @@ import type { Row } from '../db/row.js';
 import type { FieldErrorCode } from '../errors.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import { isDate, isEarlier, isInstant, isPrintedDate, isPrintedInstant } from './dates.js';
+import { decimal } from './decimals.js';
 import type { JsonSchema } from './resource.js';
 
 /** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
@@ -17,7 +18,7 @@ export interface FieldTypeRow {
   readonly hasValuesWithoutJson?: true;
   /** The value in the body of a write; absent: such a field cannot be written. */
   readonly writeSchema?: JsonSchema;
-  /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field. */
+  /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field, so none loses a digit. */
   readonly auditValue?: (text: string) => unknown;
   /** A value of the body as PostgreSQL prints it; absent: its text. */
   readonly toText?: (value: unknown) => string;
@@ -51,6 +52,11 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isBigint = (text: string): boolean =>
   /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
 const isLessBigint = (a: string, b: string): boolean => BigInt(a) < BigInt(b);
+/** The text itself where JavaScript or JSON has no such number: with more digits, NaN, infinity. */
+const exactNumber = (text: string): number | string => {
+  const number = Number(text);
+  return Number.isFinite(number) && decimal(text) === decimal(String(number)) ? number : text;
+};
 const isUuid = (text: string): boolean => uuid.test(text);
 const isText = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
 const isString = (json: string): boolean => json.startsWith('"');
@@ -149,7 +155,7 @@ export const fieldTypes = {
     columnTypes: ['smallint', 'integer', 'bigint'],
     schema: { type: 'integer', format: 'int64' },
     writeSchema: { type: 'integer', format: 'int64' },
-    auditValue: Number,
+    auditValue: exactNumber,
     isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
     serializer: () => raw,
@@ -167,7 +173,7 @@ export const fieldTypes = {
     schema: { type: 'number' },
     hasValuesWithoutJson: true,
     writeSchema: { type: 'number' },
-    auditValue: Number,
+    auditValue: exactNumber,
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
     serializer: () => finite,
