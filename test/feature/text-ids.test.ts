@@ -2,8 +2,14 @@ import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Statement } from '../../src/db/statement.js';
+import type { Resource } from '../../src/definition/resource.js';
+import { compileStatements } from '../../src/definition/statements.js';
 import { projectRoot } from '../../src/paths.js';
 import type { ApiReply } from '../support/client.js';
+import { load } from '../support/definitions.js';
+import { analyzed, buffersIn } from '../support/plan-buffers.js';
+import { replicaReader } from '../support/replica-reader.js';
 import { gatewayTest } from '../support/workspace.js';
 import { newKey } from '../support/writes.js';
 
@@ -125,4 +131,39 @@ test.serial('an id of type character(n) is found as it is shown, with its blanks
     'ab   ',
   ]);
   t.deepEqual(await idsOf(`/sync/codes?prefix=${prefix}`), ['ab   ']);
+});
+
+test.serial('an id of any text type is found by its index, alone and in a list', async (t) => {
+  const { database } = t.context;
+  const workspace = database.workspaces[0]?.id as string;
+  for (const [i, type] of ['character(26)', 'character varying(26)', 'text'].entries()) {
+    const name = `keys_${i}`;
+    await database.primary.query(`
+      create table app.${name} (workspace_id uuid not null, id ${type} not null);
+      insert into app.${name} select '${workspace}', md5(n::text)::char(26) from generate_series(1, 20000) n;
+      create unique index on app.${name} (workspace_id, id);
+      analyze app.${name};
+      grant select on app.${name} to gateway_owner;
+      create view gateway.${name} as select workspace_id, id from app.${name} where ${wall};
+      alter view gateway.${name} owner to gateway_owner;
+      grant select on gateway.${name} to gateway_reader`);
+    await database.caughtUp();
+    const [resource] = load({
+      'keys.json': {
+        ...{ name: 'keys', record: 'key', description: 'Keys.', view: `gateway.${name}`, order: ['id'] },
+        fields: { id: notes.fields.id },
+      },
+    });
+    const { detail, list } = compileStatements(resource as Resource);
+    const client = await replicaReader(t);
+    const { rows } = await client.query<{ id: string }>(`select id from gateway.${name} order by id desc limit 3`);
+    const ids = rows.map(({ id }) => id);
+    for (const statement of [detail as Statement, list(['ids']).rows.all, list(['ids'], 'desc').keys.all]) {
+      await client.query(`prepare guarded as ${statement.text}`);
+      const values = { workspace, id: ids[0] as string, ids: `{${ids}}`, limit: 10, skip: 0 };
+      const buffers = buffersIn(await analyzed(client, statement, values));
+      t.true(buffers < 60, `${statement.name} of ${type} reads ${buffers} buffers`);
+      await client.query('deallocate guarded');
+    }
+  }
 });
