@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { Row, type TextRow } from '../db/row.js';
 import type { WorkspaceId } from '../db/statement.js';
 import { transactionOn } from '../db/transaction.js';
+import { mayLackValue } from '../definition/field-schema.js';
 import { recordSchema } from '../definition/record-schema.js';
 import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../definition/resource.js';
 import { compileSerializer } from '../definition/row-serializer.js';
@@ -60,7 +61,10 @@ export async function checkRecords(
         reasons.clear();
         const record = JSON.parse(serializer.json(Row.of(texts), workspace)) as object;
         const id = texts[positions.indexOf('id')] as string;
-        for (const { leaf, at } of cells) if (texts[at] !== null) tally(tallies, leaf, { id, record, reasons });
+        for (const { leaf, at } of cells) {
+          if (texts[at] !== null) tally(tallies, leaf, { id, record, reasons });
+          else if (thorough && !mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
+        }
         for (const misfit of misfitsOf(record)) misfits.add(misfit);
       }
       count += rows.length;

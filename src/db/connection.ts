@@ -2,7 +2,7 @@ import pg from 'pg';
 import { Problem } from '../errors.js';
 import { ReadPace } from './read-pace.js';
 import type { Row, TextRow } from './row.js';
-import { watchFormats } from './session-format.js';
+import { type SessionUnfit, watchFormats } from './session-format.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { GuardedQuery } from './wire/guarded-query.js';
 import { reusingSocket } from './wire/reused-buffer.js';
@@ -43,11 +43,6 @@ export const applicationName = 'workspace-data-gateway';
 
 /** The connection broke under a statement, or could not be made. Carries no address and no credentials. */
 export class ConnectionLost extends Error {}
-
-/** The session prints times in another form than the gateway reads: a setting of the role was changed. The next login may be right. */
-class SessionUnfit extends ConnectionLost {
-  readonly code = 'session_unfit';
-}
 
 /** The statement exceeded its time limit. It is not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
 class StatementTimeout extends Error {
@@ -103,9 +98,8 @@ export class Connection {
     } as pg.ClientConfig);
     client.on('error', () => {}); // without a listener a dying backend would end the process
     const session: { unfit?: SessionUnfit } = {};
-    watchFormats(wireOf(client), (fault) => {
-      session.unfit = new SessionUnfit(`${fault}: set it for the role of the login`);
-      streamOf(client).destroy(); // its rows would be wrong
+    watchFormats(client, (unfit) => {
+      session.unfit = unfit;
     });
     try {
       await client.connect();

@@ -4,6 +4,7 @@ import type { Observe } from '../events.js';
 import { applicationName, errorCode } from './connection.js';
 import type { Login } from './login.js';
 import type { TextRow } from './row.js';
+import { watchFormats } from './session-format.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { OpenTransaction, runBatch, type TransactionResult, type Work } from './transaction.js';
 import { streamOf } from './wire/wire.js';
@@ -157,6 +158,7 @@ function clientOf(login: () => Login, { waitMs }: PrimaryBounds): new () => pg.C
         connectionTimeoutMillis: waitMs,
         keepAlive: true,
       });
+      watchFormats(this);
     }
   };
 }

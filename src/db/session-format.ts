@@ -1,4 +1,5 @@
-import type { Wire } from './wire/wire.js';
+import type pg from 'pg';
+import { streamOf, wireOf } from './wire/wire.js';
 
 /**
  * Settings of a session that PostgreSQL reports at the login and at each change (PostgreSQL 55.2.7), with the values for which values
@@ -20,10 +21,18 @@ interface ParameterStatus {
   readonly parameterValue: string;
 }
 
-/** Calls `onFault` with each setting of the session that does not fit, from the login on. */
-export function watchFormats(wire: Wire, onFault: (fault: string) => void): void {
-  wire.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
+/** The session prints times in another form than the gateway reads: a setting of the role was changed. The next login may be right. */
+export class SessionUnfit extends Error {
+  readonly code = 'session_unfit';
+}
+
+/** Breaks the connection of a client, whose values would be wrong, at a setting of the session that does not fit, from the login on. */
+export function watchFormats(client: pg.ClientBase, onUnfit?: (unfit: SessionUnfit) => void): void {
+  wireOf(client).on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
     const fault = formatFault(parameterName, parameterValue);
-    if (fault !== null) onFault(fault);
+    if (fault === null) return;
+    const unfit = new SessionUnfit(`${fault}: set it for the role of the login`);
+    onUnfit?.(unfit);
+    streamOf(client).destroy(unfit);
   });
 }

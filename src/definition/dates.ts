@@ -29,6 +29,22 @@ function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
   return isDate(`${2000 + (fromZero < 0 ? fromZero + 400 : fromZero)}${day}`);
 }
 
+/** Whether of two dates, or of two moments, as PostgreSQL prints them the first is the earlier one. */
+export function isEarlier(a: string, b: string): boolean {
+  const [yearA, restA] = placeOf(a);
+  const [yearB, restB] = placeOf(b);
+  return yearA === yearB ? restA < restB : yearA < yearB;
+}
+
+/** The year, negative before Christ, and the text behind it, whose order is that of the year's days and moments. */
+function placeOf(text: string): readonly [number, string] {
+  if (text === 'infinity') return [Number.POSITIVE_INFINITY, ''];
+  if (text === '-infinity') return [Number.NEGATIVE_INFINITY, ''];
+  const end = text.indexOf('-');
+  const year = Number(text.slice(0, end));
+  return [text.endsWith(' BC') ? -year : year, text.slice(end)];
+}
+
 /** Whether the text is an RFC 3339 date-time with its offset: 2026-03-29T01:59:59.123Z. No leap seconds; PostgreSQL rounds to microseconds. */
 export function isInstant(text: string): boolean {
   const time = /^[Tt]([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?([Zz]|[+-](0\d|1[0-4]):[0-5]\d)$/;

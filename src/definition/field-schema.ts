@@ -1,10 +1,16 @@
 import { fieldType } from './field-types.js';
 import type { Field, JsonSchema } from './resource.js';
 
-/** A member as it is given back. A value with a codec is null when it cannot be decoded, a text that is an image is null as well. */
+/** A member as it is given back. */
 export function readSchema(field: Field): JsonSchema {
-  const schema = { ...fieldType(field.type).schema, ...field.schema };
-  return annotated(field, field.nullable || field.codec || field.clean === 'text-images' ? orNull(schema) : schema);
+  const { schema: ofType, hasValuesWithoutJson } = fieldType(field.type);
+  const schema = { ...ofType, ...field.schema };
+  return annotated(field, mayLackValue(field) || hasValuesWithoutJson ? orNull(schema) : schema);
+}
+
+/** Whether the column can be NULL or its text not be shown: a value with a codec that cannot be decoded, and a text that is an image, are null. */
+export function mayLackValue({ nullable, codec, clean }: Field): boolean {
+  return nullable === true || codec !== undefined || clean === 'text-images';
 }
 
 /** A member as it may be written. */

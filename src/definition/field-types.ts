@@ -1,7 +1,8 @@
 import type { Row } from '../db/row.js';
 import type { FieldErrorCode } from '../errors.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
-import { isDate, isInstant, isPrintedDate, isPrintedInstant } from './dates.js';
+import { isDate, isEarlier, isInstant, isPrintedDate, isPrintedInstant } from './dates.js';
+import { decimal } from './decimals.js';
 import type { JsonSchema } from './resource.js';
 
 /** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
@@ -13,9 +14,11 @@ export interface FieldTypeRow {
   readonly columnTypes: readonly string[];
   /** The value as the API gives it. */
   readonly schema: JsonSchema;
+  /** Whether some values of the columns have no JSON, such as infinity, and are null in the API. */
+  readonly hasValuesWithoutJson?: true;
   /** The value in the body of a write; absent: such a field cannot be written. */
   readonly writeSchema?: JsonSchema;
-  /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field. */
+  /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field, so none loses a digit. */
   readonly auditValue?: (text: string) => unknown;
   /** A value of the body as PostgreSQL prints it; absent: its text. */
   readonly toText?: (value: unknown) => string;
@@ -29,6 +32,8 @@ export interface FieldTypeRow {
   readonly parameter: string;
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
   readonly isPrinted?: (text: string) => boolean;
+  /** Whether of two different texts that PostgreSQL prints the first is the lesser value; absent: that is up to the collation of the column. */
+  readonly isLess?: (a: string, b: string) => boolean;
   /** Whether the JSON of a member of a JSON cell is of the type; absent: such a field has a column of its own. */
   readonly isMember?: (json: string) => boolean;
   /** The value in a query string; absent: such a column cannot be filtered. */
@@ -46,6 +51,12 @@ export interface QueryForm {
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isBigint = (text: string): boolean =>
   /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+const isLessBigint = (a: string, b: string): boolean => BigInt(a) < BigInt(b);
+/** The text itself where JavaScript or JSON has no such number: with more digits, NaN, infinity. */
+const exactNumber = (text: string): number | string => {
+  const number = Number(text);
+  return Number.isFinite(number) && decimal(text) === decimal(String(number)) ? number : text;
+};
 const isUuid = (text: string): boolean => uuid.test(text);
 const isText = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
 const isString = (json: string): boolean => json.startsWith('"');
@@ -104,6 +115,7 @@ export const fieldTypes = {
     serializer: () => quoted,
     parameter: '?',
     isPrinted: isUuid,
+    isLess: (a, b) => a < b,
     query: { schema: identifier, isValue: isUuid },
   },
   bigint: {
@@ -114,6 +126,7 @@ export const fieldTypes = {
     serializer: () => quoted,
     parameter: '?::bigint',
     isPrinted: isBigint,
+    isLess: isLessBigint,
     query: { schema: identifier, isValue: isBigint },
   },
   text: {
@@ -142,12 +155,13 @@ export const fieldTypes = {
     columnTypes: ['smallint', 'integer', 'bigint'],
     schema: { type: 'integer', format: 'int64' },
     writeSchema: { type: 'integer', format: 'int64' },
-    auditValue: Number,
+    auditValue: exactNumber,
     isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
     serializer: () => raw,
     parameter: '?::bigint',
     isPrinted: isBigint,
+    isLess: isLessBigint,
     query: {
       schema: { type: 'integer' },
       isValue: isBigint,
@@ -157,8 +171,9 @@ export const fieldTypes = {
   number: {
     columnTypes: ['numeric', 'smallint', 'integer', 'bigint', 'real', 'double precision'],
     schema: { type: 'number' },
+    hasValuesWithoutJson: true,
     writeSchema: { type: 'number' },
-    auditValue: Number,
+    auditValue: exactNumber,
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
     serializer: () => finite,
@@ -184,11 +199,13 @@ export const fieldTypes = {
   date: {
     columnTypes: ['date'],
     schema: dateSchema,
+    hasValuesWithoutJson: true,
     writeSchema: dateSchema,
     example: '2026-03-14',
     serializer: () => calendarDate,
     parameter: '?',
     isPrinted: isPrintedDate,
+    isLess: isEarlier,
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
       schema: dateSchema,
@@ -199,10 +216,12 @@ export const fieldTypes = {
   timestamp: {
     columnTypes: ['timestamp with time zone'],
     schema: timestampSchema,
+    hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
     serializer: () => instant,
     parameter: '?',
     isPrinted: isPrintedInstant,
+    isLess: isEarlier,
     query: {
       schema: { type: 'string', format: 'date-time' },
       isValue: isInstant,

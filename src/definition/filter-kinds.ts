@@ -85,12 +85,15 @@ export function filterKind(kind: FilterKind): FilterKindRow {
  * an equality alone it ignores the order and takes any index: where it expects one row in a workspace, all look alike, and it was seen to
  * look for the value in the whole workspace. After a list of one value it keeps the order, and only an index of the column needs no sort.
  * Before version 17 a list keeps the order in the first column of an index alone; there the bounds make the index that has the workspace
- * before the column read one value.
+ * before the column read one value. A text is compared as the type of its column: no value of a
+ * character(n) with blanks at its end equals the text that PostgreSQL prints. The planner puts the value in the place of the CASE.
  */
 export function hasValue(column: string, value: string, type: FieldType): string {
   const { parameter, columnTypes } = fieldType(type);
   const [, typeName = columnTypes[0]] = parameter.split('::');
-  return `${column} = any(array[${value}]::${typeName}[]) and ${column} >= ${value} and ${column} <= ${value}`;
+  const ofColumn = `array[case when true then ${value} else ${column} end]`;
+  const list = type === 'text' ? ofColumn : `array[${value}]::${typeName}[]`;
+  return `${column} = any(${list}) and ${column} >= ${value} and ${column} <= ${value}`;
 }
 
 /**

@@ -9,12 +9,13 @@ export function redactionOf(resources: readonly Resource[]): Redaction {
 
 /**
  * The fields of the audit log that a reader of it may see: of each resource that the log knows the columns that are
- * neither encoded nor JSON, by their names in the view, in the API and in the log, and the fields it lists besides.
+ * neither encoded nor JSON, by their names in the view, in the API and in the log, and the fields it lists besides. A resource is none of
+ * the others, whatever a log lists for it.
  */
 function redactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, readonly string[]> = {};
+  for (const { auditFieldsOfOthers } of resources) Object.assign(rules, auditFieldsOfOthers);
   for (const resource of resources) {
-    Object.assign(rules, resource.auditFieldsOfOthers);
     if (resource.auditEntity === undefined) continue;
     const own = leaves(resource)
       .filter(({ field, path }) => !canFail(field) && field.type !== 'json' && path.length === 1)

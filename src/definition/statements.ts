@@ -272,11 +272,13 @@ function byId(builder: Knex, resource: Resource, id: Knex.Raw): Knex.QueryBuilde
 /**
  * The rows that a list of ids names, at most 100, each looked up by itself. With `id = any(…)` a generic plan read an index of the whole
  * workspace, which it took for one of average size, and so did a look-up that wants the key alone, unless the row is materialized.
- * OFFSET 0 keeps the planner from merging the query into the outer one.
+ * OFFSET 0 keeps the planner from merging the query into the outer one. For the CASE see `hasValue`.
  */
-function fewRows(builder: Knex, resource: Resource, [list, ...more]: readonly string[]): Knex.Raw {
-  const [type] = fieldType(resource.idType).columnTypes;
-  const ids = builder.select(builder.raw(`distinct unnest(?::${type}[]) as id`, [list as string])).as('named');
+function fewRows(builder: Knex, resource: Resource, [list = '', ...more]: readonly string[]): Knex.Raw {
+  const { idType, view } = resource;
+  const ofView = builder.raw('case when true then ? else array[(select id from ?? limit 0)] end', [list, view]);
+  const named = idType === 'text' ? ofView : builder.raw(`?::${fieldType(idType).columnTypes[0]}[]`, [list]);
+  const ids = builder.select(builder.raw('distinct unnest(?) as id', [named])).as('named');
   const row = byId(builder, resource, builder.raw('named.id'));
   for (const name of more) row.where(condition(builder, resource, name));
   const found = builder.withMaterialized('one', row).select('*').from('one').as('found');

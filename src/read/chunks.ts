@@ -83,6 +83,7 @@ export async function readChunk(
         last.set(row);
       },
     );
+    request.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     const continuation = continuationOf(deps, attempt);
     return { asOfMs, failures, continuation, ...deps.chunkMemory.lend(json), target, count, last: last.key, more };
   });

@@ -2,13 +2,13 @@ import type { TextRow } from '../db/row.js';
 import { isLater } from '../db/wal-position.js';
 import type { Key } from '../definition/row-serializer.js';
 import { invalid } from '../errors.js';
-import { type Chunk, type Range, rangeValues, readChunk } from './chunks.js';
-import { cursorContext, encodeCursor, type PageEnd } from './page-ends.js';
+import { type Chunk, rangeValues, readChunk } from './chunks.js';
+import { cursorContext, encodeCursor, isCertainlyWithin, type PageEnd } from './page-ends.js';
 import type { ListRequest } from './parse.js';
 import { dataAsOf, instantOf, type PageSize, type Reply } from './reply.js';
 import { type PagePhase, type ReadDeps, readRows } from './routing.js';
 import type { Count, Total } from './running-counts.js';
-import { firstChunkRows, firstRowsOf, streamPage } from './stream.js';
+import { firstChunkRows, firstRowsOf, type Limit, streamPage } from './stream.js';
 
 /** The start of a page: the end of the page before, and the page's number if the client sent one. */
 interface Start {
@@ -16,9 +16,8 @@ interface Start {
   readonly after: PageEnd;
 }
 
-/** The range of a page, whether rows follow it, and its first chunk. */
-export interface Page {
-  readonly range: Range;
+/** The limit of a page, whether rows follow it, and its first chunk. */
+export interface Page extends Limit {
   readonly hasMore: boolean;
   readonly first: Chunk;
 }
@@ -30,13 +29,14 @@ export interface Page {
 export async function readList(deps: ReadDeps, request: ListRequest): Promise<Reply> {
   const startedMs = performance.now();
   const start = await findStart(deps, request);
-  const { first, hasMore, range } = await readPage(deps, request, start.after.key, firstPhase(start.after.asOfMs));
+  const page = await readPage(deps, request, start.after.key, firstPhase(start.after.asOfMs));
+  const { first, hasMore, until } = page;
   // After the first rows: a workspace may have one long statement at a time, and a page that waited behind its own count would be refused.
   const total = request.total ? countRows(deps, request, start) : null;
   total?.catch(() => {}); // awaited in `finish`; without this handler an earlier failure would end the process
   /** The end of the page whose last row has the key `last`, with the latest moment of the walk so far. */
   const endOf = (last: Key | null): PageEnd => ({
-    key: (hasMore ? range.until : null) ?? last ?? start.after.key,
+    key: (hasMore ? until : null) ?? last ?? start.after.key,
     asOfMs: laterOf(first.asOfMs, start.after.asOfMs),
   });
   const headers = { Link: links(request, hasMore ? endOf(first.last) : null), ...dataAsOf(first.asOfMs) };
@@ -46,7 +46,7 @@ export async function readList(deps: ReadDeps, request: ListRequest): Promise<Re
     return envelopeEnd(request, { page: start.number, count, hasMore, end, total: await total });
   };
   const databaseMs = performance.now() - startedMs;
-  return pageReply(deps, request, { first, until: range.until }, { headers, databaseMs, finish });
+  return pageReply(deps, request, page, { headers, databaseMs, finish });
 }
 
 /** Reads the first chunk of the page behind a key, and finds its end. */
@@ -54,11 +54,11 @@ export function readPage(deps: ReadDeps, request: ListRequest, after: Key | null
   return (request.perPage > deps.chunkRowsMax ? longPage : shortPage)(deps, request, after, phase);
 }
 
-/** The reply with a page whose first chunk is read, up to the key `until`; `finish` gives the JSON behind its rows. */
+/** The reply with a page whose first chunk is read; `finish` gives the JSON behind its rows. */
 export async function pageReply(
   deps: ReadDeps,
   request: ListRequest,
-  { first, until }: { readonly first: Chunk; readonly until: Key | null },
+  { first, ...limit }: Limit & { readonly first: Chunk },
   rest: Pick<Reply, 'headers' | 'databaseMs'> & {
     readonly finish: (count: number, last: Key | null) => Promise<string>;
   },
@@ -69,7 +69,7 @@ export async function pageReply(
     page.rows = count;
     return rest.finish(count, last);
   };
-  if (first.more) return { body: streamPage(deps, request, first, until, finish), ...reply };
+  if (first.more) return { body: streamPage(deps, request, first, limit, finish), ...reply };
   first.json.text(await finish(first.count, first.last));
   return { body: first.json.view(), release: first.release, ...reply };
 }
@@ -116,27 +116,56 @@ async function shortPage(deps: ReadDeps, request: ListRequest, after: Key | null
   const pool = request.perPage <= firstChunkRows * 2 ? 'short' : 'long';
   const range = { after, until: null };
   const first = await readChunk(deps, request, range, request.perPage, pool, phase);
+  return endingWith(first);
+}
+
+/** The page that ends with the rows of its first chunk. */
+function endingWith(first: Chunk): Page {
   const until = first.more ? first.last : null;
-  return { range: { after, until }, hasMore: first.more, first: { ...first, more: false } };
+  return { until, foundMs: 0, hasMore: first.more, first: { ...first, more: false } };
 }
 
 /**
  * Reads the first chunk of a page that does not fit one chunk, and the key of the page's end, because the headers name the
  * start of the next page. The page is the rows between two keys, including rows that are inserted there while it is read.
+ * Each of the statements has a snapshot of its own: where a commit between them put the end in front of the first rows, or put rows
+ * behind those that seemed to be the last, the page ends with its first rows.
  */
 async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null, phase: PagePhase): Promise<Page> {
   const range = { after, until: null };
   const keys = request.statements.keys[after ? 'after' : 'all'];
   const values = { skip: request.perPage - 1, limit: 2, ...rangeValues(range) };
+  const readEnds = readRows(deps, request, keys, values, phase); // first, because the first byte waits for it
+  if (request.onMark) await readEnds; // of two statements at a time the marks come in any order, as if the replica had gone back
   const [ends, first] = await Promise.all([
-    readRows(deps, request, keys, values, phase), // first, because the first byte waits for it
+    readEnds,
     readChunk(deps, request, range, firstRowsOf(deps, request.perPage), 'long', phase),
   ]);
   // A replica that is behind the one of the first rows can lack rows, and would give a wrong end.
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);
   const [end, beyond] = (isBehind ? await readRows(deps, request, keys, values, first.continuation) : ends).rows;
-  const until = keyOf(end) ?? (first.more ? await lastKey(deps, request, first.continuation) : null);
-  return { range: { after, until }, hasMore: beyond !== undefined, first };
+  const until = keyOf(end);
+  if (until === null) {
+    const last = first.more ? await lastKey(deps, request, first.continuation) : null;
+    return { until: last, foundMs: 0, hasMore: false, first };
+  }
+  const hasMore = beyond !== undefined;
+  const foundMs = hasMore ? Date.now() : 0; // behind a last page clients go on from the row that came last
+  if (first.more && (await isWithin(deps, request, first, until))) return { until, foundMs, hasMore, first };
+  return endingWith(first);
+}
+
+/** Whether the rows of a chunk, which has some, end at a key or before it. Where their types do not tell, a row between them is looked for. */
+async function isWithin(
+  deps: ReadDeps,
+  request: ListRequest,
+  { last, continuation }: Chunk,
+  until: Key,
+): Promise<boolean> {
+  const { compiled, order, statements } = request;
+  if (isCertainlyWithin(last as Key, until, compiled.resource.order, order)) return true;
+  const values = { ...rangeValues({ after: last, until }), limit: 1 };
+  return (await readRows(deps, request, statements.rows.between, values, continuation)).rows.length > 0;
 }
 
 async function lastKey(deps: ReadDeps, request: ListRequest, phase: PagePhase): Promise<Key | null> {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Caller } from '../db/statement.js';
 import { fieldType } from '../definition/field-types.js';
-import type { OrderColumn } from '../definition/resource.js';
+import type { Direction, OrderColumn } from '../definition/resource.js';
 import type { Key } from '../definition/row-serializer.js';
 
 /** The end of a page: the next page starts after its key, on a server that is at least as current as this page was. */
@@ -62,6 +62,15 @@ export function decodeCursor(context: string, cursor: string, order: readonly Or
   const fits =
     parts.length === order.length && order.every(({ type }, i) => fieldType(type).isPrinted?.(parts[i] as string));
   return fits ? { key: parts, asOfMs } : undefined;
+}
+
+/** Whether a key is certainly not behind another in the order of a list: the order of texts is known to the database alone. */
+export function isCertainlyWithin(key: Key, end: Key, order: readonly OrderColumn[], direction: Direction): boolean {
+  const at = key.findIndex((value, i) => value !== end[i]);
+  if (at < 0) return true;
+  const [lesser, greater] = direction === 'asc' ? [key, end] : [end, key];
+  const { type } = order[at] as OrderColumn;
+  return fieldType(type).isLess?.(lesser[at] as string, greater[at] as string) ?? false;
 }
 
 const digestBytes = 12;

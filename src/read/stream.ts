@@ -1,7 +1,7 @@
 import type { Key } from '../definition/row-serializer.js';
 import { type Chunk, readChunk } from './chunks.js';
 import type { ListRequest } from './parse.js';
-import type { ReadDeps } from './routing.js';
+import type { PagePhase, ReadDeps } from './routing.js';
 
 /** Rows of the first chunk of a large page: few, so that the first byte is sent early. */
 export const firstChunkRows = 100;
@@ -21,26 +21,37 @@ const bytesIfSlow = 16_384;
 /** A chunk may have so many times chunkRowsMax rows: each begins with a statement, whose start costs as much as 400 light rows. */
 const rowsFactor = 2;
 
-/** The rows of the first chunk of a page that does not fit one chunk. */
+/** Where a page ends. */
+export interface Limit {
+  /** The key up to which it has rows; null is no bound. */
+  readonly until: Key | null;
+  /** When the key had been found, epoch milliseconds; 0 where the next page does not begin behind it. */
+  readonly foundMs: number;
+}
+
+/** The rows of the first chunk of a page that does not fit one chunk: never more than the page has. */
 export function firstRowsOf({ chunkMemory }: ReadDeps, perPage: number): number {
   const rows = Math.min(firstRowsMax, perPage * firstPart, chunkMemory.chunkBytesMax / firstRowBytes);
-  return Math.max(firstChunkRows, Math.floor(rows));
+  return Math.min(perPage, Math.max(firstChunkRows, Math.floor(rows)));
 }
 
 /**
- * Streams a page whose first chunk is read, up to the key `until`. Prefetches one chunk for a fast client and doubles its size
+ * Streams a page whose first chunk is read, up to its limit. Prefetches one chunk for a fast client and doubles its size
  * each time, because each is a statement. A slow client gets small chunks, each read when it has taken the last, so that it
  * costs little memory and no connection. The bytes of a piece are overwritten once the next is asked for.
+ *
+ * Where the row of the limit does not come it is deleted, or the replica lacks it that was found on another one: the rest is read once more, on
+ * a replica that is as current as that one was. The next page begins behind the limit, and would leave out what this one lacks.
  */
 export async function* streamPage(
   deps: ReadDeps,
   request: ListRequest,
   chunk: Chunk,
-  until: Key | null,
+  { until, foundMs }: Limit,
   finish: (count: number, last: Key | null) => Promise<string>,
 ): AsyncGenerator<Buffer> {
-  const { continuation } = chunk;
-  let { count, last } = chunk;
+  let { count, last, continuation } = chunk;
+  let isComplete = foundMs === 0;
   let rows = count;
   let bytesWanted = Math.min(Math.max(bytesAtFirst, chunk.json.length * growth), deps.chunkBytes);
   let isSlow = false;
@@ -54,14 +65,14 @@ export async function* streamPage(
       bytesBefore = bytesWanted;
       chunkMemory.useForChunks(bytesHeld);
       rows = Math.min(nextRows(deps, rows, chunk, bytesWanted), Math.max(firstChunkRows, request.perPage - count));
-      const range = { after: chunk.last, until };
+      const range = { after: last, until };
       const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', continuation);
       let ahead = isSlow ? null : read();
       ahead?.catch(() => {
         ahead = null; // it is tried again when the client has taken the piece before
       });
       const handedMs = performance.now();
-      yield chunk.json.view();
+      if (chunk.count > 0) yield chunk.json.view();
       chunk.release();
       isSlow = performance.now() - handedMs > slowMs;
       bytesWanted = isSlow ? bytesIfSlow : Math.min(bytesWanted * growth, deps.chunkBytes);
@@ -71,6 +82,10 @@ export async function* streamPage(
         deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.target.name });
       count += chunk.count;
       last = chunk.last ?? last;
+      if (chunk.more || isComplete || until?.every((value, i) => value === last?.[i])) continue;
+      isComplete = true;
+      continuation = asCurrentAs(deps, continuation, foundMs);
+      chunk = { ...chunk, more: true };
     }
     const ending = await finish(count, last);
     chunk.json.text(ending);
@@ -79,6 +94,13 @@ export async function* streamPage(
   } finally {
     chunkMemory.useForChunks(-bytesHeld);
   }
+}
+
+/** The phase on a server that is known to be current up to the moment; the same phase while there are no samples of the primary. */
+function asCurrentAs({ primaryReachable }: ReadDeps, phase: PagePhase, ms: number): PagePhase {
+  const { requirement } = phase;
+  const asOfMs = primaryReachable() ? Math.max(requirement.asOfMs ?? 0, ms) : requirement.asOfMs;
+  return { ...phase, requirement: { ...requirement, ...(asOfMs !== undefined && { asOfMs }) } };
 }
 
 /** The number of rows that make about `bytesWanted`, judged by the chunk before. */

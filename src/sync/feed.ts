@@ -7,7 +7,7 @@ import { pageReply, readPage } from '../read/list.js';
 import type { ListRequest } from '../read/parse.js';
 import { dataAsOf, type Reply } from '../read/reply.js';
 import type { PagePhase, ReadDeps } from '../read/routing.js';
-import { firstChunkRows } from '../read/stream.js';
+import { firstChunkRows, type Limit } from '../read/stream.js';
 import { Pass } from './pass.js';
 import { encodePlace, encodeToken, type SyncPlace } from './position.js';
 import { type FeedRequest, prefixesOf, type SyncCall, sectionsOf } from './request.js';
@@ -24,10 +24,9 @@ export interface SyncDeps {
 const scanMsMax = 5000;
 
 /** A page of a pass whose first chunk is read. */
-interface FeedPage {
+interface FeedPage extends Limit {
   readonly first: Chunk;
   readonly asOfMs: number | null;
-  readonly until: Key | null;
   readonly list: ListRequest;
   /** The place behind the page whose last row has the key; null at the end of the pass. */
   readonly next: (last: Key | null) => ScanPlace | null;
@@ -64,9 +63,9 @@ export async function readFeed({ reads, primaryHistory }: SyncDeps, request: Fee
 /** A page of everything, in the order of the list. */
 async function pageOfAll({ reads, list, requirement }: ScanDeps, place: ScanPlace | null): Promise<FeedPage> {
   const page = await readPage(reads, list, place?.after ?? null, { kind: 'first', requirement: requirement() });
-  const until = page.hasMore ? page.range.until : null;
-  const next = (last: Key | null): ScanPlace | null => (page.hasMore ? { section: 0, after: until ?? last } : null);
-  return { first: page.first, asOfMs: page.first.asOfMs, until: page.range.until, list, next };
+  const { first, hasMore, until } = page;
+  const next = (last: Key | null): ScanPlace | null => (hasMore ? { section: 0, after: until ?? last } : null);
+  return { ...page, asOfMs: first.asOfMs, list, next };
 }
 
 /** A page of the rows that a scan finds: their ids first, then the rows, which are in the order of the list. */
@@ -86,11 +85,11 @@ async function pageOfFound(
   const { ids, asOfMs, next } = await scan(deps, sections, place, values, { limit: request.perPage, scanMsMax });
   const rows = Math.max(1, ids.length > reads.chunkRowsMax ? firstChunkRows : ids.length);
   const statements = request.compiled.statements.list(['ids']);
-  const list = { ...deps.list, statements, values: { ids: arrayText(ids) }, perPage: rows };
+  const list = { ...deps.list, statements, values: { ids: arrayText(ids) } };
   const pool = rows > firstChunkRows * 2 ? 'long' : 'short';
   const phase: PagePhase = { kind: 'first', requirement: requirement() };
   const first = await readChunk(reads, list, { after: null, until: null }, rows, pool, phase);
-  return { first, asOfMs, until: null, list, next: () => next };
+  return { first, asOfMs, until: null, foundMs: 0, list, next: () => next };
 }
 
 /** A list whose statements are judged by the pass. */

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { decimal } from '../definition/decimals.js';
 import type { FieldError, FieldErrorCode } from '../errors.js';
 
 /** How deep a body may nest. */
@@ -143,17 +144,4 @@ class Parser {
     }
     return number;
   }
-}
-
-/** A decimal literal → its significant digits and exponent: 1.50, 15e-1 and 1.5 give the same text. */
-function decimal(literal: string): string {
-  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
-  if (match === null) return literal; // Infinity
-  const [, sign, whole, fraction = '', exponent = '0'] = match as unknown as [string, string, string, string?, string?];
-  const digits = (whole + fraction).replace(/^0+/, '');
-  let end = digits.length; // not /0+$/, which is quadratic in a long run of zeros
-  while (digits[end - 1] === '0') end--;
-  const significant = digits.slice(0, end);
-  if (significant === '') return '0';
-  return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }

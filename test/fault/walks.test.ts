@@ -8,7 +8,7 @@ import { type PageRead, readPage } from '../support/page-reader.js';
 // A walk over replicas of which one is 6 s late never goes back in time.
 
 interface LogPage {
-  readonly data: readonly { readonly id: string }[];
+  readonly data: readonly { readonly id: string; readonly tijdstip: string }[];
   readonly pagination: { readonly page: number | null; readonly next: string | null; readonly hasMore: boolean };
 }
 
@@ -103,6 +103,45 @@ for (const by of ['next', 'page'] as const) {
     await fault.stop();
   });
 }
+
+test.serial(
+  'a large page whose end is found on one replica and whose rows are read on a late one leaves none out',
+  async (t) => {
+    const fault = await setUp.gateway({ lagMaxMs: 60_000, chunkRowsMax: 40 });
+    const insertTo = (rows: number, walks: number): Promise<unknown> =>
+      setUp.sql(
+        `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
+        select $1::uuid, timestamptz '2024-01-01 00:00:00+00' + n * interval '1 second', 'werkbon', 'end ' || walk, 'gewijzigd', 'systeem'
+        from generate_series($2::int - 109, $2::int) n, generate_series(1, $3::int) walk order by n`,
+        [workspace, rows, walks],
+      );
+    const walks = 10;
+    await insertTo(110, walks);
+    await setUp.caughtUp();
+    await insertTo(220, walks); // the late replica lacks them for six seconds
+    await setUp.caughtUp([current]);
+    let goneOn = 0;
+    for (let walk = 1; walk <= walks; walk++) {
+      const moments: string[] = [];
+      let next: string | null = fault.url(`/logboeken?entityId=${encodeURIComponent(`end ${walk}`)}&perPage=150`);
+      while (next !== null) {
+        const page: LogPage = JSON.parse((await patiently(next, token, [])).body);
+        moments.push(...page.data.map(({ tijdstip }) => tijdstip));
+        next = page.pagination.next;
+        if (next !== null) goneOn++;
+      }
+      const from = Date.parse('2024-01-01') + 1000;
+      t.deepEqual(
+        moments,
+        moments.map((_, i) => new Date(from + i * 1000).toISOString()),
+        `walk ${walk}`,
+      );
+    }
+    t.log({ goneOn });
+    t.true(goneOn > 0);
+    await fault.stop();
+  },
+);
 
 test.serial(
   'when the current replica is lost the walk waits, gets 503, and goes on when the late one has caught up',

@@ -126,6 +126,19 @@ test.serial(
   },
 );
 
+test.serial('a large page of the rows that sync finds takes as few statements as one of a list', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway({ chunkRowsMax: 100 });
+  const prefix = [...'0123456789abcdef'].join(',');
+  let rows = 0;
+  const asked = await logged(shared.logs.replica, database.name, async () => {
+    rows = (await client.get(`/sync/logboeken?prefix=${prefix}&perPage=2000`)).json<Page>().data.length;
+  });
+  const chunks = asked.filter((name) => name.startsWith('logboeken.rows-')).length;
+  t.is(rows, 2000);
+  t.true(chunks >= 11 && chunks < 15, `${chunks} chunks`); // 100 rows, then 200 at a time
+});
+
 test.serial('guard and statement travel together: a read is exactly one round trip', async (t) => {
   const { database } = t.context;
   const server = new URL(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));

@@ -1,4 +1,6 @@
+import { customerOf } from '../support/primary-side.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
+import { post } from '../support/writes.js';
 
 const test = gatewayTest();
 const path = '/installaties?perPage=3';
@@ -36,3 +38,29 @@ for (const [setting, value, fault] of [
       t.is(records((await client.get(path)).text), records(before.text));
     },
   );
+
+test.serial(
+  'no write answers with another hour when timezone of the writer is changed while the gateway serves',
+  async (t) => {
+    const { database, client } = t.context;
+    const { name, primary } = database;
+    const body = { naam: 'x', customerId: await customerOf(database) };
+    const setZone = async (change: string): Promise<void> => {
+      await primary.query(`alter role gateway_writer in database ${name} ${change}`);
+      await primary.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and usename = 'gateway_writer'`,
+      );
+    };
+    const write = async (): Promise<number> => {
+      const { status, text } = await post(client, body);
+      if (status === 201) t.true(Math.abs(Date.parse(JSON.parse(text).createdAt) - Date.now()) < 600_000, text);
+      return status;
+    };
+    t.is(await write(), 201);
+    await setZone("set timezone = 'Europe/Amsterdam'");
+    await eventually(t, 'a refusal', async () => (await write()) === 503);
+    t.is(await write(), 503);
+    await setZone('reset timezone');
+    await eventually(t, 'a write', async () => (await write()) === 201);
+  },
+);

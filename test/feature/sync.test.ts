@@ -227,6 +227,22 @@ test.serial(
   },
 );
 
+test.serial(
+  'the statements of a large page are read once each, also while the primary writes without pause',
+  async (t) => {
+    const { client, database, log } = t.context;
+    let isReading = true;
+    const writing = (async () => {
+      while (isReading) await database.primary.query("select pg_logical_emit_message(true, 'test', '')");
+    })();
+    for (let i = 0; i < 20; i++)
+      t.is((await client.get('/sync/logboeken?perPage=1000')).json<Page>().data.length, 1000);
+    isReading = false;
+    await writing;
+    t.false(log().includes('replica_failed'), 'no statement was judged by the marks of another one');
+  },
+);
+
 test.serial('sync needs the scope of the list, and takes part in its limit', async (t) => {
   const { client, database } = t.context;
   const token = await database.token({ scopes: ['read:klanten'] });

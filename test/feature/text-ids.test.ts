@@ -2,8 +2,14 @@ import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Statement } from '../../src/db/statement.js';
+import type { Resource } from '../../src/definition/resource.js';
+import { compileStatements } from '../../src/definition/statements.js';
 import { projectRoot } from '../../src/paths.js';
 import type { ApiReply } from '../support/client.js';
+import { load } from '../support/definitions.js';
+import { analyzed, buffersIn } from '../support/plan-buffers.js';
+import { replicaReader } from '../support/replica-reader.js';
 import { gatewayTest } from '../support/workspace.js';
 import { newKey } from '../support/writes.js';
 
@@ -70,7 +76,7 @@ test.serial('the log may hold ids as another type than the database makes them',
   ]);
 });
 
-test.serial('the digest of sync is that of the ids as they are shown, with the blanks of a character(n)', async (t) => {
+test.serial('an id of type character(n) is found as it is shown, with its blanks', async (t) => {
   const { database } = t.context;
   const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
@@ -84,21 +90,39 @@ test.serial('the digest of sync is that of the ids as they are shown, with the b
     version: 'version',
     order: ['id'],
     sync: {},
-    fields: { id, version },
+    filters: { label: { column: 'label', kind: 'equals', nearlyUnique: true, description: 'Label.' } },
+    fields: { id, label: { ...notes.fields.label, write: undefined }, version },
   };
   writeFileSync(join(folder, 'codes.json'), JSON.stringify(codes));
   await database.primary.query(`
-    create table app.codes (workspace_id uuid not null, id character(5) primary key, version int default 1);
-    insert into app.codes (workspace_id, id) values ('${database.workspaces[0]?.id}', 'ab'), ('${database.workspaces[0]?.id}', 'abcde');
+    create table app.codes (workspace_id uuid not null, id character(5) primary key, label character(4), version int default 1);
+    create index on app.codes (workspace_id, id);
+    create index on app.codes (workspace_id, label, id);
+    insert into app.codes (workspace_id, id, label) values ('${database.workspaces[0]?.id}', 'ab', 'x'), ('${database.workspaces[0]?.id}', 'abcde', 'wxyz');
     grant select on app.codes to gateway_owner;
-    create view gateway.codes as select workspace_id, id, version, xmin as row_xid from app.codes where ${wall};
+    create view gateway.codes as select workspace_id, id, label, version, xmin as row_xid from app.codes where ${wall};
     alter view gateway.codes owner to gateway_owner;
     grant select on gateway.codes to gateway_reader`);
   await database.caughtUp();
   const { client } = await database.gateway({ resourcesDir: folder });
   const token = await database.token({ scopes: ['read:codes'] });
-  const shown = (await client.get('/codes', { token })).json<{ data: { id: string }[] }>().data.map(({ id }) => id);
+  const idsOf = async (path: string): Promise<string[]> =>
+    (await client.get(path, { token })).json<{ data: { id: string }[] }>().data.map(({ id }) => id);
+  const shown = await idsOf('/codes');
   t.deepEqual(shown, ['ab   ', 'abcde']);
+  for (const id of shown) {
+    const path = encodeURIComponent(id);
+    t.is((await client.get(`/codes/${path}`, { token })).json<{ id: string }>().id, id);
+    t.deepEqual(await idsOf(`/codes?ids=${path}`), [id]);
+    t.deepEqual(await idsOf(`/codes?ids=${path},${path}&order=desc&label=${id === 'abcde' ? 'wxyz' : 'x%20%20%20'}`), [
+      id,
+    ]);
+  }
+  t.deepEqual(await idsOf('/codes?label=x%20%20%20'), ['ab   ']);
+  const pass = (await client.get('/sync/codes', { token })).json<{ pagination: { since: string } }>();
+  await database.primary.query('update app.codes set version = 2');
+  await database.caughtUp();
+  t.deepEqual(await idsOf(`/sync/codes?since=${pass.pagination.since}`), shown);
   const [first = 0n, second = 0n] = shown.map((text) => createHash('sha256').update(text).digest().readBigUInt64BE());
   const digest = (await client.get('/sync/codes/digest?depth=0', { token })).json<{ data: object[] }>().data;
   t.deepEqual(digest, [{ prefix: '', count: 2, hash: (first ^ second).toString(16).padStart(16, '0') }]);
@@ -106,4 +130,40 @@ test.serial('the digest of sync is that of the ids as they are shown, with the b
   t.deepEqual((await client.get(`/sync/codes/ids?prefix=${prefix}`, { token })).json<{ data: string[] }>().data, [
     'ab   ',
   ]);
+  t.deepEqual(await idsOf(`/sync/codes?prefix=${prefix}`), ['ab   ']);
+});
+
+test.serial('an id of any text type is found by its index, alone and in a list', async (t) => {
+  const { database } = t.context;
+  const workspace = database.workspaces[0]?.id as string;
+  for (const [i, type] of ['character(26)', 'character varying(26)', 'text'].entries()) {
+    const name = `keys_${i}`;
+    await database.primary.query(`
+      create table app.${name} (workspace_id uuid not null, id ${type} not null);
+      insert into app.${name} select '${workspace}', md5(n::text)::char(26) from generate_series(1, 20000) n;
+      create unique index on app.${name} (workspace_id, id);
+      analyze app.${name};
+      grant select on app.${name} to gateway_owner;
+      create view gateway.${name} as select workspace_id, id from app.${name} where ${wall};
+      alter view gateway.${name} owner to gateway_owner;
+      grant select on gateway.${name} to gateway_reader`);
+    await database.caughtUp();
+    const [resource] = load({
+      'keys.json': {
+        ...{ name: 'keys', record: 'key', description: 'Keys.', view: `gateway.${name}`, order: ['id'] },
+        fields: { id: notes.fields.id },
+      },
+    });
+    const { detail, list } = compileStatements(resource as Resource);
+    const client = await replicaReader(t);
+    const { rows } = await client.query<{ id: string }>(`select id from gateway.${name} order by id desc limit 3`);
+    const ids = rows.map(({ id }) => id);
+    for (const statement of [detail as Statement, list(['ids']).rows.all, list(['ids'], 'desc').keys.all]) {
+      await client.query(`prepare guarded as ${statement.text}`);
+      const values = { workspace, id: ids[0] as string, ids: `{${ids}}`, limit: 10, skip: 0 };
+      const buffers = buffersIn(await analyzed(client, statement, values));
+      t.true(buffers < 60, `${statement.name} of ${type} reads ${buffers} buffers`);
+      await client.query('deallocate guarded');
+    }
+  }
 });

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { isInstant, isPrintedDate, isPrintedInstant } from '../../src/definition/dates.js';
+import { isEarlier, isInstant, isPrintedDate, isPrintedInstant } from '../../src/definition/dates.js';
 
 // The forms of PostgreSQL 8.5.2 ("Date/Time Output", ISO) and the limits of its Table 8.9; other forms would fail in a statement.
 
@@ -40,4 +40,20 @@ test('a date-time of a filter has up to nine digits of a second, as some clients
   for (const text of ['2026-03-14T09:26:53.0000000Z', '2026-03-14T09:26:53.123456789+01:00', '2026-03-14T09:26:53Z'])
     t.true(isInstant(text), text);
   t.false(isInstant('2026-03-14T09:26:53.Z'));
+});
+
+test('dates and moments that PostgreSQL prints have the order of their values', (t) => {
+  const inOrder = [
+    '-infinity',
+    '4713-11-24 BC',
+    '0044-03-15 BC',
+    '0044-12-31 BC',
+    '0001-12-31 BC',
+    '0001-01-01',
+  ].concat(['2026-03-29', '2026-03-30', '9999-12-31', '10000-01-01', '20226-01-05', '5874897-12-31', 'infinity']);
+  const seconds = ['59+00', '59.000001+00', '59.1+00', '59.12+00'].map((second) => `2026-03-29 23:59:${second}`);
+  const moments = ['-infinity', '0044-03-15 23:59:59+00 BC', ...seconds, '2026-03-30 00:00:00+00', 'infinity'];
+  for (const texts of [inOrder, moments])
+    for (const [i, a] of texts.entries())
+      for (const [j, b] of texts.entries()) t.is(isEarlier(a, b), i < j, `${a} before ${b}`);
 });

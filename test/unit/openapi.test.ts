@@ -2,6 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import test from 'ava';
+import { readSchema } from '../../src/definition/field-schema.js';
 import { loadResources } from '../../src/definition/load.js';
 import { leaves } from '../../src/definition/resource.js';
 import { problems } from '../../src/errors.js';
@@ -186,6 +187,19 @@ test('pagination has a cursor and an address of the next page exactly if records
   t.false(validate({ ...page, hasMore: false }));
   t.false(validate({ ...page, next: null }));
   t.false(validate({ ...page, nextCursor: null }));
+});
+
+test('dates, moments and numbers may be null, because infinity and NaN are; whole numbers and ids are not unless the column is NULL', (t) => {
+  const {
+    Klant: klant,
+    Installatie: installatie,
+    Werkbon: werkbon,
+  } = document.components.schemas as Record<string, { properties: Record<string, { type: unknown }> }>;
+  t.deepEqual(klant?.properties.createdAt?.type, ['string', 'null']);
+  t.deepEqual(werkbon?.properties.datum?.type, ['string', 'null']);
+  t.deepEqual(readSchema({ column: 'hours', type: 'number', description: 'Hours.' }).type, ['number', 'null']);
+  t.is(installatie?.properties.version?.type, 'integer');
+  t.is(werkbon?.properties.id?.type, 'string');
 });
 
 test('page has no default: a client that sent it beside cursor would get 400', (t) => {
