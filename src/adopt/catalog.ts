@@ -43,9 +43,12 @@ export interface ForeignKey {
   readonly cascades: boolean;
 }
 
+/** An index that can give rows in order. */
 export interface Index {
-  /** Null in the place of an expression. */
+  /** Its keys; null in the place of one that gives no order of a column, such as an expression. */
   readonly columns: readonly (string | null)[];
+  /** Of each key, whether its order is DESC. */
+  readonly descending: readonly boolean[];
   /** Of a partial index, as PostgreSQL prints it. */
   readonly condition: string | null;
 }

@@ -1,7 +1,7 @@
-import type { Column, Table } from './catalog.js';
+import type { Column, Index, Table } from './catalog.js';
 import { alias, rowXid, shownId } from './columns.js';
 import type { Fields } from './fields.js';
-import { usableIndexes, wholeIndexes } from './index-proposals.js';
+import { leads, usableIndexes, wholeIndexes } from './index-proposals.js';
 import type { ListDraft } from './lists.js';
 import { shortened } from './names.js';
 import type { PartDraft } from './parts.js';
@@ -52,9 +52,9 @@ export function syncDraft(
       ...views.map(
         ([name, part, keys]) => [`${partView(view, name)}.sql`, partViewFile(view, name, part, keys)] as const,
       ),
-      ...(steps.length > 0 ? [] : indexFile(partView(view, ''), table, usableIndexes(table), [tenant, id])),
+      ...(steps.length > 0 ? [] : indexFile(partView(view, ''), table, usableIndexes(table), [tenant, id], 1)),
       ...views.flatMap(([name, part, keys]) =>
-        indexFile(partView(view, name), part, wholeIndexes(part), columnsOf(keys)),
+        indexFile(partView(view, name), part, wholeIndexes(part), columnsOf(keys), 2),
       ),
     ]),
     open: [],
@@ -105,15 +105,16 @@ grant select on ${name} to gateway_reader;
 `;
 }
 
-/** A proposal, unless one of the indexes leads with these columns. */
+/** A proposal, unless one of the indexes leads with these columns, the last of which are the order. */
 function indexFile(
   name: string,
   table: Table,
-  indexes: ReturnType<typeof usableIndexes>,
+  indexes: readonly Index[],
   columns: readonly Column[],
+  ordered: number,
 ): [path: string, sql: string][] {
-  const isServed = indexes.some((index) => columns.every((column, i) => index[i] === column.name));
-  if (isServed) return [];
+  const names = columns.map((column) => column.name);
+  if (indexes.some((index) => leads(index, names, columns.length - ordered))) return [];
   const file = shortened(name, 55);
   const sql = `-- For sync, which reads the rows of a workspace in this order.
 create index concurrently if not exists gateway_${file}
