@@ -4,7 +4,8 @@
 -- default is in pg_type: its columns have none of their own. `indexes` are those that can give rows in order: btree, valid and ready,
 -- with their key columns, not those of INCLUDE, which have no operator class. Null stands for a key that gives no order of a column
 -- as ORDER BY takes it: an expression, another operator class or collation, NULLs at the other end (pg_index: indoption 0 and 3 are
--- ASC NULLS LAST and DESC NULLS FIRST).
+-- ASC NULLS LAST and DESC NULLS FIRST). The indexes of a table do not hold the rows of those that inherit from it, which a query
+-- of the table shows, too: it has none here.
 select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
@@ -30,6 +31,8 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
     from pg_constraint p cross join unnest(p.conkey) with ordinality k (number, place)
       join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number
     where p.conrelid = c.oid and p.contype = 'p') as "primaryKey",
+  array(select a.attname::text from pg_partitioned_table p join pg_attribute a on a.attrelid = c.oid and a.attnum = any (p.partattrs::int2[])
+    where p.partrelid = c.oid order by 1) as "partitionKey",
   (select coalesce(json_agg(json_build_object('table', r.relname, 'columns', f.columns, 'references', f.refs, 'cascades', f.cascades) order by f.name), '[]')
     from (
       select p.conname as name, p.confrelid, p.confdeltype = 'c' as cascades,
@@ -39,9 +42,9 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
           join pg_attribute a on a.attrelid = p.confrelid and a.attnum = k.number order by k.place) as refs
       from pg_constraint p where p.conrelid = c.oid and p.contype = 'f') f
     join pg_class r on r.oid = f.confrelid and r.relnamespace = c.relnamespace) as "foreignKeys",
-  (select coalesce(json_agg(json_build_object('columns', i.columns, 'descending', i.descending, 'condition', i.condition) order by i.name), '[]')
+  (select coalesce(json_agg(json_build_object('columns', i.columns, 'descending', i.descending, 'isUnique', i.is_unique, 'condition', i.condition) order by i.name), '[]')
     from (
-      select x.indexrelid::regclass::text as name, pg_get_expr(x.indpred, x.indrelid) as condition, keys.*
+      select x.indexrelid::regclass::text as name, pg_get_expr(x.indpred, x.indrelid) as condition, x.indisunique as is_unique, keys.*
       from pg_index x
         join pg_class w on w.oid = x.indexrelid join pg_am m on m.oid = w.relam and m.amname = 'btree'
         cross join lateral (
@@ -51,7 +54,8 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
               with ordinality k (number, class, collated, option, place)
             join pg_opclass o on o.oid = k.class
             left join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number and k.number > 0) keys
-      where x.indrelid = c.oid and x.indisvalid and x.indisready) i) as indexes,
+      where x.indrelid = c.oid and x.indisvalid and x.indisready
+        and not (c.relkind = 'r' and exists (select from pg_inherits h where h.inhparent = c.oid))) i) as indexes,
   coalesce((select string_agg(lower(f.prosrc), e'\n')
     from pg_trigger g join pg_proc f on f.oid = g.tgfoid
     where g.tgrelid = c.oid and not g.tgisinternal and g.tgtype & 19 = 19), '') as "updateTriggers" -- BEFORE UPDATE FOR EACH ROW

@@ -49,6 +49,7 @@ export interface Index {
   readonly columns: readonly (string | null)[];
   /** Of each key, whether its order is DESC. */
   readonly descending: readonly boolean[];
+  readonly isUnique: boolean;
   /** Of a partial index, as PostgreSQL prints it. */
   readonly condition: string | null;
 }
@@ -63,6 +64,8 @@ export interface Table {
   readonly comment: string | null;
   readonly columns: readonly Column[];
   readonly primaryKey: readonly string[];
+  /** The columns that tell a row's partition; none: it has no partitions. */
+  readonly partitionKey: readonly string[];
   readonly foreignKeys: readonly ForeignKey[];
   readonly indexes: readonly Index[];
   /** Whether the app has row-level security on it. */

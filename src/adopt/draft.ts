@@ -1,6 +1,7 @@
 import type { Column } from './catalog.js';
 import { alias } from './columns.js';
 import { type Fields, fieldsOf } from './fields.js';
+import { idPoints } from './ids.js';
 import { type ListDraft, listOf } from './lists.js';
 import { isNamed, singular, snakeCase } from './names.js';
 import { type PartDraft, partsOf } from './parts.js';
@@ -85,6 +86,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     },
   };
   const open = [
+    ...idPoints(table, subject.id, survey.tenant),
     ...reasons(drafted.leftOut),
     ...(subject.tenant.name === survey.tenant.column
       ? []

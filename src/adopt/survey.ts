@@ -2,9 +2,10 @@ import type pg from 'pg';
 import type { Keyring } from '../projection/keyring.js';
 import { type AuditLog, auditLogIn, documentsIn } from './audit-log.js';
 import { AdoptRefused, type Column, readCatalog, type Table } from './catalog.js';
+import { idColumn } from './ids.js';
 import { isNamed } from './names.js';
 import { type SampleRow, sampleRows } from './samples.js';
-import { findTenant, idColumn, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
+import { findTenant, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
 import { findUsers, type Users } from './users.js';
 
 /** A table of which a resource is drafted. */
@@ -108,7 +109,7 @@ function reasonWithout(
   if (table === users) return 'it is the list of users, whose owners may have tokens made';
   if (isNamed('secret', table.name)) return 'its name speaks of secrets';
   if (workspace === undefined) return `it has no column ${column} and no required reference to a table with one`;
-  if (id === undefined) return 'no single column identifies a row';
+  if (id === undefined) return 'no unique index proves that a column alone identifies a row of a workspace';
   return undefined;
 }
 

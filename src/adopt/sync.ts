@@ -1,13 +1,14 @@
 import type { Column, Index, Table } from './catalog.js';
 import { alias, rowXid, shownId } from './columns.js';
 import type { Fields } from './fields.js';
+import { idColumn } from './ids.js';
 import { leads, usableIndexes, wholeIndexes } from './index-proposals.js';
 import type { ListDraft } from './lists.js';
 import { shortened } from './names.js';
 import type { PartDraft } from './parts.js';
 import { softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
-import { idColumn, type WorkspaceOf } from './tenant.js';
+import type { WorkspaceOf } from './tenant.js';
 import { fromOf, grantsOf, optionsOf, workspaceSql } from './wall.js';
 
 /** How a resource is synced (docs/sync.md). */

@@ -116,12 +116,6 @@ function stepsFrom(table: Table, tables: readonly Table[], users: Table | undefi
     });
 }
 
-/** The column of the primary key beside the workspace and `others`, or of several the one that is called id. */
-export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
-  const own = table.primaryKey.filter((name) => name !== tenant.columnIn(table)?.name && !others.includes(name));
-  return columnOf(table, own.length === 1 ? own[0] : own.find((name) => name === 'id'));
-}
-
 interface Root {
   readonly table: Table;
   /** Name of the column by which most tables refer to it. */

@@ -170,7 +170,7 @@ async function checkResources(
     const view = await checkView(client, resource);
     views[i] = view;
     if (view.level !== 'ok') return;
-    if (ids.length > 0) found.push(await checkWall(client, resource, ids));
+    if (ids.length > 0) found.push(...(await checkWall(client, resource, ids, { thorough })));
     if (projection && (thorough || isEncoded(resource)))
       found.push(...(await checkRecords(client, resource, projection, ids, { thorough })));
     if (thorough) found.push(await (await import('./plans.js')).checkPlans(client, resource));

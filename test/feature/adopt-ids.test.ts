@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { adopted, newDatabase, wrong } from '../support/adopted.js';
+import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // An id must be that of one row, and a list must have its order from an index.
@@ -38,4 +38,51 @@ test.serial('an index that holds the columns of a list without giving their orde
   const names = ['jobs_list', 'jobs_status', 'visits_list', 'visits_status'];
   t.deepEqual(names.filter(isProposed), ['jobs_list', 'jobs_status']);
   t.deepEqual(await wrong(t, draft), []);
+});
+
+const repeated = `${companies}
+  create table rates (id bigint not null, company_id bigint not null references companies, amount numeric, valid_from date not null,
+    primary key (id, valid_from));
+  create unique index on rates (id) where amount is null;
+  create table prices (id bigint not null, company_id bigint not null references companies, amount numeric, valid_from date not null,
+    revision_no bigint generated always as identity unique, primary key (id, valid_from));
+  create table things (id bigint primary key, company_id bigint not null references companies, label text);
+  create table old_things () inherits (things);
+  create table events (id bigint generated always as identity, company_id bigint not null references companies, label text,
+    created_at timestamptz not null default now(), primary key (id, created_at)) partition by range (created_at);
+  create table events_2026 partition of events for values from ('2026-01-01') to ('2027-01-01');
+  insert into rates select n % 10, 1 + n % 2, n, date '2026-01-01' + n from generate_series(1, 100) n;
+  insert into prices (id, company_id, amount, valid_from) select id, company_id, amount, valid_from from rates;
+  insert into events (company_id, label, created_at) select 1 + n % 2, 'event', '2026-02-01' from generate_series(1, 100) n;
+  analyze;`;
+
+interface Answer {
+  readonly data: readonly { readonly id: string }[];
+  readonly pagination: { readonly next: string | null };
+}
+
+test.serial('a column that repeats, as in a table with a history, is no id', async (t) => {
+  const settings = await newDatabase(t, 'ids', (client) => client.query(repeated));
+  const draft = await adopted(t, settings, '--schema', 'shop');
+  t.deepEqual([...draft.resources.keys()], ['events', 'prices']);
+  const reason = 'no unique index proves that a column alone identifies a row of a workspace';
+  for (const table of ['rates', 'things', 'old_things'])
+    t.regex(draft.output, new RegExp(`  shop\\.${table}: ${reason}`));
+  t.regex(
+    draft.output,
+    /views\/events\.sql: id is unique beside created_at alone, as PostgreSQL has it in a table with /,
+  );
+  t.deepEqual(await wrong(t, draft), []);
+
+  const api = await served(t, settings, draft.resourcesDir);
+  const token = { workspace: 'North', owner: 'North@shop.example', scopes: 'read:prices' };
+  const authorization = await authorizationOf(t, draft, token);
+  const found: string[] = [];
+  for (let url: string | null = `${api}/api/v1/prices?perPage=3`; url !== null; ) {
+    const { data, pagination } = (await (await fetch(url, { headers: { authorization } })).json()) as Answer;
+    found.push(...data.map(({ id }) => id));
+    url = pagination.next;
+  }
+  t.is(found.length, 50);
+  t.is(new Set(found).size, 50);
 });

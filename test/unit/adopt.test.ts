@@ -1,11 +1,10 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
 import { auditLogIn, documentsIn } from '../../src/adopt/audit-log.js';
-import type { Column, Index, Table } from '../../src/adopt/catalog.js';
+import type { Column } from '../../src/adopt/catalog.js';
 import { reasonToLeaveOut } from '../../src/adopt/columns.js';
 import type { Draft } from '../../src/adopt/draft.js';
 import { type Form, formOf } from '../../src/adopt/encodings.js';
-import { leads } from '../../src/adopt/index-proposals.js';
 import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.js';
 import { openCells } from '../../src/adopt/sealed-bytes.js';
 import type { SealedRead } from '../../src/adopt/sealed-fields.js';
@@ -13,55 +12,9 @@ import { keyIdsFile, tokensFile } from '../../src/adopt/shared-files.js';
 import type { Survey } from '../../src/adopt/survey.js';
 import { findTenant } from '../../src/adopt/tenant.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
+import { column, table } from '../support/tables.js';
 
 // The guesses of `adopt`, one table each.
-
-const column = (name: string, type = 'text'): Column => ({
-  name,
-  quoted: name,
-  inView: name,
-  type,
-  length: null,
-  notNull: true,
-  made: false,
-  computed: false,
-  isVirtual: false,
-  madeOf: [],
-  refers: false,
-  sequence: null,
-  isArray: false,
-  comment: null,
-});
-
-const index = (columns: Index['columns'], more: Partial<Index> = {}): Index => ({
-  columns,
-  descending: columns.map(() => false),
-  condition: null,
-  ...more,
-});
-
-function table(name: string, columns: readonly Column[], references: Readonly<Record<string, string>> = {}): Table {
-  return {
-    name,
-    quoted: `app.${name}`,
-    rows: 1,
-    readable: true,
-    comment: null,
-    columns,
-    primaryKey: ['id'],
-    foreignKeys: Object.entries(references).map(([own, to]) => ({
-      table: to,
-      columns: [own],
-      references: ['id'],
-      cascades: false,
-    })),
-    indexes: [index(['id'])],
-    rowSecurity: false,
-    restrictive: [],
-    isSampled: true,
-    updateTriggers: '',
-  };
-}
 
 const sealed = (head = ''): string[] =>
   Array.from({ length: 20 }, (_, i) => head + randomBytes(40 + i).toString('base64'));
@@ -241,16 +194,6 @@ test('another reference to the workspaces, or a column of that name that leads t
   t.is(found([company], { company_id: 'projects' }), undefined, 'of another table');
   t.is(found([{ ...company, notNull: false }], of)?.name, 'company_id');
   t.is(found([company], {})?.name, 'company_id', 'without a foreign key');
-});
-
-test('an index serves an order where all its columns go one way', (t) => {
-  const of = (...descending: boolean[]): Index => index(['company_id', 'made_at', 'id'], { descending });
-  t.true(leads(of(false, false, false), ['company_id', 'made_at', 'id'], 1));
-  t.true(leads(of(false, true, true), ['company_id', 'made_at', 'id'], 1));
-  t.true(leads(of(false, true, false), ['company_id', 'made_at', 'id'], 2));
-  t.false(leads(of(false, true, false), ['company_id', 'made_at', 'id'], 1));
-  t.false(leads(index(['company_id', null, 'id']), ['company_id', 'made_at', 'id'], 1));
-  t.false(leads(of(false, false, false), ['company_id', 'id'], 1));
 });
 
 test('names tell their purpose in any spelling, and plurals their singular', (t) => {
