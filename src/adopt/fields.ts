@@ -5,6 +5,7 @@ import { alias, isTextual, reasonByOrigin, reasonToLeaveOut, type Shown, shown, 
 import { type Form, formOf } from './encodings.js';
 import { isMoments, momentOf } from './moments.js';
 import { camelCase, isNamed, untaken } from './names.js';
+import { reasonByValues } from './personal.js';
 import { valuesOf } from './samples.js';
 import { type FieldJson, type SealedRead, sealedFields } from './sealed-fields.js';
 import type { Subject, Survey } from './survey.js';
@@ -97,11 +98,13 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
   if (documents.includes(column))
     return { ...nothing, leftOut: [['documents of an audit log, which hold values of any field', column.name]] };
   if (isState(column, rows)) return { ...nothing, leftOut: [['states of other records, by the name', column.name]] };
+  const values = valuesOf(rows, column.name);
+  const personal = reasonByValues(values);
+  if (personal !== undefined) return { ...nothing, leftOut: [[personal, column.name]] };
   if (!isTextual(column) && column.type !== 'bytea') {
     const as = shown(column);
     return one(column, name, as, as.type === 'json' ? { clean: 'json-images' } : {});
   }
-  const values = valuesOf(rows, column.name);
   const form = formOf(values, column.type === 'bytea');
   if (form.kind === 'sealed') return sealedColumn(column, form, subject, survey);
   if (form.kind === 'base64')

@@ -4,6 +4,7 @@ import { alias, isTextual, reasonByOrigin, reasonToLeaveOut } from './columns.js
 import { formOf } from './encodings.js';
 import type { Fields } from './fields.js';
 import { camelCase, singular, snakeCase, untaken } from './names.js';
+import { reasonByValues } from './personal.js';
 import { type SampleRow, valuesOf } from './samples.js';
 import type { FieldJson } from './sealed-fields.js';
 import { deletedPoint, softDeleteOf } from './soft-delete.js';
@@ -50,6 +51,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
       reasonToLeaveOut(column) !== undefined ||
       documents.includes(column) ||
       isState(column, rows) ||
+      reasonByValues(valuesOf(rows, column.name)) !== undefined ||
       !isReadable(column, rows);
     const leftByThemselves = others.filter(isLeft).map((column) => column.name);
     const shown = others.filter((column) => !isLeft(column) && !reasonByOrigin(column, leftByThemselves));

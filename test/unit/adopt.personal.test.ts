@@ -1,0 +1,69 @@
+import test from 'ava';
+import type { Column } from '../../src/adopt/catalog.js';
+import { fieldsOf } from '../../src/adopt/fields.js';
+import { partsOf } from '../../src/adopt/parts.js';
+import type { SampleRow } from '../../src/adopt/samples.js';
+import type { Subject, Survey } from '../../src/adopt/survey.js';
+import { findTenant } from '../../src/adopt/tenant.js';
+import { column, table } from '../support/tables.js';
+
+// Personal data and secrets behind names that do not speak of them.
+
+const [id, company] = [column('id', 'bigint'), column('company_id', 'bigint')];
+const companies = table('companies', [id]);
+const staff = table('staff', [id, company], { company_id: 'companies' });
+
+/** The columns that a draft shows of a table, and of a part of its records, with one value each, and the reasons for the others. */
+function drafted(columns: readonly Column[], values: Readonly<Record<string, string>>) {
+  const own = table('jobs', [id, company, ...columns], { company_id: 'companies' });
+  const part = table('job_parts', [column('job_id', 'bigint'), ...columns], { job_id: 'jobs' });
+  const rows: SampleRow[] = [new Map(Object.entries(values))];
+  const tenant = findTenant('app', [companies, staff, own, part]);
+  const subject: Subject = { table: own, id, tenant: company, steps: [], rows, documents: [], parts: [part] };
+  const survey = { tenant, subjects: [subject], partRows: new Map([[part, rows]]) } as unknown as Survey;
+  const fields = fieldsOf(subject, survey, []);
+  const [list] = partsOf(subject, survey, fields);
+  return { fields: Object.keys(fields.fields).slice(1), leftOut: fields.leftOut.map(([reason]) => reason), list };
+}
+
+test('a column of e-mail addresses is left out, whatever its name and type', (t) => {
+  const cases = {
+    text: 'jan@x.example',
+    citext: 'Jan <jan@x.example>',
+    'text[]': '{a@x.example,b@x.example}',
+    jsonb: '{"to": "jan@x.example"}',
+  };
+  for (const [type, value] of Object.entries(cases)) {
+    const { fields, leftOut, list } = drafted([column('login', type)], { login: value });
+    t.deepEqual([fields, leftOut], [[], ['e-mail addresses, by the values']], type);
+    t.notRegex(list?.sql ?? '', /login/, type);
+  }
+  for (const value of ['react@18.2.0', '@jan', 'https://maps.example/@52.3,4.9', 'a @ b.example'])
+    t.deepEqual(drafted([column('login')], { login: value }).fields, ['login'], value);
+});
+
+test('a document with members that speak of personal data or secrets is left out', (t) => {
+  const reason = 'documents with personal data, by the names of their members';
+  const personal: readonly (readonly [type: string, value: string])[] = [
+    ['jsonb', '{"name": "a", "contact": {"phoneNumber": "06"}}'],
+    ['jsonb', '[{"apiKey": "x"}]'],
+    ['text', '{"email": null, "cut": "…'],
+    ['text', '---\nname: a\n- :email: b\n'],
+    ['ext.hstore', '"name"=>"a", "iban"=>"NL"'],
+    ['xml', '<a><telefoon>06</telefoon></a>'],
+    ['text', 'a:1:{s:5:"phone";s:2:"06";}'],
+  ];
+  for (const [type, value] of personal) {
+    const { fields, leftOut, list } = drafted([column('data', type)], { data: value });
+    t.deepEqual([fields, leftOut], [[], [reason]], value);
+    t.notRegex(list?.sql ?? '', /data/, value);
+  }
+  const plain: readonly (readonly [type: string, value: string])[] = [
+    ['jsonb', '{"email": true, "sizes": [1]}'],
+    ['text', 'phone: 06 is what the note says'],
+    ['text', '<p>phone</p>'],
+    ['text', 'a:1:{s:5:"email";b:1;}'],
+  ];
+  for (const [type, value] of plain)
+    t.deepEqual(drafted([column('data', type)], { data: value }).fields, ['data'], value);
+});
