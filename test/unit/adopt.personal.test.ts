@@ -1,5 +1,6 @@
 import test from 'ava';
 import type { Column } from '../../src/adopt/catalog.js';
+import { reasonToLeaveOut } from '../../src/adopt/columns.js';
 import { fieldsOf } from '../../src/adopt/fields.js';
 import { partsOf } from '../../src/adopt/parts.js';
 import type { SampleRow } from '../../src/adopt/samples.js';
@@ -25,6 +26,51 @@ function drafted(columns: readonly Column[], values: Readonly<Record<string, str
   const [list] = partsOf(subject, survey, fields);
   return { fields: Object.keys(fields.fields).slice(1), leftOut: fields.leftOut.map(([reason]) => reason), list };
 }
+
+test('names in one word, and those of papers, cards and codes, speak of personal data and of secrets', (t) => {
+  const personal = [
+    'useremail',
+    'contactemailaddress',
+    'homephone',
+    'mobilephonenumber',
+    'customertelephone',
+    'whatsapp_number',
+  ];
+  const papers = [
+    'passport_no',
+    'socialSecurityNumber',
+    'national_id',
+    'drivers_license',
+    'bank_account',
+    'creditCard',
+    'card_number',
+  ];
+  for (const name of [...personal, ...papers, 'dateofbirth'])
+    t.is(reasonToLeaveOut(column(name)), 'personal data, by the name', name);
+  const codes = ['two_factor_recovery_codes', 'SecurityStamp', 'cvc', 'access_code', 'connectionString', 'pwd', 'jwt'];
+  for (const name of [
+    'userpassword',
+    'passwordresettoken',
+    'accesstoken',
+    'refreshTokenHash',
+    'clientsecret',
+    ...codes,
+  ])
+    t.is(reasonToLeaveOut(column(name)), 'secrets, by the name', name);
+  for (const name of [
+    'secretary',
+    'microphone',
+    'tokenizer',
+    'card',
+    'cardinality',
+    'bank',
+    'code',
+    'postal_code',
+    'passed',
+    'nationality_id',
+  ])
+    t.is(reasonToLeaveOut(column(name)), undefined, name);
+});
 
 test('a column of e-mail addresses is left out, whatever its name and type', (t) => {
   const cases = {
