@@ -88,8 +88,8 @@ function one(
 function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Fields {
   const { log, rows, documents } = subject;
   const name = column.inView;
-  if (column !== log?.entityId && referredTo(subject, survey, column) !== undefined)
-    return one(column, name, shownId(column));
+  const isReference = column !== log?.entityId && referredTo(subject, survey, column) !== undefined;
+  if (isReference && referredById(subject, survey, column) !== undefined) return one(column, name, shownId(column));
   const reason = reasonToLeaveOut(column);
   if (reason !== undefined) return { ...nothing, leftOut: [[reason, column.name]] };
   if (column === log?.entityId) return one(column, name, shownId(column), {}, 'entityId');
@@ -101,6 +101,7 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
   const values = valuesOf(rows, column.name);
   const personal = reasonByValues(values);
   if (personal !== undefined) return { ...nothing, leftOut: [[personal, column.name]] };
+  if (isReference) return one(column, name, shownId(column));
   if (!isTextual(column) && column.type !== 'bytea') {
     const as = shown(column);
     return one(column, name, as, as.type === 'json' ? { clean: 'json-images' } : {});
@@ -153,6 +154,16 @@ export function referredTo({ table, tenant }: Subject, { subjects }: Survey, col
       subjects.some((subject) => subject.table.name === to),
   );
   return subjects.find((subject) => subject.table.name === key?.table);
+}
+
+/** The subject to whose id the column refers. Of any other record nothing tells the gateway whether it is of the same workspace. */
+export function referredById(subject: Subject, survey: Survey, column: Column): Subject | undefined {
+  const target = referredTo(subject, survey, column);
+  const isById = subject.table.foreignKeys.some(
+    ({ table, columns, references }) =>
+      table === target?.table.name && references[columns.indexOf(column.name)] === target.id.name,
+  );
+  return isById ? target : undefined;
 }
 
 function diffField({ log }: Subject): FieldJson {

@@ -5,17 +5,19 @@ import type { Tenant } from './tenant.js';
 /**
  * The column that alone tells a row from the others of its workspace, or from those that have the same `others`: an index proves it,
  * because a walk by cursor loses rows whose id repeats. That of the primary key, or the one that is called id, or else a number or
- * UUID of its own. Undefined: there is none.
+ * UUID of its own; none whose name speaks of personal data, because clients see ids. Undefined: there is none.
  */
 export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
   const beside = [tenant.columnIn(table)?.name ?? '', ...others];
   const own = table.primaryKey.filter((name) => !beside.includes(name));
   const isKey = ({ name, refers }: Column): boolean => !refers && !beside.includes(name);
-  const keys = table.columns.filter(
-    (column) => isKey(column) && (column.type === 'uuid' || isInteger(column)) && !reasonToLeaveOut(column),
-  );
-  return [columnOf(table, own.length === 1 ? own[0] : undefined), columnOf(table, 'id'), ...keys].find(
-    (column) => column !== undefined && (isUnique(table, column, beside) || isOfPartitions(table, column, beside)),
+  const keys = table.columns.filter((column) => isKey(column) && (column.type === 'uuid' || isInteger(column)));
+  const candidates = [columnOf(table, own.length === 1 ? own[0] : undefined), columnOf(table, 'id'), ...keys];
+  return candidates.find(
+    (column) =>
+      column !== undefined &&
+      reasonToLeaveOut(column) === undefined &&
+      (isUnique(table, column, beside) || isOfPartitions(table, column, beside)),
   );
 }
 

@@ -109,7 +109,8 @@ function reasonWithout(
   if (table === users) return 'it is the list of users, whose owners may have tokens made';
   if (isNamed('secret', table.name)) return 'its name speaks of secrets';
   if (workspace === undefined) return `it has no column ${column} and no required reference to a table with one`;
-  if (id === undefined) return 'no unique index proves that a column alone identifies a row of a workspace';
+  if (id === undefined)
+    return 'no unique index proves that a column which clients may see alone identifies a row of a workspace';
   return undefined;
 }
 

@@ -65,7 +65,7 @@ test.serial('a column that repeats, as in a table with a history, is no id', asy
   const settings = await newDatabase(t, 'ids', (client) => client.query(repeated));
   const draft = await adopted(t, settings, '--schema', 'shop');
   t.deepEqual([...draft.resources.keys()], ['events', 'prices']);
-  const reason = 'no unique index proves that a column alone identifies a row of a workspace';
+  const reason = 'no unique index proves that a column which clients may see alone identifies a row of a workspace';
   for (const table of ['rates', 'things', 'old_things'])
     t.regex(draft.output, new RegExp(`  shop\\.${table}: ${reason}`));
   t.regex(

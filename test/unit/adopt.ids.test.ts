@@ -32,6 +32,11 @@ test('an id is a column that a unique index proves, alone or beside the workspac
   t.is(found([...columns, own], [history, index(['history_no'])]), 'history_no');
   t.is(found([...columns, { ...own, refers: true }], [history, index(['history_no'])]), undefined, 'of another table');
   t.is(found([...columns, column('reset_token', 'uuid')], [history, index(['reset_token'])]), undefined, 'a secret');
+  t.is(
+    found([column('email'), company], [index(['company_id', 'email'])], { primaryKey: ['company_id', 'email'] }),
+    undefined,
+    'clients see ids',
+  );
   const parts = { partitionKey: ['valid_from'] };
   t.is(found(columns, [history], parts), undefined, 'the app gives ids');
   t.is(found([made, company, from], [history], parts), 'id open');

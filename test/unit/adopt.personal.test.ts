@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Column } from '../../src/adopt/catalog.js';
+import type { Column, ForeignKey } from '../../src/adopt/catalog.js';
 import { reasonToLeaveOut } from '../../src/adopt/columns.js';
 import { fieldsOf } from '../../src/adopt/fields.js';
 import { partsOf } from '../../src/adopt/parts.js';
@@ -14,9 +14,16 @@ const [id, company] = [column('id', 'bigint'), column('company_id', 'bigint')];
 const companies = table('companies', [id]);
 const staff = table('staff', [id, company], { company_id: 'companies' });
 
+/** How the jobs of `drafted` refer to the companies, where a test gives nothing else. */
+const ofCompany = { table: 'companies', columns: ['company_id'], references: ['id'], cascades: false };
+
 /** The columns that a draft shows of a table, and of a part of its records, with one value each, and the reasons for the others. */
-function drafted(columns: readonly Column[], values: Readonly<Record<string, string>>) {
-  const own = table('jobs', [id, company, ...columns], { company_id: 'companies' });
+function drafted(
+  columns: readonly Column[],
+  values: Readonly<Record<string, string>>,
+  foreignKeys: readonly ForeignKey[] = [],
+) {
+  const own = { ...table('jobs', [id, company, ...columns]), foreignKeys: [ofCompany, ...foreignKeys] };
   const part = table('job_parts', [column('job_id', 'bigint'), ...columns], { job_id: 'jobs' });
   const rows: SampleRow[] = [new Map(Object.entries(values))];
   const tenant = findTenant('app', [companies, staff, own, part]);
@@ -112,4 +119,25 @@ test('a document with members that speak of personal data or secrets is left out
   ];
   for (const [type, value] of plain)
     t.deepEqual(drafted([column('data', type)], { data: value }).fields, ['data'], value);
+});
+
+test('a reference by an e-mail address is left out, and one by the id of a record is shown', (t) => {
+  const key = (own: string, to: string): ForeignKey => ({
+    table: 'jobs',
+    columns: [own],
+    references: [to],
+    cascades: false,
+  });
+  const named = (name: string, to: string, value = '1') =>
+    drafted([{ ...column(name), refers: true }], { [name]: value }, [key(name, to)]).fields;
+  t.deepEqual(named('customer_email', 'email'), []);
+  t.deepEqual(named('customer', 'email', 'jan@x.example'), []);
+  t.deepEqual(named('customer_no', 'number'), ['customerNo']);
+  t.deepEqual(named('email_job_id', 'id'), ['emailJobId']);
+});
+
+test('bytes in a list are left out, as they are by themselves', (t) => {
+  const { fields, leftOut, list } = drafted([{ ...column('keys', 'bytea[]'), isArray: true }], { keys: '{"\\\\x00"}' });
+  t.deepEqual([fields, leftOut], [[], ['unknown bytes, by the type']]);
+  t.notRegex(list?.sql ?? '', /keys/);
 });
