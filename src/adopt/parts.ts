@@ -57,6 +57,11 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
     const shown = others.filter((column) => !isLeft(column) && !reasonByOrigin(column, leftByThemselves));
     const left = others.filter((column) => !shown.includes(column)).map((column) => column.name);
     const order = orderOf(part, key.columns, tenant);
+    // Of a key that is the reference alone nothing is left to sort by; the types of other columns, such as json, may have no order.
+    const sorted =
+      order.length > 0
+        ? order.map((column) => `p.${column.quoted}`)
+        : shown.map((column) => `p.${column.quoted}::text`);
     const read = part.columns.filter(
       (column) => isKey(column) || column === softDelete?.column || shown.includes(column) || order.includes(column),
     );
@@ -71,8 +76,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
         `(select coalesce(json_agg(p), '[]')`,
         `      from (select ${fields.join(', ')}`,
         `            from ${part.quoted} p`,
-        `            where ${conditions.join(' and ')}`,
-        `            order by ${order.map((column) => `p.${column.quoted}`).join(', ') || '1'}) p)`,
+        `            where ${conditions.join(' and ')}${sorted.length > 0 ? `\n            order by ${sorted.join(', ')}` : ''}) p)`,
       ].join('\n'),
       grant: `grant select (${read.map((column) => column.quoted).join(', ')})\n  on ${part.quoted} to gateway_owner;`,
       field: {
