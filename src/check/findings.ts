@@ -136,8 +136,9 @@ export const findings = {
     advice: 'Where a workspace has many such rows, give the table a column of the workspace.',
   },
   write_view: {
-    meaning: 'The writer may write the fields of the write scope, and no other',
-    advice: 'Correct the grants on the write view, or the fields of the definition that have "write".',
+    meaning:
+      'The writer may write the fields of the write scope, and no other; the write view is filtered by workspace and owned as the view is',
+    advice: 'Correct the grants on the write view, the view itself, or the fields of the definition that have "write".',
   },
   writes: {
     meaning:

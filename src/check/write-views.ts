@@ -1,18 +1,21 @@
 import type pg from 'pg';
 import { columnsOf, leaves, placeOf, type Resource } from '../definition/resource.js';
 import { checkSql, type Item, verdict, withFile } from './finding.js';
+import { type ViewRow, viewFaults } from './views.js';
 
 type Grants = Readonly<Record<'updates' | 'inserts', readonly string[]>>;
 
-/** Checks that the grants on the write views let the writer change exactly the fields of the write scope. */
+/** Checks that the grants on the write views let the writer change exactly the fields of the write scope, and the wall and the owner of these views. */
 export async function checkWriteViews(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
   const items: Item[] = [];
   for (const resource of resources) {
     if (resource.write === undefined) continue;
     const [grants] = (await client.query<Grants>(checkSql('write_view'), [resource.write.view])).rows;
-    const faults = grants
-      ? faultsOf(grants, resource, Object.keys(resource.write.onChange))
-      : ['it does not exist (/write/view): run `migrate`, or write it'];
+    const [view] = (await client.query<ViewRow>(checkSql('views'), [[resource.write.view]])).rows;
+    const faults =
+      grants && view
+        ? [...faultsOf(grants, resource, Object.keys(resource.write.onChange)), ...viewFaults(new Map(), view)]
+        : ['it does not exist (/write/view): run `migrate`, or write it'];
     const whenOk = 'The role may write the fields of the write scope and no other.';
     items.push(verdict('write_view', withFile(faults, resource), whenOk, resource.write.view));
   }
