@@ -5,17 +5,18 @@
 -- with their key columns, not those of INCLUDE, which have no operator class. Null stands for a key that gives no order of a column
 -- as ORDER BY takes it: an expression, another operator class or collation, NULLs at the other end (pg_index: indoption 0 and 3 are
 -- ASC NULLS LAST and DESC NULLS FIRST). The indexes of a table do not hold the rows of those that inherit from it, which a query
--- of the table shows, too: it has none here.
+-- of the table shows, too: it has none here. A constraint NOT NULL that is not validated (PostgreSQL 18) says nothing of older rows.
 select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
   has_table_privilege(c.oid, 'select') as readable, obj_description(c.oid, 'pg_class') as comment,
-  c.relrowsecurity as "rowSecurity", not row_security_active(c.oid) as "isSampled",
+  c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity", not row_security_active(c.oid) as "isSampled",
   array(select quote_ident(polname) from pg_policy where polrelid = c.oid and not polpermissive and 0 = any (polroles) order by 1) as restrictive,
   (select coalesce(json_agg(json_build_object(
       'name', a.attname, 'quoted', quote_ident(a.attname), 'type', case when t.typtype = 'e' then 'enum' else format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) end,
       'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,
-      'notNull', a.attnotnull, 'made', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
+      'notNull', a.attnotnull and not exists (select from pg_constraint v
+        where v.conrelid = c.oid and v.contype = 'n' and not v.convalidated and v.conkey = array[a.attnum]), 'made', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
       'computed', a.attgenerated <> '' or a.attidentity = 'a', 'isVirtual', a.attgenerated = 'v',
       'madeOf', case when a.attgenerated = '' then '{}' else array(select o.attname::text from pg_attrdef f
         join pg_depend d on d.classid = 'pg_attrdef'::regclass and d.objid = f.oid and d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid

@@ -68,6 +68,8 @@ export interface Table {
   readonly partitionKey: readonly string[];
   readonly foreignKeys: readonly ForeignKey[];
   readonly indexes: readonly Index[];
+  /** Whether its rows are not in the log of PostgreSQL, so that no replica has them. */
+  readonly isUnlogged: boolean;
   /** Whether the app has row-level security on it. */
   readonly rowSecurity: boolean;
   /** Its restrictive policies that hold for every role. */

@@ -50,7 +50,8 @@ const partsMax = 8;
 /** Reads the catalog and a sample of each table of a resource. Changes nothing. Throws AdoptRefused. */
 export async function survey(client: pg.Client, options: SurveyOptions): Promise<Survey> {
   const { schema, tenantColumn, only, keyring } = options;
-  const tables = await readCatalog(client, schema);
+  const all = await readCatalog(client, schema);
+  const tables = all.filter(({ isUnlogged }) => !isUnlogged);
   const tenant = findTenant(schema, tables, tenantColumn);
   const users = findUsers(tables, tenant);
   const isNamedOne = ({ name }: Table): boolean => only?.includes(name) === true;
@@ -60,7 +61,9 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     if (above && [...parentOf.values()].filter((each) => each === above).length < partsMax) parentOf.set(table, above);
   }
   const subjects: Subject[] = [];
-  const leftOut: Survey['leftOut'][number][] = [];
+  const leftOut: Survey['leftOut'][number][] = all
+    .filter(({ isUnlogged }) => isUnlogged)
+    .map((table) => ({ table, reason: 'it is unlogged, so replicas do not have its rows' }));
   const partRows = new Map<Table, readonly SampleRow[]>();
   for (const table of tables) {
     if (parentOf.has(table)) continue;

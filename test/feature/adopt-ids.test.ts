@@ -86,3 +86,20 @@ test.serial('a column that repeats, as in a table with a history, is no id', asy
   t.is(found.length, 50);
   t.is(new Set(found).size, 50);
 });
+
+const unvalidated = `${companies}
+  create table jobs (id bigint primary key, company_id bigint not null references companies, created_at timestamptz);
+  insert into jobs select n, 1 + n % 2, case when n % 3 > 0 then timestamptz '2026-01-01' end from generate_series(1, 30) n;
+  alter table jobs add constraint jobs_created not null created_at not valid;`;
+
+test.serial('a column that holds NULLs from before its constraint orders no list, and may be null', async (t) => {
+  const settings = await newDatabase(t, 'nulls', (client) => client.query(unvalidated));
+  const draft = await adopted(t, settings, '--schema', 'shop');
+  const jobs = draft.resources.get('jobs');
+  t.deepEqual(
+    jobs?.order.map(({ column }) => column),
+    ['id'],
+  );
+  t.like(jobs?.fields.createdAt, { nullable: true });
+  t.deepEqual(await wrong(t, draft), []);
+});

@@ -49,6 +49,7 @@ export function table(
     })),
     partitionKey: [],
     indexes: [index(['id'])],
+    isUnlogged: false,
     rowSecurity: false,
     restrictive: [],
     isSampled: true,
