@@ -137,8 +137,8 @@ export const findings = {
   },
   write_view: {
     meaning:
-      'The writer may write the fields of the write scope, and no other; the write view is filtered by workspace and owned as the view is',
-    advice: 'Correct the grants on the write view, the view itself, or the fields of the definition that have "write".',
+      'The writer may write the fields of the write scope, and no other; the write view is filtered by workspace and owned as the view is, and the writer may select the view, for reads while replicas are behind',
+    advice: 'Correct the grants, the write view, or the fields of the definition that have "write".',
   },
   writes: {
     meaning:

@@ -33,6 +33,13 @@ export const wrongWrites: Configurations = {
     code: 'write_view',
     detail: /its owner postgres is a superuser/,
   },
+  'the writer cannot read what it has written': {
+    change: () => 'revoke select on gateway.installaties from gateway_writer',
+    undo: () => 'grant select on gateway.installaties to gateway_writer',
+    level: 'failed',
+    code: 'write_view',
+    detail: /cannot select workspace_id, .* of gateway[.]installaties, so a workspace that has just written gets 500/,
+  },
   'an UPDATE leaves the version as it is': {
     change: () => 'alter table app.installaties disable trigger user',
     undo: () => 'alter table app.installaties enable trigger user',
