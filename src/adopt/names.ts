@@ -9,7 +9,9 @@ export const purposes = {
   /** These are workspaces only where many tables refer to them. */
   groups:
     /^(teams?|projects?|shops?|stores?|sites?|clubs?|schools?|clinics?|winkels?|praktijk(en)?|vereniging(en)?|vestiging(en)?)$/,
-  users: /^(app_)?(users?|members?|staff|employees?|people|gebruikers?|medewerkers?|accounts?|logins?)$/,
+  /** Django has the name of its app before the table's, and ASP.NET its own. */
+  users:
+    /^(app_)?(users?|members?|staff|employees?|people|gebruikers?|medewerkers?|accounts?|logins?)$|^(auth|accounts?|users|core|identity|asp_net)_users?$/,
   membership:
     /(^|_)(members?|memberships?|users?|staff|employees?|roles?|gebruikers?|medewerkers?|leden)$|^users?_(workspaces?|tenants?|organi[sz]ations?|orgs?|compan(y|ies)|accounts?|teams?|projects?|firms?|agenc(y|ies))$/,
   memberId: /(^|_)(user|member|staff|employee|account|person|login|gebruiker|medewerker|lid)(_?(id|uuid|no|ref))?$/,

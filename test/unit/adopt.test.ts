@@ -11,6 +11,7 @@ import type { SealedRead } from '../../src/adopt/sealed-fields.js';
 import { keyIdsFile, tokensFile } from '../../src/adopt/shared-files.js';
 import type { Survey } from '../../src/adopt/survey.js';
 import { findTenant } from '../../src/adopt/tenant.js';
+import { findUsers } from '../../src/adopt/users.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 import { column, table } from '../support/tables.js';
 
@@ -116,6 +117,23 @@ test('key ids are read from a column, from behind the prefixes, or are that of t
     const draft = { subject: { table: table('customers', [cell]) }, sealed: [read] };
     t.regex(keyIdsFile([draft as unknown as Draft]).sql, sql);
   }
+});
+
+test('users are found under the names that Django and ASP.NET give them', (t) => {
+  const columns = [column('id', 'bigint'), column('company_id', 'bigint')];
+  const of = { company_id: 'companies' };
+  const rest = [
+    table('companies', [column('id', 'bigint')]),
+    table('jobs', columns, of),
+    table('account_users', columns, of),
+  ];
+  const found = (...names: string[]): string | undefined => {
+    const tables = [...rest, ...names.map((name) => table(name, [...columns, column('Email')], of))];
+    return findUsers(tables, findTenant('app', tables))?.table.name;
+  };
+  for (const name of ['auth_user', 'accounts_user', 'AspNetUsers', 'users', 'staff']) t.is(found(name), name);
+  t.is(found('newsletter_users'), undefined);
+  t.is(found(), undefined, 'memberships have no address');
 });
 
 test('without a table of users the draft says that no token can be made', (t) => {
