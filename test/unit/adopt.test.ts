@@ -1,11 +1,13 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
+import type pg from 'pg';
 import { auditLogIn, documentsIn } from '../../src/adopt/audit-log.js';
 import type { Column } from '../../src/adopt/catalog.js';
 import { reasonToLeaveOut } from '../../src/adopt/columns.js';
 import type { Draft } from '../../src/adopt/draft.js';
 import { type Form, formOf } from '../../src/adopt/encodings.js';
 import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.js';
+import { sampleRows } from '../../src/adopt/samples.js';
 import { openCells } from '../../src/adopt/sealed-bytes.js';
 import type { SealedRead } from '../../src/adopt/sealed-fields.js';
 import { keyIdsFile, tokensFile } from '../../src/adopt/shared-files.js';
@@ -117,6 +119,23 @@ test('key ids are read from a column, from behind the prefixes, or are that of t
     const draft = { subject: { table: table('customers', [cell]) }, sealed: [read] };
     t.regex(keyIdsFile([draft as unknown as Draft]).sql, sql);
   }
+});
+
+test('of bytes a sample takes the beginning before PostgreSQL prints them', async (t) => {
+  const asked: string[] = [];
+  const query = async ({ text }: { text: string }) => {
+    asked.push(text);
+    return { rows: [['a', String.raw`\x00`]] };
+  };
+  const files = table('files', [column('name'), column('file', 'bytea')]);
+  const rows = await sampleRows({ query } as unknown as pg.Client, files, files.columns);
+  t.deepEqual(rows, [
+    new Map([
+      ['name', 'a'],
+      ['file', String.raw`\x00`],
+    ]),
+  ]);
+  t.regex(asked[0] ?? '', /^select left\(name::text, 20000\), substr\(file, 1, 9999\)::text from app\.files /);
 });
 
 test('users are found under the names that Django and ASP.NET give them', (t) => {
