@@ -6,7 +6,7 @@ import { type ListDraft, listOf } from './lists.js';
 import { isNamed, singular, snakeCase } from './names.js';
 import { type PartDraft, partsOf } from './parts.js';
 import { namesOf } from './resource-names.js';
-import { deletedPoint, type SoftDelete, softDeleteOf } from './soft-delete.js';
+import { deletedPoints, type SoftDelete, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { type SyncDraft, syncDraft } from './sync.js';
 import { type WriteDraft, writeDraft } from './writes.js';
@@ -98,7 +98,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
         ]
       : []),
     ...drafted.open,
-    ...(softDelete ? [deletedPoint('rows', softDelete)] : []),
+    ...deletedPoints('rows', table),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
     ...sync.open,

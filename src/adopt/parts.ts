@@ -7,7 +7,7 @@ import { camelCase, singular, snakeCase, untaken } from './names.js';
 import { reasonByValues } from './personal.js';
 import { type SampleRow, valuesOf } from './samples.js';
 import type { FieldJson } from './sealed-fields.js';
-import { deletedPoint, softDeleteOf } from './soft-delete.js';
+import { deletedPoints, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { workspaceSql } from './wall.js';
 
@@ -88,7 +88,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
       },
       open: [
         `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
-        ...(softDelete ? [deletedPoint(`rows of ${part.quoted}`, softDelete)] : []),
+        ...deletedPoints(`rows of ${part.quoted}`, part),
         ...(left.length > 0
           ? [`${left.join(', ')} of ${part.quoted} ${left.length > 1 ? 'are' : 'is'} left out.`]
           : []),
