@@ -161,6 +161,8 @@ test('another reference to the workspaces, or a column of that name that leads t
   t.is(found([supplier, account], { supplier_id: 'companies', account_id: 'companies' }), undefined, 'two of them');
   t.is(found([supplier], { supplier_id: 'companies' }), supplier);
   t.is(found([company], { company_id: 'projects' }), undefined, 'of another table');
+  t.is(found([{ ...company, refers: true }], {}), undefined, 'of a table of another schema');
+  t.is(found([{ ...company, refers: true }], of)?.name, 'company_id');
   t.is(found([{ ...company, notNull: false }], of)?.name, 'company_id');
   t.is(found([company], {})?.name, 'company_id', 'without a foreign key');
 });
