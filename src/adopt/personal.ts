@@ -4,8 +4,9 @@ import { isNamed } from './names.js';
 export const isPersonal = (name: string): boolean =>
   isNamed('contact', name) || isNamed('birth', name) || isNamed('secret', name);
 
-/** Whether the value has a member of such a name, at any depth; one that says yes or no tells nothing. */
+/** Whether the value has a member of such a name, at any depth and in texts that are JSON; one that says yes or no tells nothing. */
 export function hasPersonal(value: unknown): boolean {
+  if (typeof value === 'string') return /^\s*[[{]/.test(value) && hasPersonal(parsed(value));
   if (typeof value !== 'object' || value === null) return false;
   return Object.entries(value).some(
     ([name, member]) => (isPersonal(name) && typeof member !== 'boolean') || hasPersonal(member),

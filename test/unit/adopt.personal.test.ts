@@ -100,6 +100,7 @@ test('a document with members that speak of personal data or secrets is left out
   const personal: readonly (readonly [type: string, value: string])[] = [
     ['jsonb', '{"name": "a", "contact": {"phoneNumber": "06"}}'],
     ['jsonb', '[{"apiKey": "x"}]'],
+    ['jsonb', String.raw`{"form": "{\"phone\": \"06\"}"}`],
     ['text', '{"email": null, "cut": "…'],
     ['text', '---\nname: a\n- :email: b\n'],
     ['ext.hstore', '"name"=>"a", "iban"=>"NL"'],
