@@ -71,6 +71,7 @@ function isServed(subject: Subject, { columns, isNarrow, isFilter }: Need): bool
   return columns.every(({ isPlain }) => isPlain) && usableIndexes(table).some((index) => leads(index, names, fixed));
 }
 
-function withoutAlias(sql: string): string {
+/** SQL of a view's column as an index of the table has it. */
+export function withoutAlias(sql: string): string {
   return sql.replaceAll(`${alias}.`, '').replace(/\s+/g, ' ');
 }

@@ -2,7 +2,7 @@ import type { Column, Index, Table } from './catalog.js';
 import { alias, rowXid, shownId } from './columns.js';
 import type { Fields } from './fields.js';
 import { idColumn } from './ids.js';
-import { leads, usableIndexes, wholeIndexes } from './index-proposals.js';
+import { leads, usableIndexes, wholeIndexes, withoutAlias } from './index-proposals.js';
 import type { ListDraft } from './lists.js';
 import { shortened } from './names.js';
 import type { PartDraft } from './parts.js';
@@ -106,7 +106,10 @@ grant select on ${name} to gateway_reader;
 `;
 }
 
-/** A proposal, unless one of the indexes leads with these columns, the last of which are the order. */
+/**
+ * A proposal, unless one of the indexes leads with these columns, the last of which are the order: ids, which the view can show in
+ * another form, such as a number as a text.
+ */
 function indexFile(
   name: string,
   table: Table,
@@ -114,12 +117,18 @@ function indexFile(
   columns: readonly Column[],
   ordered: number,
 ): [path: string, sql: string][] {
+  const fixed = columns.length - ordered;
+  const keys = columns.map((column, i) => (i < fixed ? `${alias}.${column.quoted}` : shownId(column).select));
+  const isPlain = keys.every((key, i) => key === `${alias}.${columns[i]?.quoted}`);
   const names = columns.map((column) => column.name);
-  if (indexes.some((index) => leads(index, names, columns.length - ordered))) return [];
+  if (isPlain && indexes.some((index) => leads(index, names, fixed))) return [];
   const file = shortened(name, 55);
+  const listed = columns.map(({ quoted }, i) =>
+    keys[i] === `${alias}.${quoted}` ? quoted : `(${withoutAlias(keys[i] as string)})`,
+  );
   const sql = `-- For sync, which reads the rows of a workspace in this order.
 create index concurrently if not exists gateway_${file}
-  on ${table.quoted} (${columns.map(({ quoted }) => quoted).join(', ')});
+  on ${table.quoted} (${listed.join(', ')});
 `;
   return [[`indexes/${file}.sql`, sql]];
 }

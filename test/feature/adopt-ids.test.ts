@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
+import { adopted, authorizationOf, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
+import { commandLine } from '../support/command-line.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // An id must be that of one row, and a list must have its order from an index.
@@ -63,6 +64,11 @@ interface Answer {
 
 test.serial('a column that repeats, as in a table with a history, is no id', async (t) => {
   const settings = await newDatabase(t, 'ids', (client) => client.query(repeated));
+  const args = ['adopt', '--schema', 'shop', '--write', 'events', '--out', emptyFolder(t)];
+  t.regex(
+    (await commandLine(args, settings)).stderr,
+    /^shop\.events cannot be written: it has no column of its version,/,
+  );
   const draft = await adopted(t, settings, '--schema', 'shop');
   t.deepEqual([...draft.resources.keys()], ['events', 'prices']);
   const reason = 'no unique index proves that a column which clients may see alone identifies a row of a workspace';
@@ -101,5 +107,24 @@ test.serial('a column that holds NULLs from before its constraint orders no list
     ['id'],
   );
   t.like(jobs?.fields.createdAt, { nullable: true });
+  t.deepEqual(await wrong(t, draft), []);
+});
+
+const printed = `${companies}
+  create extension citext;
+  create table codes (code citext primary key, company_id bigint not null references companies, created_at timestamptz not null default now());
+  create table numbers (id numeric(19,0) primary key, company_id bigint not null references companies, created_at timestamptz not null default now());
+  create table kinds (id smallint primary key, company_id bigint not null references companies, created_at timestamptz not null default now());
+  create table kind_lines (id numeric(19,0) primary key, company_id bigint not null references companies, kind_id smallint not null references kinds, label text);
+  insert into codes select 'c' || n, 1 + n % 2 from generate_series(1, 30) n;
+  insert into numbers select n, 1 + n % 2 from generate_series(1, 30) n;
+  insert into kinds select n, 1 + n % 2 from generate_series(1, 30) n;
+  insert into kind_lines select id, company_id, id, 'a' from kinds;
+  analyze;`;
+
+test.serial('an id that a view shows in another form has indexes of that form', async (t) => {
+  const settings = await newDatabase(t, 'printed', (client) => client.query(printed));
+  const draft = await adopted(t, settings, '--schema', 'shop');
+  t.deepEqual([...draft.resources.keys()], ['codes', 'kinds', 'numbers']);
   t.deepEqual(await wrong(t, draft), []);
 });
