@@ -55,6 +55,10 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
   const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
   const stamps = [...ofId, ...stampsOf(subject, drafted)];
   const moved = movedColumns(subject, drafted, stamps);
+  if (moved.versionColumn && table.partitionKey.length > 0)
+    throw new AdoptRefused(
+      `${table.quoted} cannot be written: it has no column of its version, and of a table with partitions PostgreSQL returns no xmin in its place. Give it one, such as lock_version integer not null default 0, or leave the table out of --write.`,
+    );
   const log = logWrite(survey);
   const logged = log.audit && entity !== undefined;
   const writable = new Map<string, Column>();
