@@ -1,17 +1,22 @@
 -- The tables of the schema $1 as `adopt` needs them: columns, keys, indexes and triggers. From the catalog alone, so that the
 -- cost does not depend on the rows. Partitions and tables of extensions are left out. Names are quoted by PostgreSQL, which
--- knows its reserved words. `indexes` has null in the place of an expression. `refers` holds for references to tables of any
--- schema, `foreignKeys` has those of $1 alone. A domain's default is in pg_type: its columns have none of their own.
+-- knows its reserved words. `refers` holds for references to tables of any schema, `foreignKeys` has those of $1 alone. A domain's
+-- default is in pg_type: its columns have none of their own. `indexes` are those that can give rows in order: btree, valid and ready,
+-- with their key columns, not those of INCLUDE, which have no operator class. Null stands for a key that gives no order of a column
+-- as ORDER BY takes it: an expression, another operator class or collation, NULLs at the other end (pg_index: indoption 0 and 3 are
+-- ASC NULLS LAST and DESC NULLS FIRST). The indexes of a table do not hold the rows of those that inherit from it, which a query
+-- of the table shows, too: it has none here. A constraint NOT NULL that is not validated (PostgreSQL 18) says nothing of older rows.
 select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
   has_table_privilege(c.oid, 'select') as readable, obj_description(c.oid, 'pg_class') as comment,
-  c.relrowsecurity as "rowSecurity", not row_security_active(c.oid) as "isSampled",
+  c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity", not row_security_active(c.oid) as "isSampled",
   array(select quote_ident(polname) from pg_policy where polrelid = c.oid and not polpermissive and 0 = any (polroles) order by 1) as restrictive,
   (select coalesce(json_agg(json_build_object(
       'name', a.attname, 'quoted', quote_ident(a.attname), 'type', case when t.typtype = 'e' then 'enum' else format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) end,
       'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,
-      'notNull', a.attnotnull, 'made', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
+      'notNull', a.attnotnull and not exists (select from pg_constraint v
+        where v.conrelid = c.oid and v.contype = 'n' and not v.convalidated and v.conkey = array[a.attnum]), 'made', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
       'computed', a.attgenerated <> '' or a.attidentity = 'a', 'isVirtual', a.attgenerated = 'v',
       'madeOf', case when a.attgenerated = '' then '{}' else array(select o.attname::text from pg_attrdef f
         join pg_depend d on d.classid = 'pg_attrdef'::regclass and d.objid = f.oid and d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid
@@ -27,6 +32,8 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
     from pg_constraint p cross join unnest(p.conkey) with ordinality k (number, place)
       join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number
     where p.conrelid = c.oid and p.contype = 'p') as "primaryKey",
+  array(select a.attname::text from pg_partitioned_table p join pg_attribute a on a.attrelid = c.oid and a.attnum = any (p.partattrs::int2[])
+    where p.partrelid = c.oid order by 1) as "partitionKey",
   (select coalesce(json_agg(json_build_object('table', r.relname, 'columns', f.columns, 'references', f.refs, 'cascades', f.cascades) order by f.name), '[]')
     from (
       select p.conname as name, p.confrelid, p.confdeltype = 'c' as cascades,
@@ -36,13 +43,20 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
           join pg_attribute a on a.attrelid = p.confrelid and a.attnum = k.number order by k.place) as refs
       from pg_constraint p where p.conrelid = c.oid and p.contype = 'f') f
     join pg_class r on r.oid = f.confrelid and r.relnamespace = c.relnamespace) as "foreignKeys",
-  (select coalesce(json_agg(json_build_object('columns', i.columns, 'condition', i.condition) order by i.name), '[]')
+  (select coalesce(json_agg(json_build_object('columns', i.columns, 'descending', i.descending, 'isUnique', i.is_unique, 'condition', i.condition) order by i.name), '[]')
     from (
-      select x.indexrelid::regclass::text as name, pg_get_expr(x.indpred, x.indrelid) as condition,
-        array(select a.attname::text from unnest(x.indkey::int2[]) with ordinality k (number, place)
-          left join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number and k.number > 0 order by k.place) as columns
+      select x.indexrelid::regclass::text as name, pg_get_expr(x.indpred, x.indrelid) as condition, x.indisunique as is_unique, keys.*
       from pg_index x
-      where x.indrelid = c.oid and (x.indisvalid or c.relkind = 'p')) i) as indexes,
+        join pg_class w on w.oid = x.indexrelid join pg_am m on m.oid = w.relam and m.amname = 'btree'
+        cross join lateral (
+          select array_agg(case when o.opcdefault and k.collated = a.attcollation and k.option in (0, 3) then a.attname::text end order by k.place) as columns,
+            array_agg(k.option = 3 order by k.place) as descending
+          from unnest(x.indkey::int2[], x.indclass::oid[], x.indcollation::oid[], x.indoption::int2[])
+              with ordinality k (number, class, collated, option, place)
+            join pg_opclass o on o.oid = k.class
+            left join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number and k.number > 0) keys
+      where x.indrelid = c.oid and x.indisvalid and x.indisready
+        and not (c.relkind = 'r' and exists (select from pg_inherits h where h.inhparent = c.oid))) i) as indexes,
   coalesce((select string_agg(lower(f.prosrc), e'\n')
     from pg_trigger g join pg_proc f on f.oid = g.tgfoid
     where g.tgrelid = c.oid and not g.tgisinternal and g.tgtype & 19 = 19), '') as "updateTriggers" -- BEFORE UPDATE FOR EACH ROW

@@ -29,7 +29,12 @@ select me.rolname as name, me.rolsuper as superuser,
     select n.nspname::text from pg_namespace n
     where not me.rolsuper and n.nspname not like 'pg\_%' and has_schema_privilege(n.oid, 'create')
     order by 1) as creates_in,
-  not me.rolsuper and has_database_privilege(current_database(), 'temporary') as creates_temporary,
+  array(
+    select case when a.grantee = 0 then 'PUBLIC' else pg_get_userbyid(a.grantee)::text end
+    from pg_database d cross join lateral aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+    where d.datname = current_database() and a.privilege_type = 'TEMPORARY' and not me.rolsuper
+      and (a.grantee = 0 or a.grantee in (select oid from held))
+    order by 1) as temporary_from,
   array(
     select unnest(setconfig) from pg_db_role_setting where setrole = to_regrole($1) and setdatabase = 0
     except

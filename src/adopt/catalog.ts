@@ -43,9 +43,13 @@ export interface ForeignKey {
   readonly cascades: boolean;
 }
 
+/** An index that can give rows in order. */
 export interface Index {
-  /** Null in the place of an expression. */
+  /** Its keys; null in the place of one that gives no order of a column, such as an expression. */
   readonly columns: readonly (string | null)[];
+  /** Of each key, whether its order is DESC. */
+  readonly descending: readonly boolean[];
+  readonly isUnique: boolean;
   /** Of a partial index, as PostgreSQL prints it. */
   readonly condition: string | null;
 }
@@ -60,8 +64,12 @@ export interface Table {
   readonly comment: string | null;
   readonly columns: readonly Column[];
   readonly primaryKey: readonly string[];
+  /** The columns that tell a row's partition; none: it has no partitions. */
+  readonly partitionKey: readonly string[];
   readonly foreignKeys: readonly ForeignKey[];
   readonly indexes: readonly Index[];
+  /** Whether its rows are not in the log of PostgreSQL, so that no replica has them. */
+  readonly isUnlogged: boolean;
   /** Whether the app has row-level security on it. */
   readonly rowSecurity: boolean;
   /** Its restrictive policies that hold for every role. */

@@ -88,6 +88,7 @@ export function reasonToLeaveOut(column: Column): string | undefined {
   const { name } = column;
   const reason = derived[typeName(column)];
   if (reason !== undefined) return reason;
+  if (column.isArray && typeName(column) === 'bytea') return 'unknown bytes, by the type';
   const isValue = holdsValue(column);
   if (isValue && isNamed('secret', name)) return 'secrets, by the name';
   const isCount = isInteger(column) && /mail/i.test(name); // a telephone number may be stored as a number

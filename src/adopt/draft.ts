@@ -1,11 +1,12 @@
 import type { Column } from './catalog.js';
 import { alias } from './columns.js';
 import { type Fields, fieldsOf } from './fields.js';
+import { idPoints } from './ids.js';
 import { type ListDraft, listOf } from './lists.js';
 import { isNamed, singular, snakeCase } from './names.js';
 import { type PartDraft, partsOf } from './parts.js';
 import { namesOf } from './resource-names.js';
-import { deletedPoint, type SoftDelete, softDeleteOf } from './soft-delete.js';
+import { deletedPoints, type SoftDelete, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { type SyncDraft, syncDraft } from './sync.js';
 import { type WriteDraft, writeDraft } from './writes.js';
@@ -85,6 +86,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     },
   };
   const open = [
+    ...idPoints(table, subject.id, survey.tenant),
     ...reasons(drafted.leftOut),
     ...(subject.tenant.name === survey.tenant.column
       ? []
@@ -96,7 +98,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
         ]
       : []),
     ...drafted.open,
-    ...(softDelete ? [deletedPoint('rows', softDelete)] : []),
+    ...deletedPoints('rows', table),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
     ...sync.open,

@@ -5,6 +5,7 @@ import { alias, isTextual, reasonByOrigin, reasonToLeaveOut, type Shown, shown, 
 import { type Form, formOf } from './encodings.js';
 import { isMoments, momentOf } from './moments.js';
 import { camelCase, isNamed, untaken } from './names.js';
+import { reasonByValues } from './personal.js';
 import { valuesOf } from './samples.js';
 import { type FieldJson, type SealedRead, sealedFields } from './sealed-fields.js';
 import type { Subject, Survey } from './survey.js';
@@ -87,8 +88,8 @@ function one(
 function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Fields {
   const { log, rows, documents } = subject;
   const name = column.inView;
-  if (column !== log?.entityId && referredTo(subject, survey, column) !== undefined)
-    return one(column, name, shownId(column));
+  const isReference = column !== log?.entityId && referredTo(subject, survey, column) !== undefined;
+  if (isReference && referredById(subject, survey, column) !== undefined) return one(column, name, shownId(column));
   const reason = reasonToLeaveOut(column);
   if (reason !== undefined) return { ...nothing, leftOut: [[reason, column.name]] };
   if (column === log?.entityId) return one(column, name, shownId(column), {}, 'entityId');
@@ -97,11 +98,14 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
   if (documents.includes(column))
     return { ...nothing, leftOut: [['documents of an audit log, which hold values of any field', column.name]] };
   if (isState(column, rows)) return { ...nothing, leftOut: [['states of other records, by the name', column.name]] };
+  const values = valuesOf(rows, column.name);
+  const personal = reasonByValues(values);
+  if (personal !== undefined) return { ...nothing, leftOut: [[personal, column.name]] };
+  if (isReference) return one(column, name, shownId(column));
   if (!isTextual(column) && column.type !== 'bytea') {
     const as = shown(column);
     return one(column, name, as, as.type === 'json' ? { clean: 'json-images' } : {});
   }
-  const values = valuesOf(rows, column.name);
   const form = formOf(values, column.type === 'bytea');
   if (form.kind === 'sealed') return sealedColumn(column, form, subject, survey);
   if (form.kind === 'base64')
@@ -150,6 +154,16 @@ export function referredTo({ table, tenant }: Subject, { subjects }: Survey, col
       subjects.some((subject) => subject.table.name === to),
   );
   return subjects.find((subject) => subject.table.name === key?.table);
+}
+
+/** The subject to whose id the column refers. Of any other record nothing tells the gateway whether it is of the same workspace. */
+export function referredById(subject: Subject, survey: Survey, column: Column): Subject | undefined {
+  const target = referredTo(subject, survey, column);
+  const isById = subject.table.foreignKeys.some(
+    ({ table, columns, references }) =>
+      table === target?.table.name && references[columns.indexOf(column.name)] === target.id.name,
+  );
+  return isById ? target : undefined;
 }
 
 function diffField({ log }: Subject): FieldJson {

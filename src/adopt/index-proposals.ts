@@ -1,4 +1,4 @@
-import type { Column, Table } from './catalog.js';
+import type { Column, Index, Table } from './catalog.js';
 import { alias } from './columns.js';
 import type { ShownColumn } from './lists.js';
 import { softDeleteOf } from './soft-delete.js';
@@ -18,6 +18,8 @@ interface Need {
   readonly purpose: string;
   /** The columns behind the leading one. */
   readonly columns: readonly ShownColumn[];
+  /** Whether the first column has one value; the order begins behind it. */
+  readonly isFilter?: boolean;
   /** Whether the first column finds few rows, so that no other has to lead the index. */
   readonly isNarrow?: boolean;
 }
@@ -36,17 +38,24 @@ export function proposals(subject: Subject, needs: readonly Need[]): IndexPropos
     });
 }
 
-/** Columns of the indexes on all rows, or on all that are not deleted. */
-export function usableIndexes(table: Table): (readonly (string | null)[])[] {
+/** The indexes on all rows, or on all that are not deleted. */
+export function usableIndexes(table: Table): Index[] {
   const conditions = softDeleteOf(table)?.printed ?? [];
-  return table.indexes
-    .filter(({ condition }) => condition === null || conditions.includes(condition))
-    .map(({ columns }) => columns);
+  return table.indexes.filter(({ condition }) => condition === null || conditions.includes(condition));
 }
 
-/** Columns of the indexes on all rows. */
-export function wholeIndexes(table: Table): (readonly (string | null)[])[] {
-  return table.indexes.filter(({ condition }) => condition === null).map(({ columns }) => columns);
+/** The indexes on all rows. */
+export function wholeIndexes(table: Table): Index[] {
+  return table.indexes.filter(({ condition }) => condition === null);
+}
+
+/**
+ * Whether the index begins with these columns and gives the rows in the order of those behind the first `fixed`, which have one value
+ * each: forwards, or backwards where all are DESC.
+ */
+export function leads({ columns, descending }: Index, names: readonly string[], fixed: number): boolean {
+  const directions = new Set(descending.slice(fixed, names.length));
+  return names.every((name, i) => columns[i] === name) && directions.size <= 1;
 }
 
 /** The column that leads the indexes of the table: the workspace, or the reference that leads to it. */
@@ -54,16 +63,15 @@ export function leadOf({ tenant, steps }: Subject): Column {
   return steps[0]?.from ?? tenant;
 }
 
-function isServed(subject: Subject, { columns, isNarrow }: Need): boolean {
+function isServed(subject: Subject, { columns, isNarrow, isFilter }: Need): boolean {
   const { table } = subject;
   const lead = isNarrow ? [] : [leadOf(subject).name];
   const names = [...new Set([...lead, ...columns.map(({ of }) => of.name)])];
-  return (
-    columns.every(({ isPlain }) => isPlain) &&
-    usableIndexes(table).some((index) => names.every((name, i) => index[i] === name))
-  );
+  const fixed = lead.length + (isFilter ? 1 : 0);
+  return columns.every(({ isPlain }) => isPlain) && usableIndexes(table).some((index) => leads(index, names, fixed));
 }
 
-function withoutAlias(sql: string): string {
+/** SQL of a view's column as an index of the table has it. */
+export function withoutAlias(sql: string): string {
   return sql.replaceAll(`${alias}.`, '').replace(/\s+/g, ' ');
 }

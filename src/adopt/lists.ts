@@ -70,6 +70,7 @@ export function listOf(subject: Subject, survey: Survey, drafted: Fields): ListD
           name: column.name,
           purpose: `${column.member}=…`,
           columns: [column, ...order],
+          isFilter: true,
           isNarrow: subject.steps.length > 0 && referredTo(subject, survey, column.of) !== undefined,
         })),
       ...(updated ? [{ name: 'changed', purpose: 'updatedSince=…', columns: [...order, updated] }] : []),
@@ -107,8 +108,11 @@ function orderOf(subject: Subject, columns: readonly ShownColumn[]): ShownColumn
     ({ of, type }) => of.notNull && (type === 'timestamp' || type === 'date') && !isNamed('updated', of.name),
   );
   const indexed = usableIndexes(table)
-    .filter((index) => index.length > 2 && index[0] === lead.name && index.at(-1) === id.name)
-    .map((index) => index.slice(1, -1).map((name) => times.find(({ of }) => of.name === name)))
+    .filter(({ columns: [first, ...rest], descending }) => {
+      const directions = new Set(descending.slice(1));
+      return rest.length > 1 && first === lead.name && rest.at(-1) === id.name && directions.size === 1;
+    })
+    .map((index) => index.columns.slice(1, -1).map((name) => times.find(({ of }) => of.name === name)))
     .filter((found): found is ShownColumn[] => !found.includes(undefined))
     .sort((a, b) => a.length - b.length);
   const created = times.find(({ of }) => isNamed('created', of.name));

@@ -9,7 +9,9 @@ export const purposes = {
   /** These are workspaces only where many tables refer to them. */
   groups:
     /^(teams?|projects?|shops?|stores?|sites?|clubs?|schools?|clinics?|winkels?|praktijk(en)?|vereniging(en)?|vestiging(en)?)$/,
-  users: /^(app_)?(users?|members?|staff|employees?|people|gebruikers?|medewerkers?|accounts?|logins?)$/,
+  /** Django has the name of its app before the table's, and ASP.NET its own. */
+  users:
+    /^(app_)?(users?|members?|staff|employees?|people|gebruikers?|medewerkers?|accounts?|logins?)$|^(auth|accounts?|users|core|identity|asp_net)_users?$/,
   membership:
     /(^|_)(members?|memberships?|users?|staff|employees?|roles?|gebruikers?|medewerkers?|leden)$|^users?_(workspaces?|tenants?|organi[sz]ations?|orgs?|compan(y|ies)|accounts?|teams?|projects?|firms?|agenc(y|ies))$/,
   memberId: /(^|_)(user|member|staff|employee|account|person|login|gebruiker|medewerker|lid)(_?(id|uuid|no|ref))?$/,
@@ -28,10 +30,10 @@ export const purposes = {
   status: /^(status|state|stage|toestand|kind|soort)$/,
   keyId: /(^|_)(key|sleutel|dek|kek)(_?(id|version|name))?$/,
   secret:
-    /(^|_)(password|passwd|wachtwoord|secret|geheim|salt|hash|digest|passphrase|token|otp|totp|(api|private|access|signing|encryption|hmac|master|ssh)_?key|credential|session|pin)(_?(hash|code))?s?\d*(_|$)/,
+    /(^|_)(pwd|salt|hash|digest|passphrase|passcode|otp|totp|geheim|(api|private|access|signing|encryption|hmac|master|ssh)_?key|(recovery|backup|reset|verification|confirmation|activation|invitation|access|security)_?code|security_?stamp|connection_?string|credential|session|jwt|pin|cv[vc])(_?(hash|code))?s?\d*(_|$)|password|passwd|wachtwoord|(secret|token)(_?(hash|code))?s?\d*(_|$)/,
   contact:
-    /(^|_)((e_?mail|mail|phone|telephone|mobile|tel|gsm|fax|telefoon|mobiel|iban|bsn|ssn)(_?(adres|address|nummer|number|nr|no))?|bank_?rekening|rekening_?(nummer|nr)|burgerservice_?nummer|birth\w*|geboorte\w*)(s|es|sen)?\d*(_|$)/,
-  birth: /(^|_)(birth\w*|geboorte\w*|dob)(_|$)/,
+    /(^|_)((e_?mail|mail|phone|telephone|mobile|tel|gsm|fax|telefoon|mobiel|whatsapp|iban|bsn|ssn|passport|social_?security|national_?(id|insurance)|driv(er|ers|ing)_?licen[cs]e|bank_?account|(credit|debit)_?card|card(?=_?(number|nr|no)(_|$)))(_?(adres|address|nummer|number|nr|no))?|bank_?rekening|rekening_?(nummer|nr)|burgerservice_?nummer|birth\w*|geboorte\w*)(s|es|sen)?\d*(_|$)|email|(cell|home|work|mobile|office|business|private|contact|customer|user|client|company|tele|smart)phone/,
+  birth: /birth|geboorte|(^|_)dob(_|$)/,
   state:
     /^(old|new|before|after|previous|prior|original)_?(data|values?|rows?|records?|states?|attributes|fields|json)$|^(row|record|object)_?(data|changes|state|json)$|^(changed_fields|change_?set|object)$/,
   image: /(^|_)(signature|handtekening|photo|foto|image|afbeelding|avatar|logo|picture)(_?(image|png|svg|data))?$/,

@@ -4,9 +4,10 @@ import { alias, isTextual, reasonByOrigin, reasonToLeaveOut } from './columns.js
 import { formOf } from './encodings.js';
 import type { Fields } from './fields.js';
 import { camelCase, singular, snakeCase, untaken } from './names.js';
+import { reasonByValues } from './personal.js';
 import { type SampleRow, valuesOf } from './samples.js';
 import type { FieldJson } from './sealed-fields.js';
-import { deletedPoint, softDeleteOf } from './soft-delete.js';
+import { deletedPoints, softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
 import { workspaceSql } from './wall.js';
 
@@ -50,11 +51,17 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
       reasonToLeaveOut(column) !== undefined ||
       documents.includes(column) ||
       isState(column, rows) ||
+      reasonByValues(valuesOf(rows, column.name)) !== undefined ||
       !isReadable(column, rows);
     const leftByThemselves = others.filter(isLeft).map((column) => column.name);
     const shown = others.filter((column) => !isLeft(column) && !reasonByOrigin(column, leftByThemselves));
     const left = others.filter((column) => !shown.includes(column)).map((column) => column.name);
     const order = orderOf(part, key.columns, tenant);
+    // Of a key that is the reference alone nothing is left to sort by; the types of other columns, such as json, may have no order.
+    const sorted =
+      order.length > 0
+        ? order.map((column) => `p.${column.quoted}`)
+        : shown.map((column) => `p.${column.quoted}::text`);
     const read = part.columns.filter(
       (column) => isKey(column) || column === softDelete?.column || shown.includes(column) || order.includes(column),
     );
@@ -69,8 +76,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
         `(select coalesce(json_agg(p), '[]')`,
         `      from (select ${fields.join(', ')}`,
         `            from ${part.quoted} p`,
-        `            where ${conditions.join(' and ')}`,
-        `            order by ${order.map((column) => `p.${column.quoted}`).join(', ') || '1'}) p)`,
+        `            where ${conditions.join(' and ')}${sorted.length > 0 ? `\n            order by ${sorted.join(', ')}` : ''}) p)`,
       ].join('\n'),
       grant: `grant select (${read.map((column) => column.quoted).join(', ')})\n  on ${part.quoted} to gateway_owner;`,
       field: {
@@ -82,7 +88,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
       },
       open: [
         `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
-        ...(softDelete ? [deletedPoint(`rows of ${part.quoted}`, softDelete)] : []),
+        ...deletedPoints(`rows of ${part.quoted}`, part),
         ...(left.length > 0
           ? [`${left.join(', ')} of ${part.quoted} ${left.length > 1 ? 'are' : 'is'} left out.`]
           : []),

@@ -1,9 +1,9 @@
 import { camelCase, singular, snakeCase } from './names.js';
 import type { Subject, Survey } from './survey.js';
 
-/** Names that the gateway uses itself: views and tables of its schema, paths, schemas of OpenAPI. */
+/** Names that the gateway uses itself: views and tables of its schema, the files of `adopt` beside those of views, paths, schemas of OpenAPI. */
 const taken = {
-  view: /^(tokens|api_tokens|idempotency|migrations|migrations_lock|applied_files|workspaces|token_owners)$/,
+  view: /^(tokens|token_uses|api_tokens|idempotency|migrations|migrations_lock|applied_files|workspaces|token_owners|access|key_ids|row_security|logboeken_write)$/,
   name: /^(sync|self|openapi|v1)$/,
   record: /^(problem|pagination)$/,
   recordEnd: /(Page|Create|Patch|Written)$/,

@@ -15,7 +15,7 @@ const charactersMax = 20_000;
 export async function sampleRows(client: pg.Client, table: Table, columns: readonly Column[]): Promise<SampleRow[]> {
   if (columns.length === 0) return [];
   const percent = Math.min(100, (100 * sampledMax) / Math.max(table.rows, 1));
-  const values = columns.map(({ quoted }) => `left(${quoted}::text, ${charactersMax})`).join(', ');
+  const values = columns.map(sampled).join(', ');
   const order = table.primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
   const { rows } = await client.query<(string | null)[]>({
     text: `select ${values} from ${table.quoted} tablesample system (${percent}) repeatable (0)
@@ -23,6 +23,12 @@ export async function sampleRows(client: pg.Client, table: Table, columns: reado
     rowMode: 'array',
   });
   return rows.map((row) => new Map(columns.map(({ name }, i) => [name, row[i] ?? null])));
+}
+
+/** Bytes are cut before PostgreSQL prints them: a file of 20 MB would become 40 MB of text, and one of 600 MB an error. */
+function sampled({ type, quoted }: Column): string {
+  if (type === 'bytea') return `substr(${quoted}, 1, ${charactersMax / 2 - 1})::text`;
+  return `left(${quoted}::text, ${charactersMax})`;
 }
 
 /** The values of a column that are not NULL. */

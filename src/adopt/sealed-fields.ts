@@ -4,6 +4,7 @@ import type { Column } from './catalog.js';
 import { isTextual } from './columns.js';
 import type { Form } from './encodings.js';
 import { camelCase, isNamed, shortened, singular, snakeCase } from './names.js';
+import { hasPersonal, isPersonal } from './personal.js';
 import { valuesOf } from './samples.js';
 import { type Opened, openCells, type SealedCell } from './sealed-bytes.js';
 import type { Subject } from './survey.js';
@@ -144,15 +145,6 @@ function membersOf(
       fields[camelCase(name)] = { ...base, pointer, type: memberType(values), description: `The ${camelCase(name)}.` };
   }
   return fields;
-}
-
-const isPersonal = (name: string): boolean =>
-  isNamed('contact', name) || isNamed('birth', name) || isNamed('secret', name);
-
-/** Whether the value has a member of such a name, at any depth. */
-function hasPersonal(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return Object.entries(value).some(([name, member]) => isPersonal(name) || hasPersonal(member));
 }
 
 const isDocument = (value: unknown): value is Document =>

@@ -24,7 +24,14 @@ export function softDeleteOf({ columns }: Table, as = alias): SoftDelete | undef
   return { column, condition: `${mark} is not true`, printed: [`(${quoted} IS NOT TRUE)`] };
 }
 
-/** The open point of rows that are not shown. */
-export function deletedPoint(rows: string, { column }: SoftDelete): string {
-  return `${rows} with ${column.name} count as deleted and are not shown.`;
+/** The open point of rows that count as deleted, and of those that may: of a column of another type nothing tells which value says so. */
+export function deletedPoints(rows: string, table: Table): string[] {
+  const known = softDeleteOf(table)?.column;
+  if (known) return [`${rows} with ${known.name} count as deleted and are not shown.`];
+  return table.columns
+    .filter(({ name }) => isNamed('deleted', name))
+    .map(
+      ({ name, type }) =>
+        `${rows} are shown whatever ${name} (${type}) says: if it marks those that are deleted, leave them out by a condition.`,
+    );
 }

@@ -2,9 +2,10 @@ import type pg from 'pg';
 import type { Keyring } from '../projection/keyring.js';
 import { type AuditLog, auditLogIn, documentsIn } from './audit-log.js';
 import { AdoptRefused, type Column, readCatalog, type Table } from './catalog.js';
+import { idColumn } from './ids.js';
 import { isNamed } from './names.js';
 import { type SampleRow, sampleRows } from './samples.js';
-import { findTenant, idColumn, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
+import { findTenant, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
 import { findUsers, type Users } from './users.js';
 
 /** A table of which a resource is drafted. */
@@ -49,7 +50,8 @@ const partsMax = 8;
 /** Reads the catalog and a sample of each table of a resource. Changes nothing. Throws AdoptRefused. */
 export async function survey(client: pg.Client, options: SurveyOptions): Promise<Survey> {
   const { schema, tenantColumn, only, keyring } = options;
-  const tables = await readCatalog(client, schema);
+  const all = await readCatalog(client, schema);
+  const tables = all.filter(({ isUnlogged }) => !isUnlogged);
   const tenant = findTenant(schema, tables, tenantColumn);
   const users = findUsers(tables, tenant);
   const isNamedOne = ({ name }: Table): boolean => only?.includes(name) === true;
@@ -59,7 +61,9 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     if (above && [...parentOf.values()].filter((each) => each === above).length < partsMax) parentOf.set(table, above);
   }
   const subjects: Subject[] = [];
-  const leftOut: Survey['leftOut'][number][] = [];
+  const leftOut: Survey['leftOut'][number][] = all
+    .filter(({ isUnlogged }) => isUnlogged)
+    .map((table) => ({ table, reason: 'it is unlogged, so replicas do not have its rows' }));
   const partRows = new Map<Table, readonly SampleRow[]>();
   for (const table of tables) {
     if (parentOf.has(table)) continue;
@@ -108,7 +112,8 @@ function reasonWithout(
   if (table === users) return 'it is the list of users, whose owners may have tokens made';
   if (isNamed('secret', table.name)) return 'its name speaks of secrets';
   if (workspace === undefined) return `it has no column ${column} and no required reference to a table with one`;
-  if (id === undefined) return 'no single column identifies a row';
+  if (id === undefined)
+    return 'no unique index proves that a column which clients may see alone identifies a row of a workspace';
   return undefined;
 }
 

@@ -1,13 +1,14 @@
-import type { Column, Table } from './catalog.js';
+import type { Column, Index, Table } from './catalog.js';
 import { alias, rowXid, shownId } from './columns.js';
 import type { Fields } from './fields.js';
-import { usableIndexes, wholeIndexes } from './index-proposals.js';
+import { idColumn } from './ids.js';
+import { leads, usableIndexes, wholeIndexes, withoutAlias } from './index-proposals.js';
 import type { ListDraft } from './lists.js';
 import { shortened } from './names.js';
 import type { PartDraft } from './parts.js';
 import { softDeleteOf } from './soft-delete.js';
 import type { Subject, Survey } from './survey.js';
-import { idColumn, type WorkspaceOf } from './tenant.js';
+import type { WorkspaceOf } from './tenant.js';
 import { fromOf, grantsOf, optionsOf, workspaceSql } from './wall.js';
 
 /** How a resource is synced (docs/sync.md). */
@@ -52,9 +53,9 @@ export function syncDraft(
       ...views.map(
         ([name, part, keys]) => [`${partView(view, name)}.sql`, partViewFile(view, name, part, keys)] as const,
       ),
-      ...(steps.length > 0 ? [] : indexFile(partView(view, ''), table, usableIndexes(table), [tenant, id])),
+      ...(steps.length > 0 ? [] : indexFile(partView(view, ''), table, usableIndexes(table), [tenant, id], 1)),
       ...views.flatMap(([name, part, keys]) =>
-        indexFile(partView(view, name), part, wholeIndexes(part), columnsOf(keys)),
+        indexFile(partView(view, name), part, wholeIndexes(part), columnsOf(keys), 2),
       ),
     ]),
     open: [],
@@ -105,19 +106,29 @@ grant select on ${name} to gateway_reader;
 `;
 }
 
-/** A proposal, unless one of the indexes leads with these columns. */
+/**
+ * A proposal, unless one of the indexes leads with these columns, the last of which are the order: ids, which the view can show in
+ * another form, such as a number as a text.
+ */
 function indexFile(
   name: string,
   table: Table,
-  indexes: ReturnType<typeof usableIndexes>,
+  indexes: readonly Index[],
   columns: readonly Column[],
+  ordered: number,
 ): [path: string, sql: string][] {
-  const isServed = indexes.some((index) => columns.every((column, i) => index[i] === column.name));
-  if (isServed) return [];
+  const fixed = columns.length - ordered;
+  const keys = columns.map((column, i) => (i < fixed ? `${alias}.${column.quoted}` : shownId(column).select));
+  const isPlain = keys.every((key, i) => key === `${alias}.${columns[i]?.quoted}`);
+  const names = columns.map((column) => column.name);
+  if (isPlain && indexes.some((index) => leads(index, names, fixed))) return [];
   const file = shortened(name, 55);
+  const listed = columns.map(({ quoted }, i) =>
+    keys[i] === `${alias}.${quoted}` ? quoted : `(${withoutAlias(keys[i] as string)})`,
+  );
   const sql = `-- For sync, which reads the rows of a workspace in this order.
 create index concurrently if not exists gateway_${file}
-  on ${table.quoted} (${columns.map(({ quoted }) => quoted).join(', ')});
+  on ${table.quoted} (${listed.join(', ')});
 `;
   return [[`indexes/${file}.sql`, sql]];
 }

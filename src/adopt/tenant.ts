@@ -32,7 +32,7 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   if (!tenantTypes.includes(type))
     throw new AdoptRefused(`The column "${column}" is of type ${type}; a workspace is ${tenantTypes.join(', ')}.`);
   const isToRoot = (key: ForeignKey): boolean => key.table === root?.name && key.references[0] === rootId?.name;
-  // A column of that name can hold something else: then its foreign key leads to another table, by another column.
+  // A column of that name can hold something else: then its foreign key leads to another table, by another column, or to another schema.
   const leadsElsewhere = (key: ForeignKey): boolean =>
     root !== undefined &&
     key.columns.length === 1 &&
@@ -42,7 +42,9 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   const columnIn = (table: Table): Column | undefined => {
     if (table === root) return undefined;
     const named = columnOf(table, column);
-    if (named?.type === type && !table.foreignKeys.some(leadsElsewhere)) return named;
+    const leadsOut =
+      root !== undefined && named?.refers && !table.foreignKeys.some((key) => key.columns.includes(column));
+    if (named?.type === type && !leadsOut && !table.foreignKeys.some(leadsElsewhere)) return named;
     // Another reference to the workspaces can mean another one than that of the row, such as a supplier's.
     const [key, ...others] = table.foreignKeys.filter((each) => each.columns.length === 1 && isToRoot(each));
     const only = key && others.length === 0 ? columnOf(table, key.columns[0]) : undefined;
@@ -114,12 +116,6 @@ function stepsFrom(table: Table, tables: readonly Table[], users: Table | undefi
       const [from, key] = [columnOf(table, columns[0]), to && columnOf(to, references[0])];
       return columns.length === 1 && from?.notNull && to && key ? [{ from, table: to, to: key }] : [];
     });
-}
-
-/** The column of the primary key beside the workspace and `others`, or of several the one that is called id. */
-export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
-  const own = table.primaryKey.filter((name) => name !== tenant.columnIn(table)?.name && !others.includes(name));
-  return columnOf(table, own.length === 1 ? own[0] : own.find((name) => name === 'id'));
 }
 
 interface Root {

@@ -1,8 +1,9 @@
 import { type Column, columnOf, type ForeignKey, type Table } from './catalog.js';
+import { idColumn } from './ids.js';
 import { isNamed } from './names.js';
 import { type SampleRow, valuesOf } from './samples.js';
 import type { SharedFile } from './shared-files.js';
-import { idColumn, type Tenant } from './tenant.js';
+import type { Tenant } from './tenant.js';
 
 /** The people who log in to the app, and the table whose rows tell the workspace of each. */
 export interface Users {
@@ -65,7 +66,7 @@ export function ownersOf(users: Users | undefined, rows: readonly SampleRow[], t
   }
   const { table, link, key, above } = users;
   const email = table.columns.find(({ name }) => isNamed('email', name))?.quoted;
-  const id = idColumn(table, tenant)?.quoted ?? 'id';
+  const id = (idColumn(table, tenant) ?? columnOf(table, 'id'))?.quoted ?? email;
   const { root, rootId } = tenant;
   const workspace = link === root || above !== undefined ? rootId : tenant.columnIn(link);
   const [own, theirs] = key ? ['l.', 'u.'] : ['', ''];

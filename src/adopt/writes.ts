@@ -1,7 +1,7 @@
 import { parameterNames } from '../definition/filter-kinds.js';
 import { AdoptRefused, type Column, type Table } from './catalog.js';
 import { alias, isInteger, isTextual } from './columns.js';
-import { type Fields, referredTo } from './fields.js';
+import { type Fields, referredById } from './fields.js';
 import { logWrite } from './log-write.js';
 import { isNamed, snakeCase } from './names.js';
 import { namesOf } from './resource-names.js';
@@ -55,6 +55,10 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
   const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
   const stamps = [...ofId, ...stampsOf(subject, drafted)];
   const moved = movedColumns(subject, drafted, stamps);
+  if (moved.versionColumn && table.partitionKey.length > 0)
+    throw new AdoptRefused(
+      `${table.quoted} cannot be written: it has no column of its version, and of a table with partitions PostgreSQL returns no xmin in its place. Give it one, such as lock_version integer not null default 0, or leave the table out of --write.`,
+    );
   const log = logWrite(survey);
   const logged = log.audit && entity !== undefined;
   const writable = new Map<string, Column>();
@@ -120,16 +124,6 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
       ...(logged ? [] : ['writes are not in an audit log of the app, unless a trigger of the app logs them.']),
     ],
   };
-}
-
-/** The subject to whose id the column refers. Of any other record nothing tells the gateway whether it is of the same workspace. */
-function referredById(subject: Subject, survey: Survey, column: Column): Subject | undefined {
-  const target = referredTo(subject, survey, column);
-  const isById = subject.table.foreignKeys.some(
-    ({ table, columns, references }) =>
-      table === target?.table.name && references[columns.indexOf(column.name)] === target.id.name,
-  );
-  return isById ? target : undefined;
 }
 
 /** Times and versions that the app keeps itself. */

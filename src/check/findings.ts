@@ -110,6 +110,11 @@ export const findings = {
     advice:
       'Let the view compare workspace_id with gateway.workspace(), as the shipped views do; see migrate --indexes if a page is slow.',
   },
+  ids: {
+    meaning:
+      'No id repeats within a workspace: those of the rows that `tenant_wall` reads are looked for in all rows of their workspace. A walk by cursor would lose rows with the same id, and a detail shows one of them',
+    advice: 'Let the view show an id that a unique index proves, or the newest of the rows with one id alone.',
+  },
   values: {
     meaning:
       '500 rows of each of two workspaces, half of each end of the list, are decoded as a list does it (by `serve` 50, of resources with encoded values). Values that are stored but shown as null: a warning with the number, the reason and the first row; failed when they are more than 5 % of twenty or more values of a field; refused when they are all of ten or more',
@@ -132,8 +137,9 @@ export const findings = {
     advice: 'Where a workspace has many such rows, give the table a column of the workspace.',
   },
   write_view: {
-    meaning: 'The writer may write the fields of the write scope, and no other',
-    advice: 'Correct the grants on the write view, or the fields of the definition that have "write".',
+    meaning:
+      'The writer may write the fields of the write scope, and no other; the write view is filtered by workspace and owned as the view is, and the writer may select the view, for reads while replicas are behind',
+    advice: 'Correct the grants, the write view, or the fields of the definition that have "write".',
   },
   writes: {
     meaning:

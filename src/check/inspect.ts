@@ -170,7 +170,7 @@ async function checkResources(
     const view = await checkView(client, resource);
     views[i] = view;
     if (view.level !== 'ok') return;
-    if (ids.length > 0) found.push(await checkWall(client, resource, ids));
+    if (ids.length > 0) found.push(...(await checkWall(client, resource, ids, { thorough })));
     if (projection && (thorough || isEncoded(resource)))
       found.push(...(await checkRecords(client, resource, projection, ids, { thorough })));
     if (thorough) found.push(await (await import('./plans.js')).checkPlans(client, resource));
@@ -204,7 +204,7 @@ function isEncoded(resource: Resource): boolean {
 
 async function* checkPrimary(
   client: pg.Client,
-  { resources, projection, thorough }: Inspection,
+  { settings, resources, projection, thorough }: Inspection,
   { systems }: Seen,
   workspaces: Promise<readonly WorkspaceId[]>,
   name: string,
@@ -213,7 +213,7 @@ async function* checkPrimary(
   yield server.items;
   systems.set(name, server.systemIdentifier);
   yield await checkRole(client, writer);
-  const views = await checkWriteViews(client, resources);
+  const views = await checkWriteViews(client, resources, settings);
   yield views;
   // Writes are tried on a server that accepts them, and where nothing that they need is missing already.
   if (!thorough || projection === null || server.items[0]?.level !== 'ok' || views.some(({ level }) => level !== 'ok'))

@@ -36,7 +36,8 @@ interface RoleRow {
   readonly membership_faults: string[];
   readonly owns: string[];
   readonly creates_in: string[];
-  readonly creates_temporary: boolean;
+  /** The roles that have it make temporary objects, PUBLIC among them. */
+  readonly temporary_from: string[];
   readonly missing_settings: string[];
 }
 
@@ -73,6 +74,9 @@ function roleFaults(role: RoleRow, allowance: AllowedPrivileges): string[] {
     ...role.membership_faults.map((fault) => `it is a member of ${allowance.role} and ${fault}`),
     ...faultIf(role.owns.length > 0, `it owns ${role.owns.join(', ')}`),
     ...role.creates_in.map((schema) => `it may create in schema ${schema}`),
-    ...faultIf(role.creates_temporary, 'it may create temporary objects: revoke TEMPORARY on the database from PUBLIC'),
+    ...faultIf(
+      role.temporary_from.length > 0,
+      `it may create temporary objects: revoke TEMPORARY on the database from ${role.temporary_from.join(', ')}`,
+    ),
   ];
 }

@@ -4,7 +4,8 @@ import { columnsOf, type Field, leaves, placeOf, type Resource, viewsOf } from '
 import { codecColumns } from '../projection/codec.js';
 import { checkSql, type Item, verdict, withFile } from './finding.js';
 
-interface ViewRow {
+/** A view as the catalog has it. */
+export interface ViewRow {
   readonly name: string;
   readonly is_view: boolean;
   readonly owner: string;
@@ -109,7 +110,8 @@ function columnTypes({ type, pointer, codec }: Field, { codecs }: Resource): rea
   return fieldType(pointer === undefined ? type : 'json').columnTypes;
 }
 
-function viewFaults(needed: ReadonlyMap<string, NeededColumn>, view: ViewRow): string[] {
+/** Faults of a view's columns, filter and owner. */
+export function viewFaults(needed: ReadonlyMap<string, NeededColumn>, view: ViewRow): string[] {
   const faults: string[] = [];
   if (!view.is_view) faults.push('it is not a view');
   for (const [column, { types, place }] of needed) {

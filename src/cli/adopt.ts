@@ -56,6 +56,8 @@ function section(title: string, lines: readonly string[]): void {
   for (const line of lines) print(`  ${line}`);
 }
 
+/** The folder as a word of the shell. */
 function folder(out: string, path: string): string {
-  return out === '.' ? path : `${out}/${path}`;
+  const whole = out === '.' ? path : `${out}/${path}`;
+  return /^[\w./-]+$/.test(whole) ? whole : `'${whole.replaceAll("'", String.raw`'\''`)}'`;
 }

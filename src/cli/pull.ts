@@ -144,6 +144,10 @@ async function keepCopy(
   for (;;) {
     // Asked in each round: a gateway that was started again may have further members, which a pass over everything then brings.
     const known = syncedResources((await api.get('/openapi.json')).value as OpenApiDocument);
+    if (known.size === 0)
+      throw new Failure(
+        'The server at --base describes no resource that can be copied: give the address of a gateway, and "sync" in a definition there.',
+      );
     const unknown = options.chosen?.filter((name) => !known.has(name)) ?? [];
     if (unknown.length > 0)
       throw new UsageError(`There is no sync of ${unknown.join(', ')}; there is of ${[...known.keys()].join(', ')}.`);

@@ -33,9 +33,14 @@ const shapes: Readonly<Record<Root, { readonly name: RegExp; readonly example: s
   views: { name: /^[\w-]+\.sql$/, example: 'klanten.sql' },
 };
 
-/** The SQL files of the folder in the order in which they are applied. Throws MigrationFailed when there are none. */
+/** The SQL files of the folder in the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
 export function readSqlFiles(root: Root, folder: string): SqlFile[] {
-  const names = sqlNames(folder).filter((name) => shapes[root].name.test(name));
+  const names = sqlNames(folder).filter((name) => !name.startsWith('.')); // such as those that macOS leaves on other disks
+  const others = names.filter((name) => !shapes[root].name.test(name));
+  if (others.length > 0)
+    throw new MigrationFailed(
+      `The folder ${folder} holds files that are not named such as ${shapes[root].example}, in letters, digits, _ and - alone: ${others.join(', ')}. Rename them, or move them elsewhere.`,
+    );
   if (names.length === 0)
     throw new MigrationFailed(`The folder ${folder} holds no files such as ${shapes[root].example}.`);
   return names.map((name) => {

@@ -6,7 +6,7 @@ export type OpenApiDocument = Schema;
 
 /** The resources of an OpenAPI document that can be synced, each with the columns of its records. */
 export function syncedResources(document: Schema): Map<string, readonly Column[]> {
-  const paths = Object.keys(document.paths as object).flatMap((path) => /^\/sync\/([\w-]+)$/.exec(path)?.[1] ?? []);
+  const paths = Object.keys(document.paths ?? {}).flatMap((path) => /^\/sync\/([\w-]+)$/.exec(path)?.[1] ?? []);
   return new Map(paths.map((resource) => [resource, columnsOf(document, resource)]));
 }
 

@@ -28,6 +28,7 @@ const app = `
     created_at timestamptz not null default now());
   create table audits (id bigint generated always as identity primary key, company_id bigint not null references companies,
     event text, old_values text, new_values text, object text, tags text, created_at timestamptz not null default now());
+  create unlogged table caches (id bigint primary key, company_id bigint not null references companies, value text);
   insert into companies values (1, 'North'), (2, 'South');
   insert into users values (1, 1, 'north@shop.example');
   insert into auth.staff values (7, 2);
@@ -42,6 +43,7 @@ const app = `
 test.serial('a draft shows no states of other records, no search index, and no deleted parts', async (t) => {
   const settings = await newDatabase(t, 'left', (client) => client.query(app));
   const draft = await adopted(t, settings, '--schema', 'shop', '--write', 'customers');
+  t.regex(draft.output, /shop\.caches: it is unlogged, so replicas do not have its rows/);
   t.regex(draft.output, /old_data.*\(states of other records\)|states of other records/);
   const text = JSON.stringify([...draft.resources.values()].map(({ name, fields }) => [name, Object.keys(fields)]));
   t.deepEqual(JSON.parse(text), [

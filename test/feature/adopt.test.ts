@@ -141,6 +141,11 @@ test.serial('adopt overwrites no file, and names those that are there', async (t
   t.regex(stderr, /^Nothing was written, because adopt overwrites no file\. .*sql\/views\/klanten\.sql/);
   t.is(readFileSync(file, 'utf8'), '-- mine');
   t.false(existsSync(join(folder, 'sql/views/werkbonnen.sql')));
+  const spaced = join(folder, "Anna's draft");
+  const { stdout } = await commandLine(['adopt', '--schema', 'app', '--out', spaced], settings);
+  const quoted = `'${folder}/Anna'\\''s draft`;
+  t.true(stdout.includes(`migrate --views ${quoted}/sql/views'\n`), stdout);
+  t.true(stdout.includes(`RESOURCES_DIR=${quoted}/config/resources' `), stdout);
 });
 
 test.serial('a schema that cannot be adopted is refused in a plain sentence, and nothing is written', async (t) => {

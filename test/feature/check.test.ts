@@ -91,35 +91,57 @@ test.serial(
   },
 );
 
-test.serial('migrate takes TEMPORARY from PUBLIC and leaves it to the roles that are there', async (t) => {
-  const name = `${t.context.database.name}_new`;
-  const app = `${t.context.database.name}_app`;
-  const { primary } = t.context.database;
-  await primary.query(`create database ${name}`);
-  await primary.query(`create role ${app}`);
-  const adminUrl = urlAs(shared.primary, 'postgres', name);
-  const client = new pg.Client(adminUrl);
-  await client.connect();
-  try {
-    await client.query(await readFile(join(projectRoot, 'sql/apps/first/schema.sql'), 'utf8'));
-    const { stdout, code } = await commandLine(['migrate'], { adminUrl });
-    t.is(code, 0, stdout);
-    const { rows } = await client.query<{ role: string; temporary: boolean }>(
-      `select rolname as role, has_database_privilege(rolname, current_database(), 'temporary') as temporary
+test.serial(
+  'migrate takes TEMPORARY from PUBLIC and leaves it to the roles that are there, logins of the gateway apart',
+  async (t) => {
+    const name = `${t.context.database.name}_new`;
+    const app = `${t.context.database.name}_app`;
+    const login = `${t.context.database.name}_login`;
+    const { primary } = t.context.database;
+    await primary.query(`create database ${name}`);
+    await primary.query(`create role ${app}`);
+    await primary.query(
+      `set gateway.login = '${login}'; set gateway.role = 'gateway_reader'; ${await readFile(join(projectRoot, 'deploy/login.sql'), 'utf8')}`,
+    );
+    await primary.query(`alter role ${login} password 'secret'`);
+    const adminUrl = urlAs(shared.primary, 'postgres', name);
+    const client = new pg.Client(adminUrl);
+    await client.connect();
+    try {
+      await client.query(await readFile(join(projectRoot, 'sql/apps/first/schema.sql'), 'utf8'));
+      const { stdout, code } = await commandLine(['migrate'], { adminUrl });
+      t.is(code, 0, stdout);
+      const { rows } = await client.query<{ role: string; temporary: boolean }>(
+        `select rolname as role, has_database_privilege(rolname, current_database(), 'temporary') as temporary
        from pg_roles where rolname = any ($1) order by 1`,
-      [['gateway_reader', 'gateway_writer', app]],
-    );
-    t.deepEqual(
-      new Map(rows.map(({ role, temporary }) => [role, temporary])),
-      new Map([
-        ['gateway_reader', false],
-        ['gateway_writer', false],
-        [app, true],
-      ]),
-    );
-  } finally {
-    await client.end();
-    await primary.query(`drop database ${name} with (force)`);
-    await primary.query(`drop role ${app}`);
-  }
-});
+        [['gateway_reader', 'gateway_writer', app, login]],
+      );
+      t.deepEqual(
+        new Map(rows.map(({ role, temporary }) => [role, temporary])),
+        new Map([
+          ['gateway_reader', false],
+          ['gateway_writer', false],
+          [app, true],
+          [login, false],
+        ]),
+      );
+      const as = Object.assign(new URL(shared.replicas[0] as string), {
+        username: login,
+        password: 'secret',
+        pathname: name,
+      });
+      const roleOf = async (): Promise<Finding | undefined> => {
+        await t.context.database.caughtUp();
+        const checked = await commandLine(['check', '--json'], { replicaUrls: as.href });
+        return (JSON.parse(checked.stdout) as { findings: Finding[] }).findings.find(({ code }) => code === 'role');
+      };
+      t.like(await roleOf(), { level: 'ok', object: login });
+      await client.query(`grant temporary on database ${name} to ${login}`);
+      t.regex((await roleOf())?.detail ?? '', new RegExp(`: revoke TEMPORARY on the database from ${login}\\.$`));
+    } finally {
+      await client.end();
+      await primary.query(`drop database ${name} with (force)`);
+      await primary.query(`drop role ${app}, ${login}`);
+    }
+  },
+);

@@ -72,3 +72,16 @@ test.serial('pull that is pointed at another server says what that answers', asy
     stderr: 'Waiting 4 s for the gateway: it answers with text/html, as a gateway does not.\n',
   });
 });
+
+test.serial('pull that finds nothing to copy says so, and does not end as if it had a copy', async (t) => {
+  for (const body of ['{}', '{"paths":{"/klanten":{}}}']) {
+    const server = createServer(
+      (_, reply) => void reply.writeHead(200, { 'content-type': 'application/json' }).end(body),
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => server.close());
+    const { code, stderr } = await pull(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    t.is(code, 1);
+    t.regex(stderr, /^The server at --base describes no resource that can be copied: .*"sync" in a definition.*\n$/);
+  }
+});

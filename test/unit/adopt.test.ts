@@ -1,59 +1,16 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
 import { auditLogIn, documentsIn } from '../../src/adopt/audit-log.js';
-import type { Column, Table } from '../../src/adopt/catalog.js';
+import type { Column } from '../../src/adopt/catalog.js';
 import { reasonToLeaveOut } from '../../src/adopt/columns.js';
-import type { Draft } from '../../src/adopt/draft.js';
 import { type Form, formOf } from '../../src/adopt/encodings.js';
 import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.js';
 import { openCells } from '../../src/adopt/sealed-bytes.js';
-import type { SealedRead } from '../../src/adopt/sealed-fields.js';
-import { keyIdsFile, tokensFile } from '../../src/adopt/shared-files.js';
-import type { Survey } from '../../src/adopt/survey.js';
 import { findTenant } from '../../src/adopt/tenant.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
+import { column, table } from '../support/tables.js';
 
 // The guesses of `adopt`, one table each.
-
-const column = (name: string, type = 'text'): Column => ({
-  name,
-  quoted: name,
-  inView: name,
-  type,
-  length: null,
-  notNull: true,
-  made: false,
-  computed: false,
-  isVirtual: false,
-  madeOf: [],
-  refers: false,
-  sequence: null,
-  isArray: false,
-  comment: null,
-});
-
-function table(name: string, columns: readonly Column[], references: Readonly<Record<string, string>> = {}): Table {
-  return {
-    name,
-    quoted: `app.${name}`,
-    rows: 1,
-    readable: true,
-    comment: null,
-    columns,
-    primaryKey: ['id'],
-    foreignKeys: Object.entries(references).map(([own, to]) => ({
-      table: to,
-      columns: [own],
-      references: ['id'],
-      cascades: false,
-    })),
-    indexes: [],
-    rowSecurity: false,
-    restrictive: [],
-    isSampled: true,
-    updateTriggers: '',
-  };
-}
 
 const sealed = (head = ''): string[] =>
   Array.from({ length: 20 }, (_, i) => head + randomBytes(40 + i).toString('base64'));
@@ -138,33 +95,6 @@ test('workspaces are found by foreign keys, by names, and by the column of --ten
   t.throws(() => findTenant('app', [table('a', [column('made_at', 'date')])], 'made_at'), { message: /of type date/ });
 });
 
-test('key ids are read from a column, from behind the prefixes, or are that of the only key', (t) => {
-  const cell = column('cell');
-  const reads: readonly (readonly [SealedRead, RegExp])[] = [
-    [
-      { column: cell, prefixes: [], keyColumn: column('vault_key') },
-      /when s\.cell is not null then s\.vault_key end\)/,
-    ],
-    [
-      { column: cell, prefixes: [{ head: 'v1:', end: ':' }] },
-      /when starts_with\(s\.cell, 'v1:'\) then split_part\(substr\(s\.cell, 4\), ':', 1\) end\)/,
-    ],
-    [{ column: cell, prefixes: [], keyId: 'k1' }, /\(case when s\.cell is not null then 'k1' end\)/],
-  ];
-  for (const [read, sql] of reads) {
-    const draft = { subject: { table: table('customers', [cell]) }, sealed: [read] };
-    t.regex(keyIdsFile([draft as unknown as Draft]).sql, sql);
-  }
-});
-
-test('without a table of users the draft says that no token can be made', (t) => {
-  const tenant = findTenant('app', [table('tenants', [column('id')]), table('a', [column('tenant_id')])], 'tenant_id');
-  const found = { tenant, subjects: [], leftOut: [] } as unknown as Survey;
-  const { sql, open } = tokensFile(found, []);
-  t.regex(sql, /as email where false;/);
-  t.true(open.some((point) => point.includes('no table of users was found')));
-});
-
 test('the changes of an audit log are read in three shapes, with some entries of other forms', (t) => {
   const log = table('log', [column('entity'), column('entity_id'), column('action'), column('changes', 'jsonb')]);
   const shapeOf = (texts: readonly string[]): unknown =>
@@ -231,6 +161,8 @@ test('another reference to the workspaces, or a column of that name that leads t
   t.is(found([supplier, account], { supplier_id: 'companies', account_id: 'companies' }), undefined, 'two of them');
   t.is(found([supplier], { supplier_id: 'companies' }), supplier);
   t.is(found([company], { company_id: 'projects' }), undefined, 'of another table');
+  t.is(found([{ ...company, refers: true }], {}), undefined, 'of a table of another schema');
+  t.is(found([{ ...company, refers: true }], of)?.name, 'company_id');
   t.is(found([{ ...company, notNull: false }], of)?.name, 'company_id');
   t.is(found([company], {})?.name, 'company_id', 'without a foreign key');
 });

@@ -1,4 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test from 'ava';
+import { readSqlFiles } from '../../src/migrate/sql-files.js';
 import { statementsOf } from '../../src/migrate/sql-statements.js';
 import { sourcesIn } from '../support/sources.js';
 
@@ -41,4 +45,14 @@ test('the statements of every shipped file are the file without comments between
       t.true(text.split('\n')[line - 1]?.includes(statement.split('\n')[0] as string), path);
     }
   }
+});
+
+test('a file of the views whose name does not count is refused, not passed over', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'views-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  for (const name of ['klanten.sql', '._klanten.sql', 'notes.txt']) writeFileSync(join(folder, name), 'select 1');
+  const names = () => readSqlFiles('views', folder).map(({ name }) => name);
+  t.deepEqual(names(), ['klanten.sql']);
+  writeFileSync(join(folder, 'work.orders.sql'), 'select 1');
+  t.throws(names, { message: /not named such as klanten\.sql, .*: work\.orders\.sql\. Rename them/ });
 });

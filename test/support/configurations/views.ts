@@ -78,6 +78,16 @@ export const wrongViews: Configurations = {
     code: 'tenant_wall',
     detail: /^in a workspace it shows rows of another one; two workspaces see the same rows\.$/,
   },
+  'a view shows several rows with one id': {
+    change: () =>
+      `${klantenAsShipped()} union all select workspace_id, ${klantenColumns} from app.klanten where workspace_id = gateway.workspace()::uuid${wall}`,
+    undo: klantenAsShipped,
+    level: 'failed',
+    code: 'ids',
+    detail: /^Several rows of a workspace have one id, such as [-0-9a-f]{36}\.$/,
+    also: ['plans'],
+    thorough: true,
+  },
   'no workspaces can be taken as a sample': {
     change: () => 'revoke execute on function gateway.sample_workspaces() from gateway_reader',
     undo: () => 'grant execute on function gateway.sample_workspaces() to gateway_reader',

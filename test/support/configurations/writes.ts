@@ -16,6 +16,30 @@ export const wrongWrites: Configurations = {
     code: 'write_view',
     detail: /the role may update koudemiddel \([/]fields[/]koudemiddel[/]write\)/,
   },
+  'a write view is not filtered by workspace': {
+    change: () => `create table public.definition as select pg_get_viewdef('gateway.installaties_write') as text;
+      do $$ begin execute (select 'create or replace view gateway.installaties_write as ' || split_part(text, 'WHERE', 1) from public.definition); end $$`,
+    undo: () =>
+      `do $$ begin execute (select 'create or replace view gateway.installaties_write with (check_option = cascaded) as ' || text from public.definition); end $$;
+       drop table public.definition`,
+    level: 'refused',
+    code: 'write_view',
+    detail: /its definition does not call gateway[.]workspace\(\): the workspace filter is missing/,
+  },
+  'a superuser owns a write view': {
+    change: () => 'alter view gateway.installaties_write owner to postgres',
+    undo: () => 'alter view gateway.installaties_write owner to gateway_owner',
+    level: 'refused',
+    code: 'write_view',
+    detail: /its owner postgres is a superuser/,
+  },
+  'the writer cannot read what it has written': {
+    change: () => 'revoke select on gateway.installaties from gateway_writer',
+    undo: () => 'grant select on gateway.installaties to gateway_writer',
+    level: 'failed',
+    code: 'write_view',
+    detail: /cannot select workspace_id, .* of gateway[.]installaties, so a workspace that has just written gets 500/,
+  },
   'an UPDATE leaves the version as it is': {
     change: () => 'alter table app.installaties disable trigger user',
     undo: () => 'alter table app.installaties enable trigger user',

@@ -1,0 +1,58 @@
+import type { Column, Index, Table } from '../../src/adopt/catalog.js';
+
+/** A required column without a default. */
+export const column = (name: string, type = 'text'): Column => ({
+  name,
+  quoted: name,
+  inView: name,
+  type,
+  length: null,
+  notNull: true,
+  made: false,
+  computed: false,
+  isVirtual: false,
+  madeOf: [],
+  refers: false,
+  sequence: null,
+  isArray: false,
+  comment: null,
+});
+
+/** A unique index on all rows. */
+export const index = (columns: Index['columns'], more: Partial<Index> = {}): Index => ({
+  columns,
+  descending: columns.map(() => false),
+  isUnique: true,
+  condition: null,
+  ...more,
+});
+
+/** A table of the schema app whose primary key is id; `references` are its columns that refer to the id of another table. */
+export function table(
+  name: string,
+  columns: readonly Column[],
+  references: Readonly<Record<string, string>> = {},
+): Table {
+  return {
+    name,
+    quoted: `app.${name}`,
+    rows: 1,
+    readable: true,
+    comment: null,
+    columns,
+    primaryKey: ['id'],
+    foreignKeys: Object.entries(references).map(([own, to]) => ({
+      table: to,
+      columns: [own],
+      references: ['id'],
+      cascades: false,
+    })),
+    partitionKey: [],
+    indexes: [index(['id'])],
+    isUnlogged: false,
+    rowSecurity: false,
+    restrictive: [],
+    isSampled: true,
+    updateTriggers: '',
+  };
+}
