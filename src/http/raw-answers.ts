@@ -71,10 +71,7 @@ export class ConnectionEnds {
     response.on('close', () => responses.delete(response));
     if (before === undefined) handle();
     else
-      before.on(
-        'close',
-        () => response.socket === null || socket.destroyed || this.#broken.has(response) || handle(),
-      );
+      before.on('close', () => response.socket === null || socket.destroyed || this.#broken.has(response) || handle());
   }
 
   /** Answers requests that Node's parser refuses; responses in progress on the connection come first (RFC 9112 §9.3.2). */
