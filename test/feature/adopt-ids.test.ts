@@ -96,7 +96,12 @@ test.serial('a column that repeats, as in a table with a history, is no id', asy
 const unvalidated = `${companies}
   create table jobs (id bigint primary key, company_id bigint not null references companies, created_at timestamptz);
   insert into jobs select n, 1 + n % 2, case when n % 3 > 0 then timestamptz '2026-01-01' end from generate_series(1, 30) n;
-  alter table jobs add constraint jobs_created not null created_at not valid;`;
+  do $$ begin
+    -- Before PostgreSQL 18 each NOT NULL holds for all rows, and the column is one that may be null.
+    if current_setting('server_version_num')::int >= 180000 then
+      execute 'alter table jobs add constraint jobs_created not null created_at not valid';
+    end if;
+  end $$;`;
 
 test.serial('a column that holds NULLs from before its constraint orders no list, and may be null', async (t) => {
   const settings = await newDatabase(t, 'nulls', (client) => client.query(unvalidated));
