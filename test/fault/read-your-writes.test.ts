@@ -105,7 +105,7 @@ test.serial('400 writes, each read back at once, while every replica is 4 s late
 });
 
 test.serial('when the cap is reached the answer is 503 with Retry-After, and the primary is left alone', async (t) => {
-  const fault = await setUp.gateway({ primaryReadsPerSecond: 3, freshnessWaitMs: 20 });
+  const fault = await setUp.gateway({ primaryReadsPerSecond: 3, freshnessWaitMs: 20, queueWaitMs: 10_000 });
   await setUp.caughtUp(); // a gateway that starts counts all that was written before as written by every workspace
   const client = await clientOf(fault);
   const { id } = await created(client, { naam: 'cap', customerId: customers[0] });

