@@ -7,6 +7,7 @@ export const caseNames = [
   'pages',
   'customers',
   'details',
+  'work',
   'lists',
   'deep',
   'portal',

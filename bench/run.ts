@@ -11,6 +11,7 @@ import { detailsCase, listsCase } from './cases/requests.js';
 import { scalingCase } from './cases/scaling.js';
 import { syncCase } from './cases/sync.js';
 import { togetherCase } from './cases/together.js';
+import { workCase } from './cases/work.js';
 import { writesCase } from './cases/writes.js';
 import { type Contenders, startContenders } from './contenders.js';
 import { type CaseName, help, type Options, parseOptions } from './options.js';
@@ -37,6 +38,7 @@ const cases: Readonly<Record<StagedCase, (bench: Bench) => Promise<CaseResult>>>
   pages: ({ stage, options }) => pagesCase(stage, options),
   customers: ({ stage, options }) => customersCase(stage, options),
   details: async ({ stage, options, contenders }) => detailsCase(stage, await contenders(), options),
+  work: ({ stage }) => workCase(stage),
   lists: async ({ stage, options, contenders }) => listsCase(stage, await contenders(), options),
   deep: ({ stage, options }) => deepCase(stage, options),
   portal: ({ stage, options }) => portalCase(stage, options),

@@ -62,9 +62,10 @@ async function writeProgram(): Promise<void> {
     define: { 'import.meta.url': 'moduleUrl' },
     logLevel: 'warning',
   });
-  const code = outputFiles[0]?.text.replace(/^#!.*\n/, '') ?? '';
+  const text = outputFiles[0]?.text ?? '';
+  const code = text.replace(/^#!.*\n/, '').replaceAll(/\bimport\(/g, 'importModule('); // as gateway.cts says
   const hash = createHash('sha256').update(code).digest('hex');
-  const head = `// ${hash}\n(function (require, filename) { const moduleUrl = require('node:url').pathToFileURL(filename).href;\n`;
+  const head = `// ${hash}\n(function (require, filename, importModule) { const moduleUrl = require('node:url').pathToFileURL(filename).href;\n`;
   writeFileSync(join(folder, 'program.js'), `${head}${code}})`);
 }
 

@@ -180,6 +180,7 @@ test.serial('a page that breaks does not look whole to an HTTP/1.0 client either
   });
   t.is(await ending, 'ECONNRESET');
   await setUp.cluster.replicas[0]?.start();
+  await setUp.pace(0);
 });
 
 for (const [encoding, pages] of [

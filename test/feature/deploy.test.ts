@@ -173,6 +173,12 @@ testWith(
 
     // Errors of nginx itself have the form of the API.
     t.like(await send('POST', '/installaties', {}, 'x'.repeat(2_100_000)), { status: 413, json: { status: 413 } });
+    const long = 'x'.repeat(40_000);
+    t.like(await send('GET', `/klanten?search=${long}`), { status: 414, json: { code: 'uri_too_long' } });
+    t.like(await send('GET', '/klanten', { 'X-Long': long }), { status: 431, json: { code: 'headers_too_large' } });
+    t.like(await send('GET', '/klanten', { Host: 'a b' }), { status: 400, json: { code: 'invalid_request' } });
+    const plain = await fetch(`http://127.0.0.1:${port}/api/v1/klanten`);
+    t.is(((await plain.json()) as { code: string }).code, 'invalid_request');
     const open = { host: '127.0.0.1', port, rejectUnauthorized: false, agent: false, method: 'POST' };
     const waiting = [1, 2, 3, 4].map(() => {
       const request = secureRequest({ ...open, headers: { 'Content-Length': '9' } });

@@ -1,6 +1,8 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
@@ -82,6 +84,45 @@ const commands = [...text.matchAll(/^ *CMD (\["node", .*\])$/gm)].map(([, list =
   (JSON.parse(list) as string[]).slice(1),
 );
 
+test("the image's start command loads what only some settings and requests need, and a client creates a record", async (t) => {
+  const { database, token } = t.context;
+  const { replicaUrls, primaryUrls, dataKeys } = connections(database);
+  const collector = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1');
+  t.teardown(() => collector.close());
+  const traced = once(collector, 'request');
+  await once(collector, 'listening');
+  const { port } = collector.address() as AddressInfo;
+  const codecModule = join(image, 'codec.mjs');
+  writeFileSync(codecModule, 'export default () => null;');
+  const settings = { replicaUrls, primaryUrls, dataKeys, codecModule, host: '127.0.0.1', port: 0, opsPort: 0 };
+  const env = Object.fromEntries(
+    Object.entries({ ...settings, redisUrl: 'redis://127.0.0.1:1' }).map(([name, value]) => [
+      environmentName(name),
+      String(value),
+    ]),
+  );
+  const child = spawn(process.execPath, commands[1] as string[], {
+    cwd: image,
+    env: { ...env, OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  const [{ url }] = (await Promise.race([once(child, 'message'), once(child, 'exit')])) as [{ url?: string }];
+  t.truthy(url, 'it starts');
+  const customer = await database.primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
+    database.workspaces[0]?.id,
+  ]);
+  const created = await fetch(`${url}/api/v1/installaties`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': 'image' },
+    body: JSON.stringify({ naam: 'Koelcel', customerId: customer.rows[0].id }),
+  });
+  t.is(created.status, 201, await created.text());
+  child.kill('SIGTERM');
+  const [{ url: path }] = (await traced) as [{ url: string }];
+  t.is(path, '/v1/traces');
+});
+
 test("the image's start command serves, its health check asks /livez, and its stop signal ends it with 0", async (t) => {
   const { replicaUrls, primaryUrls, dataKeys } = connections(t.context.database);
   const settings = { replicaUrls, primaryUrls, dataKeys, host: '127.0.0.1', port: 0, opsPort: 0 };
@@ -135,9 +176,10 @@ test.serial("the image's program comes from its code cache, under its flags and 
   const program = join(image, 'dist/bundle/program.js');
   const text = readFileSync(program, 'latin1');
   try {
-    writeFileSync(program, text.replace(/^\/\/ ..../, '// none')); // as long as before, which is all that V8 compares
+    writeFileSync(program, text.replace(/^\/\/ ..../, '// none'), 'latin1'); // as long as before, which is all that V8 compares
     t.is(isCacheRefused(flags), 'undefined');
   } finally {
-    writeFileSync(program, text);
+    writeFileSync(program, text, 'latin1');
   }
+  t.is(isCacheRefused(flags), 'false', 'the other tests run from the cache');
 });
