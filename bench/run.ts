@@ -38,7 +38,6 @@ const cases: Readonly<Record<StagedCase, (bench: Bench) => Promise<CaseResult>>>
   pages: ({ stage, options }) => pagesCase(stage, options),
   customers: ({ stage, options }) => customersCase(stage, options),
   details: async ({ stage, options, contenders }) => detailsCase(stage, await contenders(), options),
-  work: ({ stage }) => workCase(stage),
   lists: async ({ stage, options, contenders }) => listsCase(stage, await contenders(), options),
   deep: ({ stage, options }) => deepCase(stage, options),
   portal: ({ stage, options }) => portalCase(stage, options),
@@ -47,6 +46,7 @@ const cases: Readonly<Record<StagedCase, (bench: Bench) => Promise<CaseResult>>>
   together: ({ stage, options }) => togetherCase(stage, options),
   flood: ({ stage, options }) => floodCase(stage, options),
   writes: ({ stage, options }) => writesCase(stage, options),
+  work: ({ stage }) => workCase(stage),
 };
 
 try {
