@@ -2,7 +2,7 @@ import { createHook } from 'node:async_hooks';
 import { writeFileSync } from 'node:fs';
 import { type HeapProfiler, Session } from 'node:inspector';
 
-/** What a process did between two signals. */
+/** Counts of a process, between two signals. */
 export interface Work {
   /** Allocated by JavaScript, also what was collected meanwhile. */
   readonly bytes: number;

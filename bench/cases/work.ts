@@ -44,7 +44,7 @@ interface Ask {
   readonly body?: string;
 }
 
-/** What V8 allocates and runs for a request: figures that do not depend on how busy the machine is. */
+/** The work of V8 for a request: figures that do not depend on how busy the machine is. */
 export async function workCase(stage: Stage): Promise<CaseResult> {
   const text = 'select id, klant_id from app.installaties where workspace_id = $1 order by id limit 1000';
   const rows = await rowsOf(stage.replicaUrl, text, [stage.workspace]);
