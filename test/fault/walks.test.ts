@@ -181,7 +181,8 @@ test.serial(
     const fault = await setUp.gateway({ lagMaxMs: 60_000 });
     const context = cursorContext(workspace, 'logboeken', entity);
     const ahead = (): string => encodeCursor(context, { key: null, asOfMs: Date.now() });
-    t.is((await readPage(fault.url(`${list}&cursor=${ahead()}`), { token })).status, 200, 'waits for the next sample');
+    const read200 = async () => (await readPage(fault.url(`${list}&cursor=${ahead()}`), { token })).status === 200;
+    t.true(await until(read200, 10_000, 50), 'waits for the next sample');
     await setUp.cluster.primary.kill9();
     t.true(await until(() => /primary_failed/.test(fault.log()), 10_000, 25));
     const read = await readPage(fault.url(`${list}&cursor=${ahead()}`), { token });

@@ -89,7 +89,7 @@ async function afterRepeat(run: AvaRun & { readonly env: Readonly<Record<string,
   if (failedFiles.length === 0 || failedFiles.length > Number(process.env.TEST_REPEATS ?? 0))
     return { ...run, repeated: 0 };
   console.log(`Once more: ${failedFiles.join(', ')}`);
-  const { failed } = await runAva(failedFiles, env);
+  const { failed } = await runAva(['--concurrency=1', ...failedFiles], env);
   return { ...run, failed, repeated: failedFiles.length };
 }
 
