@@ -18,18 +18,17 @@ export interface Work {
 const counts = { promises: 0, microtasks: 0, ticks: 0 };
 const session = new Session();
 session.connect();
-const types = new Map<number, string>();
+const reactions = new Set<number>();
 const hook = createHook({
   init(id, type) {
     if (type === 'PROMISE') counts.promises++;
-    else if (type === 'TickObject') counts.ticks++;
-    else if (type !== 'Microtask') return;
-    if (type !== 'TickObject') types.set(id, type);
+    if (type === 'TickObject') counts.ticks++;
+    if (type === 'PROMISE' || type === 'Microtask') reactions.add(id);
   },
   before(id) {
-    if (types.has(id)) counts.microtasks++;
+    if (reactions.has(id)) counts.microtasks++;
   },
-  destroy: (id) => types.delete(id),
+  destroy: (id) => reactions.delete(id),
 });
 let bytes = 0;
 const steps = [beginBytes, endBytes, write];
