@@ -171,17 +171,24 @@ export class ConnectionPool {
     const release = this.#shares.take(run.workspace ?? '', cost);
     const leave = this.#gate?.enter(run, options);
     const unlessAborted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
-    const ended = (): void => {
-      release();
-      leave?.();
-      this.serve();
-    };
     const isAlone = this.#limits.depth === 1;
     const mode = { stallMsMax, isAlone, gatheredRows: isAlone ? gatheredRows : undefined };
-    const running = connection.run(run, unlessAborted, mode).then(ended, (error) => {
-      ended();
-      const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
-      throw isEarly && errorCode(error) === queryCanceled ? new ConnectionLost('the statement was cancelled') : error;
+    const running = new Promise<void>((resolve, reject) => {
+      const done = (error: Error | null): void => {
+        release();
+        leave?.();
+        this.serve();
+        if (error === null) return resolve();
+        const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
+        reject(
+          isEarly && errorCode(error) === queryCanceled ? new ConnectionLost('the statement was cancelled') : error,
+        );
+      };
+      try {
+        connection.start(run, unlessAborted, done, mode);
+      } catch (error) {
+        done(error as Error); // a value of the statement is missing
+      }
     });
     return this.#limits.depth > 1 || signal === undefined ? running : rejectOnAbort(running, signal, connection);
   }

@@ -129,27 +129,30 @@ export class Connection {
     this.#onEnd = listener;
   }
 
+  /** `start` as a promise. */
+  run(run: Run, onRow: (row: Row) => void): Promise<void> {
+    return new Promise((resolve, reject) => this.start(run, onRow, (error) => (error ? reject(error) : resolve())));
+  }
+
   /**
-   * Gives `onRow` each row as it arrives; resolves when PostgreSQL has reported the statement as complete. A statement whose
-   * backend sends nothing for `stallMsMax` rejects as lost. A statement that runs alone is sent at once.
+   * Gives `onRow` each row as it arrives; calls `done` once, when PostgreSQL has reported the statement as complete or it has failed. A
+   * statement whose backend sends nothing for `stallMsMax` fails as lost. A statement that runs alone is sent at once.
    */
-  run(run: Run, onRow: (row: Row) => void, mode: RunMode = {}): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const { stallMsMax = Number.POSITIVE_INFINITY, isAlone = false, gatheredRows = 0 } = mode;
-      const started = { atMs: performance.now(), stallMsMax, overdue: false };
-      this.#started.add(started);
-      const done = (error: Error | null): void => {
-        this.#started.delete(started);
-        if (error || !this.#usable) this.#retire();
-        if (!error) resolve();
-        else if (started.overdue) reject(new StatementTimeout());
-        else reject(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
-      };
-      if (!isAlone) this.#corkForTurn();
-      const query = new GuardedQuery({ named: this.#named, ...run }, onRow, done);
-      this.#pace.begin(query, gatheredRows);
-      this.#client.query(query as never);
-    });
+  start(run: Run, onRow: (row: Row) => void, done: (error: Error | null) => void, mode: RunMode = {}): void {
+    const { stallMsMax = Number.POSITIVE_INFINITY, isAlone = false, gatheredRows = 0 } = mode;
+    const started = { atMs: performance.now(), stallMsMax, overdue: false };
+    const ended = (error: Error | null): void => {
+      this.#started.delete(started);
+      if (error || !this.#usable) this.#retire();
+      if (error === null) done(null);
+      else if (started.overdue) done(new StatementTimeout());
+      else done(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
+    };
+    const query = new GuardedQuery({ named: this.#named, ...run }, onRow, ended);
+    this.#started.add(started);
+    if (!isAlone) this.#corkForTurn();
+    this.#pace.begin(query, gatheredRows);
+    this.#client.query(query as never);
   }
 
   /** Sends the statements of a turn of the event loop in one write: under load, writes to sockets were half the cost of a detail. */

@@ -1,4 +1,5 @@
 import type { Context } from 'koa';
+import { type Awaitable, after } from '../awaitable.js';
 import { Problem } from '../errors.js';
 import type { LimitName, Observe } from '../events.js';
 import { addressKey } from './address.js';
@@ -29,36 +30,37 @@ export interface Admission {
 }
 
 /** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per address and token. */
-export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write' = 'read'): Promise<Access> {
-  const { tokenLimiter, writeLimiter } = deps;
+export function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Awaitable<Access> {
+  const { tokenLimiter } = deps;
   const exchange = exchangeOf(ctx);
   refuseRepeated(ctx.req, ['authorization']);
-  const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
-  exchange.access = access;
-  const { requests, writes } =
-    kind === 'write'
-      ? await countWrite(deps, access.tokenId)
-      : { requests: await tokenLimiter.consume(access.tokenId), writes: undefined };
-  exchange.headers.push(...rateLimitHeaders(tokenLimiter, requests));
-  exchange.authMs = performance.now() - exchange.startedMs;
-  if (!requests.allowed) {
-    const resetSeconds = Math.max(requests.resetSeconds, writes?.allowed === false ? writes.resetSeconds : 0);
-    const detail = `More than ${tokenLimiter.quota} requests in a minute.`;
-    await refuse(deps, 'token', tokenLimiter, { ...requests, resetSeconds }, detail);
-  }
-  if (writes?.allowed === false)
-    await refuse(deps, 'write', writeLimiter, writes, `More than ${writeLimiter.quota} writes in a minute.`);
-  return access;
+  return after(cachedAccess(deps, ctx) ?? authenticate(deps, ctx), (access) => {
+    exchange.access = access;
+    const counted = kind === 'write' ? countWrite(deps, access.tokenId) : countRead(deps, access.tokenId);
+    return after(counted, (results) => {
+      exchange.headers.push(...rateLimitHeaders(tokenLimiter, results.requests));
+      exchange.authMs = performance.now() - exchange.startedMs;
+      return results.requests.allowed && results.writes?.allowed !== false ? access : refuseCounted(deps, results);
+    });
+  });
+}
+
+/** A request's results of the limits that count it. */
+interface Counted {
+  readonly requests: RateLimitResult;
+  /** Of a write only. */
+  readonly writes?: RateLimitResult;
+}
+
+function countRead({ tokenLimiter }: Admission, tokenId: string): Awaitable<Counted> {
+  return after(tokenLimiter.consume(tokenId), (requests) => ({ requests }));
 }
 
 /**
  * Counts a write against both of its limits, unless one refuses it: a write that is answered 429 is not counted. The limit of
  * writes counts first: writes that come together can all find both limits open, and what this limit counted can be given back.
  */
-async function countWrite(
-  { tokenLimiter, writeLimiter }: Admission,
-  tokenId: string,
-): Promise<{ requests: RateLimitResult; writes: RateLimitResult }> {
+async function countWrite({ tokenLimiter, writeLimiter }: Admission, tokenId: string): Promise<Counted> {
   if (!(await tokenLimiter.peek(tokenId)).allowed)
     return { requests: await tokenLimiter.consume(tokenId), writes: await writeLimiter.peek(tokenId) };
   const writes = await writeLimiter.consume(tokenId);
@@ -101,6 +103,28 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
     const limit = limited.key === address ? 'address' : 'refused_token';
     return refuse(deps, limit, deps.failureLimiter, limited, detail);
   }
+}
+
+/** Answers 429 for the limit of requests, or else for that of writes; Retry-After is the end of both where both are used up. */
+function refuseCounted(deps: Admission, { requests, writes }: Counted): Promise<never> {
+  const { tokenLimiter, writeLimiter } = deps;
+  const usedUp = [requests, writes].filter((result) => result?.allowed === false) as RateLimitResult[];
+  const resetSeconds = Math.max(...usedUp.map((result) => result.resetSeconds));
+  return requests.allowed
+    ? refuse(
+        deps,
+        'write',
+        writeLimiter,
+        writes as RateLimitResult,
+        `More than ${writeLimiter.quota} writes in a minute.`,
+      )
+    : refuse(
+        deps,
+        'token',
+        tokenLimiter,
+        { ...requests, resetSeconds },
+        `More than ${tokenLimiter.quota} requests in a minute.`,
+      );
 }
 
 async function refuse(

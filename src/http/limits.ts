@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js'; // its entry loads the limiters of thirty databases
-import RateLimiterRes from 'rate-limiter-flexible/lib/RateLimiterRes.js';
+import type { Awaitable } from '../awaitable.js';
 
 /** State of a limit after a request was counted. */
 export interface RateLimitResult {
@@ -16,31 +15,50 @@ export interface RateLimitResult {
 /** Counts requests per key in windows of a minute. */
 export interface Limiter {
   readonly quota: number;
-  consume(key: string): Promise<RateLimitResult>;
+  consume(key: string): Awaitable<RateLimitResult>;
   /** The state of the key, and whether another request would be allowed; counts nothing. */
-  peek(key: string): Promise<RateLimitResult>;
+  peek(key: string): Awaitable<RateLimitResult>;
 }
 
 export const windowSeconds = 60;
 
-/** A limiter of this process. */
-export function memoryLimiter(name: string, quota: number): Limiter {
-  const limiter = new RateLimiterMemory({ keyPrefix: name, points: quota, duration: windowSeconds });
-  const unused = new RateLimiterRes(quota, windowSeconds * 1000, 0);
+/** Requests of a key since its window began. */
+interface Window {
+  consumed: number;
+  /** Epoch milliseconds. */
+  readonly endsAtMs: number;
+}
+
+const windowMs = windowSeconds * 1000;
+/** Keys of a limiter in memory: beyond them the key that was used least recently begins anew. */
+const windowsMax = 100_000;
+
+/** A limiter of this process. It answers without a promise. */
+export function memoryLimiter(_name: string, quota: number): Limiter {
+  const windows = new LRUCache<string, Window>({ max: windowsMax });
+  const windowOf = (key: string): Window => {
+    const window = windows.get(key);
+    const leftMs = (window?.endsAtMs ?? 0) - Date.now(); // more than a window when the clock was set back
+    return window !== undefined && leftMs > 0 && leftMs <= windowMs
+      ? window
+      : { consumed: 0, endsAtMs: Date.now() + windowMs };
+  };
+  const resultOf = ({ consumed, endsAtMs }: Window, allowed: boolean): RateLimitResult => ({
+    allowed,
+    remaining: Math.max(0, quota - consumed),
+    resetSeconds: Math.max(1, Math.ceil((endsAtMs - Date.now()) / 1000)),
+    refused: Math.max(0, consumed - quota),
+  });
   return {
     quota,
-    consume: (key) =>
-      limiter.consume(key).then(
-        (counted) => resultOf(quota, true, counted),
-        (refused) => {
-          if (!(refused instanceof RateLimiterRes)) throw refused;
-          return resultOf(quota, false, refused);
-        },
-      ),
-    peek: async (key) => {
-      const state = await limiter.get(key);
-      const isOpen = state !== null && state.msBeforeNext > 0; // a window that has ended may still be in memory
-      return isOpen ? resultOf(quota, state.remainingPoints > 0, state) : resultOf(quota, true, unused);
+    consume: (key) => {
+      const window = windowOf(key);
+      if (window.consumed++ === 0) windows.set(key, window);
+      return resultOf(window, window.consumed <= quota);
+    },
+    peek: (key) => {
+      const window = windowOf(key);
+      return resultOf(window, window.consumed < quota);
     },
   };
 }
@@ -64,8 +82,8 @@ export function returningLimiter(limiter: Limiter): ReturningLimiter {
   };
   return {
     quota: limiter.quota,
-    peek: async (key) => returnedOf(key) ?? limiter.peek(key),
-    consume: async (key) => {
+    peek: (key) => returnedOf(key) ?? limiter.peek(key),
+    consume: (key) => {
       const result = returnedOf(key);
       if (result !== undefined) returned.set(key, result.remaining - 1);
       return result ?? limiter.consume(key);
@@ -74,15 +92,6 @@ export function returningLimiter(limiter: Limiter): ReturningLimiter {
       const ttl = (resetSeconds - 1) * 1000; // gone before the window ends, because it must not be used in the next
       if (ttl > 0) returned.set(key, (returned.get(key) ?? 0) + 1, { ttl });
     },
-  };
-}
-
-function resultOf(quota: number, allowed: boolean, state: RateLimiterRes): RateLimitResult {
-  return {
-    allowed,
-    refused: Math.max(0, state.consumedPoints - quota),
-    remaining: state.remainingPoints,
-    resetSeconds: Math.max(1, Math.ceil(state.msBeforeNext / 1000)),
   };
 }
 

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Duplex, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Context } from 'koa';
+import type { Awaitable } from '../awaitable.js';
 import { ClientGone, reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { ChunkMemory } from '../read/chunk-memory.js';
@@ -24,7 +25,7 @@ export interface RespondDeps {
 }
 
 /** Sends a reply. A body in pieces is sent as it comes, with backpressure; if it cannot be finished the connection is destroyed. */
-export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
+export function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Awaitable<void> {
   const exchange = exchangeOf(ctx);
   exchange.page = reply.page ?? null;
   const { status, headers, body } = reply;
@@ -39,8 +40,26 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
     if (encoding === undefined || body.length < compressFrom) return send(ctx, status, body, headers, own);
     own['Content-Encoding'] = encoding.name;
-    return send(ctx, status, await compressed(body, encoding), headers, own);
+    return compressed(body, encoding).then((bytes) => send(ctx, status, bytes, headers, own));
   }
+  return respondInPieces(ctx, { status, body, headers, own, encoding }, deps);
+}
+
+/** A reply whose body is made while it is sent. */
+interface Pieces {
+  readonly status: number;
+  readonly body: AsyncGenerator<Buffer>;
+  readonly headers: Headers;
+  /** Headers of this response, behind those of the reply. */
+  readonly own: Record<string, string>;
+  readonly encoding: Encoding | undefined;
+}
+
+async function respondInPieces(
+  ctx: Context,
+  { status, body, headers, own, encoding }: Pieces,
+  deps: RespondDeps,
+): Promise<void> {
   if (ctx.method === 'HEAD') {
     if (encoding !== undefined) own['Content-Encoding'] = encoding.name;
     await body.return(undefined);

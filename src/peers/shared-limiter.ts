@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { Awaitable } from '../awaitable.js';
 import { type Limiter, type RateLimitResult, windowSeconds } from '../http/limits.js';
 
 /** The count of a key in its window, as the shared counter has it. */
@@ -156,13 +157,13 @@ export function sharedLimiter(quota: number, gateways: number, counter: SharedCo
     const { consumed, reserved, endsAtMs } = window;
     return resultOf({ consumed: consumed - reserved, endsInMs: endsAtMs - performance.now() }, true);
   };
-  const decide = async (key: string, requests: 0 | 1): Promise<RateLimitResult> => {
-    const reserved = grantReserved(key, requests, performance.now() - reservedMs);
-    if (reserved !== undefined) return reserved;
+  const ask = async (key: string, requests: 0 | 1): Promise<RateLimitResult> => {
     const answer = await count(key, requests).catch(() => null);
     if (answer?.allowed) return resultOf(answer, true);
     return grantReserved(key, requests, 0) ?? (answer === null ? decideAlone(key, requests) : resultOf(answer, false));
   };
+  const decide = (key: string, requests: 0 | 1): Awaitable<RateLimitResult> =>
+    grantReserved(key, requests, performance.now() - reservedMs) ?? ask(key, requests);
   return { quota, learn, consume: (key) => decide(key, 1), peek: (key) => decide(key, 0) };
 }
 

@@ -46,17 +46,18 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     workspace: caller.workspace,
     values: { id: request.id },
   };
-  const { record, asOfMs } = await withReadTarget(deps, request, anywhere, async ({ target, asOfMs }) => {
-    let record: Detail | null = null;
-    await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
+  const found: { record: Detail | null; asOfMs: number | null } = { record: null, asOfMs: null };
+  await withReadTarget(deps, request, anywhere, ({ target, asOfMs }) => {
+    found.asOfMs = asOfMs;
+    return target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
       const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);
-      record = { etag, json: compiled.serializer.json(row, caller.workspace) };
+      found.record = { etag, json: compiled.serializer.json(row, caller.workspace) };
     });
-    return { record: record as Detail | null, asOfMs };
   });
   const databaseMs = performance.now() - startedMs;
+  const { record } = found;
   if (record === null) throw notFound();
-  const headers = dataAsOf(asOfMs);
+  const headers = dataAsOf(found.asOfMs);
   const { etag } = record;
   if (etag !== null) {
     headers.ETag = etag;

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../awaitable.js';
 import type { Heartbeat } from '../db/heartbeat.js';
 import type { ReadTarget } from '../db/read-target.js';
 import type { Replica } from '../db/replica.js';
@@ -26,7 +27,7 @@ export interface Freshness {
  * Routes a read of a resource that clients write: to a replica that meets the given requirement and shows the workspace's
  * last write, or to the primary. Throws replica_unavailable, at the earliest when the requirement's `resumeMs` have passed.
  */
-export type FreshnessRouter = (workspace: string, requirement?: ReplicaRequirement) => Promise<Route>;
+export type FreshnessRouter = (workspace: string, requirement?: ReplicaRequirement) => Awaitable<Route>;
 
 const pollMs = 15;
 
@@ -38,14 +39,22 @@ const pollMs = 15;
 export function freshnessRouter(freshness: Freshness): FreshnessRouter {
   const { replicas, positions, heartbeat, waitMs, observe } = freshness;
   const mayAskPrimary = perSecond(freshness.primaryReadsPerSecond);
-  return async (workspace, requirement = {}) => {
-    const position = await positions.of(workspace);
+  /** The route that needs no wait; null where no replica is current enough. */
+  const settled = (position: WritePosition | undefined, requirement: ReplicaRequirement): Route | null => {
     if (position === undefined) return { requirement };
+    const whole = Object.assign({}, requirement, requirementOf(position, heartbeat, requirement));
+    // Without any healthy replica the read fails for that reason, with its own answer.
+    const mayRead = chooseReplica(replicas, whole) !== null || chooseReplica(replicas, {}) === null;
+    return mayRead ? { requirement: whole } : null;
+  };
+  const caughtUp = async (
+    awaited: ReturnType<WritePositions['of']>,
+    requirement: ReplicaRequirement,
+  ): Promise<Route> => {
+    const position = await awaited;
     for (const startedMs = performance.now(); ; await pause(pollMs)) {
-      const whole = { ...requirement, ...requirementOf(position, heartbeat, requirement) };
-      // Without any healthy replica the read fails for that reason, with its own answer.
-      if (chooseReplica(replicas, whole) !== null || chooseReplica(replicas, {}) === null)
-        return { requirement: whole };
+      const route = settled(position, requirement);
+      if (route !== null) return route;
       const waitedMs = performance.now() - startedMs;
       if (waitedMs < waitMs) {
         await Promise.race([someProbe(replicas), pause(waitMs - waitedMs)]);
@@ -58,6 +67,10 @@ export function freshnessRouter(freshness: Freshness): FreshnessRouter {
       }
       if (waitedMs >= (requirement.resumeMs ?? 0)) throw notReplayedYet();
     }
+  };
+  return (workspace, requirement = {}) => {
+    const position = positions.of(workspace);
+    return (position instanceof Promise ? null : settled(position, requirement)) ?? caughtUp(position, requirement);
   };
 }
 

@@ -1,3 +1,4 @@
+import { after } from '../awaitable.js';
 import type { ReadTarget } from '../db/read-target.js';
 import type { Replica } from '../db/replica.js';
 import {
@@ -14,7 +15,7 @@ import type { CompiledResource } from '../definition/compiled.js';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { ChunkMemory } from './chunk-memory.js';
-import type { FreshnessRouter } from './freshness.js';
+import type { FreshnessRouter, Route } from './freshness.js';
 import type { PageMemory } from './page-memory.js';
 import type { ListRequest } from './parse.js';
 import type { RunningCounts } from './running-counts.js';
@@ -76,7 +77,7 @@ export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, as
  * Runs `work` on a replica, or for a written resource on the primary when no replica has replayed the workspace's last write.
  * A continuation keeps the requirement of the first rows, so it does not wait for later writes.
  */
-export async function withReadTarget<T>(
+export function withReadTarget<T>(
   deps: ReadDeps,
   { compiled, caller }: { compiled: CompiledResource; caller: Caller },
   phase: PagePhase,
@@ -87,16 +88,20 @@ export async function withReadTarget<T>(
   };
   const requirement = provable(deps, phase);
   const isSettled = compiled.write === null || (phase.kind === 'continuation' && !phase.onPrimary);
-  const route = isSettled ? { requirement } : await deps.routeWritten(caller.workspace, requirement);
-  if ('requirement' in route) {
-    if (phase.kind === 'first') await untilCurrent(deps, route.requirement);
-    return withReplica(deps.replicas, route.requirement, deps.observe, (replica, failures) =>
-      work(attempt(replica, route.requirement, false, failures)),
-    );
-  }
-  return work(attempt(route.primary, requirement, true)).catch((error) => {
-    throw error instanceof Problem || databaseErrorKind(error) === 'permanent' ? error : replicaUnavailable();
-  });
+  const read = (route: Route): Promise<T> => {
+    if ('primary' in route)
+      return work(attempt(route.primary, requirement, true)).catch((error) => {
+        throw error instanceof Problem || databaseErrorKind(error) === 'permanent' ? error : replicaUnavailable();
+      });
+    const onReplica = (): Promise<T> =>
+      withReplica(deps.replicas, route.requirement, deps.observe, (replica, failures) =>
+        work(attempt(replica, route.requirement, false, failures)),
+      );
+    const isEarly = phase.kind === 'first' && isAhead(deps, route.requirement);
+    return after(isEarly ? untilCurrent(deps, route.requirement) : undefined, onReplica);
+  };
+  const route = isSettled ? { requirement } : deps.routeWritten(caller.workspace, requirement);
+  return after(route, read);
 }
 
 /**
@@ -111,17 +116,18 @@ function provable({ primaryReachable, replicas }: ReadDeps, { kind, requirement 
   return { ...requirement, asOfMs: Math.min(asOfMs, Math.max(0, ...known)) };
 }
 
-/**
- * Waits until a replica is as current as the page before, so that a walk never goes back in time. Returns at once when no
- * replica is healthy, because withReplica then throws. Throws replica_unavailable after `resumeMs`.
- */
-async function untilCurrent({ replicas, resumeMs }: ReadDeps, requirement: ReplicaRequirement): Promise<void> {
-  if (requirement.asOfMs == null && requirement.replayed === undefined) return;
-  const deadlineMs = performance.now() + resumeMs;
-  while (chooseReplica(replicas, requirement) === null && chooseReplica(replicas, {}) !== null) {
+/** Whether no replica is as current as is required, although some are healthy: without any, withReplica throws. */
+function isAhead({ replicas }: ReadDeps, requirement: ReplicaRequirement): boolean {
+  return chooseReplica(replicas, requirement) === null && chooseReplica(replicas, {}) !== null;
+}
+
+/** Waits until a replica is as current as the page before, so that a walk never goes back in time. Throws replica_unavailable after `resumeMs`. */
+async function untilCurrent(deps: ReadDeps, requirement: ReplicaRequirement): Promise<void> {
+  const deadlineMs = performance.now() + deps.resumeMs;
+  while (isAhead(deps, requirement)) {
     if (performance.now() >= deadlineMs)
       throw new Problem('replica_unavailable', 'No replica is as current as the page before yet; try again.');
-    await fresherState(replicas);
+    await fresherState(deps.replicas);
   }
 }
 

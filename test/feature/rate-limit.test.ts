@@ -111,3 +111,20 @@ test.serial('a client that waits for Retry-After is served, also after many requ
     mock.timers.reset();
   }
 });
+
+test.serial('a clock that is set back by an hour locks no client out: the window begins anew', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token();
+  const get = () => client.get('/klanten?perPage=1', { token });
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  try {
+    for (let i = 0; i < quota; i++) t.is((await get()).status, 200);
+    t.is((await get()).status, 429);
+    mock.timers.setTime(Date.now() - 3_600_000);
+    const again = await get();
+    t.is(again.status, 200);
+    t.deepEqual(rateOf(again.headers), { remaining: quota - 1, seconds: 60 });
+  } finally {
+    mock.timers.reset();
+  }
+});

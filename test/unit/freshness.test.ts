@@ -44,7 +44,7 @@ test('after a write a replica that has replayed it is asked for, else the primar
   t.deepEqual(await router('w'), { requirement: { replayed: 500n } });
   await positions.record('w', { ...here, lsn: 501n });
   t.true('primary' in (await router('w')));
-  const refused = await t.throwsAsync(router('w'), { instanceOf: Problem });
+  const refused = await t.throwsAsync(async () => router('w'), { instanceOf: Problem });
   t.is((refused as Problem).code, 'replica_unavailable');
   t.is((refused as Problem).headers['Retry-After'], '1');
 });
@@ -75,7 +75,7 @@ test('without any healthy replica the read gets its own answer at once, and the 
 test('while the primary does not answer, a read that no replica can serve is refused', async (t) => {
   const { router, positions } = routerOf({ replayed: 0n, asOfMs: null }, null);
   await positions.record('w', { ...here, lsn: 500n });
-  await t.throwsAsync(router('w'), { instanceOf: Problem });
+  await t.throwsAsync(async () => router('w'), { instanceOf: Problem });
 });
 
 test('a page that has begun waits for its share of the primary', async (t) => {
