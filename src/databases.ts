@@ -66,7 +66,9 @@ export function databases(
     heartbeat,
     primary,
     start: async () => {
+      const connected = replicas.map((replica, i) => (unchecked.has(i) ? undefined : replica.connect()));
       await primary?.nodes.start();
+      await Promise.all(connected);
       await Promise.all(replicas.map((replica) => replica.start()));
       // A second time, the primary first: a replica that is ahead of a position sampled after its probe follows another history.
       await primary?.nodes.sample();

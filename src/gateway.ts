@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 import { fittingSettings } from './check/fitting-settings.js';
 import { Closers } from './closers.js';
@@ -51,14 +52,18 @@ async function start(
   const resources = loadResources(given.resourcesDir);
   const checking = fittingSettings(given, resources, observe);
   checking.catch(() => undefined); // the keys can be refused first
-  // Before the rest of the program is loaded, which then uses the memory of its buffers again.
+  // While PostgreSQL answers, the keys are tried and the larger part of the program is loaded: in pieces, between which its answers
+  // are read. The keys first, because the program then uses the memory of their buffers again.
+  await nextTurn();
   if (decryptModeOf(given.decrypt) === 'batched') refusing(() => verifyKeys(keyring));
-  // While PostgreSQL answers, the larger part of the program is loaded: in pieces, between which its answers are read.
+  await nextTurn();
   await import('./definition/compiled.js');
+  await nextTurn();
   await import('./app.js');
+  await nextTurn();
   const { openGateway } = await import('./open-gateway.js');
   const addSink = (sink: Observe): unknown => sinks.push(sink);
-  return openGateway({ ...(await checking), resources, keyring, readAgain, observe, addSink, closers });
+  return openGateway({ given, checking, resources, keyring, readAgain, observe, addSink, closers });
 }
 
 function refusing<T>(read: () => T): T {

@@ -2,13 +2,14 @@ import cluster from 'node:cluster';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { app } from './app.js';
+import type { fittingSettings } from './check/fitting-settings.js';
 import { refusalOf } from './check/inspect.js';
 import type { Closers } from './closers.js';
 import { databases } from './databases.js';
 import { primaryTarget } from './db/read-target.js';
 import type { Replica } from './db/replica.js';
 import { WritePositions } from './db/write-positions.js';
-import { compileResource } from './definition/compiled.js';
+import { type CompiledResource, compileResource } from './definition/compiled.js';
 import { redactionOf } from './definition/redaction-rules.js';
 import type { Resource } from './definition/resource.js';
 import type { Observe } from './events.js';
@@ -56,13 +57,11 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-/** The result of the checks that a start makes, and the parts that exist by then. */
+/** The parts that exist before the databases are checked, and the checks. */
 interface Opening {
-  /** The settings that fit the databases. */
-  readonly settings: Settings;
-  /** Replicas, counted from 0, that must be checked before their first use, and the cluster of the others. */
-  readonly unchecked: ReadonlySet<number>;
-  readonly system: string | undefined;
+  readonly given: Settings;
+  /** Rejects with every fault that refuses the start. */
+  readonly checking: ReturnType<typeof fittingSettings>;
   readonly resources: readonly Resource[];
   readonly keyring: Keyring;
   /** Reads the settings again when PostgreSQL refuses a login. */
@@ -76,17 +75,11 @@ interface Opening {
 
 /** Constructs the parts of a gateway, connects them, and opens the listeners. */
 export async function openGateway(opening: Opening): Promise<Gateway> {
-  const { settings, unchecked, system, resources, keyring, readAgain, observe, addSink, closers } = opening;
-  const redaction = redactionOf(resources);
-  const projection: ProjectionOptions = {
-    keyring,
-    legacy: settings.decodeLegacy,
-    decrypt: decryptModeOf(settings.decrypt),
-    reportMismatch: (cell) => observe({ type: 'decrypt_mismatch', ...cell }),
-    redaction,
-    decode: await loadCodecModule(settings.codecModule),
-  };
-  const compiled = resources.map((resource) => compileResource(resource, projection, observe));
+  const { resources, readAgain, observe, addSink, closers } = opening;
+  const compiling = compile(opening); // while PostgreSQL answers
+  compiling.catch(() => undefined); // the checks name this fault among all others
+  const { settings, unchecked, system } = await opening.checking;
+  const compiled = await compiling;
   const { replicas, heartbeat, primary, ...connections } = databases(settings, readAgain, observe, {
     unchecked,
     refusalOf: (url) => refusalOf(url, settings, resources, system),
@@ -213,6 +206,19 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
     await closers.closeAll();
   };
   return { url, opsUrl, server: api, replicas, readiness, metrics: metrics.values, observe, stop };
+}
+
+/** The resources with all that their requests need. Throws StartRefused when CODEC_MODULE cannot be loaded. */
+async function compile({ given, resources, keyring, observe }: Opening): Promise<CompiledResource[]> {
+  const projection: ProjectionOptions = {
+    keyring,
+    legacy: given.decodeLegacy,
+    decrypt: decryptModeOf(given.decrypt),
+    reportMismatch: (cell) => observe({ type: 'decrypt_mismatch', ...cell }),
+    redaction: redactionOf(resources),
+    decode: await loadCodecModule(given.codecModule),
+  };
+  return resources.map((resource) => compileResource(resource, projection, observe));
 }
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. Loads no code of the others. */

@@ -141,7 +141,7 @@ const scanAll =
  * The longest scan of a view by `check` and by a start, in milliseconds. A condition in front of the wall fails at the first row that it
  * sees, but where the wall holds the scan goes on to the end of the table: a start would wait a second for four large views.
  */
-const scanMsMax = { thorough: 250, quick: 50 };
+const scanMsMax = { thorough: 250, quick: 25 };
 export const queryCanceled = '57014';
 
 /**

@@ -25,7 +25,7 @@ const checkEveryMs = 5000;
 const catchUpMsMax = 500;
 const catchUpPauseMs = 20;
 /** Pause between two probes of a replica that is not up yet: the first reads of a gateway that was started before PostgreSQL wait for it. */
-const notUpPauseMs = 100;
+const notUpPauseMs = 50;
 /** SQLSTATE of a server that is starting up. */
 const cannotConnectNow = '57P03';
 
@@ -109,6 +109,12 @@ export class Replica {
     return this.short.inFlight + this.long.inFlight;
   }
 
+  /** Opens the first connections, so that neither probes nor reads wait for a login. Never rejects. */
+  async connect(): Promise<void> {
+    this.#warm();
+    await this.#probe.ask().catch(() => undefined);
+  }
+
   /**
    * Probes now, and again every interval until closed. A replica that lags at the start is asked again for a moment: it may lack
    * the last milliseconds alone, whose age no sample of the primary tells yet.
@@ -189,12 +195,17 @@ export class Replica {
 
   #admit(): void {
     this.#observe({ type: 'replica_admitted', replica: this.name });
+    this.#warm();
+  }
+
+  #warm(): void {
     for (const pool of [this.short, this.long]) pool.warm();
   }
 
   async #refusalBeforeUse(): Promise<string | null> {
     if (this.#check !== null && performance.now() - this.#checkedMs >= checkEveryMs) {
       this.#checkedMs = performance.now();
+      this.#warm(); // the logins take as long as a tenth of the check
       this.#refusal = await this.#check();
       if (this.#refusal === null) this.#check = null;
     }

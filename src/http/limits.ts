@@ -30,18 +30,24 @@ interface Window {
 }
 
 const windowMs = windowSeconds * 1000;
-/** Keys of a limiter in memory: beyond them the key that was used least recently begins anew. */
+/** Keys of a limiter in memory: beyond them the key whose window began first begins anew. */
 const windowsMax = 100_000;
 
 /** A limiter of this process. It answers without a promise. */
 export function memoryLimiter(_name: string, quota: number): Limiter {
-  const windows = new LRUCache<string, Window>({ max: windowsMax });
+  /** In the order in which they began, and so in which they end. */
+  const windows = new Map<string, Window>();
   const windowOf = (key: string): Window => {
     const window = windows.get(key);
-    const leftMs = (window?.endsAtMs ?? 0) - Date.now(); // more than a window when the clock was set back
-    return window !== undefined && leftMs > 0 && leftMs <= windowMs
-      ? window
-      : { consumed: 0, endsAtMs: Date.now() + windowMs };
+    return window !== undefined && isOpen(window) ? window : { consumed: 0, endsAtMs: Date.now() + windowMs };
+  };
+  const begin = (key: string, window: Window): void => {
+    windows.delete(key);
+    for (const [oldest, ended] of windows) {
+      if (isOpen(ended) && windows.size < windowsMax) break;
+      windows.delete(oldest);
+    }
+    windows.set(key, window);
   };
   const resultOf = ({ consumed, endsAtMs }: Window, allowed: boolean): RateLimitResult => ({
     allowed,
@@ -53,7 +59,7 @@ export function memoryLimiter(_name: string, quota: number): Limiter {
     quota,
     consume: (key) => {
       const window = windowOf(key);
-      if (window.consumed++ === 0) windows.set(key, window);
+      if (window.consumed++ === 0) begin(key, window);
       return resultOf(window, window.consumed <= quota);
     },
     peek: (key) => {
@@ -61,6 +67,12 @@ export function memoryLimiter(_name: string, quota: number): Limiter {
       return resultOf(window, window.consumed < quota);
     },
   };
+}
+
+/** Whether the window has not ended; more than a whole window is left where the clock was set back. */
+function isOpen({ endsAtMs }: Window): boolean {
+  const leftMs = endsAtMs - Date.now();
+  return leftMs > 0 && leftMs <= windowMs;
 }
 
 /** A limiter that takes back a request which it counted, and which was refused for another reason. */
