@@ -14,6 +14,7 @@ const imports = src.flatMap(importsOf);
 /** From the bottom up: a file imports from its own layer and from those listed before it, and nothing else. */
 const layers = [
   'paths.ts',
+  'awaitable.ts',
   'closers.ts',
   'node-flags.ts',
   'pull',

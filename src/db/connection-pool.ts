@@ -180,15 +180,10 @@ export class ConnectionPool {
         this.serve();
         if (error === null) return resolve();
         const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
-        reject(
-          isEarly && errorCode(error) === queryCanceled ? new ConnectionLost('the statement was cancelled') : error,
-        );
+        const isCancelled = isEarly && errorCode(error) === queryCanceled;
+        reject(isCancelled ? new ConnectionLost('the statement was cancelled') : error);
       };
-      try {
-        connection.start(run, unlessAborted, done, mode);
-      } catch (error) {
-        done(error as Error); // a value of the statement is missing
-      }
+      connection.start(run, unlessAborted, done, mode);
     });
     return this.#limits.depth > 1 || signal === undefined ? running : rejectOnAbort(running, signal, connection);
   }

@@ -148,7 +148,12 @@ export class Connection {
       else if (started.overdue) done(new StatementTimeout());
       else done(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
     };
-    const query = new GuardedQuery({ named: this.#named, ...run }, onRow, ended);
+    let query: GuardedQuery;
+    try {
+      query = new GuardedQuery({ named: this.#named, ...run }, onRow, ended);
+    } catch (error) {
+      return done(error as Error); // a value of the statement is missing
+    }
     this.#started.add(started);
     if (!isAlone) this.#corkForTurn();
     this.#pace.begin(query, gatheredRows);

@@ -30,7 +30,7 @@ interface Window {
 }
 
 const windowMs = windowSeconds * 1000;
-/** Keys of a limiter in memory: beyond them the key whose window began first begins anew. */
+/** Keys of a limiter in memory: beyond them the key whose window began first starts from zero. */
 const windowsMax = 100_000;
 
 /** A limiter of this process. It answers without a promise. */

@@ -112,7 +112,7 @@ test.serial('a client that waits for Retry-After is served, also after many requ
   }
 });
 
-test.serial('a clock that is set back by an hour locks no client out: the window begins anew', async (t) => {
+test.serial('a clock that is set back by an hour locks no client out: the window begins again', async (t) => {
   const { client, database } = t.context;
   const token = await database.token();
   const get = () => client.get('/klanten?perPage=1', { token });
