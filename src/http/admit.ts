@@ -106,25 +106,13 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
 }
 
 /** Answers 429 for the limit of requests, or else for that of writes; Retry-After is the end of both where both are used up. */
-function refuseCounted(deps: Admission, { requests, writes }: Counted): Promise<never> {
+function refuseCounted(deps: Admission, { requests, writes = requests }: Counted): Promise<never> {
   const { tokenLimiter, writeLimiter } = deps;
-  const usedUp = [requests, writes].filter((result) => result?.allowed === false) as RateLimitResult[];
-  const resetSeconds = Math.max(...usedUp.map((result) => result.resetSeconds));
-  return requests.allowed
-    ? refuse(
-        deps,
-        'write',
-        writeLimiter,
-        writes as RateLimitResult,
-        `More than ${writeLimiter.quota} writes in a minute.`,
-      )
-    : refuse(
-        deps,
-        'token',
-        tokenLimiter,
-        { ...requests, resetSeconds },
-        `More than ${tokenLimiter.quota} requests in a minute.`,
-      );
+  if (requests.allowed)
+    return refuse(deps, 'write', writeLimiter, writes, `More than ${writeLimiter.quota} writes in a minute.`);
+  const resetSeconds = Math.max(requests.resetSeconds, writes.allowed ? 0 : writes.resetSeconds);
+  const detail = `More than ${tokenLimiter.quota} requests in a minute.`;
+  return refuse(deps, 'token', tokenLimiter, { ...requests, resetSeconds }, detail);
 }
 
 async function refuse(

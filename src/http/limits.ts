@@ -34,7 +34,7 @@ const windowMs = windowSeconds * 1000;
 const windowsMax = 100_000;
 
 /** A limiter of this process. It answers without a promise. */
-export function memoryLimiter(_name: string, quota: number): Limiter {
+export function memoryLimiter(quota: number): Limiter {
   /** In the order in which they began, and so in which they end. */
   const windows = new Map<string, Window>();
   const windowOf = (key: string): Window => {

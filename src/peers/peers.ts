@@ -17,7 +17,7 @@ export interface Peers {
 
 /** Peers of a single gateway: nothing is shared. */
 export const standalone: Peers = {
-  limiter: memoryLimiter,
+  limiter: (_, quota) => memoryLimiter(quota),
   publishWrite: async () => {},
   lastWrite: () => undefined,
   redis: () => null,

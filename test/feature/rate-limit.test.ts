@@ -1,6 +1,8 @@
 import { mock } from 'node:test';
+import type { ExecutionContext } from 'ava';
+import type { ApiReply } from '../support/client.js';
 import { codeOf, type Page } from '../support/lists.js';
-import { gatewayTest } from '../support/workspace.js';
+import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const quota = 6;
 const test = gatewayTest({ rateLimitPerMinute: quota });
@@ -84,13 +86,26 @@ test('a client that ignores Retry-After gets its refusals late, and other client
   t.true(servedMs < refusedMs);
 });
 
-// The gateway runs in this process, so its clock can be moved on instead of waited for.
-test.serial('a client that waits for Retry-After is served, also after many requests that were refused', async (t) => {
-  const { client, database } = t.context;
-  const token = await database.token();
-  const get = () => client.get('/klanten?perPage=1', { token });
-  mock.timers.enable({ apis: ['Date'], now: Date.now() });
-  try {
+/** Runs `work` with the requests of a new token, while the clock stands: the gateway runs in this process, so the clock can be set. */
+function whileClockStands(
+  title: string,
+  work: (t: ExecutionContext<TestContext>, get: () => Promise<ApiReply>) => Promise<void>,
+): void {
+  test.serial(title, async (t) => {
+    const { client, database } = t.context;
+    const token = await database.token();
+    mock.timers.enable({ apis: ['Date'], now: Date.now() });
+    try {
+      await work(t, () => client.get('/klanten?perPage=1', { token }));
+    } finally {
+      mock.timers.reset();
+    }
+  });
+}
+
+whileClockStands(
+  'a client that waits for Retry-After is served, also after many requests that were refused',
+  async (t, get) => {
     t.is((await get()).status, 200);
     mock.timers.setTime(Date.now() + 10_300);
     for (let i = 1; i < quota; i++) t.is((await get()).status, 200);
@@ -107,24 +122,14 @@ test.serial('a client that waits for Retry-After is served, also after many requ
     const again = await get();
     t.is(again.status, 200);
     t.deepEqual(rateOf(again.headers), { remaining: quota - 1, seconds: 60 });
-  } finally {
-    mock.timers.reset();
-  }
-});
+  },
+);
 
-test.serial('a clock that is set back by an hour locks no client out: the window begins again', async (t) => {
-  const { client, database } = t.context;
-  const token = await database.token();
-  const get = () => client.get('/klanten?perPage=1', { token });
-  mock.timers.enable({ apis: ['Date'], now: Date.now() });
-  try {
-    for (let i = 0; i < quota; i++) t.is((await get()).status, 200);
-    t.is((await get()).status, 429);
-    mock.timers.setTime(Date.now() - 3_600_000);
-    const again = await get();
-    t.is(again.status, 200);
-    t.deepEqual(rateOf(again.headers), { remaining: quota - 1, seconds: 60 });
-  } finally {
-    mock.timers.reset();
-  }
+whileClockStands('a clock that is set back by an hour locks no client out: the window begins again', async (t, get) => {
+  for (let i = 0; i < quota; i++) t.is((await get()).status, 200);
+  t.is((await get()).status, 429);
+  mock.timers.setTime(Date.now() - 3_600_000);
+  const again = await get();
+  t.is(again.status, 200);
+  t.deepEqual(rateOf(again.headers), { remaining: quota - 1, seconds: 60 });
 });
