@@ -82,13 +82,20 @@ async function serveUnderLoad(t: ExecutionContext): Promise<{ serving: ServeProc
 
 const endAll = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`;
 
-/** Ends the gateway's sessions on one server after the other, so that each must log in again. */
-async function endSessions(load: Load): Promise<void> {
+/** Ends the gateway's sessions on one server after the other, so that each must log in again; `isBack` says when to go on. */
+async function endSessions(load: Load, isBack = () => Promise.resolve(true)): Promise<void> {
   const { primary, replicas } = setUp.cluster;
   for (const node of [primary, ...replicas]) {
     await node.query(endAll);
     await load.passed(12);
+    await until(isBack, 20_000, 50);
   }
+}
+
+/** Whether all replicas are used: an operator goes on to the next one then. */
+async function allHealthy({ opsUrl }: ServeProcess): Promise<boolean> {
+  const metrics = await (await fetch(`${opsUrl}/metrics`)).text();
+  return metrics.match(/^gateway_replica_healthy\{.*\} 1$/gm)?.length === setUp.cluster.replicas.length;
 }
 
 function changePasswords(round: number): Partial<Settings> {
@@ -105,7 +112,7 @@ test.serial('passwords are rotated again and again under load, and no read and n
     for (const [role, password] of Object.entries(passwords))
       await setUp.sql(`alter role ${role} password '${password}'`);
     await setUp.caughtUp();
-    await endSessions(load);
+    await endSessions(load, () => allHealthy(serving));
   }
   const { outcomes, reads, writes } = await load.stop();
   t.log(`${reads} reads, ${writes} writes`);
@@ -144,12 +151,12 @@ test.serial(
   async (t) => {
     await makeLogin('reader_b', 'gateway_reader');
     await makeLogin('writer_b', 'gateway_writer');
-    const { load } = await serveUnderLoad(t);
+    const { serving, load } = await serveUnderLoad(t);
     const members = urls('reader_b', 'writer_b', 'secret', 'secret');
     writeFiles(members);
     await setUp.sql('alter role gateway_reader nologin; alter role gateway_writer nologin');
     await setUp.caughtUp();
-    await endSessions(load);
+    await endSessions(load, () => allHealthy(serving));
     const { outcomes } = await load.stop();
     t.deepEqual(outcomes, []);
     const users = await setUp.cluster.replicas[0]?.query<{ usename: string }>(
