@@ -12,7 +12,7 @@ import type { Settings } from '../../src/settings.js';
 import { commandLine } from '../support/command-line.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { type Load, startLoad } from '../support/load.js';
-import { type ServeProcess, serveProcess } from '../support/serve-process.js';
+import { allHealthy, type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { templateName } from '../support/template.js';
 import { allScopes } from '../support/workspace.js';
 
@@ -82,20 +82,16 @@ async function serveUnderLoad(t: ExecutionContext): Promise<{ serving: ServeProc
 
 const endAll = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`;
 
-/** Ends the gateway's sessions on one server after the other, so that each must log in again; `isBack` says when to go on. */
-async function endSessions(load: Load, isBack = () => Promise.resolve(true)): Promise<void> {
+/** Ends the gateway's sessions on one server after the other, so that each must log in again. */
+async function endSessions(load: Load, serving?: ServeProcess): Promise<void> {
   const { primary, replicas } = setUp.cluster;
   for (const node of [primary, ...replicas]) {
     await node.query(endAll);
     await load.passed(12);
-    await until(isBack, 20_000, 50);
+    // An operator goes on when the gateway has seen the end, and uses the replica again.
+    if (serving && node !== primary) await until(async () => !(await allHealthy(serving)), 1000, 20);
+    if (serving) await until(() => allHealthy(serving), 20_000, 20);
   }
-}
-
-/** Whether all replicas are used: an operator goes on to the next one then. */
-async function allHealthy({ opsUrl }: ServeProcess): Promise<boolean> {
-  const metrics = await (await fetch(`${opsUrl}/metrics`)).text();
-  return metrics.match(/^gateway_replica_healthy\{.*\} 1$/gm)?.length === setUp.cluster.replicas.length;
 }
 
 function changePasswords(round: number): Partial<Settings> {
@@ -112,7 +108,7 @@ test.serial('passwords are rotated again and again under load, and no read and n
     for (const [role, password] of Object.entries(passwords))
       await setUp.sql(`alter role ${role} password '${password}'`);
     await setUp.caughtUp();
-    await endSessions(load, () => allHealthy(serving));
+    await endSessions(load, serving);
   }
   const { outcomes, reads, writes } = await load.stop();
   t.log(`${reads} reads, ${writes} writes`);
@@ -156,7 +152,7 @@ test.serial(
     writeFiles(members);
     await setUp.sql('alter role gateway_reader nologin; alter role gateway_writer nologin');
     await setUp.caughtUp();
-    await endSessions(load, () => allHealthy(serving));
+    await endSessions(load, serving);
     const { outcomes } = await load.stop();
     t.deepEqual(outcomes, []);
     const users = await setUp.cluster.replicas[0]?.query<{ usename: string }>(
@@ -260,10 +256,8 @@ test.serial('writes go on within seconds of a promotion, and no acknowledged wri
   t.is((await sync('')).status, 200);
 
   await primary.start(); // as nothing stopped it: it goes on alone, on the old timeline
-  const isProbed = async (): Promise<boolean> =>
-    (await primary.query(`select from pg_stat_activity where usename = 'gateway_writer' and state = 'idle'`)).length >
-    0;
-  t.true(await until(isProbed, 20_000, 50));
+  const probes = `select from pg_stat_activity where usename = 'gateway_writer' and state = 'idle'`;
+  t.true(await until(async () => (await primary.query(probes)).length > 0, 20_000, 50));
   t.true(await load.written(10));
   t.is(await running.metric('gateway_primary_changes_total'), 1, 'the old primary is not used again');
   const restarted = await setUp.gateway({ ...servers, ...unhurried });
@@ -275,10 +269,8 @@ test.serial('writes go on within seconds of a promotion, and no acknowledged wri
   t.deepEqual(more.outcomes, []);
   // The position of a write can lie behind records of others that died with the primary: no replica reaches it on that timeline.
   const passing = /^POST 503 .*"primary_unavailable"|^GET 503 .*caught up with your last write/;
-  t.deepEqual(
-    results.outcomes.filter((outcome) => !passing.test(outcome)),
-    [],
-  );
+  const unexpected = results.outcomes.filter((outcome) => !passing.test(outcome));
+  t.deepEqual(unexpected, []);
   const created = [...results.created, ...more.created];
   const [found] = await asAdmin(first.url(templateName), async (client) => {
     const text =

@@ -40,3 +40,9 @@ export async function serveProcess(settings: Partial<Settings>, moreFlags: strin
   const { url, opsUrl } = await ready;
   return { child, url, opsUrl, exited, log: () => output.join('') };
 }
+
+/** Whether the gateway uses all of its replicas, by its metrics. */
+export async function allHealthy({ opsUrl }: ServeProcess): Promise<boolean> {
+  const metrics = await (await fetch(`${opsUrl}/metrics`)).text();
+  return !/^gateway_replica_healthy\{.*\} 0$/m.test(metrics);
+}
