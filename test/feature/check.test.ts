@@ -141,7 +141,8 @@ test.serial(
     } finally {
       await client.end();
       await primary.query(`drop database ${name} with (force)`);
-      await primary.query(`drop role ${app}, ${login}`);
+      // In one transaction: `migrate` of a test file beside this one gives all roles TEMPORARY on its database.
+      await primary.query(`drop owned by ${app}, ${login}; drop role ${app}, ${login}`);
     }
   },
 );
