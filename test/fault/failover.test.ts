@@ -82,7 +82,7 @@ async function serveUnderLoad(t: ExecutionContext): Promise<{ serving: ServeProc
 
 const endAll = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`;
 
-/** Ends the gateway's sessions on one server after the other, so that each must log in again. */
+/** Ends the gateway's sessions on one server after the other, so that each must log in again; waits for the health of `serving`. */
 async function endSessions(load: Load, serving?: ServeProcess): Promise<void> {
   const { primary, replicas } = setUp.cluster;
   for (const node of [primary, ...replicas]) {

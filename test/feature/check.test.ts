@@ -141,7 +141,7 @@ test.serial(
     } finally {
       await client.end();
       await primary.query(`drop database ${name} with (force)`);
-      // In one transaction: `migrate` of a test file beside this one gives all roles TEMPORARY on its database.
+      // `migrate` of a test file beside this one may have given all roles TEMPORARY on its own database.
       await primary.query(`drop owned by ${app}, ${login}; drop role ${app}, ${login}`);
     }
   },
