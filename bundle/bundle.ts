@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { nodeFlags } from '../src/node-flags.js';
@@ -11,6 +11,7 @@ import { projectRoot } from '../src/paths.js';
 // as they are, so that stack traces can be read. Packages that only some settings or requests need stay in node_modules.
 
 const folder = join(projectRoot, 'dist/bundle');
+const program = join(folder, 'program.js');
 const cache = join(folder, 'program.cache');
 const loadedLater = [
   'koa-body',
@@ -56,7 +57,6 @@ async function writeProgram(): Promise<void> {
     platform: 'node',
     target: 'node20',
     charset: 'ascii',
-    keepNames: true, // the exit code of an error goes by the name of its class
     external: [...loadedLater, ...neverLoaded, './demo/demo.js'],
     plugins: [fewMediaTypes],
     define: { 'import.meta.url': 'moduleUrl' },
@@ -66,7 +66,8 @@ async function writeProgram(): Promise<void> {
   const code = text.replace(/^#!.*\n/, '').replaceAll(/\bimport\(/g, 'importModule('); // as gateway.cts says
   const hash = createHash('sha256').update(code).digest('hex');
   const head = `// ${hash}\n(function (require, filename, importModule) { const moduleUrl = require('node:url').pathToFileURL(filename).href;\n`;
-  writeFileSync(join(folder, 'program.js'), `${head}${code}})`);
+  writeFileSync(`${program}.new`, `${head}${code}})`);
+  renameSync(`${program}.new`, program); // a demo may start meanwhile
 }
 
 /** Lets `serve` start without a database and answer a request, under the flags with which it will run: others have another cache. */

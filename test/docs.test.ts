@@ -56,10 +56,10 @@ test("the image, `npm start` and the systemd unit start `serve` with Node's flag
   );
   t.true(read('deploy/systemd/workspace-data-gateway.service').includes(`ExecStart=/usr/bin/node ${flags} /`));
   for (const [name, value] of Object.entries(nodeEnvironment)) {
-    t.regex(read('Dockerfile'), new RegExp(`^ENV .*\\b${name}=${value}$`, 'm'));
+    t.regex(read('Dockerfile'), new RegExp(`^ENV .*\\b${name}=${value}\\b`, 'm'));
     t.regex(
       read('deploy/systemd/workspace-data-gateway.service'),
-      new RegExp(`^Environment=.*\\b${name}=${value}$`, 'm'),
+      new RegExp(`^Environment=.*\\b${name}=${value}\\b`, 'm'),
     );
   }
 });

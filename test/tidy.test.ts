@@ -15,6 +15,7 @@ const imports = src.flatMap(importsOf);
 const layers = [
   'paths.ts',
   'awaitable.ts',
+  'cache-bound.ts',
   'closers.ts',
   'node-flags.ts',
   'pull',

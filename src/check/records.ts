@@ -13,7 +13,7 @@ import type { ProjectionOptions } from '../projection/options.js';
 import { failure, type Item, type Level, verdict, withFile } from './finding.js';
 
 /** Rows that are read of each end of the list in each of two workspaces, by `check` and by a start, and the time for a statement. */
-const rowsPerEnd = { thorough: 250, quick: 25 };
+const rowsPerEnd = { thorough: 250, quick: 12 };
 const begin = `begin read only; set local statement_timeout = '1s'`;
 /** With fewer stored values, all of them may be damaged and the keys right nevertheless. */
 const lostMin = 10;

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../cache-bound.js';
 import { isLater, type WalPosition, type WritePosition } from './wal-position.js';
 
 /** Exchanges last writes with the other gateways. Neither call rejects, and both are bounded in time. */
@@ -12,7 +13,7 @@ export interface OtherGateways {
  * this one started lie at or before the floor: the first position that this gateway sampled on the primary.
  */
 export class WritePositions {
-  readonly #last = new LRUCache<string, WritePosition>({ max: 10_000, ttl: 3_600_000 });
+  readonly #last = new LRUCache<string, WritePosition>({ ...atMost(10_000), ttl: 3_600_000 });
   readonly #floor: () => WritePosition | undefined;
   #others: OtherGateways | null = null;
 

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { nodeEnvironment, nodeFlags } from '../node-flags.js';
 
@@ -17,10 +18,17 @@ export interface GatewayProcess {
   kill(): void;
 }
 
+/** The program as the image runs it, where `npm run bundle` has made it, as before a benchmark; else as compiled. */
+function programPath(): string {
+  const [bundle, program, main] = ['../../bundle/gateway.cjs', '../../bundle/program.js', '../main.js'].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  ) as [string, string, string];
+  return existsSync(program) ? bundle : main;
+}
+
 /** Starts `serve`, which inherits stdout and stderr. */
 export function startGatewayProcess(args: readonly string[], env: NodeJS.ProcessEnv): GatewayProcess {
-  const main = fileURLToPath(new URL('../main.js', import.meta.url));
-  const child = spawn(process.execPath, [...nodeFlags, main, 'serve', ...args], {
+  const child = spawn(process.execPath, [...nodeFlags, programPath(), 'serve', ...args], {
     env: { ...nodeEnvironment, ...env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Awaitable } from '../awaitable.js';
+import { atMost } from '../cache-bound.js';
 
 /** State of a limit after a request was counted. */
 export interface RateLimitResult {
@@ -86,7 +87,7 @@ export interface ReturningLimiter extends Limiter {
  * counter would take a lower count for a lost one.
  */
 export function returningLimiter(limiter: Limiter): ReturningLimiter {
-  const returned = new LRUCache<string, number>({ max: 10_000, ttl: windowSeconds * 1000, noUpdateTTL: true });
+  const returned = new LRUCache<string, number>({ ...atMost(10_000), ttl: windowSeconds * 1000, noUpdateTTL: true });
   const returnedOf = (key: string): RateLimitResult | undefined => {
     const remaining = returned.get(key) ?? 0;
     const resetSeconds = Math.ceil(returned.getRemainingTTL(key) / 1000);

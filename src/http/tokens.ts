@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../cache-bound.js';
 import { KeyedSemaphore } from '../db/keyed-semaphore.js';
 import type { Replica } from '../db/replica.js';
 import { withReplica } from '../db/replicas.js';
@@ -71,9 +72,9 @@ const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 export class Tokens {
   readonly #deps: TokenDeps;
   readonly #lookUps: LRUCache<string, LookUp>;
-  readonly #known = new LRUCache<string, true>({ max: 10_000, ttl: 600_000 });
-  readonly #refused = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
-  readonly #paced = new LRUCache<string, true>({ max: 10_000, ttl: pacedLookUpMs });
+  readonly #known = new LRUCache<string, true>({ ...atMost(10_000), ttl: 600_000 });
+  readonly #refused = new LRUCache<string, true>({ ...atMost(10_000), ttl: 60_000 });
+  readonly #paced = new LRUCache<string, true>({ ...atMost(10_000), ttl: pacedLookUpMs });
   readonly #unknownTurns = new KeyedSemaphore(() => unknownRunningMax);
   /** Look-ups of unknown tokens that run or wait, by address and hash. */
   readonly #unknown = new Map<string, Promise<LookUp>>();
@@ -81,7 +82,7 @@ export class Tokens {
   constructor(deps: TokenDeps) {
     this.#deps = deps;
     this.#lookUps = new LRUCache({
-      max: deps.tokenCacheMax,
+      ...atMost(deps.tokenCacheMax),
       ttl: Math.max(1, deps.tokenCacheMs),
       ignoreFetchAbort: true, // a look-up that others push out of the cache still has its result
       fetchMethod: async (key: string, _stale, { options }) => {

@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../cache-bound.js';
 import { isLater, parsePosition } from '../db/wal-position.js';
 import { nextCount } from './shared-limiter.js';
 import type { Answer, CountQuestion, ParentMessage, WorkerMessage } from './workers.js';
@@ -21,8 +22,8 @@ const relayMsMax = 200;
 
 /** The parent's side of `workerPeers`: counts for all workers, keeps the last write of each workspace and passes it on. */
 export function serveWorkers(): void {
-  const positions = new LRUCache<string, string>({ max: 10_000, ttl: 3_600_000 });
-  const counts = new LRUCache<string, { readonly consumed: number; readonly endsAtMs: number }>({ max: 100_000 });
+  const positions = new LRUCache<string, string>({ ...atMost(10_000), ttl: 3_600_000 });
+  const counts = new LRUCache<string, { readonly consumed: number; readonly endsAtMs: number }>(atMost(100_000));
   const joined = new Map<number, Worker>();
   const relays = new Map<number, Relay>();
   let lastRelay = 0;

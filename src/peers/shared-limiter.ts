@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Awaitable } from '../awaitable.js';
+import { atMost } from '../cache-bound.js';
 import { type Limiter, type RateLimitResult, windowSeconds } from '../http/limits.js';
 
 /** The count of a key in its window, as the shared counter has it. */
@@ -83,7 +84,7 @@ export function nextCount(
  * if the counter is away for all of them.
  */
 export function sharedLimiter(quota: number, gateways: number, counter: SharedCounter): SharedLimiter {
-  const windows = new LRUCache<string, Window>({ max: windowsMax });
+  const windows = new LRUCache<string, Window>(atMost(windowsMax));
   const unreported = new Set<string>();
   const running = (key: string, leftMsMin = 0): Window | undefined => {
     const window = windows.get(key);

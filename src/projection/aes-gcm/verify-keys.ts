@@ -1,4 +1,5 @@
 import { createCipheriv, type KeyObject, randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Row } from '../../db/row.js';
 import type { Codec, DecryptMode } from '../codec.js';
 import { DecodeError } from '../decode-error.js';
@@ -23,20 +24,28 @@ const codec: Codec = {
   aad: '{workspace}|{table}|{column}|{id}',
 };
 
-/** The stored forms that are tried. The id ends the associated data: it says nothing about messages without them, nor about node:crypto. */
-const forms: readonly { readonly version: 'v1' | 'v2'; readonly id: string; readonly modes: readonly DecryptMode[] }[] =
-  [
-    { version: 'v2', id: ids[0] as string, modes: ['batched', 'native'] },
-    ...ids.slice(1).map((id) => ({ version: 'v2' as const, id, modes: ['batched'] as const })),
-    { version: 'v1', id: ids[0] as string, modes: ['batched', 'native'] },
-  ];
+/** A stored form in which the messages are tried. */
+interface Form {
+  readonly version: 'v1' | 'v2';
+  readonly id: string;
+  readonly modes: readonly DecryptMode[];
+}
+
+/** The id ends the associated data: it says nothing about messages without them, nor about node:crypto. */
+const forms: readonly Form[] = [
+  { version: 'v2', id: ids[0] as string, modes: ['batched', 'native'] },
+  ...ids.slice(1).map((id) => ({ version: 'v2' as const, id, modes: ['batched'] as const })),
+  { version: 'v1', id: ids[0] as string, modes: ['batched', 'native'] },
+];
+/** The forms under the second key and the others: whether a length of the associated data is handled well does not depend on the key. */
+const fewerForms = forms.filter(({ id }) => id === ids[0]).map((form): Form => ({ ...form, modes: ['batched'] }));
 
 /**
  * Seals messages of many lengths with node:crypto under every key, with and without associated data, and opens them and
- * damaged copies of them in both modes of decryption. Throws an Error on the first difference; it names the key's id, the
- * mode and the length, and no key material. About 10 ms per key.
+ * damaged copies of them in both modes of decryption. Rejects with an Error on the first difference; it names the key's id, the
+ * mode and the length, and no key material. Lets the event loop turn between the forms. About 12 ms for the first key, and 4 for each other.
  */
-export function verifyKeys(keyring: Keyring): void {
+export async function verifyKeys(keyring: Keyring): Promise<void> {
   const mismatches = new Set<string>();
   const reportMismatch = ({ column }: { column: string }) => mismatches.add(column);
   // One for all keys: each has buffers of some 200 KB, which a gateway at rest would keep.
@@ -44,14 +53,15 @@ export function verifyKeys(keyring: Keyring): void {
     new SealedCells(codec, { keyring, legacy: true, decrypt, reportMismatch }, { table, columns });
   const cells = { batched: cellsOf('batched'), native: cellsOf('native') };
   const json = new JsonBytes(cipherBytesMax + 4);
-  for (const keyId of keyring.ids) {
+  for (const [i, keyId] of keyring.ids.entries()) {
     const key = keyring.get(keyId) as KeyObject;
-    for (const { version, id, modes } of forms) {
+    for (const { version, id, modes } of i === 0 ? forms : fewerForms) {
       const texts = messageBytes.map((length) => randomBytes(length).toString('hex').slice(0, length));
       const aadOf = (column: string) => (version === 'v2' ? `${workspace}|${table}|${column}|${id}` : null);
       const sealed = columns.map(({ name, at }) => seal(key, texts[at] as string, aadOf(name)));
       const damaged = id === ids[0] ? sealed.map(damagedCopy) : [];
       for (const mode of modes) {
+        await nextTurn();
         const open = (messages: readonly Buffer[]): (string | null)[] => {
           const stored = messages.map((message) => `${version}:${keyId}:${message.toString('base64')}`);
           cells[mode].startRow(Row.of(stored), workspace, id);
