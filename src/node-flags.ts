@@ -4,10 +4,8 @@
  * take 4 to 19 % less of the processor, lists of 100 installations 10 % less, and the p99 of details falls by a sixth to a half.
  * V8 lets four threads collect garbage beside the main thread. Where the gateway has one processor they take it from the main
  * thread, and delay requests by up to 20 ms; with one such thread Node 24 keeps 40 MB more.
- * Maglev, the compiler that Node 22 and 24 have between the fast one and the thorough one, leaves 25 MB behind after details, and the
- * thorough one compiles the same functions soon after it: without it details are 4 to 6 % more per second. Node 20 has none.
  */
-export const nodeFlags = ['--max-semi-space-size=16', '--v8-pool-size=2', '--no-maglev'];
+export const nodeFlags = ['--max-semi-space-size=16', '--v8-pool-size=2'];
 
 /**
  * Environment of glibc for `serve`. By default each thread of Node and V8 allocates from an arena of its own, and memory that one
