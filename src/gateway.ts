@@ -1,7 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
-import type { Awaitable } from './awaitable.js';
-import { EarlyConnections } from './check/connections.js';
 import { fittingSettings } from './check/fitting-settings.js';
 import { Closers } from './closers.js';
 import { assertWireShape } from './db/wire/wire.js';
@@ -50,18 +48,16 @@ async function start(
   const tracing = given.otelExporterOtlpEndpoint !== '';
   if (tracing) closers.add(await startTraces(given.otelExporterOtlpEndpoint));
   assertWireShape();
-  const keyring = await refusing(() => parseKeyring(given.dataKeys || '{}'));
-  const connections = new EarlyConnections(given);
-  closers.add(() => connections.close());
+  const keyring = refusing(() => parseKeyring(given.dataKeys || '{}'));
+  const resources = loadResources(given.resourcesDir);
+  const checking = fittingSettings(given, resources, observe);
+  checking.catch(() => undefined); // the keys can be refused first
   // While PostgreSQL answers, the keys are tried and the larger part of the program is loaded: in pieces, between which its answers
-  // are read.
+  // are read. The keys first, because the program then uses the memory of their buffers again.
+  await nextTurn();
+  if (decryptModeOf(given.decrypt) === 'batched') refusing(() => verifyKeys(keyring));
   await nextTurn();
   await import('./definition/compiled.js');
-  await nextTurn();
-  const resources = loadResources(given.resourcesDir);
-  const checking = fittingSettings(given, resources, observe, connections);
-  checking.catch(() => undefined); // the keys can be refused first
-  if (decryptModeOf(given.decrypt) === 'batched') await refusing(() => verifyKeys(keyring));
   await nextTurn();
   await import('./app.js');
   await nextTurn();
@@ -70,9 +66,9 @@ async function start(
   return openGateway({ given, checking, resources, keyring, readAgain, observe, addSink, closers });
 }
 
-async function refusing<T>(read: () => Awaitable<T>): Promise<T> {
+function refusing<T>(read: () => T): T {
   try {
-    return await read();
+    return read();
   } catch (error) {
     throw new StartRefused(`DATA_KEYS: ${(error as Error).message}`);
   }

@@ -1,6 +1,6 @@
 import cluster from 'node:cluster';
 import type { Server } from 'node:http';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { app } from './app.js';
 import type { fittingSettings } from './check/fitting-settings.js';
 import { refusalOf } from './check/inspect.js';
@@ -218,12 +218,7 @@ async function compile({ given, resources, keyring, observe }: Opening): Promise
     redaction: redactionOf(resources),
     decode: await loadCodecModule(given.codecModule),
   };
-  const all = [];
-  for (const resource of resources) {
-    all.push(compileResource(resource, projection, observe));
-    await nextTurn();
-  }
-  return all;
+  return resources.map((resource) => compileResource(resource, projection, observe));
 }
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. Loads no code of the others. */

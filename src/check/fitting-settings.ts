@@ -2,7 +2,6 @@ import type { Resource } from '../definition/resource.js';
 import { StartRefused } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { Settings } from '../settings.js';
-import type { EarlyConnections } from './connections.js';
 import { titleOf } from './finding.js';
 import { type Inspected, inspect } from './inspect.js';
 
@@ -15,9 +14,8 @@ export async function fittingSettings(
   settings: Settings,
   resources: readonly Resource[],
   observe: Observe,
-  connections: EarlyConnections,
 ): Promise<{ settings: Settings } & Omit<Inspected, 'findings'>> {
-  const { findings, ...rest } = await inspect(settings, resources, { connections });
+  const { findings, ...rest } = await inspect(settings, resources);
   const wrong = findings.filter(({ level }) => level === 'refused');
   if (wrong.length > 0) {
     const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);

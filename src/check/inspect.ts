@@ -1,4 +1,4 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { connectionUrls, serverName } from '../db/connection-url.js';
 import type { WorkspaceId } from '../db/statement.js';
 import { leaves, type Resource } from '../definition/resource.js';
@@ -6,7 +6,6 @@ import { databaseErrorKind } from '../errors.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import type { Settings } from '../settings.js';
 import { checkCluster, strangersOf } from './cluster.js';
-import { connectTo, type EarlyConnections } from './connections.js';
 import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
 import { checkOpenPoints } from './open-points.js';
 import { checkedProjection } from './projection.js';
@@ -20,6 +19,7 @@ import { queryCanceled, viewCheck } from './views.js';
 import { checkWall, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
 
+const statementTimeoutMs = 5000;
 /** Connections to each replica over which a start checks resources; the pools take more, which are not open yet. */
 const resourceConnectionsMax = 4;
 
@@ -60,7 +60,7 @@ interface Seen {
 export async function inspect(
   settings: Settings,
   resources: readonly Resource[],
-  { thorough = false, connections }: { thorough?: boolean; connections?: EarlyConnections } = {},
+  { thorough = false } = {},
 ): Promise<Inspected> {
   const replicas = connectionUrls(settings.replicaUrls);
   if (replicas.length === 0)
@@ -75,16 +75,15 @@ export async function inspect(
   const onReplicas = Promise.all(
     replicas.map((url, i) => {
       const name = `replica ${i + 1}`;
-      const check = (client: pg.Client, connect: Connect | null): AsyncGenerator<Item[]> =>
-        checkReplica(client, inspection, seen, name, connect);
-      return inspectServer(name, url, settings, check, connections?.take(url));
+      return inspectServer(name, url, settings, (client, connect) =>
+        checkReplica(client, inspection, seen, name, connect),
+      );
     }),
   );
   const sampled = onReplicas.then(() => [...seen.workspaces]);
   const onPrimaries = connectionUrls(settings.primaryUrls).map((url, i, { length }) => {
     const name = length === 1 ? 'primary' : `primary ${i + 1}`;
-    const check = (client: pg.Client): AsyncGenerator<Item[]> => checkPrimary(client, inspection, seen, sampled, name);
-    return inspectServer(name, url, settings, check, connections?.take(url));
+    return inspectServer(name, url, settings, (client) => checkPrimary(client, inspection, seen, sampled, name));
   });
   const servers = [...(await onReplicas), ...(await Promise.all(onPrimaries))].flat();
   const strangers = strangersOf(seen.systems);
@@ -235,14 +234,13 @@ async function inspectServer(
   url: string,
   settings: Settings,
   check: (client: pg.Client, connect: Connect | null) => AsyncGenerator<Item[]>,
-  first = connectTo(url, settings),
 ): Promise<Finding[]> {
   const items: Item[] = [];
   const connect: Connect = () => connectTo(url, settings);
   const kind = name.startsWith('primary') ? 'primary' : 'replica';
   let client: pg.Client | null = null;
   try {
-    client = await first;
+    client = await connect();
     items.push(verdict('connection', [], 'It answers.'), checkEncryption(client));
     const { isPooled, item } = await checkPooler(client, connect, settings.namedStatements);
     items.push(item, ...(await checkSession(client, kind, settings, isPooled)));
@@ -253,6 +251,18 @@ async function inspectServer(
     await client?.end().catch(() => undefined);
   }
   return items.map((item) => found(`${name} (${serverName(url)})`, item));
+}
+
+async function connectTo(url: string, { connectTimeoutMs }: Settings): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    query_timeout: statementTimeoutMs,
+    application_name: 'gateway-check',
+  });
+  client.on('error', () => undefined); // the statement on a lost connection rejects
+  await client.connect();
+  return client;
 }
 
 /** The server cannot be reached now, or refuses permanently: a wrong password, an unknown database. */

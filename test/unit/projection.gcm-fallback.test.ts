@@ -15,16 +15,11 @@ import { parseKeyring } from '../../src/projection/keyring.js';
 const raw = randomBytes(32);
 const keyring = parseKeyring(JSON.stringify({ k1: raw.toString('base64'), k2: randomBytes(32).toString('base64') }));
 
-async function withFault<T, K extends keyof T>(
-  prototype: T,
-  method: K,
-  faulty: T[K],
-  run: () => unknown,
-): Promise<void> {
+function withFault<T, K extends keyof T>(prototype: T, method: K, faulty: T[K], run: () => void): void {
   const whole = prototype[method];
   prototype[method] = faulty;
   try {
-    await run();
+    run();
   } finally {
     prototype[method] = whole;
   }
@@ -38,7 +33,7 @@ function wrongFinish(this: Ghash, associatedBytes: number, cipherBytes: number):
 
 test.serial(
   'a cell that only node:crypto opens is shown and reported, a damaged one is refused and not reported',
-  async (t) => {
+  (t) => {
     const reported: unknown[] = [];
     const reportMismatch = (cell: unknown): unknown => reported.push(cell);
     const options = { keyring, legacy: true, decrypt: 'batched', reportMismatch } as const;
@@ -53,7 +48,7 @@ test.serial(
       decoder.writeCell(0, json);
       return json.toString();
     };
-    await withFault(Ghash.prototype, 'finish', wrongFinish, () => {
+    withFault(Ghash.prototype, 'finish', wrongFinish, () => {
       t.is(decoded('7'), '"Jansen"');
       t.deepEqual(reported, [{ table: 'klanten', column: 'naam', row: '7' }]);
       t.throws(() => decoded('8'), { message: 'bad_tag' });
@@ -66,22 +61,22 @@ test.serial(
 
 test.serial(
   'keys are verified before any value is decrypted, and a difference is an error without key material',
-  async (t) => {
-    await verifyKeys(keyring);
-    const expectRefusal = async (): Promise<void> => {
-      const { message } = await t.throwsAsync(verifyKeys(keyring));
+  (t) => {
+    verifyKeys(keyring);
+    const expectRefusal = (): void => {
+      const { message } = t.throws(() => verifyKeys(keyring));
       t.regex(
         message,
         /^Decryption \(batched\) under key "k1" differs from node:crypto's for a message of \d+ bytes\./,
       );
     };
-    await withFault(Ghash.prototype, 'finish', wrongFinish, expectRefusal);
-    await withFault(GcmKey.prototype, 'open', () => true, expectRefusal);
-    await withFault(GcmKey.prototype, 'open', () => false, expectRefusal);
+    withFault(Ghash.prototype, 'finish', wrongFinish, expectRefusal);
+    withFault(GcmKey.prototype, 'open', () => true, expectRefusal);
+    withFault(GcmKey.prototype, 'open', () => false, expectRefusal);
     const { queue } = GcmKey.prototype;
     function wrongCounter(this: GcmKey, bytes: Uint8Array, iv: number, cipherBytes: number): number {
       return queue.call(this, bytes, iv, cipherBytes) + (cipherBytes === 257 ? 16 : 0);
     }
-    await withFault(GcmKey.prototype, 'queue', wrongCounter, expectRefusal);
+    withFault(GcmKey.prototype, 'queue', wrongCounter, expectRefusal);
   },
 );
