@@ -8,7 +8,7 @@ import { nodeFlags } from '../src/node-flags.js';
 import { projectRoot } from '../src/paths.js';
 
 // `npm run bundle`: the program and its packages as one file, dist/bundle/program.js, with V8's code cache beside it. Names and lines stay
-// as they are, so that stack traces can be read. Packages that only some settings or requests need stay in node_modules.
+// as they are, but for names that two modules have, so that stack traces can be read. Packages that only some settings or requests need stay in node_modules.
 
 const folder = join(projectRoot, 'dist/bundle');
 const program = join(folder, 'program.js');

@@ -6,8 +6,8 @@ import path = require('node:path');
 import v8 = require('node:v8');
 import vm = require('node:vm');
 
-// Maglev, a compiler of V8 in Node 22 and 24, destroys its compilations on a background thread, and the process keeps 25 MB of them after
-// a load; not so on the main thread. Node 20 has neither Maglev nor the flag, and refuses it on the command line.
+// Maglev, a compiler of V8, destroys its compilations on a background thread, and with Node 24 the process keeps 25 MB of them after a load;
+// not so on the main thread. With Node 22 it makes no difference. Node 20 has neither Maglev nor the flag, and refuses it on the command line.
 if (!process.version.startsWith('v20.')) v8.setFlagsFromString('--no-maglev-destroy-on-background');
 
 /** The program, and V8's code cache of it behind the program's first line. */

@@ -127,7 +127,9 @@ export function notFound(): Problem {
 }
 
 /** The gateway does not start; the message lists every reason. */
-export class StartRefused extends Error {}
+export class StartRefused extends Error {
+  override readonly name = 'StartRefused';
+}
 
 /**
  * Meaning of an error from PostgreSQL or its connection for the statement that failed. 'retry': it can succeed elsewhere or

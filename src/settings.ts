@@ -15,7 +15,9 @@ export type Settings = { readonly [S in keyof Properties]: Properties[S]['defaul
 };
 
 /** The settings do not fit their schema; the message names every fault and no secret. */
-export class SettingsError extends Error {}
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}
 
 interface SettingSchema {
   readonly type: string;

@@ -59,7 +59,7 @@ export function explain(error: unknown, command: string): Explanation {
   if (typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS'))
     return expected(`${wrongOption(message, command)}\n${hint}`, 2);
   if (error instanceof UsageError) return expected(`${message}\n${hint}`, 2);
-  const exitCode = exitCodes[name === 'Error' ? (error as object).constructor.name : name];
+  const exitCode = exitCodes[name];
   if (exitCode !== undefined) return expected(message, exitCode);
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0], command);
   if (code !== undefined && connectionFaults[code]) {

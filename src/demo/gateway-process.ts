@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { nodeEnvironment, nodeFlags } from '../node-flags.js';
+import { projectRoot } from '../paths.js';
 
 /** Time to stop, beyond the time for running responses. */
 const stopMsMax = 5000;
@@ -20,10 +21,8 @@ export interface GatewayProcess {
 
 /** The program as the image runs it, where `npm run bundle` has made it, as before a benchmark; else as compiled. */
 function programPath(): string {
-  const [bundle, program, main] = ['../../bundle/gateway.cjs', '../../bundle/program.js', '../main.js'].map((path) =>
-    fileURLToPath(new URL(path, import.meta.url)),
-  ) as [string, string, string];
-  return existsSync(program) ? bundle : main;
+  const bundle = join(projectRoot, 'dist/bundle');
+  return existsSync(join(bundle, 'program.js')) ? join(bundle, 'gateway.cjs') : join(projectRoot, 'dist/src/main.js');
 }
 
 /** Starts `serve`, which inherits stdout and stderr. */

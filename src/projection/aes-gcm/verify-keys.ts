@@ -36,7 +36,7 @@ const forms: readonly Form[] = [
   ...ids.slice(1).map((id) => ({ version: 'v2' as const, id, modes: ['batched'] as const })),
   { version: 'v1', id: ids[0] as string, modes: ['batched', 'native'] },
 ];
-/** The forms under the second key and the others: whether a length of the associated data is handled well does not depend on the key. */
+/** The forms under the second key and the others: neither how lengths of the associated data are handled nor the way over node:crypto depends on the key. */
 const fewerForms = forms.filter(({ id }) => id === ids[0]).map((form): Form => ({ ...form, modes: ['batched'] }));
 
 /**
