@@ -62,11 +62,15 @@ export async function readChunk(
   const gatheredRows = isContinuation ? rows : undefined; // the first byte waits for the other rows
   const options = { waitMs, isContinuation, cost, gatheredRows, signal: request.signal };
   return withReadTarget(deps, request, phase, async (attempt) => {
-    const json = deps.chunkMemory.borrow();
+    let borrowed: JsonBytes | null = null; // until the first row: requests that wait, and may be refused, hold no buffer
+    const begin = (): JsonBytes => {
+      borrowed = deps.chunkMemory.borrow();
+      if (!isContinuation) borrowed.raw(pageOpening);
+      return borrowed;
+    };
     const last = new LastRowKey(serializer.keyAt);
     let count = 0;
     let more = false;
-    if (!isContinuation) json.raw(pageOpening);
     const { target, asOfMs, failures, onPrimary } = attempt;
     const stallMsMax = onPrimary || failures > 0 ? undefined : firstStallMsMax;
     await target[pool].run(
@@ -77,6 +81,7 @@ export async function readChunk(
           more = true;
           return;
         }
+        const json = borrowed ?? begin();
         if (isContinuation || count > 0) json.comma();
         serializer.write(row, workspace, json);
         count++;
@@ -85,7 +90,7 @@ export async function readChunk(
     );
     request.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     const continuation = continuationOf(deps, attempt);
-    return { asOfMs, failures, continuation, ...deps.chunkMemory.lend(json), target, count, last: last.key, more };
+    return { asOfMs, failures, continuation, ...deps.chunkMemory.lend(borrowed ?? begin()), target, count, last: last.key, more };
   });
 }
 
