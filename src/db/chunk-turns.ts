@@ -2,15 +2,19 @@ import type { Gate } from './connection-pool.js';
 
 /** How long after the last short statement the chunks still take turns. */
 const recentMs = 1000;
-/** How long a chunk keeps the next one waiting, so that slow statements of one workspace do not stop all large pages. */
-const chunkMsMax = 250;
+/**
+ * How long a chunk keeps the next one waiting, so that slow statements of one workspace do not stop all large pages. Less than QUEUE_WAIT_MS
+ * by default, for which a page that begins waits.
+ */
+const chunkMsMax = 100;
 /** How long short statements that were sent during a chunk keep the next chunk waiting. */
 const shortMsMax = 25;
 
 /**
  * Turns of the statements on a replica: while short statements come, `atATime` chunks of large pages run at a time, and after each
- * the short statements that were sent meanwhile are answered first. Without turns eight pages keep four processors of the
- * replica busy, and where it has fewer, each detail waits for them.
+ * the short statements that were sent meanwhile are answered first. One more may run where it begins a page, which is refused after
+ * a short wait; no other chunk begins beside it. Without turns eight pages keep four processors of the replica busy, and where it has
+ * fewer, each detail waits for them.
  */
 export class ChunkTurns {
   /** Gate of the short pool: admits everything, and notes the statements of workspaces. */
@@ -18,10 +22,14 @@ export class ChunkTurns {
     admits: () => true,
     enter: ({ workspace }) => (workspace === null ? leaveNothing : this.#enterShort()),
   };
-  /** Gate of the long pool: the first chunks of pages, skips and totals pass. */
+  /** Gate of the long pool: skips and totals pass. */
   readonly long: Gate = {
-    admits: ({ isContinuation }) => !isContinuation || this.#isOpen || performance.now() - this.#sentMs > recentMs,
-    enter: (_, { isContinuation }) => (isContinuation ? this.#enterChunk() : leaveNothing),
+    admits: ({ takesTurns, isContinuation }) =>
+      !takesTurns ||
+      this.#isOpen ||
+      (!isContinuation && this.#chunksRunning <= this.#atATime) ||
+      performance.now() - this.#sentMs > recentMs,
+    enter: (_, { takesTurns }) => (takesTurns ? this.#enterChunk() : leaveNothing),
   };
   readonly #atATime: number;
   readonly #onTurn: () => void;

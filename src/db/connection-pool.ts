@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
   /** A full queue refuses no page that has begun, because the number of large pages has a bound of its own. */
   readonly isContinuation?: boolean;
+  /** Whether it reads a part of a large page: these take turns while short statements come (chunk-turns.ts). */
+  readonly takesTurns?: boolean;
   /** How long the backend may send nothing before the statement rejects as lost; absent: no bound. */
   readonly stallMsMax?: number | undefined;
   /** Share of perWorkspace that the statement takes; default 1. */
@@ -102,9 +104,7 @@ export class ConnectionPool {
   }
 
   get inFlight(): number {
-    let sum = 0;
-    for (const connection of this.#connections) sum += connection.inFlight;
-    return sum;
+    return [...this.#connections].reduce((sum, connection) => sum + connection.inFlight, 0);
   }
 
   /** Runs one statement. Rejects with Problem `overloaded` when no connection is free in time. */

@@ -60,7 +60,7 @@ export async function readChunk(
   const waitMs = isContinuation ? deps.chunkWaitMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
   const gatheredRows = isContinuation ? rows : undefined; // the first byte waits for the other rows
-  const options = { waitMs, isContinuation, cost, gatheredRows, signal: request.signal };
+  const options = { waitMs, isContinuation, takesTurns: true, cost, gatheredRows, signal: request.signal };
   return withReadTarget(deps, request, phase, async (attempt) => {
     let borrowed: JsonBytes | null = null; // until the first row: requests that wait, and may be refused, hold no buffer
     const begin = (): JsonBytes => {
@@ -90,7 +90,16 @@ export async function readChunk(
     );
     request.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     const continuation = continuationOf(deps, attempt);
-    return { asOfMs, failures, continuation, ...deps.chunkMemory.lend(borrowed ?? begin()), target, count, last: last.key, more };
+    return {
+      asOfMs,
+      failures,
+      continuation,
+      ...deps.chunkMemory.lend(borrowed ?? begin()),
+      target,
+      count,
+      last: last.key,
+      more,
+    };
   });
 }
 

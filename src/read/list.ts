@@ -135,7 +135,7 @@ async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null,
   const range = { after, until: null };
   const keys = request.statements.keys[after ? 'after' : 'all'];
   const values = { skip: request.perPage - 1, limit: 2, ...rangeValues(range) };
-  const readEnds = readRows(deps, request, keys, values, phase); // first, because the first byte waits for it
+  const readEnds = readRows(deps, request, keys, values, phase, true); // first, because the first byte waits for it
   if (request.onMark) await readEnds; // of two statements at a time the marks come in any order, as if the replica had gone back
   const [ends, first] = await Promise.all([
     readEnds,

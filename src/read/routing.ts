@@ -144,12 +144,14 @@ export async function readRows(
   statement: Statement,
   extra: Values,
   phase: PagePhase,
+  takesTurns = false,
 ): Promise<Rows> {
   const { caller, onMark } = request;
   const run = { statement, workspace: caller.workspace, values: { ...request.values, ...extra }, onMark };
+  const options = { waitMs: deps.queueWaitMs, takesTurns, signal: request.signal };
   return withReadTarget(deps, request, phase, async ({ target, asOfMs }) => {
     const rows: TextRow[] = [];
-    await target.long.run(run, { waitMs: deps.queueWaitMs, signal: request.signal }, (row) => rows.push(row.texts()));
+    await target.long.run(run, options, (row) => rows.push(row.texts()));
     return { rows, asOfMs };
   });
 }

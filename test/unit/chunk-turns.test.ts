@@ -4,7 +4,8 @@ import type { Run } from '../../src/db/connection.js';
 import type { WorkspaceId } from '../../src/db/statement.js';
 
 const run: Run = { statement: { name: '', text: '', parameters: [] }, workspace: 'a' as WorkspaceId, values: {} };
-const chunk = { waitMs: 0, isContinuation: true };
+const chunk = { waitMs: 0, takesTurns: true, isContinuation: true };
+const first = { waitMs: 0, takesTurns: true };
 const other = { waitMs: 0 };
 
 /** Turns, and the next moment at which a chunk may begin. */
@@ -75,4 +76,28 @@ test('as many chunks run at a time as the operator allows, and the next waits fo
   t.false(turns.long.admits(chunk));
   answered();
   t.true(turns.long.admits(chunk));
+});
+
+test('a page begins beside the chunks that run, one at a time, and no other chunk begins until its first rows are read', (t) => {
+  const { turns } = made();
+  turns.short.enter(run, other)();
+  const leave = turns.long.enter(run, chunk);
+  t.true(turns.long.admits(first));
+  const leaveFirst = turns.long.enter(run, first);
+  t.false(turns.long.admits(first));
+  leave();
+  t.true(turns.long.admits(first));
+  t.false(turns.long.admits(chunk));
+  leaveFirst();
+  t.true(turns.long.admits(chunk));
+});
+
+test('two slow chunks keep a page that begins waiting for a moment only', async (t) => {
+  const { turns, nextTurn } = made();
+  turns.short.enter(run, other)();
+  turns.long.enter(run, chunk);
+  turns.long.enter(run, first);
+  t.false(turns.long.admits(first));
+  await nextTurn();
+  t.true(turns.long.admits(first));
 });
