@@ -1,6 +1,8 @@
 import { JsonBytes } from '../projection/json-bytes.js';
 
 const bufferBytesAtFirst = 65_536;
+/** Short lists take no larger buffer: they would fill less than half of it, and be copied out of it. */
+const smallBufferBytesMax = 262_144;
 const spareBytesMax = 4_194_304;
 /** The budget of all large pages under way: their chunks, and their compressors up to two thirds of it. */
 const largePageBytes = 12_582_912;
@@ -13,15 +15,21 @@ const compressorShare = 2 / 3;
  * lives long enough to reach the old generation; with new buffers each time, a page of 100,000 rows made V8 collect its whole heap twenty times.
  */
 export class ChunkMemory {
+  /** The smallest first. */
   readonly #spare: JsonBytes[] = [];
   #spareBytes = 0;
   #chunkBytes = 0;
   #compressorBytes = 0;
 
-  /** An empty buffer. One whose chunk failed is never given back, as rows may still be written to it. */
-  borrow(): JsonBytes {
-    const json = this.#spare.pop();
-    if (json === undefined) return new JsonBytes(bufferBytesAtFirst);
+  /**
+   * An empty buffer, a small one for statements of the short pool, a large one for chunks. One whose chunk failed is never given back, as rows
+   * may still be written to it.
+   */
+  borrow(pool: 'short' | 'long'): JsonBytes {
+    const { length } = this.#spare;
+    const hasFitting = pool === 'long' ? length > 0 : (this.#spare[0]?.capacity ?? Infinity) <= smallBufferBytesMax;
+    if (!hasFitting) return new JsonBytes(bufferBytesAtFirst);
+    const [json] = this.#spare.splice(pool === 'long' ? length - 1 : 0, 1) as [JsonBytes];
     this.#spareBytes -= json.capacity;
     return json;
   }
@@ -62,6 +70,7 @@ export class ChunkMemory {
     json.clear();
     if (this.#spareBytes + json.capacity > spareBytesMax) return;
     this.#spareBytes += json.capacity;
-    this.#spare.push(json);
+    const larger = this.#spare.findIndex(({ capacity }) => capacity >= json.capacity);
+    this.#spare.splice(larger < 0 ? this.#spare.length : larger, 0, json);
   }
 }

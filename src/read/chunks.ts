@@ -64,7 +64,7 @@ export async function readChunk(
   return withReadTarget(deps, request, phase, async (attempt) => {
     let borrowed: JsonBytes | null = null; // until the first row: requests that wait, and may be refused, hold no buffer
     const begin = (): JsonBytes => {
-      borrowed = deps.chunkMemory.borrow();
+      borrowed = deps.chunkMemory.borrow(pool);
       if (!isContinuation) borrowed.raw(pageOpening);
       return borrowed;
     };
