@@ -278,7 +278,7 @@ test.serial('a workspace has its whole share while no other is served, and a qua
   };
   const crowd = (): Promise<unknown> =>
     Promise.all(
-      Array.from({ length: 100 }, () => readPage(gateway.url('/installaties?perPage=1'), { token, discard: true })),
+      Array.from({ length: 24 }, () => readPage(gateway.url('/installaties?perPage=1'), { token, discard: true })),
     );
   await crowd(); // the connections are there, and the token is known
   await readPage(gateway.url('/klanten?perPage=1'), { token: other });
@@ -286,8 +286,7 @@ test.serial('a workspace has its whole share while no other is served, and a qua
   await setUp.pace(20);
   t.is(await busiest(crowd()), 8);
   await readPage(gateway.url('/klanten?perPage=1'), { token: other });
-  const quarter = await busiest(crowd());
-  t.true(quarter === 2 || quarter === 3, `${quarter} statements at a time`); // the renewal of the token's look-up may be one more
+  t.is(await busiest(crowd()), 2);
   await setUp.pace(0);
   await gateway.backToNormal(t);
   await gateway.stop();
