@@ -36,4 +36,4 @@ EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OPS_PORT || 9090}/livez`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 STOPSIGNAL SIGTERM
-CMD ["node", "--max-semi-space-size=16", "--v8-pool-size=2", "dist/bundle/gateway.cjs", "serve"]
+CMD ["node", "--max-semi-space-size=16", "--v8-pool-size=2", "--max-old-space-size=1024", "dist/bundle/gateway.cjs", "serve"]

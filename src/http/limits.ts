@@ -33,6 +33,7 @@ interface Window {
 const windowMs = windowSeconds * 1000;
 /** Keys of a limiter in memory: beyond them the key whose window began first starts from zero. */
 const windowsMax = 100_000;
+const forgetMs = 1000;
 
 /** A limiter of this process. It answers without a promise. */
 export function memoryLimiter(quota: number): Limiter {
@@ -43,12 +44,18 @@ export function memoryLimiter(quota: number): Limiter {
     return window !== undefined && isOpen(window) ? window : { consumed: 0, endsAtMs: Date.now() + windowMs };
   };
   const begin = (key: string, window: Window): void => {
+    if (windows.size === 0) setTimeout(forgetEnded, forgetMs).unref();
     windows.delete(key);
-    for (const [oldest, ended] of windows) {
-      if (isOpen(ended) && windows.size < windowsMax) break;
-      windows.delete(oldest);
-    }
+    if (windows.size >= windowsMax) windows.delete(windows.keys().next().value as string);
     windows.set(key, window);
+  };
+  /** By the clock and not by the next request, because after a flood of keys none may come. */
+  const forgetEnded = (): void => {
+    for (const [key, window] of windows) {
+      if (isOpen(window)) break;
+      windows.delete(key);
+    }
+    if (windows.size > 0) setTimeout(forgetEnded, forgetMs).unref();
   };
   const resultOf = ({ consumed, endsAtMs }: Window, allowed: boolean): RateLimitResult => ({
     allowed,
