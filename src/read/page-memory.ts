@@ -92,7 +92,7 @@ function setLast<K, V>(map: Map<K, V>, key: K, value: V): void {
   map.set(key, value);
 }
 
-/** A digest: the context can be as long as a URL, and V8 keeps the parts of a joined text beside it, 190 bytes here. */
+/** A digest: the context can be as long as a URL, and V8 keeps the parts of a joined text beside it, half of an end. */
 function nameOf({ caller, context, perPage }: PageSeries): string {
   return hash('sha256', `${caller.tokenId} ${perPage} ${context}`, 'base64url');
 }
