@@ -1,4 +1,4 @@
-import { ActiveWorkspaces } from './db/active-workspaces.js';
+import { ActiveKeys } from './db/active-keys.js';
 import { ConnectionPool, type PoolLimits } from './db/connection-pool.js';
 import { connectionUrls } from './db/connection-url.js';
 import { Heartbeat } from './db/heartbeat.js';
@@ -49,7 +49,7 @@ export function databases(
       () => observe({ type: 'login_renewed', server }),
     );
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
-  const bounds = replicaBounds(settings, new ActiveWorkspaces());
+  const bounds = replicaBounds(settings, new ActiveKeys());
   const replicas = connectionUrls(settings.replicaUrls).map((url, i) => {
     const name = `replica${i + 1}`;
     const own = login(url, 'replicaUrls', name);
@@ -103,13 +103,15 @@ function probeBounds({ probeIntervalMs, probeDeadlineMs }: Settings): ProbeBound
   return { intervalMs: probeIntervalMs, deadlineMs: probeDeadlineMs };
 }
 
-function replicaBounds(settings: Settings, activeWorkspaces: ActiveWorkspaces): ReplicaBounds {
+function replicaBounds(settings: Settings, activeWorkspaces: ActiveKeys): ReplicaBounds {
   const { queueMax, statementTimeoutMs, shortConnections, shortDepth, longConnections, lagMaxMs } = settings;
   const { shortPerWorkspace, longPerWorkspace, chunksBesideDetails } = settings;
-  const both = { queueMax, statementTimeoutMs, activeWorkspaces };
+  const both = { queueMax, statementTimeoutMs };
+  const shareShort = { perWorkspace: shortPerWorkspace, sharing: { activeWorkspaces, divisor: 8 } };
+  const shareLong = { perWorkspace: longPerWorkspace, sharing: { activeWorkspaces, divisor: 4 } };
   return {
-    short: { ...both, connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace },
-    long: { ...both, connections: longConnections, depth: 1, perWorkspace: longPerWorkspace },
+    short: { ...both, ...shareShort, connections: shortConnections, depth: shortDepth },
+    long: { ...both, ...shareLong, connections: longConnections, depth: 1 },
     chunksBesideDetails,
     probe: probeBounds(settings),
     lagMaxMs,

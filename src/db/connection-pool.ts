@@ -1,5 +1,5 @@
 import { Problem } from '../errors.js';
-import type { ActiveWorkspaces } from './active-workspaces.js';
+import type { ActiveKeys } from './active-keys.js';
 import { type Connect, type Connection, ConnectionLost, errorCode, type Run } from './connection.js';
 import { SpreadCalls, untilSocketsRead } from './event-loop.js';
 import { FairQueue } from './fair-queue.js';
@@ -12,10 +12,10 @@ export interface PoolLimits {
   readonly connections: number;
   /** Statements in flight per connection. */
   readonly depth: number;
-  /** Total cost of a workspace's statements in flight; a quarter of it while several workspaces are served. */
+  /** Total cost of a workspace's statements in flight; divided by `divisor` while several workspaces are served. */
   readonly perWorkspace: number;
-  /** Shared by all pools. Absent: the pool serves a single tenant. */
-  readonly activeWorkspaces?: ActiveWorkspaces;
+  /** `activeWorkspaces` is that of all pools. Absent: the pool serves a single tenant. */
+  readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
   readonly queueMax: number;
   readonly statementTimeoutMs: number;
 }
@@ -53,8 +53,6 @@ interface Waiter {
   readonly fail: (error: Error) => void;
 }
 
-const sharedFraction = 4;
-
 /** SQLSTATE of statement_timeout and of pg_cancel_backend; before the time limit it can only be the latter. */
 const queryCanceled = '57014';
 
@@ -87,9 +85,9 @@ export class ConnectionPool {
     this.#limits = limits;
     this.#connect = connect;
     this.#gate = gate;
-    const { perWorkspace, activeWorkspaces } = limits;
+    const { perWorkspace, sharing } = limits;
     this.#shares = new KeyedSemaphore(() =>
-      activeWorkspaces?.areSeveral ? perWorkspace / sharedFraction : perWorkspace,
+      sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace,
     );
     const sweepMs = Math.min(250, limits.statementTimeoutMs / 4);
     this.#sweeper = setInterval(() => void untilSocketsRead().then(() => this.#sweep()), sweepMs).unref();
@@ -115,7 +113,7 @@ export class ConnectionPool {
   #run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
     if (options.signal?.aborted) return Promise.reject(options.signal.reason);
     const workspace = run.workspace ?? '';
-    if (workspace !== '') this.#limits.activeWorkspaces?.touch(workspace);
+    if (workspace !== '') this.#limits.sharing?.activeWorkspaces.touch(workspace);
     const free = this.#mayStart(workspace, options) ? this.#leastBusy() : null;
     return free ? this.#start(free, run, options, onRow) : this.#enqueue(workspace, run, options, onRow);
   }

@@ -9,6 +9,7 @@ import { addressKey } from './address.js';
 import { requestId } from './exchange.js';
 import { ConnectionEnds } from './raw-answers.js';
 import { commonHeaders, renderProblem } from './render.js';
+import { RequestTurns } from './request-turns.js';
 import { endSlowClients, type SlowClientBounds } from './slow-clients.js';
 
 /** Bounds of the API listener; docs/settings.md describes each. */
@@ -28,6 +29,7 @@ export type ServerBounds = SlowClientBounds &
 export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
   const handle = koa.callback();
   const ends = new ConnectionEnds();
+  const turns = new RequestTurns();
   const server = createServer(
     {
       maxHeaderSize: bounds.headerBytesMax,
@@ -41,8 +43,11 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
     },
     (request, response) =>
       ends.inTurn(request, response, () => {
-        if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
-        void handle(request, response);
+        turns.begin(request, () => {
+          if (response.closed) return; // the client went away before its turn
+          if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
+          void handle(request, response);
+        });
       }),
   );
   server.maxConnections = bounds.clientConnectionsMax;

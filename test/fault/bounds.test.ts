@@ -264,8 +264,8 @@ test.serial('while one workspace floods the queue another is served in its turn'
   await gateway.stop();
 });
 
-test.serial('a workspace has its whole share while no other is served, and a quarter of it otherwise', async (t) => {
-  const gateway = await setUp.gateway({ shortPerWorkspace: 8 });
+test.serial('a workspace has its whole share while no other is served, and an eighth of it otherwise', async (t) => {
+  const gateway = await setUp.gateway({ shortPerWorkspace: 16 });
   const lane = gateway.gateway.replicas[0]?.short;
   const busiest = async (while_: Promise<unknown>): Promise<number> => {
     let [most, over] = [0, false];
@@ -284,7 +284,7 @@ test.serial('a workspace has its whole share while no other is served, and a qua
   await readPage(gateway.url('/klanten?perPage=1'), { token: other });
   await sleep(1300);
   await setUp.pace(20);
-  t.is(await busiest(crowd()), 8);
+  t.is(await busiest(crowd()), 16);
   await readPage(gateway.url('/klanten?perPage=1'), { token: other });
   t.is(await busiest(crowd()), 2);
   await setUp.pace(0);

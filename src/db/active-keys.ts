@@ -1,15 +1,15 @@
-/** How long after its last statement a workspace counts as active. */
+/** How long after its last use a key counts as active. */
 const activeMs = 1000;
 
-/** The workspaces that any pool is serving. While there are several, each must leave connections for the others. */
-export class ActiveWorkspaces {
+/** The keys, such as workspaces, that were served last. While there are several, each must leave room for the others. */
+export class ActiveKeys {
   readonly #lastMs = new Map<string, number>();
   #prunedMs = 0;
 
-  /** Notes that the workspace sends a statement now. */
-  touch(workspace: string): void {
+  /** Notes that the key is served now. */
+  touch(key: string): void {
     const nowMs = performance.now();
-    this.#lastMs.set(workspace, nowMs);
+    this.#lastMs.set(key, nowMs);
     if (nowMs - this.#prunedMs < activeMs / 4) return;
     this.#prunedMs = nowMs;
     for (const [other, lastMs] of this.#lastMs) if (nowMs - lastMs > activeMs) this.#lastMs.delete(other);
