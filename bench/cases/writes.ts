@@ -19,7 +19,7 @@ const writers = 4;
 /** Short turns, because writes make the data grow. */
 const secondsMax = 1;
 /** Servers compile their code meanwhile: a create took the gateway 1,380 µs after 2,000 writes, 580 after 6,000, 500 after 14,000. */
-const warmUpSeconds = 12;
+const warmUpWrites = 15_000;
 const goals = { perSecond: 0.8, p99: 1.25 };
 const program = new URL('../writers-process.js', import.meta.url);
 
@@ -166,7 +166,10 @@ async function compare(
   const turnSeconds = Math.min(seconds, secondsMax);
   for (const { target, serverPid } of contenders) {
     if (serverPid === null) continue;
-    await runToEnd(program, [JSON.stringify({ ...load, target, seconds: warmUpSeconds })], {});
+    for (let writes = 0; writes < warmUpWrites; ) {
+      const some: WriteLoad = { ...load, target, seconds: 4 };
+      writes += (JSON.parse(await runToEnd(program, [JSON.stringify(some)], {})) as WriteResult).writes;
+    }
   }
   const results = await alternate(contenders, rounds, async ({ name, target, serverPid }, round): Promise<Turn> => {
     process.stderr.write(`  ${load.kind}s: round ${round + 1} of ${rounds}, ${name}\n`);
