@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Gateway } from '../../src/open-gateway.js';
 import { gatewayTest } from '../support/workspace.js';
 
-// A crowd of requests that arrive together, and one of another token behind them. The gateway and the test share an event loop, so
-// what the test writes in one turn of it arrives in one turn.
+// Many requests that arrive together, and a request of another token behind them. The gateway and the test share an event loop:
+// requests that the test writes in one turn of it arrive in one turn.
 
 const test = gatewayTest();
 const crowd = 60;
