@@ -9,6 +9,8 @@ const connections = 32;
 const idsAsked = 2000;
 /** Just-in-time compilers and caches have settled by then; not counted. */
 const warmUpSeconds = 6;
+/** Begins each turn, not counted: V8 discards compiled code of a server that has rested while the others had their turns. */
+const leadInSeconds = 2;
 
 /** The factor by which the gateway must beat each contender, in requests per second; "Fastify + pg" → at least 1.2 × as many. */
 type Goals = Readonly<Record<string, number>>;
@@ -59,8 +61,9 @@ async function compare(
     return runLoad({ origin, headers, paths: paths(contender), connections, seconds: runSeconds }, pid, replicaPid);
   };
   for (const contender of contenders) await run(contender, Math.min(warmUpSeconds, seconds));
-  const results = await alternate(contenders, rounds, (contender, round) => {
+  const results = await alternate(contenders, rounds, async (contender, round) => {
     process.stderr.write(`  ${title}: round ${round + 1} of ${rounds}, ${contender.name}\n`);
+    await run(contender, leadInSeconds);
     return run(contender, seconds);
   });
   const [ours = []] = results;
@@ -74,7 +77,7 @@ async function compare(
   });
   const table: Table = {
     title,
-    note: `${generator().name}, ${connections} keep-alive connections, ${rounds} turns of ${seconds} s each, medians. CPU is that of each one's process, of the replica's processes and of the load generator's, in seconds per 1,000 requests.`,
+    note: `${generator().name}, ${connections} keep-alive connections, ${rounds} turns of ${seconds} s each, after ${leadInSeconds} s that do not count, medians. CPU is that of each one's process, of the replica's processes and of the load generator's, in seconds per 1,000 requests.`,
     head: [
       '',
       'requests/s',

@@ -8,7 +8,6 @@ import { type Child, runToEnd, startChild } from '../child.js';
 import type { DatabaseTarget } from '../database-writer.js';
 import type { Options } from '../options.js';
 import { platformatic } from '../peers.js';
-import { childrenOf, cpuMsOf, treeCpuMsOf } from '../process-cost.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
 import { alternate, median, pairedRatio } from '../rounds.js';
 import { rowsOf, type Stage } from '../stage.js';
@@ -18,7 +17,7 @@ import type { HttpTarget, WriteLoad, WriteResult } from '../writers-process.js';
 const writers = 4;
 /** Short turns, because writes make the data grow. */
 const secondsMax = 1;
-/** Servers compile their code meanwhile: a create took the gateway 1,380 µs after 2,000 writes, 580 after 6,000, 500 after 14,000. */
+/** Before the first turn; servers compile their code meanwhile: a create took the gateway 1,380 µs after 2,000 writes, 580 after 6,000, 500 after 14,000. */
 const warmUpWrites = 15_000;
 const goals = { perSecond: 0.8, p99: 1.25 };
 const program = new URL('../writers-process.js', import.meta.url);
@@ -30,27 +29,21 @@ interface Contender {
   readonly serverPid: number | null;
 }
 
-/** A turn, and the processor time that each of its writes cost, in microseconds. */
-interface Turn extends WriteResult {
-  readonly serverCpuUs: number;
-  readonly primaryCpuUs: number;
-}
-
 /** Creates and updates of installations, beside the same statements in one pipelined transaction, and beside Platformatic's POST. */
 export async function writesCase(stage: Stage, options: Options): Promise<CaseResult> {
   const text = 'select id from app.klanten where workspace_id = $1 order by id limit $2';
   const customers = (await rowsOf(stage.primaryUrl, text, [stage.workspace, String(writers)])).map(
     ([id]) => id as string,
   );
-  const common = { writers, workspace: stage.workspace, customers };
-  const { primaryPid } = stage;
+  const { workspace, primaryPid } = stage;
+  const common = { writers, workspace, customers, primaryPid };
   const [whole, ...parts] = await databaseContenders(stage);
   const bare = await startBareServer(stage, whole.target, customers);
   const peer = await startPlatformatic(stage);
   try {
     const both = [gatewayOf(stage), whole, bare.contender, ...parts];
-    const creates = await compare({ ...common, kind: 'create' }, [...both, ...peer.contenders], primaryPid, options);
-    const updates = await compare({ ...common, kind: 'update' }, both, primaryPid, options);
+    const creates = await compare({ ...common, kind: 'create' }, [...both, ...peer.contenders], options);
+    const updates = await compare({ ...common, kind: 'update' }, both, options);
     return {
       verdicts: [...creates.verdicts, ...updates.verdicts],
       tables: [creates.table, updates.table],
@@ -150,48 +143,28 @@ async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer>
   }
 }
 
-/** Waits until the backends of the writers have ended: the time of a process that ends while it is read is not counted. */
-async function backendsEnd(primaryPid: number, before: number): Promise<void> {
-  const deadline = Date.now() + 1000;
-  while (childrenOf(primaryPid).length > before && Date.now() < deadline) await sleep(20);
-}
-
 /** The first contender is the gateway, the second the reference. */
 async function compare(
-  load: Omit<WriteLoad, 'target' | 'seconds'>,
+  load: Omit<WriteLoad, 'target' | 'serverPid' | 'seconds'>,
   contenders: readonly Contender[],
-  primaryPid: number,
   { rounds, seconds }: Options,
 ): Promise<{ verdicts: Verdict[]; table: Table }> {
   const turnSeconds = Math.min(seconds, secondsMax);
-  for (const { target, serverPid } of contenders) {
-    if (serverPid === null) continue;
-    for (let writes = 0; writes < warmUpWrites; ) {
-      const some: WriteLoad = { ...load, target, seconds: 4 };
-      writes += (JSON.parse(await runToEnd(program, [JSON.stringify(some)], {})) as WriteResult).writes;
-    }
-  }
-  const results = await alternate(contenders, rounds, async ({ name, target, serverPid }, round): Promise<Turn> => {
-    process.stderr.write(`  ${load.kind}s: round ${round + 1} of ${rounds}, ${name}\n`);
-    const whole: WriteLoad = { ...load, target, seconds: turnSeconds };
-    const cpuMs = (): [number, number] => [
-      serverPid === null ? Number.NaN : cpuMsOf(serverPid),
-      treeCpuMsOf(primaryPid),
-    ];
-    const backends = childrenOf(primaryPid).length;
-    const before = cpuMs();
-    const result = JSON.parse(await runToEnd(program, [JSON.stringify(whole)], {})) as WriteResult;
-    await backendsEnd(primaryPid, backends);
-    const after = cpuMs();
-    const [serverCpuUs, primaryCpuUs] = [0, 1].map(
-      (i) => (1000 * (Number(after[i]) - Number(before[i]))) / result.writes,
-    );
-    return { ...result, serverCpuUs: Number(serverCpuUs), primaryCpuUs: Number(primaryCpuUs) };
+  const run = async ({ target, serverPid }: Contender, runSeconds: number): Promise<WriteResult> => {
+    const whole: WriteLoad = { ...load, target, serverPid, seconds: runSeconds };
+    return JSON.parse(await runToEnd(program, [JSON.stringify(whole)], {}));
+  };
+  for (const contender of contenders.filter(({ serverPid }) => serverPid !== null))
+    for (let writes = 0; writes < warmUpWrites; ) writes += (await run(contender, 4)).writes;
+  const results = await alternate(contenders, rounds, (contender, round) => {
+    process.stderr.write(`  ${load.kind}s: round ${round + 1} of ${rounds}, ${contender.name}\n`);
+    return run(contender, turnSeconds);
   });
   const [ours = [], bare = []] = results;
-  const middle = (runs: readonly Turn[], of: (run: Turn) => number): string => figure(median(runs.map(of)));
-  const rates = (runs: readonly Turn[]): number[] => runs.map(({ perSecond }) => perSecond);
-  const tails = (runs: readonly Turn[]): number[] => runs.map(({ p99Ms }) => p99Ms);
+  const middle = (runs: readonly WriteResult[], of: (run: WriteResult) => number): string =>
+    figure(median(runs.map(of)));
+  const rates = (runs: readonly WriteResult[]): number[] => runs.map(({ perSecond }) => perSecond);
+  const tails = (runs: readonly WriteResult[]): number[] => runs.map(({ p99Ms }) => p99Ms);
   const what = `${load.kind === 'create' ? 'Creates' : 'Updates'} against the same statements, pipelined`;
   const verdicts: Verdict[] = [
     {
@@ -210,14 +183,14 @@ async function compare(
     },
   ];
   const rows = contenders.map(({ name }, i) => {
-    const runs = results[i] as Turn[];
+    const runs = results[i] as WriteResult[];
     const ratio = figure(pairedRatio(rates(ours), rates(runs)));
     return [
       name,
       middle(runs, (run) => run.perSecond),
       middle(runs, (run) => run.p50Ms),
       middle(runs, (run) => run.p99Ms),
-      middle(runs, (run) => run.serverCpuUs),
+      middle(runs, (run) => run.serverCpuUs ?? Number.NaN),
       middle(runs, (run) => run.primaryCpuUs),
       middle(runs, (run) => run.clientCpuUs),
       ratio,
@@ -225,7 +198,7 @@ async function compare(
   });
   const table = {
     title: `${load.kind === 'create' ? 'Creating' : 'Updating'} installations`,
-    note: `${writers} writers, each with a connection of its own, ${rounds} turns of ${turnSeconds} s each, medians. The bare program runs the gateway's statements as its role, so with the same synchronous_commit and the same wait for the disk, and sends all of a transaction before the first is answered. The difference between its rows is the cost of a part. It speaks no HTTP, checks no token, limit or body, and renders no answer: the processor time of the gateway is what it leaves out. The bare server is the same program behind node:http, with the gateway's headers and a body as constants: it shows how much HTTP and a process of its own cost. CPU is per write. Platformatic writes one row, without key, audit entry or tenant wall.`,
+    note: `${writers} writers, each with a connection of its own, ${rounds} turns of ${turnSeconds} s each, after 4 s that do not count, medians. The bare program runs the gateway's statements as its role, so with the same synchronous_commit and the same wait for the disk, and sends all of a transaction before the first is answered. The difference between its rows is the cost of a part. It speaks no HTTP, checks no token, limit or body, and renders no answer: the processor time of the gateway is what it leaves out. The bare server is the same program behind node:http, with the gateway's headers and a body as constants: it shows how much HTTP and a process of its own cost. CPU is per write. Platformatic writes one row, without key, audit entry or tenant wall.`,
     head: ['', 'writes/s', 'p50, ms', 'p99, ms', 'server CPU, µs', 'primary CPU, µs', 'client CPU, µs', 'gateway ×'],
     rows,
   };
