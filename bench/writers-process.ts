@@ -9,6 +9,8 @@ export interface WriteLoad {
   readonly kind: 'create' | 'update';
   readonly writers: number;
   readonly seconds: number;
+  /** Before them, not counted. */
+  readonly leadInSeconds: number;
   readonly workspace: string;
   /** Customers that new installations belong to. */
   readonly customers: readonly string[];
@@ -34,7 +36,7 @@ export interface WriteResult {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** All writes, those of the warm-up too. */
+  /** All writes, those of the lead-in too. */
   readonly writes: number;
   /** Processor time that each write cost this process, the server (null: there is none) and the primary, in microseconds. */
   readonly clientCpuUs: number;
@@ -45,13 +47,6 @@ export interface WriteResult {
 /** Makes one write; rejects unless it succeeds. */
 type Writer = () => Promise<unknown>;
 
-/**
- * This process compiles its code meanwhile, and a server the code that it lost: V8 collects the heap of a process that has rested
- * for some seconds, and discards compiled code that no live object needs. After a minute's rest creates took the gateway 1,400 µs
- * in the first second, 420 to 550 some 3,000 writes later.
- */
-const warmUpMs = 4000;
-
 // Process of the writers: the load as JSON in its argument, the result as JSON on its stdout.
 const load = JSON.parse(process.argv[2] as string) as WriteLoad;
 const { target } = load;
@@ -59,7 +54,7 @@ const starts = Array.from({ length: load.writers }, (_, i) => load.customers[i %
 const writers = await Promise.all(
   starts.map((customer) => ('url' in target ? databaseWriter(target, customer) : httpWriter(target, customer))),
 );
-const warmUp = await runFor(warmUpMs);
+const leadIn = await runFor(load.leadInSeconds * 1000);
 const startedMs = performance.now();
 const before = cpuMs();
 const times = (await runFor(load.seconds * 1000)).sort((a, b) => a - b);
@@ -71,7 +66,7 @@ const result: WriteResult = {
   perSecond,
   p50Ms: at(0.5),
   p99Ms: at(0.99),
-  writes: warmUp.length + times.length,
+  writes: leadIn.length + times.length,
   clientCpuUs: cpuUs('client'),
   serverCpuUs: load.serverPid === null ? null : cpuUs('server'),
   primaryCpuUs: cpuUs('primary'),
