@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Statement, Values } from '../src/db/statement.js';
+import { walPositionStatement } from '../src/db/wal-position.js';
 import { loadResources } from '../src/definition/load.js';
 import type { Resource, ResourceWrite } from '../src/definition/resource.js';
 import { compileWriteStatements } from '../src/definition/write-statements.js';
@@ -11,6 +12,7 @@ export interface DatabaseTarget {
   readonly tokenId: string;
   readonly hasIdempotency: boolean;
   readonly hasAudit: boolean;
+  readonly hasPosition: boolean;
 }
 
 /** Creates or changes the installation with the id. */
@@ -23,10 +25,12 @@ const guard: Statement = {
   text: "select set_config('gateway.workspace_id', $1, true)",
   parameters: ['workspace'],
 };
+/** The gateway sends it with each COMMIT: later reads wait until their replica has replayed the write. */
+const position: Statement = { name: 'position', text: walPositionStatement, parameters: [] };
 /** As many bytes as an answer of the gateway. */
 export const answer = 'x'.repeat(500);
 
-/** Connects; each write is the gateway's own statements in one transaction, all sent before the first is answered. */
+/** Connects; each write is the gateway's own statements: one transaction and the position after it, all sent before the first is answered. */
 export async function openWriter(
   { url, ...parts }: DatabaseTarget,
   workspace: string,
@@ -42,9 +46,11 @@ export async function openWriter(
   const run = (statement: Statement, values: Values): Promise<unknown> =>
     client.query({ ...statement, values: statement.parameters.map((name) => values[name]) } as pg.QueryConfig);
   const used = (statement: Statement): Statement => (parts.hasIdempotency ? statement : withoutKey(statement));
+  const opening = [begin, guard, ...(parts.hasIdempotency ? [claim] : [])];
+  const end = [commit, ...(parts.hasPosition ? [position] : [])];
   const [creating, updating] = [
-    [begin, guard, ...(parts.hasIdempotency ? [claim] : []), used(create), commit],
-    [begin, guard, ...(parts.hasIdempotency ? [claim] : []), used(lock), used(update), commit],
+    [...opening, used(create), ...end],
+    [...opening, used(lock), used(update), ...end],
   ];
   return async (id, naam, isNew) => {
     const values: Values = {

@@ -25,17 +25,23 @@ export interface LoadResult {
   readonly generatorCpuMs: number;
 }
 
-/** The same, and its cost to the server and the replica. */
+/** The same, and its cost to the server and its database: the replica, or the primary for writes. */
 export interface LoadCost extends LoadResult {
   readonly serverCpuMs: number;
-  readonly replicaCpuMs: number;
+  readonly databaseCpuMs: number;
   readonly rssMb: number;
+}
+
+/** The program, or null where it is not installed. */
+export function installedWrk(): string | null {
+  const { WRK_BIN: wrk = 'wrk' } = process.env;
+  return spawnSync(wrk, ['-v']).error === undefined ? wrk : null;
 }
 
 /** wrk needs a tenth of autocannon's processor time, which matters because the generator shares its cores with the servers it measures. */
 export function generator(): { readonly name: 'wrk' | 'autocannon'; readonly run: (load: Load) => Promise<string> } {
-  const { WRK_BIN: wrk = 'wrk' } = process.env;
-  if (spawnSync(wrk, ['-v']).error === undefined) {
+  const wrk = installedWrk();
+  if (wrk !== null) {
     const program = new URL('./load-wrk.js', import.meta.url);
     return { name: 'wrk', run: (load) => runToEnd(program, [wrk, JSON.stringify(load)], {}, load.priority) };
   }
@@ -63,14 +69,19 @@ export async function runLoad(load: Load, serverPid: number, replicaPid: number)
 }
 
 /** The same, however many requests failed. */
-export async function runLoadOnce(load: Load, serverPid: number, replicaPid: number): Promise<LoadCost> {
+export function runLoadOnce(load: Load, serverPid: number, replicaPid: number): Promise<LoadCost> {
+  return costOf(() => generator().run(load), serverPid, replicaPid);
+}
+
+/** Runs a generator that prints its result as JSON. */
+export async function costOf(run: () => Promise<string>, serverPid: number, databasePid: number): Promise<LoadCost> {
   const serverMs = cpuMsOf(serverPid);
-  const replicaMs = treeCpuMsOf(replicaPid);
-  const result = JSON.parse(await generator().run(load)) as LoadResult;
+  const databaseMs = treeCpuMsOf(databasePid);
+  const result = JSON.parse(await run()) as LoadResult;
   return {
     ...result,
     serverCpuMs: cpuMsOf(serverPid) - serverMs,
-    replicaCpuMs: treeCpuMsOf(replicaPid) - replicaMs,
+    databaseCpuMs: treeCpuMsOf(databasePid) - databaseMs,
     rssMb: rssMbOf(serverPid),
   };
 }

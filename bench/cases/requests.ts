@@ -108,7 +108,7 @@ function rowOf(runs: readonly LoadCost[]): string[] {
     middle(({ rssMb }) => rssMb),
     // Milliseconds per request are seconds per 1,000 requests.
     middle(({ serverCpuMs, requests }) => serverCpuMs / requests),
-    middle(({ replicaCpuMs, requests }) => replicaCpuMs / requests),
+    middle(({ databaseCpuMs, requests }) => databaseCpuMs / requests),
     middle(({ generatorCpuMs, requests }) => generatorCpuMs / requests),
   ];
 }

@@ -6,50 +6,59 @@ import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { freePort } from '../../src/demo/cluster/ports.js';
 import { type Child, runToEnd, startChild } from '../child.js';
 import type { DatabaseTarget } from '../database-writer.js';
+import type { DatabaseWriteLoad } from '../database-writers-process.js';
+import { installedWrk } from '../load.js';
 import type { Options } from '../options.js';
 import { platformatic } from '../peers.js';
 import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
 import { alternate, median, pairedRatio } from '../rounds.js';
 import { rowsOf, type Stage } from '../stage.js';
-import type { HttpTarget, WriteLoad, WriteResult } from '../writers-process.js';
+import { type HttpTarget, runWrites, type WriteLoad, type WriteResult } from '../write-load.js';
 
 /** As many as the gateway has connections to the primary. */
-const writers = 4;
+const connections = 4;
 /** Short turns, because writes make the data grow. */
-const secondsMax = 1;
+const secondsMax = 3;
 /**
- * Begins each turn, not counted. The writers' process compiles its code meanwhile, and a server the code that it lost: V8 collects
+ * Begins each turn, not counted. The bare program compiles its code meanwhile, and a server the code that it lost: V8 collects
  * the heap of a process that has rested for some seconds, and discards compiled code that no live object needs. After a minute's
  * rest creates took the gateway 1,400 µs in the first second, 420 to 550 some 3,000 writes later.
  */
 const leadInSeconds = 4;
-/** Before the first turn; servers compile their code meanwhile: a create took the gateway 1,380 µs after 2,000 writes, 580 after 6,000, 500 after 14,000. */
-const warmUpWrites = 15_000;
+/** Before the first turn; servers compile their code meanwhile: a create took the gateway 1,380 µs after 2,000 writes, 580 after 6,000, 500 after 14,000; with Node.js 24 half as much as the primary only after 20,000. */
+const warmUpWrites = 25_000;
 const goals = { perSecond: 0.8, p99: 1.25 };
-const program = new URL('../writers-process.js', import.meta.url);
+const databaseWriters = new URL('../database-writers-process.js', import.meta.url);
 
-interface Contender {
-  readonly name: string;
-  readonly target: HttpTarget | DatabaseTarget;
-  /** The process between the writers and PostgreSQL; null: there is none. */
-  readonly serverPid: number | null;
+/** A server, or PostgreSQL itself. */
+type Contender = { readonly name: string } & (
+  | { readonly origin: string; readonly target: HttpTarget; readonly serverPid: number }
+  | { readonly target: DatabaseTarget }
+);
+
+/** What all contenders do in a turn. */
+interface Task {
+  readonly wrk: string;
+  readonly kind: 'create' | 'update';
+  readonly customers: readonly string[];
+  readonly stage: Stage;
 }
 
 /** Creates and updates of installations, beside the same statements in one pipelined transaction, and beside Platformatic's POST. */
 export async function writesCase(stage: Stage, options: Options): Promise<CaseResult> {
+  const wrk = installedWrk();
+  if (wrk === null) return { verdicts: [], tables: [], skipped: ['The case writes needs wrk.'] };
   const text = 'select id from app.klanten where workspace_id = $1 order by id limit $2';
-  const customers = (await rowsOf(stage.primaryUrl, text, [stage.workspace, String(writers)])).map(
+  const customers = (await rowsOf(stage.primaryUrl, text, [stage.workspace, String(connections)])).map(
     ([id]) => id as string,
   );
-  const { workspace, primaryPid } = stage;
-  const common = { writers, workspace, customers, primaryPid };
   const [whole, ...parts] = await databaseContenders(stage);
   const bare = await startBareServer(stage, whole.target, customers);
   const peer = await startPlatformatic(stage);
   try {
     const both = [gatewayOf(stage), whole, bare.contender, ...parts];
-    const creates = await compare({ ...common, kind: 'create' }, [...both, ...peer.contenders], options);
-    const updates = await compare({ ...common, kind: 'update' }, both, options);
+    const creates = await compare({ wrk, kind: 'create', customers, stage }, [...both, ...peer.contenders], options);
+    const updates = await compare({ wrk, kind: 'update', customers, stage }, both, options);
     return {
       verdicts: [...creates.verdicts, ...updates.verdicts],
       tables: [creates.table, updates.table],
@@ -62,26 +71,26 @@ export async function writesCase(stage: Stage, options: Options): Promise<CaseRe
 
 function gatewayOf({ origin, token, gatewayPid }: Stage): Contender {
   const headers = { authorization: `Bearer ${token}` };
-  const target = {
-    origin,
-    path: '/api/v1/installaties',
-    headers,
-    customer: 'customerId',
-    members: {},
-    makesIds: false,
-  };
-  return { name: 'gateway', target, serverPid: gatewayPid };
+  const target = { path: '/api/v1/installaties', headers, customer: 'customerId', members: {}, makesIds: false };
+  return { name: 'gateway', origin, target, serverPid: gatewayPid };
 }
 
 /** The whole transaction first; then without one of its parts, whose cost is the difference. */
 async function databaseContenders({ primaryUrl, workspace }: Stage) {
   const text = 'select id from gateway.api_tokens where workspace_id = $1 limit 1';
   const [[tokenId = ''] = []] = await rowsOf(primaryUrl, text, [workspace]);
-  const whole = { url: urlAs(primaryUrl, 'gateway_writer'), tokenId, hasIdempotency: true, hasAudit: true };
+  const whole = {
+    url: urlAs(primaryUrl, 'gateway_writer'),
+    tokenId,
+    hasIdempotency: true,
+    hasAudit: true,
+    hasPosition: true,
+  };
   return [
-    { name: 'bare pg, the same statements', target: whole, serverPid: null },
-    { name: 'bare pg without idempotency', target: { ...whole, hasIdempotency: false }, serverPid: null },
-    { name: 'bare pg without audit entry', target: { ...whole, hasAudit: false }, serverPid: null },
+    { name: 'bare pg, the same statements', target: whole },
+    { name: 'bare pg without idempotency', target: { ...whole, hasIdempotency: false } },
+    { name: 'bare pg without audit entry', target: { ...whole, hasAudit: false } },
+    { name: 'bare pg without position', target: { ...whole, hasPosition: false } },
   ] as const;
 }
 
@@ -101,9 +110,9 @@ async function startBareServer(
     ...settings,
   });
   const origin = `http://127.0.0.1:${port}`;
-  const target = { origin, path: '/installaties', headers: {}, customer: 'customerId', members: {}, makesIds: false };
+  const target = { path: '/installaties', headers: {}, customer: 'customerId', members: {}, makesIds: false };
   if (!(await answers(child, origin))) throw new Error('The bare server does not answer.');
-  return { contender: { name: 'bare node:http + pg', target, serverPid: child.pid }, stop: () => child.stop() };
+  return { contender: { name: 'bare node:http + pg', origin, target, serverPid: child.pid }, stop: () => child.stop() };
 }
 
 /** Whether the server answers in time. */
@@ -134,9 +143,9 @@ async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer>
     };
     const origin = `http://127.0.0.1:${port}`;
     const members = { workspaceId: stage.workspace, lmraVerplicht: false, version: '1' };
-    const target = { origin, path: '/appInstallaties/', headers: {}, customer: 'klantId', members, makesIds: true };
+    const target = { path: '/appInstallaties/', headers: {}, customer: 'klantId', members, makesIds: true };
     if (await answers(child, `${origin}/documentation/json`))
-      return { contenders: [{ name: peer.name, target, serverPid: child.pid }], skipped: [], stop };
+      return { contenders: [{ name: peer.name, origin, target, serverPid: child.pid }], skipped: [], stop };
     await stop();
     throw new Error('it does not answer');
   } catch (error) {
@@ -149,29 +158,43 @@ async function startPlatformatic({ primaryUrl, ...stage }: Stage): Promise<Peer>
   }
 }
 
+/** One turn of a contender; the writes of the lead-in do not count. */
+async function turn(
+  contender: Contender,
+  { wrk, kind, customers, stage: { workspace, primaryPid } }: Task,
+  seconds: number,
+): Promise<WriteResult> {
+  const common = { kind, connections, customers, seconds };
+  if (!('origin' in contender)) {
+    const load: DatabaseWriteLoad = { ...common, target: contender.target, workspace, primaryPid, leadInSeconds };
+    return JSON.parse(await runToEnd(databaseWriters, [JSON.stringify(load)], {})) as WriteResult;
+  }
+  const { origin, target, serverPid } = contender;
+  const load: WriteLoad = { ...common, origin, target };
+  await runWrites(wrk, { ...load, seconds: leadInSeconds }, serverPid, primaryPid);
+  return runWrites(wrk, load, serverPid, primaryPid);
+}
+
 /** The first contender is the gateway, the second the reference. */
 async function compare(
-  load: Omit<WriteLoad, 'target' | 'serverPid' | 'seconds' | 'leadInSeconds'>,
+  task: Task,
   contenders: readonly Contender[],
   { rounds, seconds }: Options,
 ): Promise<{ verdicts: Verdict[]; table: Table }> {
+  const { kind } = task;
   const turnSeconds = Math.min(seconds, secondsMax);
-  const run = async ({ target, serverPid }: Contender, runSeconds: number): Promise<WriteResult> => {
-    const whole: WriteLoad = { ...load, target, serverPid, seconds: runSeconds, leadInSeconds };
-    return JSON.parse(await runToEnd(program, [JSON.stringify(whole)], {}));
-  };
-  for (const contender of contenders.filter(({ serverPid }) => serverPid !== null))
-    for (let writes = 0; writes < warmUpWrites; ) writes += (await run(contender, 4)).writes;
+  for (const contender of contenders.filter((each) => 'origin' in each))
+    for (let writes = 0; writes < warmUpWrites; ) writes += (await turn(contender, task, leadInSeconds)).writes * 2;
   const results = await alternate(contenders, rounds, (contender, round) => {
-    process.stderr.write(`  ${load.kind}s: round ${round + 1} of ${rounds}, ${contender.name}\n`);
-    return run(contender, turnSeconds);
+    process.stderr.write(`  ${kind}s: round ${round + 1} of ${rounds}, ${contender.name}\n`);
+    return turn(contender, task, turnSeconds);
   });
   const [ours = [], bare = []] = results;
   const middle = (runs: readonly WriteResult[], of: (run: WriteResult) => number): string =>
     figure(median(runs.map(of)));
   const rates = (runs: readonly WriteResult[]): number[] => runs.map(({ perSecond }) => perSecond);
   const tails = (runs: readonly WriteResult[]): number[] => runs.map(({ p99Ms }) => p99Ms);
-  const what = `${load.kind === 'create' ? 'Creates' : 'Updates'} against the same statements, pipelined`;
+  const what = `${kind === 'create' ? 'Creates' : 'Updates'} against the same statements, pipelined`;
   const verdicts: Verdict[] = [
     {
       what: `${what}: writes/s`,
@@ -203,8 +226,8 @@ async function compare(
     ];
   });
   const table = {
-    title: `${load.kind === 'create' ? 'Creating' : 'Updating'} installations`,
-    note: `${writers} writers, each with a connection of its own, ${rounds} turns of ${turnSeconds} s each, after ${leadInSeconds} s that do not count, medians. The bare program runs the gateway's statements as its role, so with the same synchronous_commit and the same wait for the disk, and sends all of a transaction before the first is answered. The difference between its rows is the cost of a part. It speaks no HTTP, checks no token, limit or body, and renders no answer: the processor time of the gateway is what it leaves out. The bare server is the same program behind node:http, with the gateway's headers and a body as constants: it shows how much HTTP and a process of its own cost. CPU is per write. Platformatic writes one row, without key, audit entry or tenant wall.`,
+    title: `${kind === 'create' ? 'Creating' : 'Updating'} installations`,
+    note: `wrk, ${connections} connections, each with a thread of its own, ${rounds} turns of ${turnSeconds} s each, after ${leadInSeconds} s that do not count, medians. The bare program runs the gateway's statements as its role, the WAL position after COMMIT with them, so with the same synchronous_commit and the same wait for the disk, and sends all of a write before the first is answered. The difference between its rows is the cost of a part. It speaks no HTTP, checks no token, limit or body, and renders no answer: the processor time of the gateway is what it leaves out. The bare server is the same program behind node:http, with the gateway's headers and a body as constants: it shows how much HTTP and a process of its own cost. CPU is per write. Platformatic writes one row, without key, audit entry or tenant wall.`,
     head: ['', 'writes/s', 'p50, ms', 'p99, ms', 'server CPU, µs', 'primary CPU, µs', 'client CPU, µs', 'gateway ×'],
     rows,
   };

@@ -7,7 +7,7 @@ import { gatewayHeaders } from './bare-headers.js';
 // limit, nothing is checked; the headers and the body of the answer are constants.
 // Settings: PORT, DATABASE_URL, WORKSPACE, TOKEN_ID; CUSTOMERS has a customer for each connection.
 const { PORT, DATABASE_URL = '', WORKSPACE = '', TOKEN_ID = '', CUSTOMERS = '' } = process.env;
-const target = { url: DATABASE_URL, tokenId: TOKEN_ID, hasIdempotency: true, hasAudit: true };
+const target = { url: DATABASE_URL, tokenId: TOKEN_ID, hasIdempotency: true, hasAudit: true, hasPosition: true };
 const customers = CUSTOMERS.split(' ');
 const writers = await Promise.all(customers.map((customer) => openWriter(target, WORKSPACE, customer)));
 const headers = [...gatewayHeaders(), 'Content-Length', String(answer.length)];
