@@ -36,7 +36,7 @@ type Contender = { readonly name: string } & (
   | { readonly target: DatabaseTarget }
 );
 
-/** What all contenders do in a turn. */
+/** The work of a turn, the same for all contenders. */
 interface Task {
   readonly wrk: string;
   readonly kind: 'create' | 'update';
