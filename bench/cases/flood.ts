@@ -24,7 +24,7 @@ interface Turn {
 export async function floodCase(stage: Stage, options: Options): Promise<CaseResult> {
   if (!canPin())
     return { verdicts: [], tables: [], skipped: ['The flood was not measured: it needs taskset and two processors.'] };
-  return pinnedApart(stage.gatewayPid, () => flood(stage, options));
+  return pinnedApart(stage, () => flood(stage, options));
 }
 
 async function flood(stage: Stage, { rounds, ...options }: Options): Promise<CaseResult> {
@@ -69,7 +69,7 @@ async function flood(stage: Stage, { rounds, ...options }: Options): Promise<Cas
   );
   const table: Table = {
     title: 'A flood',
-    note: `100 details a second of a workspace, alone and beside another workspace that floods the gateway over ${connections} connections; its limit of requests is lifted, and refused requests are answered 404 without the database. Answers of the flood that are not 200 count, too. Medians of ${rounds} turns of ${seconds} s. The gateway has a processor to itself but for PostgreSQL's processes, and its clients have the other, where the flood's has the lowest priority.`,
+    note: `100 details a second of a workspace, alone and beside another workspace that floods the gateway over ${connections} connections; its limit of requests is lifted, and refused requests are answered 404 without the database. Answers of the flood that are not 200 count, too. Medians of ${rounds} turns of ${seconds} s. The gateway's event loop has a processor to itself; its other threads, PostgreSQL and the clients have the rest, where the flood's client has the lowest priority.`,
     head: ['', 'p50, ms', 'p99, ms', 'not answered 200', 'flood, answers/s', 'gateway CPU, %'],
     rows: turns.map(([name], i) => {
       const runs = results[i] as Turn[];
