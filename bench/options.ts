@@ -39,7 +39,7 @@ const scaleDefault = 5_000_000;
 export const help = `Usage: npm run bench -- [options]
 
 Starts a primary, a replica with 200,000 work orders and the gateway, measures them in turns with their
-alternatives, and writes docs/performance.md and docs/performance.svg. A whole run takes some twenty-five minutes.
+alternatives, and writes docs/performance.md and docs/performance.svg. A whole run takes some thirty minutes.
 
 Options:
   --only CASE    One of ${caseNames.join(', ')}; several with commas. Then docs/ is left alone
@@ -55,7 +55,7 @@ Options:
   --help         This text
 
 POSTGREST_BIN names a PostgREST binary that shall take part. wrk makes the load when it is installed or WRK_BIN names it,
-else autocannon does.`;
+else autocannon does; the case writes needs wrk.`;
 
 /** Throws a TypeError that names the fault. */
 export function parseOptions(args: readonly string[]): Options | 'help' {
