@@ -19,6 +19,12 @@ const listenFaults: Readonly<Record<string, string>> = {
   EAFNOSUPPORT: 'this machine has no addresses of that kind',
 };
 
+/**
+ * Connections that the kernel keeps until the event loop accepts them, where net.core.somaxconn allows as many (listen(2)). With Node's 511
+ * a burst of clients, as after a restart, was refused in part: such a client tries again after a second (RFC 6298, 2.1).
+ */
+const waitingMax = 4096;
+
 /** Opens the listener and returns its origin, such as http://127.0.0.1:8080. Throws StartRefused. */
 export async function listen(server: Server, host: string, port: number): Promise<string> {
   const open = new Set<Socket>();
@@ -32,7 +38,7 @@ export async function listen(server: Server, host: string, port: number): Promis
       const words = listenFaults[code];
       reject(new StartRefused(`Cannot listen on ${host}:${port}: ${words ? `${words} (${code})` : code}.`));
     });
-    server.listen(port, host, resolve);
+    server.listen({ port, host, backlog: waitingMax }, resolve);
   });
   const address = server.address() as AddressInfo;
   const name = address.family === 'IPv6' ? `[${address.address}]` : address.address;

@@ -110,12 +110,15 @@ test.serial('when the cap is reached the answer is 503 with Retry-After, and the
   const client = await clientOf(fault);
   const { id } = await created(client, { naam: 'cap', customerId: customers[0] });
   const before = await readsOnPrimary();
+  const startedMs = performance.now();
   const replies = await Promise.all(Array.from({ length: 50 }, () => client.get(`/installaties/${id}`)));
-  t.is(replies.filter(({ status }) => status === 200).length, 3);
+  const moreSeconds = Math.floor((performance.now() - startedMs) / 1000); // a busy machine needs some, and each allows three reads
+  const served = replies.filter(({ status }) => status === 200).length;
+  t.true(served >= 3 && served <= 3 * (1 + moreSeconds), `${served} served`);
   const refused = replies.filter(({ status }) => status === 503);
-  t.is(refused.length, 47);
+  t.is(refused.length, 50 - served);
   t.true(refused.every(({ headers }) => headers['retry-after'] === '1'));
-  t.is((await readsOnPrimary()) - before, 3);
+  t.is((await readsOnPrimary()) - before, served);
   t.is((await client.get('/klanten?perPage=1')).status, 200, 'what is never written is read from the replicas');
   t.is((await client.get('/installaties?perPage=1', { token: foreign })).status, 200, 'nor does it concern others');
   client.close();

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../src/demo/cluster/node.js';
@@ -13,7 +13,7 @@ import { slowClients } from '../support/slow-clients.js';
 
 let setUp: FaultCluster;
 let token: string;
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 test.before(async () => {
   setUp = await faultCluster({ replicas: 1 });
@@ -196,6 +196,31 @@ async function fillInstallations(): Promise<void> {
 async function metric({ opsUrl }: ServeProcess, name: string): Promise<number> {
   const text = await (await fetch(`${opsUrl}/metrics`)).text();
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+}
+
+test.serial(
+  'three thousand clients that connect while the event loop is busy all wait in the kernel, and none tries again',
+  async (t) => {
+    if (kernelBacklog() < 3000) return void t.log('Skipped: net.core.somaxconn is missing or below 3,000.');
+    const serving = await serve(t, { clientConnectionsPerAddress: 4000 });
+    const port = Number(new URL(serving.url).port);
+    const sockets: Socket[] = [];
+    t.teardown(() => sockets.map((socket) => socket.destroy()));
+    serving.child.kill('SIGSTOP');
+    for (let n = 0; n < 30; n++) {
+      const connected = await Promise.race([hundredConnections(port), sleep(900)]); // a refused client would try again after 1 s
+      if (!connected) return t.fail(`${n * 100} clients connected`);
+      sockets.push(...connected);
+    }
+    serving.child.kill('SIGCONT');
+    t.true(await until(async () => (await metric(serving, 'gateway_client_connections')) === 3000, 10_000, 50));
+  },
+);
+
+/** The most connections that a listener may let wait; 0 where the system does not say. */
+function kernelBacklog(): number {
+  const file = '/proc/sys/net/core/somaxconn';
+  return existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0;
 }
 
 function hundredConnections(port: number): Promise<Socket[]> {
