@@ -21,7 +21,7 @@ const listenFaults: Readonly<Record<string, string>> = {
 
 /**
  * Connections that the kernel keeps until the event loop accepts them, where net.core.somaxconn allows as many (listen(2)). With Node's 511
- * a burst of clients, as after a restart, was refused in part: such a client tries again after a second (RFC 6298, 2.1).
+ * a burst of clients, as after a restart, was dropped in part: such a client tries again after a second (RFC 6298, 2.1).
  */
 const waitingMax = 4096;
 

@@ -208,7 +208,7 @@ test.serial(
     t.teardown(() => sockets.map((socket) => socket.destroy()));
     serving.child.kill('SIGSTOP');
     for (let n = 0; n < 30; n++) {
-      const connected = await Promise.race([hundredConnections(port), sleep(900)]); // a refused client would try again after 1 s
+      const connected = await Promise.race([hundredConnections(port), sleep(900)]); // a client that the kernel drops tries again after 1 s
       if (!connected) return t.fail(`${n * 100} clients connected`);
       sockets.push(...connected);
     }
