@@ -17,7 +17,13 @@ import { sourcesIn } from './support/sources.js';
 const resources = loadResources('');
 
 const read = (path: string): string => readFileSync(join(projectRoot, path), 'utf8');
-const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...sourcesIn('docs', '.md').map(({ path }) => path)];
+const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...sourcesIn('docs', '.md').map(({ path }) => path),
+];
 const api = read('docs/api.md');
 const guide = read('docs/operators-guide.md');
 

@@ -173,7 +173,7 @@ const vagueWords = [
 const withVagueWords: ReadonlySet<string> = new Set(['src/demo/cluster/binaries.ts']);
 
 test('comments, messages and docs name the actor and avoid vague words', (t) => {
-  const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md'].map((path) => ({
+  const pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'].map((path) => ({
     path,
     text: readFileSync(join(projectRoot, path), 'utf8'),
   }));
