@@ -58,7 +58,8 @@ export type Event =
   | { readonly type: 'write_finished'; readonly outcome: string }
   | {
       readonly type: 'worker_died';
-      readonly pid: number;
+      /** Beside `pid`, which each line of the log has for the process that writes it. */
+      readonly workerPid: number;
       readonly code: number | null;
       readonly signal: string | null;
       /** It was killed because it no longer reported. */

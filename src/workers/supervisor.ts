@@ -16,14 +16,13 @@ const periodsToStart = 240;
 /** Periods without a report of any worker after which the parent is not alive. */
 const periodsWithoutAny = 20;
 
-/** A worker that ran for longer begins again with the shortest delay. */
-const steadyMs = 60_000;
 const delayMsMin = 1000;
 const delayMsMax = 30_000;
 
 interface Watched {
   readonly worker: Worker;
-  readonly forkedMs: number;
+  /** Whether it has served. */
+  isReady: boolean;
   silentPeriods: number;
   isSilent: boolean;
   readiness: Readiness | null;
@@ -38,7 +37,10 @@ export class Supervisor {
   readonly #awaited = new Set<Worker>();
   #isStopping = false;
   #silentPeriods = 0;
-  #deaths = 0;
+  /** Workers in a row that ended before they were ready. */
+  #failedStarts = 0;
+  /** Restarts that wait for the end of their delay. */
+  readonly #delayed = new Set<NodeJS.Timeout>();
 
   /** `onEnd` is called with each worker that has ended. */
   constructor(observe: Observe, onEnd: (worker: Worker) => void) {
@@ -49,6 +51,7 @@ export class Supervisor {
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     cluster.on('message', (worker: Worker, message: WorkerReport) => {
       if (message?.type === 'report') this.#handleReport(worker, message.readiness);
+      if (message?.type === 'ready') this.#handleReady(worker);
     });
     cluster.on('exit', (worker, code, signal) => this.#handleExit(worker, code, signal));
     setInterval(() => this.#countSilence(), reportMs).unref();
@@ -106,14 +109,14 @@ export class Supervisor {
   #fork(): Worker {
     const worker = cluster.fork();
     const silentPeriods = periodsAlive - periodsToStart;
-    this.#watched.set(worker.id, {
-      worker,
-      forkedMs: performance.now(),
-      silentPeriods,
-      isSilent: false,
-      readiness: null,
-    });
+    this.#watched.set(worker.id, { worker, isReady: false, silentPeriods, isSilent: false, readiness: null });
     return worker;
+  }
+
+  #handleReady({ id }: Worker): void {
+    const watched = this.#watched.get(id);
+    if (watched !== undefined) watched.isReady = true;
+    this.#failedStarts = 0;
   }
 
   #handleReport({ id }: Worker, readiness: Readiness): void {
@@ -138,17 +141,41 @@ export class Supervisor {
     this.#watched.delete(worker.id);
     this.#onEnd(worker);
     if (watched === undefined || this.#isStopping || this.#awaited.has(worker)) return;
-    this.#deaths = performance.now() - watched.forkedMs > steadyMs ? 1 : this.#deaths + 1;
-    const restartMs = restartDelayMs(this.#deaths, Math.random());
-    const pid = worker.process.pid ?? 0;
-    this.#observe({ type: 'worker_died', pid, code, signal, silent: watched.isSilent, restartMs });
-    setTimeout(() => this.#isStopping || this.#fork(), restartMs);
+    if (!watched.isReady) this.#failedStarts++;
+    const isAnyReady = [...this.#watched.values()].some(({ isReady }) => isReady);
+    const restartMs = watched.isReady ? 0 : restartDelayMs(this.#failedStarts, Math.random(), isAnyReady);
+    const workerPid = worker.process.pid ?? 0;
+    this.#observe({ type: 'worker_died', workerPid, code, signal, silent: watched.isSilent, restartMs });
+    this.#restartAfter(restartMs);
+    if (watched.isReady && !isAnyReady) this.#endDelays();
+  }
+
+  #restartAfter(delayMs: number): void {
+    const timer = setTimeout(() => {
+      this.#delayed.delete(timer);
+      if (!this.#isStopping) this.#fork();
+    }, delayMs);
+    this.#delayed.add(timer);
+  }
+
+  /** Starts the workers whose restart is delayed: no other worker answers requests meanwhile. */
+  #endDelays(): void {
+    const delayed = [...this.#delayed];
+    this.#delayed.clear();
+    for (const timer of delayed) {
+      clearTimeout(timer);
+      this.#fork();
+    }
   }
 }
 
-/** Delay of a restart after the latest of so many early deaths: doubles from 1 to 30 s, of which the random part (0 to 1) takes up to half. */
-export function restartDelayMs(deaths: number, random: number): number {
-  return Math.round(Math.min(delayMsMin * 2 ** (deaths - 1), delayMsMax) * (1 - random / 2));
+/**
+ * Delay of a restart after so many failed starts in a row: doubles from 1 to 30 s, of which the random part (0 to 1) takes up to half.
+ * It stays at the least while no other worker is ready. A worker that was ready is replaced without a delay.
+ */
+export function restartDelayMs(failedStarts: number, random: number, isAnyReady: boolean): number {
+  const delayMs = isAnyReady ? Math.min(delayMsMin * 2 ** (failedStarts - 1), delayMsMax) : delayMsMin;
+  return Math.round(delayMs * (1 - random / 2));
 }
 
 function untilReady(worker: Worker): Promise<string> {

@@ -1,10 +1,13 @@
 import type { ChildProcess } from 'node:child_process';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../src/demo/cluster/ports.js';
 import type { StatusReport } from '../../src/ops/status/report.js';
+import type { Settings } from '../../src/settings.js';
 import { apiClient } from '../support/client.js';
 import { customerOf } from '../support/primary-side.js';
 import { killGroup, type ServeProcess, serveProcess } from '../support/process.js';
@@ -58,12 +61,15 @@ async function counted(): Promise<number> {
 
 interface Death {
   readonly msg: string;
+  readonly pid: number;
+  readonly workerPid: number;
+  readonly restartMs: number;
   readonly signal: string;
   readonly silent: boolean;
 }
 
-function deaths(): Death[] {
-  const lines = served.output().split('\n');
+function deaths({ output } = served): Death[] {
+  const lines = output().split('\n');
   return lines.filter((line) => line.includes('"worker_died"')).map((line) => JSON.parse(line) as Death);
 }
 
@@ -192,6 +198,59 @@ test.serial('a worker that dies while another still starts is replaced', async (
     return workers?.reporting === 2;
   });
   t.false(pids().includes(first));
+});
+
+test.serial('a worker that served is replaced at once, however many died; a start that fails is delayed', async (t) => {
+  const { dataKeys, ...settings } = t.context.database.settings;
+  const folder = mkdtempSync(join(tmpdir(), 'keys-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const keys = join(folder, 'keys.json');
+  writeFileSync(keys, dataKeys);
+  const files = { dataKeysFile: keys } as Partial<Settings>;
+  const own = await serveProcess({
+    ...settings,
+    ...files,
+    logLevel: 'warn',
+    webConcurrency: 2,
+    port: await freePort(),
+  });
+  t.teardown(() => own.stop());
+  const isComplete = async (): Promise<boolean> => {
+    const { workers } = (await (await fetch(`${own.opsUrl}/status.json`)).json()) as StatusReport;
+    return workers?.reporting === 2;
+  };
+  const killed: number[] = [];
+  const kill = (pid: number): void => {
+    killed.push(pid);
+    process.kill(pid, 'SIGKILL');
+  };
+  for (let round = 0; round < 3; round++) {
+    for (const pid of children(own)) kill(pid);
+    await eventually(t, 'all their deaths', () => deaths(own).length === killed.length);
+    await eventually(t, 'two workers', isComplete, 30_000);
+  }
+  t.deepEqual(new Set(deaths(own).map(({ restartMs }) => restartMs)), new Set([0]));
+  t.deepEqual(
+    deaths(own)
+      .map(({ workerPid }) => workerPid)
+      .sort(),
+    killed.sort(),
+  );
+  t.true(deaths(own).every(({ pid }) => pid === own.child.pid));
+
+  writeFileSync(keys, 'no keys');
+  const [first, second] = children(own) as [number, number];
+  kill(first);
+  await eventually(t, 'a start that fails again', () => deaths(own).length === killed.length + 2, 30_000);
+  t.true(
+    deaths(own)
+      .slice(-2)
+      .every(({ restartMs }) => restartMs >= 500),
+  );
+  writeFileSync(keys, dataKeys);
+  kill(second);
+  await eventually(t, 'two workers again', isComplete, 30_000);
+  t.is(deaths(own).find(({ workerPid }) => workerPid === second)?.restartMs, 0);
 });
 
 test.serial('a frozen worker is replaced, no client waits for it for ever, and counts do not fall', async (t) => {

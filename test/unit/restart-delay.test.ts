@@ -1,8 +1,11 @@
 import test from 'ava';
 import { restartDelayMs } from '../../src/workers/supervisor.js';
 
-test('the delay of a restart doubles with each early death up to 30 s, and half of it is random', (t) => {
-  const bounds = [1, 2, 3, 5, 6, 60].map((deaths) => [restartDelayMs(deaths, 1), restartDelayMs(deaths, 0)]);
+const boundsOf = (failedStarts: number, isAnyReady: boolean): number[] =>
+  [1, 0].map((random) => restartDelayMs(failedStarts, random, isAnyReady));
+
+test('the delay of a restart doubles with each failed start up to 30 s, and half of it is random', (t) => {
+  const bounds = [1, 2, 3, 5, 6, 60].map((failedStarts) => boundsOf(failedStarts, true));
   t.deepEqual(bounds, [
     [500, 1000],
     [1000, 2000],
@@ -11,4 +14,9 @@ test('the delay of a restart doubles with each early death up to 30 s, and half 
     [15_000, 30_000],
     [15_000, 30_000],
   ]);
+});
+
+test('while no worker is ready a failed start is repeated within a second', (t) => {
+  t.deepEqual(boundsOf(1, false), [500, 1000]);
+  t.deepEqual(boundsOf(60, false), [500, 1000]);
 });

@@ -89,7 +89,7 @@ const wrong: readonly (readonly [event: Event, times: number, sentence: string])
   [{ type: 'limit_hit', limit: 'address' }, 61, 'A client tries tokens'],
   [{ type: 'page_broken', requestId: 'r', reason: 'x' }, 1, '1 page of the last 5 minutes broke off'],
   [
-    { type: 'worker_died', pid: 1, code: 1, signal: null, silent: false, restartMs: 1 },
+    { type: 'worker_died', workerPid: 1, code: 1, signal: null, silent: false, restartMs: 1 },
     1,
     '1 worker died in the last 5 minutes',
   ],
