@@ -9,8 +9,7 @@ COPY tsconfig.json ./
 COPY config config
 COPY src src
 COPY bundle bundle
-# The demo needs binaries of PostgreSQL, which are development packages.
-RUN npm run bundle && rm -rf dist/src/demo config/demo.json config/demo.txt
+RUN npm run bundle
 
 FROM node:24-bookworm-slim AS packages
 WORKDIR /build

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cluster } from '../src/demo/cluster/cluster.js';
-import { type DemoWorkspace, databaseName } from '../src/demo/database.js';
+import type { Cluster } from '../demo/cluster/cluster.js';
+import { type DemoWorkspace, databaseName } from '../demo/database.js';
 import { type Companion, startNginx, startRedis } from './balancer.js';
 import { type BenchGateway, startGateway } from './gateway.js';
 import type { Arrangement } from './scaling-loads.js';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../src/demo/cluster/ports.js';
+import { freePort } from '../demo/cluster/ports.js';
 import { startChild } from './child.js';
 
 /** A program beside the gateways. */

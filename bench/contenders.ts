@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../src/demo/cluster/ports.js';
+import { freePort } from '../demo/cluster/ports.js';
 import { type Child, startChild } from './child.js';
 import { barePeer, otherPeers, type Peer } from './peers.js';
 import type { Stage } from './stage.js';

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
+import { encryptValue } from '../demo/seed/encrypt.js';
+import { customerPlain } from '../demo/seed/plain.js';
 import { Row } from '../src/db/row.js';
 import { codecPresets } from '../src/definition/load.js';
-import { encryptValue } from '../src/demo/seed/encrypt.js';
-import { customerPlain } from '../src/demo/seed/plain.js';
 import { openNative } from '../src/projection/aes-gcm/gcm-key.js';
 import type { Codec, CodecOptions } from '../src/projection/codec.js';
 import { compileCodec } from '../src/projection/codecs.js';

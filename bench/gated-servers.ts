@@ -1,5 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { freePort } from '../src/demo/cluster/ports.js';
+import { freePort } from '../demo/cluster/ports.js';
 
 /** PostgreSQL servers behind ports at which nothing listens until `open`. */
 export interface GatedServers {

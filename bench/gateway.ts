@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { PgNode } from '../src/demo/cluster/node.js';
-import { startGatewayProcess } from '../src/demo/gateway-process.js';
+import type { PgNode } from '../demo/cluster/node.js';
+import { startGatewayProcess } from '../demo/gateway-process.js';
 
 /** A gateway of a case's own, in a process of its own. */
 export interface BenchGateway {

@@ -5,7 +5,7 @@ import { runToEnd } from './child.js';
 import { figure, type Table } from './result.js';
 import { rowsOf, type Stage } from './stage.js';
 
-const main = new URL('../src/main.js', import.meta.url);
+const main = new URL('../pull/main.js', import.meta.url);
 const database = 'bench_pull';
 
 /** The JSON line that `pull` prints for a pass. */
@@ -23,7 +23,7 @@ export async function pullTable(stage: Stage, change: () => Promise<void>, chang
   writeFileSync(tokenFile, stage.token);
   const pull = async (to: string): Promise<PassLine> => {
     const places = ['--base', stage.origin, '--token-file', tokenFile, '--to', to];
-    return JSON.parse(await runToEnd(main, ['pull', ...places, '--resources', 'werkbonnen'], {})) as PassLine;
+    return JSON.parse(await runToEnd(main, [...places, '--resources', 'werkbonnen'], {})) as PassLine;
   };
   const drop = `drop database if exists ${database}`;
   await rowsOf(stage.primaryUrl, drop);

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { Cluster } from '../src/demo/cluster/cluster.js';
+import type { Cluster } from '../demo/cluster/cluster.js';
 import { projectRoot } from '../src/paths.js';
 import { coldCase } from './cases/cold.js';
 import { compressionCase } from './cases/compression.js';

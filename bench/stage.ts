@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { urlAs } from '../src/demo/cluster/passwords.js';
+import { urlAs } from '../demo/cluster/passwords.js';
 import { type Child, startChild } from './child.js';
 
 /** The servers that all cases measure: `demo` with the large data set, its gateway a process of its own. */
@@ -43,7 +43,7 @@ interface ReadyWorkspace {
   readonly tokens: { readonly all: string };
 }
 
-const main = new URL('../src/main.js', import.meta.url);
+const main = new URL('../demo/main.js', import.meta.url);
 const readyMsMax = 900_000;
 
 /** Starts the demo, which shows its own progress. Its limits are lifted: 60 requests a minute cannot be measured. */
@@ -53,7 +53,7 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
   const kept = dir === undefined ? [] : ['--dir', dir];
   const demo = startChild(
     main,
-    ['demo', '--rows', 'large', '--port', '0', '--ops-port', '0', '--ready-file', readyFile, ...kept],
+    ['--rows', 'large', '--port', '0', '--ops-port', '0', '--ready-file', readyFile, ...kept],
     {
       NODE_ENV: 'production',
       LOG_LEVEL: 'warn',

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import { nodeFlags } from '../src/node-flags.js';
 import { projectRoot } from '../src/paths.js';
+import { nodeFlags } from './node-flags.js';
 
 // `npm run bundle`: the program and its packages as one file, dist/bundle/program.js, with V8's code cache beside it. Names and lines stay
 // as they are, but for names that two modules have, so that stack traces can be read. Packages that only some settings or requests need stay in node_modules.
@@ -20,7 +20,7 @@ const loadedLater = [
   '@opentelemetry/resources',
   '@opentelemetry/sdk-*',
 ];
-/** Drivers of knex and pg that the gateway has no use for, and the demo, which is for a clone of the project. */
+/** Drivers of knex and pg that the gateway has no use for. */
 const neverLoaded = [
   'better-sqlite3',
   'mariadb/callback',
@@ -67,7 +67,7 @@ async function writeProgram(): Promise<void> {
     platform: 'node',
     target: 'node20',
     charset: 'ascii',
-    external: [...loadedLater, ...neverLoaded, './demo/demo.js'],
+    external: [...loadedLater, ...neverLoaded],
     plugins: [fewMediaTypes, oneDialect],
     define: { 'import.meta.url': 'moduleUrl' },
     logLevel: 'warning',

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs';
-import { type Command, Failure, outputEnded, print, printText, program, sayText, UsageError } from './cli/command.js';
-import { explain } from './cli/explain.js';
+import { type Command, print, printText, program, UsageError } from './cli/command.js';
+import type { Usage } from './cli/explain.js';
+import { asksForHelp, printHelp, runProgram } from './cli/program.js';
 import { meantBy } from './nearest-name.js';
 import { projectText } from './paths.js';
 
@@ -14,7 +14,6 @@ interface Entry {
 
 const commands: Readonly<Record<string, Entry>> = {
   serve: { summary: 'Run the gateway', load: async () => (await import('./cli/serve.js')).serve },
-  demo: { summary: 'Run the gateway over an example: a PostgreSQL primary and replica of its own', load: loadDemo },
   check: {
     summary: 'Say whether the databases fit the gateway, and what is wrong',
     load: async () => (await import('./cli/check.js')).check,
@@ -35,21 +34,11 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'Write the documentation page of the API to a file',
     load: async () => (await import('./cli/docs.js')).docsCommand,
   },
-  pull: {
-    summary: 'Keep a copy of a workspace in a database or folder of your own, through the API',
-    load: async () => (await import('./cli/pull.js')).pullCommand,
-  },
   tokens: {
     summary: 'Create, list, rotate and revoke access tokens',
     load: async () => (await import('./cli/tokens.js')).tokens,
   },
 };
-
-/** The production image has no src/demo. */
-async function loadDemo(): Promise<Command> {
-  if (existsSync(new URL('./demo', import.meta.url))) return (await import('./demo/demo.js')).demo;
-  throw new Failure('The demo is not part of the production image: run it in a clone of the project.');
-}
 
 async function main(args: readonly string[]): Promise<number> {
   const [first = '--help', ...rest] = args;
@@ -59,11 +48,12 @@ async function main(args: readonly string[]): Promise<number> {
   const [name = '', ...others] = isHelp ? rest : args;
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (entry === undefined) throw unknown(name);
-  if (isHelp || others.includes('--help') || others.includes('-h')) {
-    printText(projectText(`config/help/${name}.txt`).trimEnd());
-    return 0;
-  }
+  if (isHelp || asksForHelp(others)) return printHelp(usageOf(name));
   return (await entry.load())(others);
+}
+
+function usageOf(command: string): Usage {
+  return { called: `${program} ${command}`, help: `config/help/${command}.txt` };
 }
 
 function unknown(name: string): UsageError {
@@ -94,31 +84,8 @@ function version(): number {
   return 0;
 }
 
-// Without `navigator`, which Node has from version 21 on, pg asks `Response` where it runs: that loads 9 MB of Node's HTTP client.
-if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
-
-// A reader that is gone (EPIPE, for example of `head`) or a full disk ends no command in the middle of its work.
-let stdoutFault: NodeJS.ErrnoException | undefined;
-process.stdout.on('error', (error) => {
-  stdoutFault ??= error;
-});
-process.stderr.on('error', () => undefined); // nothing is left to say it with
-
-/** Runs the command and returns its exit code. Errors are explained on stderr. */
-async function exitCodeOf(args: readonly string[]): Promise<number> {
-  try {
-    const code = await main(args);
-    await outputEnded();
-    if (stdoutFault === undefined || stdoutFault.code === 'EPIPE') return code;
-    sayText(`The output could not be written (${stdoutFault.code}).`);
-    return Math.max(code, 1);
-  } catch (error) {
-    const [command = ''] = args;
-    const { text, exitCode, unexpected } = explain(error, Object.hasOwn(commands, command) ? command : '');
-    sayText(unexpected ? ((error as Error).stack ?? text) : text);
-    return exitCode;
-  }
-}
-
-// Exit explicitly: open handles of a failed start would keep the process alive.
-void exitCodeOf(process.argv.slice(2)).then((code) => process.exit(code));
+const [called = ''] = process.argv.slice(2);
+void runProgram(
+  () => main(process.argv.slice(2)),
+  Object.hasOwn(commands, called) ? usageOf(called) : { called: program, help: '' },
+);

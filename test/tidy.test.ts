@@ -6,8 +6,10 @@ import { importsOf, type Source, sourcesIn } from './support/sources.js';
 
 const src = sourcesIn('src', '.ts');
 const hasBench = existsSync(join(projectRoot, 'bench'));
+/** Tools beside the gateway, with an entry point of their own. */
+const tools = [...sourcesIn('demo', '.ts'), ...sourcesIn('pull', '.ts')];
 const tests = [...sourcesIn('test', '.ts'), ...(hasBench ? sourcesIn('bench', '.ts') : [])];
-const all = [...src, ...tests];
+const all = [...src, ...tools, ...tests];
 const sql = sourcesIn('sql', '.sql');
 const imports = src.flatMap(importsOf);
 
@@ -17,8 +19,6 @@ const layers = [
   'awaitable.ts',
   'cache-bound.ts',
   'closers.ts',
-  'node-flags.ts',
-  'pull',
   'nearest-name.ts',
   'errors.ts',
   'events.ts',
@@ -47,13 +47,11 @@ const layers = [
   'gateway.ts',
   'workers',
   'cli',
-  'demo',
   'main.ts',
 ];
 
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
 const fences: Readonly<Record<string, (importer: string, imported: string) => boolean>> = {
-  demo: (importer) => importer === 'main.ts',
   ops: (importer) => /^(open-)?gateway\.ts$/.test(importer) || importer.startsWith('workers/'),
   read: (importer, imported) => !importer.startsWith('write/') || /^read\/(etag|reply)\.ts$/.test(imported),
 };
@@ -82,7 +80,7 @@ test('imports point downwards only', (t) => {
 
 /** Code that a start must not wait for: it is loaded by the first request, setting or command that needs it. */
 const loadedLater =
-  /^src\/(openapi\/(?!html\.ts)|(adopt|migrate|pull|demo)\/)|^src\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
+  /^src\/(openapi\/(?!html\.ts)|(adopt|migrate)\/)|^src\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
 
 test('serve loads no code that only some requests, settings or other commands need', (t) => {
   const loaded = new Set(['src/cli/serve.ts', 'src/open-gateway.ts']);
@@ -126,7 +124,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
   {
     what: 'process.env',
     pattern: /process\.env\b/,
-    allowed: /^(test|bench)\/|^src\/(cli|demo)\/|^src\/openapi\/sample-languages\.ts$/,
+    allowed: /^(test|bench)\/|^demo\/|^src\/cli\/|^src\/openapi\/sample-languages\.ts$/,
   },
   {
     what: "use of pg's private parts",
@@ -139,7 +137,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^src\/(db|demo|check|migrate|adopt)\/|^src\/pull\/postgres\.ts$|^src\/definition\/write-statements\.ts$|^src\/write\/idempotency-expiry\.ts$|^src\/http\/token(s|-uses)\.ts$|^src\/cli\/token-store\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(db|check|migrate|adopt)\/|^pull\/postgres\.ts$|^src\/definition\/write-statements\.ts$|^src\/write\/idempotency-expiry\.ts$|^src\/http\/token(s|-uses)\.ts$|^src\/cli\/token-store\.ts$/,
   },
 ];
 
@@ -170,7 +168,7 @@ const vagueWords = [
   /^ *(?:\/\*\*|\*|\/\/|--) (?:What|Who|Whose|Whoever) /m,
 ];
 /** The exception names the Unix user `nobody`. Add none. */
-const withVagueWords: ReadonlySet<string> = new Set(['src/demo/cluster/binaries.ts']);
+const withVagueWords: ReadonlySet<string> = new Set(['demo/cluster/binaries.ts']);
 
 test('comments, messages and docs name the actor and avoid vague words', (t) => {
   const pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'].map((path) => ({

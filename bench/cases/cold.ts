@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../../src/demo/cluster/ports.js';
-import { nodeEnvironment, nodeFlags } from '../../src/node-flags.js';
+import { nodeEnvironment, nodeFlags } from '../../bundle/node-flags.js';
+import { freePort } from '../../demo/cluster/ports.js';
 import { startChild } from '../child.js';
 import { gatedServers } from '../gated-servers.js';
 import type { Options } from '../options.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { type Cluster, startCluster } from '../../src/demo/cluster/cluster.js';
-import { type DemoWorkspace, databaseName, makeDatabase } from '../../src/demo/database.js';
-import { apps } from '../../src/demo/seed/apps.js';
+import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
+import { type DemoWorkspace, databaseName, makeDatabase } from '../../demo/database.js';
+import { apps } from '../../demo/seed/apps.js';
 import { arranged, nameOf, type Plan, type Setting } from '../arrangement.js';
 import { hasProgram } from '../balancer.js';
 import type { Options } from '../options.js';

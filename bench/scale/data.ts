@@ -1,7 +1,7 @@
 import type pg from 'pg';
+import type { Cluster } from '../../demo/cluster/cluster.js';
 import { createToken } from '../../src/cli/token-store.js';
 import { asAdmin } from '../../src/db/admin.js';
-import type { Cluster } from '../../src/demo/cluster/cluster.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { migrate } from '../../src/migrate/migrations.js';
 import { projectText } from '../../src/paths.js';

@@ -1,5 +1,5 @@
-import { type Cluster, startCluster } from '../../src/demo/cluster/cluster.js';
-import type { PgNode } from '../../src/demo/cluster/node.js';
+import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
+import type { PgNode } from '../../demo/cluster/node.js';
 import { type BenchGateway, startGateway } from '../gateway.js';
 import { type CaseResult, figure } from '../result.js';
 import { combinationsOf } from './combinations.js';

@@ -1,6 +1,12 @@
 import { meantBy } from '../nearest-name.js';
 import { projectText } from '../paths.js';
-import { oneLine, program, UsageError } from './command.js';
+import { oneLine, UsageError } from './command.js';
+
+/** How a command is called, and the file with its help text. */
+export interface Usage {
+  readonly called: string;
+  readonly help: string;
+}
 
 /** The text to print and the exit code. `unexpected` means a bug, whose stack is printed. */
 export interface Explanation {
@@ -53,15 +59,15 @@ const fileFaults: ReadonlySet<string> = new Set([
 ]);
 
 /** Explains any error in a sentence or more, without connection URLs and passwords. */
-export function explain(error: unknown, command: string): Explanation {
+export function explain(error: unknown, usage: Usage): Explanation {
   const { name, message, code, severity, address, port } = error as DatabaseOrSystemError;
-  const hint = `Try: ${program}${command ? ` ${command}` : ''} --help`;
+  const hint = `Try: ${usage.called} --help`;
   if (typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS'))
-    return expected(`${wrongOption(message, command)}\n${hint}`, 2);
+    return expected(`${wrongOption(message, usage)}\n${hint}`, 2);
   if (error instanceof UsageError) return expected(`${message}\n${hint}`, 2);
   const exitCode = exitCodes[name];
   if (exitCode !== undefined) return expected(message, exitCode);
-  if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0], command);
+  if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0], usage);
   if (code !== undefined && connectionFaults[code]) {
     const where = address ? ` at ${address}:${port}` : '';
     return expected(`The server${where} cannot be reached: ${connectionFaults[code]} (${code}).`, 1);
@@ -96,10 +102,10 @@ function expected(text: string, exitCode: number): Explanation {
 }
 
 /** node:util adds advice on how to pass a value that begins with a dash; its first sentence names the fault. */
-function wrongOption(message: string, command: string): string {
+function wrongOption(message: string, { help }: Usage): string {
   const sentence = message.split('. ')[0]?.replace(/\.$/, '');
   const [, option] = /^Unknown option '([^']+)'/.exec(message) ?? [];
   if (option === undefined) return `${sentence}.`;
-  const known = projectText(`config/help/${command}.txt`).match(/--[a-z-]+/g) ?? [];
+  const known = projectText(help).match(/--[a-z-]+/g) ?? [];
   return `${sentence}${meantBy(option, known)}`;
 }

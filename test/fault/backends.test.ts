@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import type { PgNode } from '../../src/demo/cluster/node.js';
-import { until } from '../../src/demo/cluster/wait.js';
+import type { PgNode } from '../../demo/cluster/node.js';
+import { until } from '../../demo/cluster/wait.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage, withoutCursors } from '../support/page-reader.js';
 

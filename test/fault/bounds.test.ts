@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import test from 'ava';
-import type { PgNode } from '../../src/demo/cluster/node.js';
-import { until } from '../../src/demo/cluster/wait.js';
+import type { PgNode } from '../../demo/cluster/node.js';
+import { until } from '../../demo/cluster/wait.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import pg from 'pg';
-import { until } from '../../src/demo/cluster/wait.js';
+import { until } from '../../demo/cluster/wait.js';
 import { projectRoot } from '../../src/paths.js';
 
 interface Ready {
@@ -19,7 +19,7 @@ test('the demo answers reads and writes, and its passwords are in the ready file
   const folder = await mkdtemp(join(tmpdir(), 'demo-'));
   const readyFile = join(folder, 'ready.json');
   const args = ['--rows', '1', '--port', '0', '--ops-port', '0', '--ready-file', readyFile];
-  const demo = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), 'demo', ...args]);
+  const demo = spawn(process.execPath, [join(projectRoot, 'dist/demo/main.js'), ...args]);
   const exited = new Promise((resolve) => demo.once('exit', (code) => resolve(code)));
   t.teardown(async () => {
     demo.kill();

@@ -4,10 +4,10 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
+import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
+import { processesOf } from '../../demo/cluster/processes.js';
+import { until } from '../../demo/cluster/wait.js';
 import { asAdmin } from '../../src/db/admin.js';
-import { type Cluster, startCluster } from '../../src/demo/cluster/cluster.js';
-import { processesOf } from '../../src/demo/cluster/processes.js';
-import { until } from '../../src/demo/cluster/wait.js';
 
 let cluster: Cluster;
 
@@ -56,7 +56,7 @@ test.serial('primary and replica stop without a trace', async (t) => {
 });
 
 test.serial('killing the starter with -9 leaves no server behind', async (t) => {
-  const module = new URL('../../src/demo/cluster/cluster.js', import.meta.url);
+  const module = new URL('../../demo/cluster/cluster.js', import.meta.url);
   const script = `const { startCluster } = await import('${module}');
     const { dir, primary, replicas } = await startCluster({ replicas: 1 });
     console.log(JSON.stringify({ dir, servers: [primary.dir, replicas[0].dir] }));

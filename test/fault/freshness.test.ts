@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import test, { type ExecutionContext } from 'ava';
-import type { PgNode } from '../../src/demo/cluster/node.js';
-import { until } from '../../src/demo/cluster/wait.js';
+import type { PgNode } from '../../demo/cluster/node.js';
+import { until } from '../../demo/cluster/wait.js';
 import { startGateway } from '../../src/gateway.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';

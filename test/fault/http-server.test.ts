@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import test from 'ava';
-import { until } from '../../src/demo/cluster/wait.js';
+import { until } from '../../demo/cluster/wait.js';
 import { rawRequest } from '../support/client.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';

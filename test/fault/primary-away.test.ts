@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
+import { freePort } from '../../demo/cluster/ports.js';
+import { until } from '../../demo/cluster/wait.js';
 import { asAdmin } from '../../src/db/admin.js';
-import { freePort } from '../../src/demo/cluster/ports.js';
-import { until } from '../../src/demo/cluster/wait.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, type ApiReply, apiClient } from '../support/client.js';
 import { contractValidator } from '../support/contract.js';

@@ -50,7 +50,7 @@ interface Running {
 function commandOf(more: readonly string[]): string[] {
   const usual = { '--base': gateway.gateway.url, '--token-file': join(folder, 'token'), '--to': copyUrl };
   const others = Object.entries(usual).filter(([option]) => !more.includes(option));
-  return [process.execPath, join(projectRoot, 'dist/src/main.js'), 'pull', ...others.flat(), ...more];
+  return [process.execPath, join(projectRoot, 'dist/pull/main.js'), ...others.flat(), ...more];
 }
 
 function start(more: readonly string[]): Running {

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import pg from 'pg';
+import { until } from '../../demo/cluster/wait.js';
 import { walPositionStatement } from '../../src/db/wal-position.js';
-import { until } from '../../src/demo/cluster/wait.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, apiClient } from '../support/client.js';
 import { contractValidator } from '../support/contract.js';

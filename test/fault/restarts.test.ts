@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import test, { type ExecutionContext, registerCompletionHandler } from 'ava';
-import { freePort } from '../../src/demo/cluster/ports.js';
-import { until } from '../../src/demo/cluster/wait.js';
+import { freePort } from '../../demo/cluster/ports.js';
+import { until } from '../../demo/cluster/wait.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { type ServeProcess, serveProcess } from '../support/process.js';
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.js';

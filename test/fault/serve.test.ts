@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import type { PgNode } from '../../src/demo/cluster/node.js';
-import { until } from '../../src/demo/cluster/wait.js';
+import type { PgNode } from '../../demo/cluster/node.js';
+import { until } from '../../demo/cluster/wait.js';
 import type { Settings } from '../../src/settings.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';

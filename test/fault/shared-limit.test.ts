@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import { until } from '../../src/demo/cluster/wait.js';
+import { until } from '../../demo/cluster/wait.js';
 import { type ServeProcess, serveProcess } from '../support/process.js';
 import { type RedisServer, redisBinary, startRedis } from '../support/redis.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
-import type { PgNode } from '../../src/demo/cluster/node.js';
-import { until } from '../../src/demo/cluster/wait.js';
+import type { PgNode } from '../../demo/cluster/node.js';
+import { until } from '../../demo/cluster/wait.js';
 import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage } from '../support/page-reader.js';

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../../src/demo/cluster/ports.js';
+import { freePort } from '../../demo/cluster/ports.js';
 import type { StatusReport } from '../../src/ops/status/report.js';
 import type { Settings } from '../../src/settings.js';
 import { apiClient } from '../support/client.js';

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { urlAs } from '../../demo/cluster/passwords.js';
 import { holdingProxy } from '../support/holding-proxy.js';
 import { page, records } from '../support/lists.js';
 import { eventually, gatewayTest, shared } from '../support/workspace.js';

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import pg from 'pg';
+import { projectRoot } from '../../src/paths.js';
 import { adopted, authorizationOf, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
 import { commandLine } from '../support/command-line.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -128,7 +129,12 @@ test.serial('a copy is kept in step with rows that change their workspace with t
   writeFileSync(join(folder, 'token'), (await authorizationOf(t, draft, token)).slice('Bearer '.length));
   const pull = async (): Promise<object[]> => {
     const options = ['--resources', 'lines,photos', '--base', api, '--token-file', join(folder, 'token')];
-    const { stdout, stderr } = await draft.run('pull', ...options, '--to', join(folder, 'copy'));
+    const { stdout, stderr } = await commandLine(
+      [...options, '--to', join(folder, 'copy')],
+      {},
+      projectRoot,
+      'dist/pull/main.js',
+    );
     t.is(stderr, '');
     return stdout
       .trim()

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
-import { apps } from '../../src/demo/seed/apps.js';
-import { seed } from '../../src/demo/seed/seed.js';
+import { urlAs } from '../../demo/cluster/passwords.js';
+import { apps } from '../../demo/seed/apps.js';
+import { seed } from '../../demo/seed/seed.js';
 import { projectRoot } from '../../src/paths.js';
 import type { Settings } from '../../src/settings.js';
 import { adopted, emptyFolder, newDatabase, shop, wrong } from '../support/adopted.js';

@@ -1,9 +1,9 @@
 import type { ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
+import { startCluster } from '../../demo/cluster/cluster.js';
 import type { Finding } from '../../src/check/finding.js';
 import { inspect } from '../../src/check/inspect.js';
 import { loadResources } from '../../src/definition/load.js';
-import { startCluster } from '../../src/demo/cluster/cluster.js';
 import { startGateway } from '../../src/gateway.js';
 import type { Settings } from '../../src/settings.js';
 import type { Configuration } from '../support/configurations/configuration.js';

@@ -195,7 +195,7 @@ async function pulledFolder({ gateway, token, client, database }: TestContext) {
     for (const format of ['ndjson', 'csv']) {
       const to = ['--to', join(folder, format), '--format', format, '--resources', 'werkbonnen'];
       const source = ['--base', gateway.url, '--token-file', join(folder, 'token')];
-      await output(process.execPath, [join(projectRoot, 'dist/src/main.js'), 'pull', ...source, ...to]);
+      await output(process.execPath, [join(projectRoot, 'dist/pull/main.js'), ...source, ...to]);
     }
   };
   await pull();

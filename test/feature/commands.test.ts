@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectText } from '../../src/paths.js';
 import type { Settings } from '../../src/settings.js';
 import { commandLine } from '../support/command-line.js';

@@ -1,5 +1,5 @@
-import { customerPlain } from '../../src/demo/seed/plain.js';
-import { secondSizesOf, sizesOf } from '../../src/demo/seed/sizes.js';
+import { customerPlain } from '../../demo/seed/plain.js';
+import { secondSizesOf, sizesOf } from '../../demo/seed/sizes.js';
 import { type CommandResult, commandLine, connections } from '../support/command-line.js';
 import { imagesIn } from '../support/images.js';
 import { records } from '../support/lists.js';

@@ -25,8 +25,6 @@ test.before(() => {
     for (const source of sources.split(' '))
       cpSync(join(projectRoot, source), join(image, target === './' ? source : target), { recursive: true });
   }
-  for (const removed of /&& rm -rf (.*)/.exec(text)?.[1]?.split(' ') ?? [])
-    rmSync(join(image, removed), { recursive: true });
   symlinkSync(join(projectRoot, 'node_modules'), join(image, 'node_modules'));
 });
 test.after.always(() => rmSync(image, { recursive: true }));
@@ -34,23 +32,18 @@ test.after.always(() => rmSync(image, { recursive: true }));
 const run = (args: string[], settings: Partial<Settings> = {}) => commandLine(args, settings, image);
 
 test('the image has neither the demo nor the reference app', (t) => {
-  for (const path of ['dist/src/demo', 'config/demo.json', 'config/demo.txt', 'sql/apps', 'test', 'bench'])
+  for (const path of ['dist/demo', 'demo', 'pull', 'sql/apps', 'test', 'bench'])
     t.false(existsSync(join(image, path)), path);
 });
 
-test('help, settings and the hint at the demo work in the image', async (t) => {
+test('help and settings work in the image', async (t) => {
   const help = await run(['--help']);
   t.is(help.code, 0, help.stdout);
-  for (const command of ['serve', 'demo', 'check', 'migrate', 'views', 'docs', 'tokens'])
+  for (const command of ['serve', 'check', 'migrate', 'views', 'docs', 'tokens'])
     t.regex(help.stdout, new RegExp(`^  ${command} `, 'm'));
   const config = await run(['serve', '--print-config'], { port: 1234 });
   t.is(JSON.parse(config.stdout).port, 1234);
   t.is((await run(['docs', '--out', join(image, 'page.html')])).code, 0);
-  t.deepEqual(await run(['demo']), {
-    stdout: '',
-    stderr: 'The demo is not part of the production image: run it in a clone of the project.\n',
-    code: 1,
-  });
 });
 
 test('check and migrate work in the image', async (t) => {
@@ -71,7 +64,7 @@ test('adopt drafts in the image', async (t) => {
 });
 
 test('every file of the project that a command reads is in the image', (t) => {
-  const sources = sourcesIn('src', '.ts').filter(({ path }) => !path.startsWith('src/demo/'));
+  const sources = sourcesIn('src', '.ts');
   const read = sources.flatMap(({ code }) => [...code.matchAll(/projectText\(['`]([^'`$]+)/g)]);
   t.true(read.length > 5);
   // A name behind a $ is not known: its folder must be there.

@@ -1,5 +1,5 @@
-import { customerPlain } from '../../src/demo/seed/plain.js';
-import { secondSizesOf, sizesOf } from '../../src/demo/seed/sizes.js';
+import { customerPlain } from '../../demo/seed/plain.js';
+import { secondSizesOf, sizesOf } from '../../demo/seed/sizes.js';
 import { appName, type Customer, customerOf, undecodable } from '../support/app.js';
 import { records } from '../support/lists.js';
 import { clonedRows } from '../support/template.js';

@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectRoot } from '../../src/paths.js';
 import type { ApiClient } from '../support/client.js';
 import { field } from '../support/definitions.js';

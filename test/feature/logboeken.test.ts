@@ -1,5 +1,5 @@
-import { customerPlain } from '../../src/demo/seed/plain.js';
-import { sizesOf } from '../../src/demo/seed/sizes.js';
+import { customerPlain } from '../../demo/seed/plain.js';
+import { sizesOf } from '../../demo/seed/sizes.js';
 import { imagesIn } from '../support/images.js';
 import { pages, records } from '../support/lists.js';
 import { clonedRows } from '../support/template.js';

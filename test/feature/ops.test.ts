@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { urlAs } from '../../demo/cluster/passwords.js';
 import { eventually, gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
 
 const test = gatewayTest();

@@ -1,5 +1,5 @@
-import { customerPlain } from '../../src/demo/seed/plain.js';
-import { sizesOf } from '../../src/demo/seed/sizes.js';
+import { customerPlain } from '../../demo/seed/plain.js';
+import { sizesOf } from '../../demo/seed/sizes.js';
 import { newToken } from '../../src/http/token-format.js';
 import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
 import { app, appName } from '../support/app.js';

@@ -22,8 +22,8 @@ function pull(
   file = tokenFile,
   to = join(folder, 'copy'),
 ): Promise<{ code: number | null; stderr: string }> {
-  const args = ['pull', '--base', base, '--token-file', file, '--to', to];
-  const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), ...args], {
+  const args = ['--base', base, '--token-file', file, '--to', to];
+  const child = spawn(process.execPath, [join(projectRoot, 'dist/pull/main.js'), ...args], {
     env: { PATH: process.env.PATH },
     stdio: ['ignore', 'ignore', 'pipe'],
   });

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { urlAs } from '../../demo/cluster/passwords.js';
+import { DestinationUnusable } from '../../pull/destination.js';
+import { postgresDestination } from '../../pull/postgres.js';
 import { projectRoot } from '../../src/paths.js';
-import { DestinationUnusable } from '../../src/pull/destination.js';
-import { postgresDestination } from '../../src/pull/postgres.js';
 import { type CommandResult, commandLine } from '../support/command-line.js';
 import { eventually, gatewayTest, shared } from '../support/workspace.js';
 
@@ -75,8 +75,8 @@ test.serial('pull --every goes on after its database was started again', async (
   writeFileSync(join(folder, 'token'), token);
   const to = urlAs(shared.primary, 'postgres', own);
   const options = ['--base', gateway.url, '--token-file', join(folder, 'token'), '--to', to, '--every', '1s'];
-  const args = ['pull', ...options, '--resources', 'installaties'];
-  const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), ...args], {
+  const args = [...options, '--resources', 'installaties'];
+  const child = spawn(process.execPath, [join(projectRoot, 'dist/pull/main.js'), ...args], {
     env: { PATH: process.env.PATH },
   });
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
@@ -110,7 +110,6 @@ test.serial(
     const pull = (...more: string[]): Promise<CommandResult> =>
       commandLine(
         [
-          'pull',
           '--base',
           gateway.url,
           '--token-file',
@@ -122,6 +121,8 @@ test.serial(
           ...more,
         ],
         {},
+        projectRoot,
+        'dist/pull/main.js',
       );
     t.is((await pull()).code, 0);
     const copies = new pg.Client({ connectionString: to });

@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { urlAs } from '../../demo/cluster/passwords.js';
 import type { ApiClient } from '../support/client.js';
 import { listNames, type Page } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';

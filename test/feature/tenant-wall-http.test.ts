@@ -1,6 +1,6 @@
+import { urlAs } from '../../demo/cluster/passwords.js';
 import { Connection } from '../../src/db/connection.js';
 import type { WorkspaceId } from '../../src/db/statement.js';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { app } from '../support/app.js';
 import { listNames, type Page, records } from '../support/lists.js';
 import { gatewayTest, shared } from '../support/workspace.js';

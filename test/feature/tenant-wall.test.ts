@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
+import { urlAs } from '../../demo/cluster/passwords.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();

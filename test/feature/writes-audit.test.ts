@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { encryptValue } from '../../src/demo/seed/encrypt.js';
+import { encryptValue } from '../../demo/seed/encrypt.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { records } from '../support/lists.js';

@@ -1,8 +1,8 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { urlAs } from '../../demo/cluster/passwords.js';
 import { asAdmin } from '../../src/db/admin.js';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
 import { tokenHash } from '../../src/http/token-format.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';

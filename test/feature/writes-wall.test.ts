@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { urlAs } from '../../demo/cluster/passwords.js';
+import { apps } from '../../demo/seed/apps.js';
 import { loadResources } from '../../src/definition/load.js';
 import { columnsOf, type Field, leaves, type Resource, type ResourceWrite } from '../../src/definition/resource.js';
-import { urlAs } from '../../src/demo/cluster/passwords.js';
-import { apps } from '../../src/demo/seed/apps.js';
 import { app, appName } from '../support/app.js';
 import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, shared, type TestContext } from '../support/workspace.js';

@@ -1,7 +1,7 @@
-import { type AppName, apps, isAppName } from '../../src/demo/seed/apps.js';
-import { corruptCustomers } from '../../src/demo/seed/customers.js';
-import { customerPlain } from '../../src/demo/seed/plain.js';
-import { numberedId, seedId } from '../../src/demo/seed/random.js';
+import { type AppName, apps, isAppName } from '../../demo/seed/apps.js';
+import { corruptCustomers } from '../../demo/seed/customers.js';
+import { customerPlain } from '../../demo/seed/plain.js';
+import { numberedId, seedId } from '../../demo/seed/random.js';
 
 /**
  * The facts in which the reference apps differ; tests that run on each take them from here, and their SQL from the views in

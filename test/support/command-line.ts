@@ -17,16 +17,13 @@ export function commandLine(
   args: string[],
   settings: Partial<Settings> = {},
   root = projectRoot,
+  main = 'dist/src/main.js',
 ): Promise<CommandResult> {
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );
   const options = { env: { PATH: process.env.PATH, ...env } };
-  return promisify(execFile)(
-    process.execPath,
-    [...lateOptimizing, join(root, 'dist/src/main.js'), ...args],
-    options,
-  ).then(
+  return promisify(execFile)(process.execPath, [...lateOptimizing, join(root, main), ...args], options).then(
     ({ stdout, stderr }) => ({ stdout, stderr, code: 0 }),
     ({ stdout, stderr, code }: CommandResult) => ({ stdout, stderr, code }),
   );

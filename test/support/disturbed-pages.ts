@@ -1,4 +1,4 @@
-import { until } from '../../src/demo/cluster/wait.js';
+import { until } from '../../demo/cluster/wait.js';
 import type { FaultCluster, FaultGateway } from './fault-cluster.js';
 import { type PageRead, readPage, withoutCursors } from './page-reader.js';
 

@@ -1,11 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import type { ExecutionContext } from 'ava';
+import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
+import type { PgNode } from '../../demo/cluster/node.js';
+import type { ServerSettings } from '../../demo/cluster/server-settings.js';
+import { until } from '../../demo/cluster/wait.js';
 import { asAdmin } from '../../src/db/admin.js';
-import { type Cluster, startCluster } from '../../src/demo/cluster/cluster.js';
-import type { PgNode } from '../../src/demo/cluster/node.js';
-import type { ServerSettings } from '../../src/demo/cluster/server-settings.js';
-import { until } from '../../src/demo/cluster/wait.js';
 import { startGateway } from '../../src/gateway.js';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
 import type { Gateway } from '../../src/open-gateway.js';

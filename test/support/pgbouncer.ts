@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type Account, give, runAs, serverAccount } from '../../src/demo/cluster/binaries.js';
-import { freePort } from '../../src/demo/cluster/ports.js';
-import { until } from '../../src/demo/cluster/wait.js';
+import { type Account, give, runAs, serverAccount } from '../../demo/cluster/binaries.js';
+import { freePort } from '../../demo/cluster/ports.js';
+import { until } from '../../demo/cluster/wait.js';
 
 /** The pgbouncer program of this machine; null when there is none (Debian: package pgbouncer). */
 export const pgbouncerBinary: string | null =

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { freePort } from '../../src/demo/cluster/ports.js';
-import { until } from '../../src/demo/cluster/wait.js';
+import { freePort } from '../../demo/cluster/ports.js';
+import { until } from '../../demo/cluster/wait.js';
 import type { Certificates } from './certificates.js';
 
 /** Whether a redis-server or valkey-server can be started here; its name if so. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { startCluster } from '../../src/demo/cluster/cluster.js';
-import { type AppName, apps } from '../../src/demo/seed/apps.js';
+import { startCluster } from '../../demo/cluster/cluster.js';
+import { type AppName, apps } from '../../demo/seed/apps.js';
 import { memoryFolder } from './memory-folder.js';
 import { type AvaRun, runAva } from './run-ava.js';
 import { keepSeeded } from './seeded-cluster.js';

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Cluster, type ClusterOptions, startCluster } from '../../src/demo/cluster/cluster.js';
-import type { ServerSettings } from '../../src/demo/cluster/server-settings.js';
+import { type Cluster, type ClusterOptions, startCluster } from '../../demo/cluster/cluster.js';
+import type { ServerSettings } from '../../demo/cluster/server-settings.js';
 
 const run = promisify(execFile);
 

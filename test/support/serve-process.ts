@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { nodeEnvironment, nodeFlags } from '../../src/node-flags.js';
+import { nodeEnvironment, nodeFlags } from '../../bundle/node-flags.js';
 import { environmentName, type Settings } from '../../src/settings.js';
 
 /** The real thing: `serve` as a process of its own. */

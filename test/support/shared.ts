@@ -1,4 +1,4 @@
-import type { AppName } from '../../src/demo/seed/apps.js';
+import type { AppName } from '../../demo/seed/apps.js';
 import type { SharedTemplate } from './template.js';
 
 /** The servers of the run, as `npm test` tells each test file. */

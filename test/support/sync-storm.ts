@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cluster } from '../../src/demo/cluster/cluster.js';
-import type { PgNode } from '../../src/demo/cluster/node.js';
+import type { Cluster } from '../../demo/cluster/cluster.js';
+import type { PgNode } from '../../demo/cluster/node.js';
 import { type FaultCluster, faultCluster } from './fault-cluster.js';
 import { SyncCopy } from './sync-copy.js';
 import { syncWriters } from './sync-writers.js';

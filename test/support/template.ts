@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { Cluster } from '../../src/demo/cluster/cluster.js';
-import { type AppName, apps, type SeededApp } from '../../src/demo/seed/apps.js';
-import { seed } from '../../src/demo/seed/seed.js';
+import type { Cluster } from '../../demo/cluster/cluster.js';
+import { type AppName, apps, type SeededApp } from '../../demo/seed/apps.js';
+import { seed } from '../../demo/seed/seed.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { migrate } from '../../src/migrate/migrations.js';
 import { projectRoot } from '../../src/paths.js';

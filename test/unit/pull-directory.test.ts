@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { type Client, Refused } from '../../src/pull/client.js';
-import { type Copy, DestinationUnusable } from '../../src/pull/destination.js';
-import { directoryDestination } from '../../src/pull/directory.js';
-import { pass } from '../../src/pull/pass.js';
+import { type Client, Refused } from '../../pull/client.js';
+import { type Copy, DestinationUnusable } from '../../pull/destination.js';
+import { directoryDestination } from '../../pull/directory.js';
+import { pass } from '../../pull/pass.js';
 import { crashAt } from '../support/crash-points.js';
 import { recordsIn } from '../support/directory-copy.js';
 

@@ -1,10 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { progressBar } from '../../src/cli/pull-display.js';
-import { changeFormats } from '../../src/pull/change-formats.js';
-import { retryAfterMs } from '../../src/pull/client.js';
-import { HashSet } from '../../src/pull/hash-set.js';
-import { elements, member, members } from '../../src/pull/json-text.js';
+import { changeFormats } from '../../pull/change-formats.js';
+import { retryAfterMs } from '../../pull/client.js';
+import { progressBar } from '../../pull/display.js';
+import { HashSet } from '../../pull/hash-set.js';
+import { elements, member, members } from '../../pull/json-text.js';
 
 test('parts of any JSON text stand in it as JSON.parse reads them', (t) => {
   const spaced = fc.constantFrom(undefined, 1, '\t');

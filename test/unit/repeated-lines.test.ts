@@ -1,5 +1,5 @@
 import test from 'ava';
-import { until } from '../../src/demo/cluster/wait.js';
+import { until } from '../../demo/cluster/wait.js';
 import type { Event } from '../../src/events.js';
 import { type RepeatedLines, type Repetition, repeatedLines } from '../../src/ops/repeated-lines.js';
 

@@ -1,6 +1,6 @@
 import test from 'ava';
+import { until } from '../../demo/cluster/wait.js';
 import { loadResources } from '../../src/definition/load.js';
-import { until } from '../../src/demo/cluster/wait.js';
 import type { Event } from '../../src/events.js';
 import { metricsEvents } from '../../src/ops/metrics.js';
 import { StatusHistory } from '../../src/ops/status/history.js';

@@ -1,6 +1,6 @@
+import { urlAs } from '../../../demo/cluster/passwords.js';
 import type { Level } from '../../../src/check/finding.js';
 import type { FindingCode } from '../../../src/check/findings.js';
-import { urlAs } from '../../../src/demo/cluster/passwords.js';
 import type { Settings } from '../../../src/settings.js';
 import { shared, type TestDatabase } from '../workspace.js';
 

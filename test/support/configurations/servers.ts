@@ -1,4 +1,4 @@
-import { urlAs } from '../../../src/demo/cluster/passwords.js';
+import { urlAs } from '../../../demo/cluster/passwords.js';
 import { shared } from '../workspace.js';
 import { type Configurations, primaryAs, replicaAs } from './configuration.js';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { encryptValue, type Keys } from '../../../src/demo/seed/encrypt.js';
+import { encryptValue, type Keys } from '../../../demo/seed/encrypt.js';
 import { type CanaryKind, canary } from './canaries.js';
 import { pictures } from './pictures.js';
 

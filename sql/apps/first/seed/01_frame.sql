@@ -31,7 +31,7 @@ create temp table seed_customers (
   primary key (workspace, n)
 ) on commit drop;
 
--- The id of thing number n; src/demo/seed/random.ts has the same function.
+-- The id of thing number n; demo/seed/random.ts has the same function.
 create or replace function pg_temp.seed_id(kind text, workspace int, n int) returns uuid immutable language sql as $$
   select overlay(overlay(md5(kind || '/' || workspace || '/' || n) placing '4' from 13)
                  placing substr('89ab', 1 + n % 4, 1) from 17)::uuid

@@ -23,7 +23,7 @@ create temp table seed_customers (
   primary key (workspace, n)
 ) on commit drop;
 
--- The id of row number n of a table; src/demo/seed/random.ts has the same function. A sequence would give other ids with
+-- The id of row number n of a table; demo/seed/random.ts has the same function. A sequence would give other ids with
 -- each size of the data set.
 create or replace function pg_temp.seed_id(workspace int, n int) returns bigint immutable language sql as $$
   select (workspace + 1) * 10000000::bigint + n

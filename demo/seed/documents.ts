@@ -1,5 +1,5 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
-import { type Codec, templatePieces } from '../../projection/codec.js';
+import { type Codec, templatePieces } from '../../src/projection/codec.js';
 import { corruptCustomers, type SeededWorkspace } from './customers.js';
 import type { Keys } from './encrypt.js';
 import { type CustomerPlain, customerPlain } from './plain.js';

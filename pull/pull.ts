@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { connectionUrlFault } from '../db/connection-url.js';
-import { databaseErrorKind, sqlStateOf } from '../errors.js';
-import { wellFormed } from '../http/token-format.js';
-import { readFault, readText } from '../paths.js';
-import { changeFormats, type FormatName } from '../pull/change-formats.js';
-import { type Client, client, Refused } from '../pull/client.js';
-import { type OpenApiDocument, syncedResources } from '../pull/columns.js';
-import { type Destination, DestinationUnusable } from '../pull/destination.js';
-import { directoryDestination } from '../pull/directory.js';
-import { compare, pass } from '../pull/pass.js';
-import { postgresDestination } from '../pull/postgres.js';
-import { type Command, durationMs, Failure, namesIn, UsageError } from './command.js';
-import { type PullDisplay, pullDisplay } from './pull-display.js';
+import { type Command, durationMs, Failure, namesIn, UsageError } from '../src/cli/command.js';
+import { connectionUrlFault } from '../src/db/connection-url.js';
+import { databaseErrorKind, sqlStateOf } from '../src/errors.js';
+import { wellFormed } from '../src/http/token-format.js';
+import { readFault, readText } from '../src/paths.js';
+import { changeFormats, type FormatName } from './change-formats.js';
+import { type Client, client, Refused } from './client.js';
+import { type OpenApiDocument, syncedResources } from './columns.js';
+import { type Destination, DestinationUnusable } from './destination.js';
+import { directoryDestination } from './directory.js';
+import { type PullDisplay, pullDisplay } from './display.js';
+import { compare, pass } from './pass.js';
+import { postgresDestination } from './postgres.js';
 
 /** `pull`: keeps a copy of the workspace in a PostgreSQL database or in a folder. */
 export const pullCommand: Command = async (args) => {

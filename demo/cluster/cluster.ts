@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { asAdmin } from '../../db/admin.js';
+import { asAdmin } from '../../src/db/admin.js';
 import { copyAsStandby } from './backup.js';
 import { findBinaries, serverAccount } from './binaries.js';
 import { checkMajor, keptFolder, lock, makeTemporaryFolder, removeHalfMade, temporaryName } from './cluster-folder.js';

@@ -1,6 +1,6 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { projectText } from '../../paths.js';
+import { projectText } from '../../src/paths.js';
 import { type Account, give } from './binaries.js';
 
 /** PostgreSQL settings by name; null leaves a setting at the default of all servers. */

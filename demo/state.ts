@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Failure } from '../cli/command.js';
+import { Failure } from '../src/cli/command.js';
 import type { DemoWorkspace } from './database.js';
 import type { DemoOptions } from './options.js';
 import type { AppName } from './seed/apps.js';

@@ -1,5 +1,5 @@
-import type { PassProgress, PassReport } from '../pull/pass.js';
-import { print, redraw, say, terminalColumns } from './command.js';
+import { print, redraw, say, terminalColumns } from '../src/cli/command.js';
+import type { PassProgress, PassReport } from './pass.js';
 
 /** The account that `pull` gives of its work. */
 export interface PullDisplay {

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Failure, UsageError, wholeNumber } from '../cli/command.js';
-import { ports } from '../cli/serve.js';
-import { projectRoot } from '../paths.js';
-import { loadSettings, type Settings } from '../settings.js';
+import { Failure, UsageError, wholeNumber } from '../src/cli/command.js';
+import { ports } from '../src/cli/serve.js';
+import { projectRoot } from '../src/paths.js';
+import { loadSettings, type Settings } from '../src/settings.js';
 import { type AppName, apps, isAppName } from './seed/apps.js';
 
 /** The options of `demo`, parsed. */
@@ -58,7 +58,7 @@ export function parseOptions(args: readonly string[]): DemoOptions {
 export function demoEnvironment(): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = {
     ...process.env,
-    CONFIG_FILE: process.env.CONFIG_FILE ?? join(projectRoot, 'config/demo.json'),
+    CONFIG_FILE: process.env.CONFIG_FILE ?? join(projectRoot, 'demo/settings.json'),
   };
   for (const name of ['REPLICA_URLS', 'PRIMARY_URLS', 'ADMIN_URL', 'DATA_KEYS', 'RESOURCES_DIR']) {
     delete env[name];

@@ -1,5 +1,5 @@
-import { fill } from '../openapi/template.js';
-import { projectText } from '../paths.js';
+import { fill } from '../src/openapi/template.js';
+import { projectText } from '../src/paths.js';
 import type { DemoWorkspace } from './database.js';
 
 const barWidth = 30;
@@ -18,9 +18,9 @@ interface Shown {
   readonly entity: string;
 }
 
-/** Addresses, tokens, and curl lines that work as they stand: config/demo.txt, filled. */
+/** Addresses, tokens, and curl lines that work as they stand: demo/demo.txt, filled. */
 export function demoText({ replicaUrls, workspaces, ...shown }: Shown): string {
-  const template = projectText('config/demo.txt').trimEnd();
+  const template = projectText('demo/demo.txt').trimEnd();
   const replicas = replicaUrls.map((url) => `Replica    ${url}`).join('\n');
   const tokens = workspaces.map(tokensText).join('');
   return String(fill(template, { ...shown, replicas, tokens, token: workspaces[0]?.tokens.all }));

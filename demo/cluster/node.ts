@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
-import { asAdmin } from '../../db/admin.js';
+import { asAdmin } from '../../src/db/admin.js';
 import { type Binaries, give, runAs, serverEnv } from './binaries.js';
 import { passwordOf } from './passwords.js';
 import { freePort } from './ports.js';

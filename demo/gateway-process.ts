@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { nodeEnvironment, nodeFlags } from '../node-flags.js';
-import { projectRoot } from '../paths.js';
+import { nodeEnvironment, nodeFlags } from '../bundle/node-flags.js';
+import { projectRoot } from '../src/paths.js';
 
 /** Time to stop, beyond the time for running responses. */
 const stopMsMax = 5000;

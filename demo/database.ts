@@ -1,10 +1,10 @@
 import type pg from 'pg';
-import { createToken, revokeToken, scopesOf } from '../cli/token-store.js';
-import { asAdmin } from '../db/admin.js';
-import { loadResources } from '../definition/load.js';
-import { createIndexes } from '../migrate/indexes.js';
-import { migrate } from '../migrate/migrations.js';
-import { projectText } from '../paths.js';
+import { createToken, revokeToken, scopesOf } from '../src/cli/token-store.js';
+import { asAdmin } from '../src/db/admin.js';
+import { loadResources } from '../src/definition/load.js';
+import { createIndexes } from '../src/migrate/indexes.js';
+import { migrate } from '../src/migrate/migrations.js';
+import { projectText } from '../src/paths.js';
 import type { Cluster } from './cluster/cluster.js';
 import type { SeededApp } from './seed/apps.js';
 import { seed } from './seed/seed.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { loadResources } from '../../definition/load.js';
-import { projectRoot } from '../../paths.js';
-import type { Codec } from '../../projection/codec.js';
+import { loadResources } from '../../src/definition/load.js';
+import { projectRoot } from '../../src/paths.js';
+import type { Codec } from '../../src/projection/codec.js';
 import { encryptedCustomers, type SeededWorkspace } from './customers.js';
 import { documentCustomers } from './documents.js';
 import type { Keys } from './encrypt.js';

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
-import { type Command, Failure, printText, say, sayText } from '../cli/command.js';
-import { loadResources } from '../definition/load.js';
+import { type Command, Failure, printText, say, sayText } from '../src/cli/command.js';
+import { loadResources } from '../src/definition/load.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
 import { bringUpToDate, databaseName, exampleIds, makeDatabase } from './database.js';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.js';

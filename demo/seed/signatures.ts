@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { projectText } from '../../paths.js';
+import { projectText } from '../../src/paths.js';
 import { type Bitmap, png } from './png.js';
 import { type Random, random } from './random.js';
 

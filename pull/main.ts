@@ -1,0 +1,9 @@
+import type { Usage } from '../src/cli/explain.js';
+import { asksForHelp, printHelp, runProgram } from '../src/cli/program.js';
+import { pullCommand } from './pull.js';
+
+// `node dist/pull/main.js`
+
+const args = process.argv.slice(2);
+const usage: Usage = { called: 'node dist/pull/main.js', help: 'pull/help.txt' };
+void runProgram(async () => (asksForHelp(args) ? printHelp(usage) : pullCommand(args)), usage);
