@@ -170,7 +170,7 @@ function diffField({ log }: Subject): FieldJson {
   const { shape } = log ?? {};
   const unknown =
     'OPEN: no sampled value has a shape that the gateway reads, so no change is shown; describe it with the key diff.';
-  const isUsual = shape?.field === 'veld' && shape.old === 'oud' && shape.new === 'nieuw';
+  const isUsual = shape?.field === 'field' && shape.old === 'old' && shape.new === 'new';
   return {
     clean: 'audit-diff',
     ...(shape && !isUsual && { diff: shape }),

@@ -31,10 +31,10 @@ export function logWrite({ subjects }: Survey): LogWrite {
     [tenant, 'workspace_id'],
     [log.entity, 'entity'],
     [log.entityId, 'entity_id'],
-    [log.action, 'actie'],
+    [log.action, 'action'],
     [type, 'actor_type'],
     [actor, 'actor_id'],
-    [log.diff, 'wijzigingen'],
+    [log.diff, 'changes'],
   ];
   const given = new Set([...entry.map(([column]) => column), id]);
   const others = table.columns.filter((column) => column.notNull && !column.made && !given.has(column));

@@ -1,14 +1,11 @@
-import { apiDiff, type DiffShape } from '../projection/audit-diff.js';
+import { type DiffShape, usualDiff } from '../projection/audit-diff.js';
 import type { Flaw } from './contradictions.js';
 import type { DefinitionFile } from './load.js';
 import { type LoggedAs, leaves } from './resource.js';
 
-/** View that entries are inserted through where a definition names no other. */
-const usualView = 'gateway.logboeken_write';
-
 /**
  * Finds the shape in which each resource logs its writes, by path of the file: that of the log which `write.audit.log` names, else the one shape of all
- * logs, else that of the API. A resource for which this is not unambiguous has a flaw.
+ * logs, else the usual one. A resource for which this is not unambiguous has a flaw.
  */
 export function resolveAuditLogs(files: ReadonlyMap<string, DefinitionFile>): {
   readonly resolved: ReadonlyMap<string, LoggedAs>;
@@ -17,18 +14,18 @@ export function resolveAuditLogs(files: ReadonlyMap<string, DefinitionFile>): {
   const logs = [...files.values()].flatMap((file) =>
     leaves(file)
       .filter(({ field }) => field.clean === 'audit-diff')
-      .map(({ field }) => ({ name: file.name, shape: field.diff ?? apiDiff })),
+      .map(({ field }) => ({ name: file.name, shape: field.diff ?? usualDiff })),
   );
   const resolved = new Map<string, LoggedAs>();
   const flaws: [string, Flaw][] = [];
   for (const [path, { write }] of files) {
     if (!write?.audit) continue;
-    const { log, view = usualView } = write.audit;
+    const { log, view } = write.audit;
     const [first, ...others] = logs.filter(({ name }) => log === undefined || name === log);
-    const diff = first?.shape ?? apiDiff;
+    const diff = first?.shape ?? usualDiff;
     const other = others.find(({ shape }) => !isSameShape(shape, diff));
     const rival = [...resolved].find(([, each]) => each.view === view && !isSameShape(each.diff, diff));
-    resolved.set(path, { ...write.audit, view, diff });
+    resolved.set(path, { ...write.audit, diff });
     if (log !== undefined && first === undefined) flaws.push([path, notALog(log, logs)]);
     else if (other) flaws.push([path, ambiguous(first?.name as string, other.name, log)]);
     else if (rival) flaws.push([path, contested(view, rival[0])]);

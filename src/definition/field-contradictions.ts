@@ -83,23 +83,23 @@ function decoding({ field, at }: PlacedField, { file }: Examined): Flaw[] {
   return flaws;
 }
 
-/** The parts of a change stand at different places of one array or of one object. */
-function diffShape({ field: { diff, clean }, at: place }: PlacedField): Flaw[] {
-  if (diff === undefined) return [];
-  const at = `${place}/diff`;
-  const places = Object.values(diff);
-  const kinds = new Set(places.map((each) => typeof each));
-  return [
-    ...(clean === 'audit-diff'
-      ? []
-      : [{ at, wrong: 'only audit-diff reads a shape', remedy: 'set clean, or remove it' }]),
-    ...(new Set(places).size < places.length
-      ? [{ at, wrong: 'two parts of a change have the same place', remedy: 'give each its own' }]
-      : []),
-    ...(kinds.size > 1
-      ? [{ at, wrong: 'a change is an array or an object, not both', remedy: 'use numbers only, or names only' }]
-      : []),
-  ];
+/** The parts of a change stand at different places of one array or of one object, and are shown under different names. */
+function diffShape({ field: { diff, words, clean }, at: place }: PlacedField): Flaw[] {
+  return Object.entries({ diff, words }).flatMap(([key, parts]): Flaw[] => {
+    if (parts === undefined) return [];
+    const at = `${place}/${key}`;
+    const places = Object.values(parts);
+    const kinds = new Set(places.map((each) => typeof each));
+    return [
+      ...(clean === 'audit-diff' ? [] : [{ at, wrong: 'only audit-diff reads it', remedy: 'set clean, or remove it' }]),
+      ...(new Set(places).size < places.length
+        ? [{ at, wrong: 'two parts of a change have the same place', remedy: 'give each its own' }]
+        : []),
+      ...(kinds.size > 1
+        ? [{ at, wrong: 'a change is an array or an object, not both', remedy: 'use numbers only, or names only' }]
+        : []),
+    ];
+  });
 }
 
 /** JSON Schemas that cannot be compiled, and an example that does not fit its own. */

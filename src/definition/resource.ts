@@ -1,4 +1,4 @@
-import type { DiffShape } from '../projection/audit-diff.js';
+import type { DiffShape, DiffWords } from '../projection/audit-diff.js';
 import { type Codec, codecColumns } from '../projection/codec.js';
 import type { FieldType, IdType } from './field-types.js';
 import type { FilterKind } from './filter-kinds.js';
@@ -30,8 +30,10 @@ export interface Field {
   readonly codec?: string;
   /** Removed before the value leaves: images in a text or in a jsonb value, or values that an audit diff must not show. */
   readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
-  /** Shape of the stored diff, for audit-diff; absent: that of the API. */
+  /** Shape of the stored diff, for audit-diff. */
   readonly diff?: DiffShape;
+  /** The words in which the API shows its changes. */
+  readonly words?: DiffWords;
   /** Shape of a `json` field. */
   readonly schema?: JsonSchema;
   readonly example?: unknown;
@@ -76,12 +78,18 @@ export interface AuditRule {
   /** Name of the resource that reads the log; absent: all logs have one shape. */
   readonly log?: string;
   /** The view that entries are inserted through. */
-  readonly view?: string;
+  readonly view: string;
+  /** Its columns. */
+  readonly columns: AuditColumns;
 }
 
-/** An audit rule with its view and the shape of the diff, which the definition of the audit log has. */
+/** Columns of the view that entries of the audit log are inserted through, beside workspace_id. */
+export type AuditColumns = Readonly<
+  Record<'entity' | 'entityId' | 'action' | 'actorType' | 'actorId' | 'changes', string>
+>;
+
+/** An audit rule with the shape of the diff, which the definition of the audit log has. */
 export interface LoggedAs extends AuditRule {
-  readonly view: string;
   readonly diff: DiffShape;
 }
 

@@ -149,7 +149,7 @@ function cleaning(
       return unless(isSuspectJson, fieldType('json').serializer(), stripImages);
     case 'audit-diff': {
       const entityAt = columns.indexOf((resource.fields.entity as Field).column);
-      const redactDiff = redaction(field.diff);
+      const redactDiff = redaction(field.diff, field.words);
       return (row, at, json) => redactDiff(row, entityAt, at, json);
     }
     default:

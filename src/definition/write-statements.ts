@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Statement } from '../db/statement.js';
 import { type FieldType, fieldType } from './field-types.js';
-import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
+import { type AuditColumns, columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
 import { statementName } from './statements.js';
 
 /** The statements of a write, built once. Parameters are named after the members they take; the name of no member has a dot. */
@@ -34,15 +34,15 @@ const moves: Readonly<Record<Move, (column: string) => string>> = {
 };
 
 /** The parameters of an entry of the audit log, by column. */
-const entry = {
-  workspace_id: 'workspace',
-  entity: 'log.entity',
-  entity_id: 'id',
-  actie: 'log.action',
-  actor_type: 'log.actorType',
-  actor_id: 'claim.token',
-  wijzigingen: 'log.changes',
-};
+const entryOf = (columns: AuditColumns): readonly (readonly [column: string, parameter: string])[] => [
+  ['workspace_id', 'workspace'],
+  [columns.entity, 'log.entity'],
+  [columns.entityId, 'id'],
+  [columns.action, 'log.action'],
+  [columns.actorType, 'log.actorType'],
+  [columns.actorId, 'claim.token'],
+  [columns.changes, 'log.changes'],
+];
 
 /** Whether this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
 const claimed = (place: Place): string =>
@@ -133,11 +133,12 @@ function storingOf(resource: Resource & { readonly write: ResourceWrite }) {
   const shape = shapeOf(resource);
   return (place: Place, status: number, { written, loggedId }: Storing): string => {
     const placeOf = (id: () => string) => (parameter: string) => (parameter === 'id' ? id() : place(parameter));
+    const entry = audit && entryOf(audit.columns);
     const logged =
-      audit &&
+      entry &&
       loggedId &&
-      `logged as (insert into ${quoted(audit.view)} (${Object.keys(entry).join(', ')})
-        select ${Object.values(entry).map(placeOf(loggedId)).join(', ')} from written),`;
+      `logged as (insert into ${quoted(audit.view)} (${entry.map(([column]) => quoted(column)).join(', ')})
+        select ${entry.map(([, parameter]) => placeOf(loggedId)(parameter)).join(', ')} from written),`;
     return `with claimed as (${claimed(place)}), written as (${written}), ${logged ?? ''}
       stored as (update gateway.idempotency held set status = ${status}, record_id = written.id, may_read = ${place('may-read')},
           shape = '${shape}', record = (written.*)::text
@@ -150,7 +151,8 @@ function storingOf(resource: Resource & { readonly write: ResourceWrite }) {
 function newId({ idType, write }: Resource & { readonly write: ResourceWrite }, place: Place): string {
   if (write.ids === 'gateway') return place('id');
   if (idType !== 'text' || write.audit === null) return 'written.id';
-  return `(json_populate_record(null::${quoted(write.audit.view)}, json_build_object('entity_id', written.id))).entity_id`;
+  const { view, columns } = write.audit;
+  return `(json_populate_record(null::${quoted(view)}, json_build_object('${columns.entityId}', written.id))).${quoted(columns.entityId)}`;
 }
 
 /** Differs when rows of the resource have other columns, or columns of other types. */

@@ -11,8 +11,19 @@ export interface DiffShape {
   readonly new: Place;
 }
 
-/** [{"veld", "oud", "nieuw"}]: the shape that the API has, and the default of definitions. */
-export const apiDiff: DiffShape = { field: 'veld', old: 'oud', new: 'nieuw' };
+/** [{"field", "old", "new"}]: the shape of definitions that name none. */
+export const usualDiff: DiffShape = { field: 'field', old: 'old', new: 'new' };
+
+/** The words in which the API shows a change: {field, old, new}, or {field, shielded: true}. */
+export interface DiffWords {
+  readonly field: string;
+  readonly old: string;
+  readonly new: string;
+  readonly shielded: string;
+}
+
+/** The words of definitions that name none. */
+export const usualWords: DiffWords = { field: 'field', old: 'old', new: 'new', shielded: 'shielded' };
 
 /**
  * Reads the changes of stored diffs, by position: most log entries are shown as they are stored, and their strings were half

@@ -1,5 +1,5 @@
 import type { WordSource } from '../db/row.js';
-import type { DiffReader } from './audit-diff.js';
+import type { DiffReader, DiffWords } from './audit-diff.js';
 import { holdsImage } from './images.js';
 import { type ConstantJson, constantJson } from './json-bytes.js';
 import { RecentBytes } from './recent-bytes.js';
@@ -28,7 +28,10 @@ export class FieldNames {
   readonly #recent = new RecentBytes<FieldName>(nameBits);
 
   /** Of the listed fields those are left out that mean personal data or a signature. */
-  constructor(listed: readonly string[]) {
+  constructor(
+    listed: readonly string[],
+    private readonly words: DiffWords,
+  ) {
     this.#listed = new Set(listed.filter((name) => !isPersonalName(name) && !isSignatureName(name)).map(spelling));
   }
 
@@ -64,12 +67,15 @@ export class FieldNames {
   #compile(name: string): FieldName {
     const isListed = this.#listed.has(spelling(name));
     const isField = isListed || isFieldName(name);
-    const field = isField ? JSON.stringify(name) : hiddenName;
+    const { words } = this;
+    // In the place of a name that does not have the form of one stands the word in brackets.
+    const field = JSON.stringify(isField ? name : `(${words.shielded})`);
+    const opened = `{${JSON.stringify(words.field)}:${field},`;
     return {
       isField,
       isListed,
-      shown: constantJson(`{"veld":${field},"oud":`),
-      hidden: constantJson(`{"veld":${field},"afgeschermd":true}`),
+      shown: constantJson(`${opened}${JSON.stringify(words.old)}:`),
+      hidden: constantJson(`${opened}${JSON.stringify(words.shielded)}:true}`),
     };
   }
 }
@@ -78,9 +84,6 @@ export class FieldNames {
 export function spelling(field: string): string {
   return field.replace(/^\/|[_-]/g, '').toLowerCase();
 }
-
-/** Replaces a name that does not have the form of a field name. */
-const hiddenName = '"(afgeschermd)"';
 
 /**
  * Form of a field name or of a path to one: words that begin with a small letter, and indexes, with few digits. An e-mail

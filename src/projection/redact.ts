@@ -1,9 +1,9 @@
 import type { Row, WordSource } from '../db/row.js';
-import { apiDiff, DiffReader, type DiffShape } from './audit-diff.js';
+import { DiffReader, type DiffShape, type DiffWords, usualDiff, usualWords } from './audit-diff.js';
 import type { Codec } from './codec.js';
 import { FieldNames } from './field-names.js';
 import { holdsImage } from './images.js';
-import { constantJson, type JsonBytes } from './json-bytes.js';
+import { type ConstantJson, constantJson, type JsonBytes } from './json-bytes.js';
 import { MalformedJson, stringAt } from './json-scan.js';
 import { plainTexts } from './plain-texts.js';
 import { PrintedDiff } from './printed-diff.js';
@@ -18,7 +18,8 @@ import { looksStructured } from './structured-text.js';
 export type RedactionRules = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Redacts the diff of a log entry: turns the JSON text in the column `diffAt` of a row into the JSON text of a list of changes in the shape of the API. A change with a value that must not be shown becomes {"veld", "afgeschermd": true}.
+ * Redacts the diff of a log entry: turns the JSON text in the column `diffAt` of a row into the JSON text of a list of
+ * changes in the words of the definition. A change with a value that must not be shown has its field's name and {"shielded": true} alone.
  *
  * Shown are numbers, true, false, null and plain strings under listed names, as they stand, so numbers keep every digit.
  * Members other than these three are dropped, a missing value is null, an element that is not a change is left
@@ -26,16 +27,17 @@ export type RedactionRules = Readonly<Record<string, readonly string[]>>;
  */
 export type RedactDiff = (row: Row, entityAt: number, diffAt: number, json: JsonBytes) => void;
 
-/** Makes the redaction of diffs of a shape, by default [{"veld","oud","nieuw"}]. */
-export type Redaction = (shape?: DiffShape) => RedactDiff;
+/** Makes the redaction of diffs that are stored in a shape and shown in some words. */
+export type Redaction = (shape?: DiffShape, words?: DiffWords) => RedactDiff;
 
 /** Compiles the rules; called once, at start-up. Values that `codecs` store are hidden, too. */
 export function compileRedaction(rules: RedactionRules, codecs: readonly Codec[]): Redaction {
   const sealed = sealedTexts(codecs);
   const isPlain = plainStrings(sealed);
-  return (shape = apiDiff) => {
-    const entities = new Map(Object.entries(rules).map(([entity, fields]) => [entity, new FieldNames(fields)]));
-    const none = new FieldNames([]);
+  return (shape = usualDiff, words = usualWords) => {
+    const entities = new Map(Object.entries(rules).map(([entity, fields]) => [entity, new FieldNames(fields, words)]));
+    const none = new FieldNames([], words);
+    const newValue = constantJson(`,${JSON.stringify(words.new)}:`);
     const reader = new DiffReader(shape);
     const printed = PrintedDiff.of(shape);
     const recent = new RecentBytes<FieldNames>(entityBits);
@@ -54,8 +56,8 @@ export function compileRedaction(rules: RedactionRules, codecs: readonly Codec[]
       const end = row.ends[diffAt] as number;
       const { length } = json;
       try {
-        if (printed?.read(row, start, end)) writePrinted(row, printed, names, isPlain.at, json);
-        else writeAny(row, start, end, reader, names, isPlain.in, json);
+        if (printed?.read(row, start, end)) writePrinted(row, printed, names, newValue, isPlain.at, json);
+        else writeAny(row, start, end, reader, names, newValue, isPlain.in, json);
       } catch (error) {
         if (!(error instanceof MalformedJson)) throw error;
         json.cut(length);
@@ -75,6 +77,7 @@ function writePrinted(
   row: Row,
   { starts, ends, changes }: PrintedDiff,
   names: FieldNames,
+  newValue: ConstantJson,
   isPlain: PlainParts['at'],
   json: JsonBytes,
 ): void {
@@ -101,6 +104,7 @@ function writeAny(
   end: number,
   reader: DiffReader,
   names: FieldNames,
+  newValue: ConstantJson,
   isPlain: PlainParts['in'],
   json: JsonBytes,
 ): void {
@@ -124,7 +128,6 @@ function writeAny(
 const opening = constantJson('[');
 const closing = constantJson(']');
 const emptyList = constantJson('[]');
-const newValue = constantJson(',"nieuw":');
 const brace = constantJson('}');
 const nullJson = constantJson('null');
 

@@ -45,7 +45,7 @@ const noteTables = `
   alter view gateway.notes owner to gateway_owner;
   grant select on gateway.notes to gateway_reader;
   grant select, insert (workspace_id, label), update (label, version) on gateway.notes to gateway_writer;
-  create table app.note_log (workspace_id uuid, entity text, entity_id uuid, actie text, actor_type text, actor_id uuid, wijzigingen jsonb);
+  create table app.note_log (workspace_id uuid, entity text, entity_id uuid, action text, actor_type text, actor_id uuid, changes jsonb);
   grant select, insert on app.note_log to gateway_owner;
   create view gateway.note_log as select * from app.note_log;
   alter view gateway.note_log owner to gateway_owner;
@@ -69,10 +69,10 @@ test.serial('the log may hold ids as another type than the database makes them',
   const { id } = made.json<{ id: string }>();
   t.is(made.json<{ label: string }>().label, '', 'an empty text is not NULL');
   t.is((await write('PATCH', `/notes/${id}`, { label: null }, { 'if-match': '"v1"' })).headers.etag, '"v2"');
-  const { rows } = await database.primary.query('select entity_id, actie from app.note_log order by actie');
+  const { rows } = await database.primary.query('select entity_id, action from app.note_log order by action');
   t.deepEqual(rows, [
-    { entity_id: id, actie: 'made' },
-    { entity_id: id, actie: 'moved' },
+    { entity_id: id, action: 'made' },
+    { entity_id: id, action: 'moved' },
   ]);
 });
 

@@ -3,7 +3,14 @@ import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { apps } from '../../demo/seed/apps.js';
 import { loadResources } from '../../src/definition/load.js';
-import { columnsOf, type Field, leaves, type Resource, type ResourceWrite } from '../../src/definition/resource.js';
+import {
+  columnsOf,
+  type Field,
+  type LoggedAs,
+  leaves,
+  type Resource,
+  type ResourceWrite,
+} from '../../src/definition/resource.js';
 import { app, appName } from '../support/app.js';
 import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
@@ -19,10 +26,12 @@ const columns = columnsByRole();
 
 function columnsByRole() {
   const resource = loadResources(apps[appName].resourcesDir).find(({ name }) => name === 'installaties') as Resource;
-  const { ids, onChange } = resource.write as ResourceWrite;
+  const { audit, ids, onChange } = resource.write as ResourceWrite;
+  const log = (audit as LoggedAs).columns;
   const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
   const moved = Object.keys(onChange);
   return {
+    log,
     moved,
     readOnly: ['workspace_id', ...columnsOf(resource)].filter((column) => ![...writable, ...moved].includes(column)),
     nameColumn: (resource.fields.naam as Field).column,
@@ -102,7 +111,7 @@ test('it sees and changes nothing of another workspace, and can put nothing into
   const insertions = await asWriter(t.context, [
     `insert into gateway.installaties_write (${columns.made}workspace_id, customer_id, ${columns.nameColumn})
       values (${columns.made && `'${randomUUID()}', `}'${theirs}', '${customer}', 'x')`,
-    `insert into gateway.logboeken_write (workspace_id, entity, entity_id, actie, actor_type) values ('${theirs}', 'x', '1', 'x', 'token')`,
+    `insert into gateway.logboeken_write (workspace_id, ${columns.log.entity}, ${columns.log.entityId}, ${columns.log.action}, ${columns.log.actorType}) values ('${theirs}', 'x', '1', 'x', 'token')`,
     `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint) values ('${theirs}', '${randomUUID()}', 'x', 'x')`,
   ]);
   t.deepEqual(insertions, [checkOption, checkOption, denied]);
@@ -129,9 +138,9 @@ test('it deletes nothing, and reads neither tokens, names of customers nor the l
     'select * from gateway.key_ids()',
     'select * from gateway.sample_workspaces()',
     'select * from gateway.logboeken',
-    'select entity from gateway.logboeken_write',
+    `select ${columns.log.entity} from gateway.logboeken_write`,
     'select * from gateway.token_owners',
-    'update gateway.logboeken_write set actie = actie',
+    `update gateway.logboeken_write set ${columns.log.action} = 'x'`,
     'create table gateway.t ()',
     'create table public.t ()',
     'set role gateway_owner',

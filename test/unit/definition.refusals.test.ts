@@ -1,7 +1,7 @@
 import test from 'ava';
 import { loadResources } from '../../src/definition/load.js';
 import { StartRefused } from '../../src/errors.js';
-import { apiDiff } from '../../src/projection/audit-diff.js';
+import { usualDiff } from '../../src/projection/audit-diff.js';
 import { altered, field, items, load, owners } from '../support/definitions.js';
 
 /** An alteration of items.json, and the refusal's pointer and some of its words. */
@@ -124,11 +124,7 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   ],
   ['write/onChange', { id: 'increment' }, /\/write\/onChange\/id: the id cannot move/],
   ['write/onChange', { state: 'now' }, /\/fields\/state\/nullable: column state, which a PATCH moves, cannot be NULL/],
-  [
-    'fields/data/diff',
-    { old: 0, new: 1 },
-    /\/fields\/data\/diff: only audit-diff reads a shape; set clean, or remove it/,
-  ],
+  ['fields/data/diff', { old: 0, new: 1 }, /\/fields\/data\/diff: only audit-diff reads it; set clean, or remove it/],
   ['fields/data/diff', { old: 0 }, /\/fields\/data\/diff: it must have required property 'new'/],
   ['fields/data/diff', { old: 'a', new: 'a' }, /\/fields\/data\/diff: two parts of a change have the same place/],
   [
@@ -136,6 +132,17 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
     { field: 'f', old: 0, new: 1 },
     /\/fields\/data\/diff: a change is an array or an object, not both/,
   ],
+  [
+    'fields/data/words',
+    { field: 'f', old: 'o', new: 'n', shielded: 's' },
+    /\/fields\/data\/words: only audit-diff reads it; set clean, or remove it/,
+  ],
+  [
+    'fields/data/words',
+    { field: 'f', old: 'o', new: 'n', shielded: 'f' },
+    /\/fields\/data\/words: two parts of a change have the same place/,
+  ],
+  ['write/audit/columns', { what: 'x' }, /\/write\/audit\/columns\/what: there is no such key/],
   ['fields/data/diff', { old: -1, new: 1 }, /\/fields\/data\/diff\/old: it must be >= 0/],
   ['write/ids', 'client', /\/write\/ids: it must be equal to one of the allowed values: gateway, database/],
   ['fields/place/group/town/write', {}, /\/fields\/place\/group\/town\/write: a member of a group cannot be written/],
@@ -240,19 +247,19 @@ for (const [files, message] of logs) {
   });
 }
 
-test('a write is logged in the shape of the log that its definition names, of the only one, or else of the API', (t) => {
+test('a write is logged in the shape of the log that its definition names, of the only one, or else in the usual one', (t) => {
   const shapes = (files: object) =>
     load({ 'owners.json': owners, ...files }).flatMap(({ name, write }) =>
       write?.audit ? [[name, write.audit.view, write.audit.diff]] : [],
     );
   const usual = 'gateway.logboeken_write';
-  t.deepEqual(shapes({ 'items.json': items }), [['items', usual, apiDiff]]);
+  t.deepEqual(shapes({ 'items.json': items }), [['items', usual, usualDiff]]);
   t.deepEqual(shapes({ 'items.json': items, 'log.json': logOf('log', pairs) }), [['items', usual, pairs]]);
   const named = altered(items, 'write/audit/log', 'oldlog');
   const others = otherWrites({ log: 'log', view: 'api.log_write' });
   t.deepEqual(shapes({ 'items.json': named, 'others.json': others, ...twoShapes }), [
     ['items', usual, pairs],
-    ['others', 'api.log_write', apiDiff],
+    ['others', 'api.log_write', usualDiff],
   ]);
 });
 

@@ -1,8 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { apiDiff, DiffReader, type DiffShape, diffOf } from '../../src/projection/audit-diff.js';
+import { Row } from '../../src/db/row.js';
+import { DiffReader, type DiffShape, diffOf } from '../../src/projection/audit-diff.js';
+import { JsonBytes } from '../../src/projection/json-bytes.js';
 import { compileRedaction } from '../../src/projection/redact.js';
-import { redactedText } from '../support/redacted.js';
+import { appDiff, redactedText } from '../support/redacted.js';
 
 const changes = [
   { name: 'status', before: null, after: 'done' },
@@ -12,7 +14,7 @@ const changes = [
 /** Shapes that apps log in, and how each stores the changes above. */
 const shapes: readonly (readonly [DiffShape, unknown])[] = [
   [
-    apiDiff,
+    appDiff,
     [
       { veld: 'status', oud: null, nieuw: 'done' },
       { veld: 'kg', oud: 12.5, nieuw: 3 },
@@ -79,6 +81,25 @@ for (const [shape, stored] of shapes) {
     );
   });
 }
+
+test('changes are shown in the words of the definition, and in the usual ones where it has none', (t) => {
+  const redaction = compileRedaction({ Order: ['status'] }, []);
+  const shown = (diff: string, ...form: Parameters<typeof redaction>) => {
+    const json = new JsonBytes(16);
+    redaction(...form)(Row.of(['Order', diff, '"}]']), 0, 1, json);
+    return json.toString();
+  };
+  const diff = '[{"new": 2, "old": 1, "field": "status"}, {"field": "phone"}, {"field": "Jan Jansen"}]';
+  t.is(
+    shown(diff),
+    '[{"field":"status","old":1,"new":2},{"field":"phone","shielded":true},{"field":"(shielded)","shielded":true}]',
+  );
+  const words = { field: 'champ', old: 'avant', new: 'après', shielded: 'masqué' };
+  t.is(
+    shown('{"status": [1, 2], "phone": [3, 4], "Jan Jansen": [5, 6]}', { old: 0, new: 1 }, words),
+    '[{"champ":"status","avant":1,"après":2},{"champ":"phone","masqué":true},{"champ":"(masqué)","masqué":true}]',
+  );
+});
 
 test('a stored change of another shape shows no value', (t) => {
   const redact = redactedText(compileRedaction({ Order: ['status'] }, []));

@@ -2,17 +2,17 @@ import test from 'ava';
 import fc from 'fast-check';
 import { wordsOf } from '../../src/db/row.js';
 import { codecPresets } from '../../src/definition/load.js';
-import { apiDiff, type DiffShape } from '../../src/projection/audit-diff.js';
+import type { DiffShape } from '../../src/projection/audit-diff.js';
 import type { Codec } from '../../src/projection/codec.js';
 import { PrintedDiff } from '../../src/projection/printed-diff.js';
 import { compileRedaction } from '../../src/projection/redact.js';
-import { redactedText } from '../support/redacted.js';
+import { appDiff, redactedText } from '../support/redacted.js';
 
 const rules = { werkbon: ['status', 'datum', 'omschrijving'], installatie: ['vulling_kg', 'naam'] };
 const redact = redactedText(compileRedaction(rules, [codecPresets()['aes-256-gcm'] as Codec]));
 
 /** Whether the text is read in one pass. */
-function isPrinted(text: string, shape: DiffShape = apiDiff): boolean | undefined {
+function isPrinted(text: string, shape: DiffShape = appDiff): boolean | undefined {
   const bytes = Buffer.from(`${text}...`);
   return PrintedDiff.of(shape)?.read({ bytes, words: wordsOf(bytes) }, 0, Buffer.byteLength(text));
 }

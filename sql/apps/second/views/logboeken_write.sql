@@ -2,12 +2,11 @@
 -- its time, in the app's form, because the table has none.
 grant insert (tenant_id, logged_at, subject, subject_id, verb, actor_kind, actor_ref, diff) on fieldops.activity to gateway_owner;
 create view gateway.logboeken_write as
-  select tenant_id as workspace_id, subject as entity, subject_id as entity_id, verb as actie, actor_kind as actor_type,
-    actor_ref as actor_id, diff as wijzigingen, logged_at
+  select tenant_id as workspace_id, subject, subject_id, verb, actor_kind, actor_ref, diff, logged_at
   from fieldops.activity
   where tenant_id = gateway.workspace()::integer
   with cascaded check option;
 alter view gateway.logboeken_write alter column logged_at
   set default to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
 alter view gateway.logboeken_write owner to gateway_owner;
-grant insert (workspace_id, entity, entity_id, actie, actor_type, actor_id, wijzigingen) on gateway.logboeken_write to gateway_writer;
+grant insert (workspace_id, subject, subject_id, verb, actor_kind, actor_ref, diff) on gateway.logboeken_write to gateway_writer;
