@@ -34,8 +34,12 @@ export function inProgress(): Problem {
   return new Problem('idempotency_in_progress', detail);
 }
 
-/** Throws 409 when another transaction held the key for longer than lock_timeout (SQLSTATE 55P03). */
+/**
+ * Throws 409 when another transaction held the key for longer than lock_timeout (SQLSTATE 55P03). PostgreSQL then names the table of the
+ * key in the error's context; a lock on a table, or on a record that is referenced, is a fault of the primary at this moment.
+ */
 function refuseInProgress(error: unknown): never {
-  if ((error as { code?: unknown }).code !== '55P03') throw error;
-  throw inProgress();
+  const { code, where } = error as { code?: unknown; where?: string };
+  if (code === '55P03' && /\bidempotency\b/.test(where ?? '')) throw inProgress();
+  throw error;
 }
