@@ -17,7 +17,6 @@ import { bodyReader } from './http/body.js';
 import { descriptions } from './http/descriptions.js';
 import { encodingsOf } from './http/encodings.js';
 import { LargePages } from './http/large-pages.js';
-import { returningLimiter } from './http/limits.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
@@ -167,7 +166,7 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
         isExhausted: async (address) => !(await failureLimiter.peek(address)).allowed,
       }),
       tokenLimiter: peers.limiter('token', settings.rateLimitPerMinute),
-      writeLimiter: returningLimiter(peers.limiter('write', settings.writesPerMinute)),
+      writeLimiter: settings.writesPerMinute === 0 ? null : peers.limiter('write', settings.writesPerMinute),
       failureLimiter,
       publicLimiter: peers.limiter('public', settings.publicRequestsPerMinute),
       readBody: bodyReader(settings.bodyBytesMax),

@@ -4,13 +4,7 @@ import { Problem } from '../errors.js';
 import type { LimitName, Observe } from '../events.js';
 import { addressKey } from './address.js';
 import { exchangeOf } from './exchange.js';
-import {
-  type Limiter,
-  type RateLimitResult,
-  type ReturningLimiter,
-  rateLimitHeaders,
-  throttleRepeatedRefusals,
-} from './limits.js';
+import { type Limiter, type RateLimitResult, rateLimitHeaders, throttleRepeatedRefusals } from './limits.js';
 import { refuseRepeated } from './request-head.js';
 import type { Access, Tokens } from './tokens.js';
 
@@ -18,8 +12,8 @@ import type { Access, Tokens } from './tokens.js';
 export interface Admission {
   readonly tokens: Tokens;
   readonly tokenLimiter: Limiter;
-  /** Writes count against a limit of their own, too: they cost the primary and its replicas more than reads do. */
-  readonly writeLimiter: ReturningLimiter;
+  /** A second limit of writes, which count against the limit of requests as well; null unless the operator sets it. */
+  readonly writeLimiter: Limiter | null;
   /** Failed authentications, per client address, and per refused token that is repeated. */
   readonly failureLimiter: Limiter;
   /** Requests that need no token, per client address. */
@@ -32,15 +26,18 @@ export interface Admission {
 /** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per address and token. */
 export function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Awaitable<Access> {
   const { tokenLimiter } = deps;
+  const writeLimiter = kind === 'write' ? deps.writeLimiter : null;
   const exchange = exchangeOf(ctx);
   refuseRepeated(ctx.req, ['authorization']);
   return after(cachedAccess(deps, ctx) ?? authenticate(deps, ctx), (access) => {
     exchange.access = access;
-    const counted = kind === 'write' ? countWrite(deps, access.tokenId) : countRead(deps, access.tokenId);
-    return after(counted, (results) => {
-      exchange.headers.push(...rateLimitHeaders(tokenLimiter, results.requests));
+    return after(count(tokenLimiter, writeLimiter, access.tokenId), (results) => {
+      const { requests, writes } = results;
+      const limits = [['default', tokenLimiter, requests]] as [string, Limiter, RateLimitResult][];
+      if (writeLimiter !== null && writes !== undefined) limits.push(['writes', writeLimiter, writes]);
+      exchange.headers.push(...rateLimitHeaders(limits));
       exchange.authMs = performance.now() - exchange.startedMs;
-      return results.requests.allowed && results.writes?.allowed !== false ? access : refuseCounted(deps, results);
+      return requests.allowed && writes?.allowed !== false ? access : refuseCounted(deps, results);
     });
   });
 }
@@ -48,26 +45,21 @@ export function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Aw
 /** A request's results of the limits that count it. */
 interface Counted {
   readonly requests: RateLimitResult;
-  /** Of a write only. */
+  /** Of a write that has a limit of its own. */
   readonly writes?: RateLimitResult;
 }
 
-function countRead({ tokenLimiter }: Admission, tokenId: string): Awaitable<Counted> {
-  return after(tokenLimiter.consume(tokenId), (requests) => ({ requests }));
+function count(tokenLimiter: Limiter, writeLimiter: Limiter | null, tokenId: string): Awaitable<Counted> {
+  if (writeLimiter === null) return after(tokenLimiter.consume(tokenId), (requests) => ({ requests }));
+  return countWrite(tokenLimiter, writeLimiter, tokenId);
 }
 
-/**
- * Counts a write against both of its limits, unless one refuses it: a write that is answered 429 is not counted. The limit of
- * writes counts first: writes that come together can all find both limits open, and what this limit counted can be given back.
- */
-async function countWrite({ tokenLimiter, writeLimiter }: Admission, tokenId: string): Promise<Counted> {
+/** Counts a write against both limits, unless one refuses it: a write that is answered 429 is not counted. */
+async function countWrite(tokenLimiter: Limiter, writeLimiter: Limiter, tokenId: string): Promise<Counted> {
   if (!(await tokenLimiter.peek(tokenId)).allowed)
     return { requests: await tokenLimiter.consume(tokenId), writes: await writeLimiter.peek(tokenId) };
   const writes = await writeLimiter.consume(tokenId);
-  if (!writes.allowed) return { requests: await tokenLimiter.peek(tokenId), writes };
-  const requests = await tokenLimiter.consume(tokenId);
-  if (!requests.allowed) writeLimiter.giveBack(tokenId, writes);
-  return { requests, writes };
+  return { requests: await (writes.allowed ? tokenLimiter.consume(tokenId) : tokenLimiter.peek(tokenId)), writes };
 }
 
 /** Admits a request that needs no token, within the limit of its client address (else 429). */
@@ -106,11 +98,11 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
 }
 
 /** Answers 429 for the limit of requests, or else for that of writes; Retry-After is the end of both where both are used up. */
-function refuseCounted(deps: Admission, { requests, writes = requests }: Counted): Promise<never> {
+function refuseCounted(deps: Admission, { requests, writes }: Counted): Promise<never> {
   const { tokenLimiter, writeLimiter } = deps;
-  if (requests.allowed)
+  if (requests.allowed && writes !== undefined && writeLimiter !== null)
     return refuse(deps, 'write', writeLimiter, writes, `More than ${writeLimiter.quota} writes in a minute.`);
-  const resetSeconds = Math.max(requests.resetSeconds, writes.allowed ? 0 : writes.resetSeconds);
+  const resetSeconds = Math.max(requests.resetSeconds, writes?.allowed === false ? writes.resetSeconds : 0);
   const detail = `More than ${tokenLimiter.quota} requests in a minute.`;
   return refuse(deps, 'token', tokenLimiter, { ...requests, resetSeconds }, detail);
 }

@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
 import type { Awaitable } from '../awaitable.js';
-import { atMost } from '../cache-bound.js';
 
 /** State of a limit after a request was counted. */
 export interface RateLimitResult {
@@ -83,38 +81,6 @@ function isOpen({ endsAtMs }: Window): boolean {
   return leftMs > 0 && leftMs <= windowMs;
 }
 
-/** A limiter that takes back a request which it counted, and which was refused for another reason. */
-export interface ReturningLimiter extends Limiter {
-  /** `counted` is the limiter's result for the request. */
-  giveBack(key: string, counted: RateLimitResult): void;
-}
-
-/**
- * Keeps a request that is given back for the key's next request in this process, instead of lowering the count: a shared
- * counter would take a lower count for a lost one.
- */
-export function returningLimiter(limiter: Limiter): ReturningLimiter {
-  const returned = new LRUCache<string, number>({ ...atMost(10_000), ttl: windowSeconds * 1000, noUpdateTTL: true });
-  const returnedOf = (key: string): RateLimitResult | undefined => {
-    const remaining = returned.get(key) ?? 0;
-    const resetSeconds = Math.ceil(returned.getRemainingTTL(key) / 1000);
-    return remaining > 0 ? { allowed: true, remaining, resetSeconds, refused: 0 } : undefined;
-  };
-  return {
-    quota: limiter.quota,
-    peek: (key) => returnedOf(key) ?? limiter.peek(key),
-    consume: (key) => {
-      const result = returnedOf(key);
-      if (result !== undefined) returned.set(key, result.remaining - 1);
-      return result ?? limiter.consume(key);
-    },
-    giveBack: (key, { resetSeconds }) => {
-      const ttl = (resetSeconds - 1) * 1000; // gone before the window ends, because it must not be used in the next
-      if (ttl > 0) returned.set(key, (returned.get(key) ?? 0) + 1, { ttl });
-    },
-  };
-}
-
 const throttleMs = 200;
 
 /**
@@ -125,8 +91,11 @@ export async function throttleRepeatedRefusals({ quota }: Limiter, { refused }: 
   if (refused > quota) await sleep(throttleMs);
 }
 
-/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers): names and values in turns. */
-export function rateLimitHeaders({ quota }: Limiter, { remaining, resetSeconds }: RateLimitResult): string[] {
-  const policy = `"default";q=${quota};w=${windowSeconds}`;
-  return ['RateLimit-Policy', policy, 'RateLimit', `"default";r=${Math.max(0, remaining)};t=${resetSeconds}`];
+/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the limits that counted a request: names and values in turns. */
+export function rateLimitHeaders(
+  limits: readonly (readonly [policy: string, limiter: Limiter, result: RateLimitResult])[],
+): string[] {
+  const policies = limits.map(([name, { quota }]) => `"${name}";q=${quota};w=${windowSeconds}`);
+  const left = limits.map(([name, , { remaining, resetSeconds }]) => `"${name}";r=${remaining};t=${resetSeconds}`);
+  return ['RateLimit-Policy', policies.join(', '), 'RateLimit', left.join(', ')];
 }

@@ -66,7 +66,10 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
     listNames: resources.map(({ name }) => name).join(', '),
     listName: resources[0]?.name,
     writtenName: written[0],
-    writeLimitProse: written.length === 0 ? '' : `, of which at most ${options.writesPerMinute} writes`,
+    writeLimitProse:
+      written.length === 0 || options.writesPerMinute === 0
+        ? ''
+        : `, of which at most ${options.writesPerMinute} writes`,
     writesProse: written.length === 0 ? '' : `, and guarded writes (${written.join(', ')})`,
   };
 }

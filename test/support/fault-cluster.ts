@@ -106,7 +106,6 @@ async function fill(
         primaryUrls: primary.url(templateName, 'gateway_writer'),
         dataKeys: JSON.stringify(keys),
         rateLimitPerMinute: 1_000_000,
-        writesPerMinute: 1_000_000,
         authFailuresPerMinute: 1_000_000,
         publicRequestsPerMinute: 1_000_000,
         perPageMax: 200_000,

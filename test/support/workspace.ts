@@ -98,7 +98,6 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[], app: AppName)
       dataKeys: JSON.stringify(shared.keys),
       resourcesDir: apps[app].resourcesDir,
       rateLimitPerMinute: 1_000_000,
-      writesPerMinute: 1_000_000,
       authFailuresPerMinute: 1_000_000,
       publicRequestsPerMinute: 1_000_000,
       logLevel: 'trace',

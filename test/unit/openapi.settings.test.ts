@@ -17,7 +17,9 @@ test('every sentence that depends on a setting follows the setting', (t) => {
     perPageMax: 50,
     skipRowsMax: 500,
   };
-  const text = JSON.stringify(openapi(resources, { ...defaults, ...changed }));
+  const text = JSON.stringify(openapi(resources, { ...defaults, ...changed, writesPerMinute: 20 }));
+  t.true(text.includes('of which at most 20 writes'));
+  t.false(JSON.stringify(document).includes('at most 0 writes'));
   for (const stale of ['60 requests', 'q=60;', '64 KiB', 'Europe/Amsterdam', '10000', '1000000 records']) {
     t.true(JSON.stringify(document).includes(stale), stale);
     t.false(text.includes(stale), stale);

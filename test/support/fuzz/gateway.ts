@@ -9,7 +9,6 @@ import { tokenMark } from './properties.js';
  */
 export const fuzzSettings: Partial<Settings> = {
   rateLimitPerMinute: 100_000_000,
-  writesPerMinute: 100_000_000,
   authFailuresPerMinute: 100_000_000,
   publicRequestsPerMinute: 100_000_000,
   logLevel: 'trace',
