@@ -37,6 +37,7 @@ import { freshnessRouter } from './read/freshness.js';
 import { PageMemory } from './read/page-memory.js';
 import { RunningCounts } from './read/running-counts.js';
 import type { Settings } from './settings.js';
+import { LatestTimeline } from './sync/pass.js';
 import { IdempotencyExpiry } from './write/idempotency-expiry.js';
 import { RunningWrites } from './write/running-writes.js';
 
@@ -149,7 +150,7 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
           observe,
         }),
       },
-      primaryHistory: () => heartbeat.newest,
+      latestTimeline: new LatestTimeline(() => heartbeat.newest),
       compiled,
       largePages,
       basicAuth: settings.basicAuth,

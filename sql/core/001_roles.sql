@@ -1,7 +1,7 @@
 -- Three roles. They belong to the cluster, so a second database finds them already there.
 -- Logins get no password here: set one (ALTER ROLE … PASSWORD) or use certificates.
 --   gateway_owner   owns the views that clients read and write; no login, no superuser, owner of no table of the app
---   gateway_reader  the gateway's login on replicas: SELECT on the views, EXECUTE on four functions
+--   gateway_reader  the gateway's login on replicas: SELECT on the views, EXECUTE on five functions
 --   gateway_writer  the gateway's login on the primary: the write views and the idempotency table
 -- The migrating admin keeps the schema: to own it a role needs CREATE on the database, which only its owner can grant.
 -- Two databases migrated at the same moment collide here; `migrate` repeats the file then.

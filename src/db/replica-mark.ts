@@ -13,13 +13,14 @@ export interface ReplicaMark extends WalPosition {
 /**
  * Marks the state of a replica. Runs in the transaction of a read, before and after its statement (wire/guarded-query.ts): the
  * read sees at least what the first mark saw, and the position of the second covers all that the read saw. No position is given by
- * a server that is no replica. The control file shows a new timeline once a page or a restart point was written in it.
+ * a server that is no replica. The control file shows a new timeline once a page or a restart point was written in it, which can take
+ * minutes; the receiver shows it with the first record of it.
  */
 export const markStatement: Statement = {
   name: 'replica-mark',
   text: `select pg_snapshot_xmin(pg_current_snapshot()),
     case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end,
-    lpad(upper(to_hex(greatest(c.timeline_id, r.min_recovery_end_timeline))), 8, '0'), s.system_identifier,
+    lpad(upper(to_hex(greatest(c.timeline_id, r.min_recovery_end_timeline, gateway.received_timeline()))), 8, '0'), s.system_identifier,
     (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint
     from pg_control_checkpoint() c, pg_control_recovery() r, pg_control_system() s`,
   parameters: [],

@@ -28,7 +28,7 @@ import type { Access } from './tokens.js';
 /** Dependencies and bounds of the API listener; made once by the gateway. */
 export interface RouteDeps extends Admission, RespondDeps {
   readonly reads: ReadDeps;
-  readonly primaryHistory: SyncDeps['primaryHistory'];
+  readonly latestTimeline: SyncDeps['latestTimeline'];
   readonly listLimits: ListLimits;
   /** Origin of links; empty: the host that the client addressed. */
   readonly publicUrl: string;

@@ -1,4 +1,3 @@
-import type { WalHistory } from '../db/wal-position.js';
 import { arrayText } from '../definition/filter-kinds.js';
 import type { Key } from '../definition/row-serializer.js';
 import type { Section } from '../definition/sync-statements.js';
@@ -8,7 +7,7 @@ import type { ListRequest } from '../read/parse.js';
 import { dataAsOf, type Reply } from '../read/reply.js';
 import type { PagePhase, ReadDeps } from '../read/routing.js';
 import { firstChunkRows, type Limit } from '../read/stream.js';
-import { Pass } from './pass.js';
+import { type LatestTimeline, Pass } from './pass.js';
 import { encodePlace, encodeToken, type SyncPlace } from './position.js';
 import { type FeedRequest, prefixesOf, type SyncCall, sectionsOf } from './request.js';
 import { type ScanDeps, type ScanPlace, scan } from './scan.js';
@@ -16,8 +15,7 @@ import { type ScanDeps, type ScanPlace, scan } from './scan.js';
 /** Dependencies and bounds of sync; made once per gateway. */
 export interface SyncDeps {
   readonly reads: ReadDeps;
-  /** The history of the primary, as far as it is known. */
-  readonly primaryHistory: () => WalHistory | undefined;
+  readonly latestTimeline: LatestTimeline;
 }
 
 /** A page searches for changes so long, then it ends with those that it found: clients and proxies wait for the first byte. */
@@ -33,10 +31,10 @@ interface FeedPage extends Limit {
 }
 
 /** The whole way of a page of a pass: find its rows → read them → name the next page, or the token of the next pass. */
-export async function readFeed({ reads, primaryHistory }: SyncDeps, request: FeedRequest): Promise<Reply> {
+export async function readFeed({ reads, latestTimeline }: SyncDeps, request: FeedRequest): Promise<Reply> {
   const startedMs = performance.now();
   const { place, prefix, contexts, perPage } = request;
-  const pass = new Pass({ pass: place?.pass ?? null, since: request.since }, primaryHistory);
+  const pass = new Pass({ pass: place?.pass ?? null, since: request.since }, latestTimeline);
   const deps: ScanDeps = { reads, list: listOf(request, pass), requirement: () => pass.requirement };
   const since = place === null ? request.since : place.since;
   const sections = sectionsOf(request, prefix, since !== null);

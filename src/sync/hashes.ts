@@ -59,7 +59,7 @@ export async function readIds(deps: SyncDeps, request: HashRequest): Promise<Rep
 
 /** Runs a statement over every range, and replies with the data that they make together. */
 async function reply(
-  { reads, primaryHistory }: SyncDeps,
+  { reads, latestTimeline }: SyncDeps,
   request: HashRequest,
   statements: Readonly<Record<Bounds, Statement>>,
   values: Values,
@@ -67,7 +67,7 @@ async function reply(
   data: () => readonly unknown[],
 ): Promise<Reply> {
   const startedMs = performance.now();
-  const pass = new Pass({ pass: null, since: request.since }, primaryHistory);
+  const pass = new Pass({ pass: null, since: request.since }, latestTimeline);
   const deps: ScanDeps = { reads, list: listOf(request, pass), requirement: () => pass.requirement };
   let asOfMs: number | null | undefined;
   for await (const range of rangesOf(deps, request.sync.hashed, null, values, sizes)) {

@@ -10,6 +10,28 @@ class NotCurrent extends Error {
   readonly code = 'not_current';
 }
 
+/**
+ * The latest timeline of a cluster that this gateway has seen, on the primary or on a replica. A replica whose receiver has ended shows
+ * the timeline of its control file again, which can be the one before.
+ */
+export class LatestTimeline {
+  readonly #primary: () => WalHistory | undefined;
+  #seen: WalHistory | undefined;
+
+  /** `primary` is the history of the primary; undefined while it is not known. */
+  constructor(primary: () => WalHistory | undefined) {
+    this.#primary = primary;
+  }
+
+  /** The latest timeline of the cluster to which the mark of a replica belongs. */
+  of({ systemIdentifier, timeline }: WalHistory): string {
+    for (const known of [this.#primary(), this.#seen])
+      if (known?.systemIdentifier === systemIdentifier && known.timeline > timeline) return known.timeline;
+    this.#seen = { systemIdentifier, timeline };
+    return timeline;
+  }
+}
+
 /** The start of a pass: the pass so far if a cursor continues it, and the end of the pass before if there was one. */
 export interface PassStart {
   readonly pass: SyncPosition | null;
@@ -26,13 +48,12 @@ export class Pass {
   /** The pass so far; null before its first statement. */
   #now: SyncPosition | null;
   readonly #since: SyncPosition | null;
-  readonly #primary: () => WalHistory | undefined;
+  readonly #latest: LatestTimeline;
 
-  /** `primary` is the history of the primary, as far as the gateway knows. */
-  constructor({ pass, since }: PassStart, primary: () => WalHistory | undefined) {
+  constructor({ pass, since }: PassStart, latest: LatestTimeline) {
     this.#now = pass;
     this.#since = since;
-    this.#primary = primary;
+    this.#latest = latest;
   }
 
   /** The position so far. Must not be read before the first statement has ended. */
@@ -52,7 +73,7 @@ export class Pass {
     const mark = parseMark(row);
     const before = this.#now ?? this.#since;
     if (mark === null) throw new NotCurrent('the server is no replica');
-    const timeline = this.#latestTimeline(mark);
+    const timeline = this.#latest.of(mark);
     if (before !== null && (before.systemIdentifier !== mark.systemIdentifier || before.timeline !== timeline))
       throw expired();
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');
@@ -65,13 +86,6 @@ export class Pass {
     const { lsn, systemIdentifier } = mark;
     this.#now = { systemIdentifier, timeline, lsn, xmin, replayedAtMs };
   };
-
-  /** The latest timeline of the cluster that the replica or the primary shows. */
-  #latestTimeline({ systemIdentifier, timeline }: WalHistory): string {
-    const primary = this.#primary();
-    const isSame = primary?.systemIdentifier === systemIdentifier;
-    return isSame && primary.timeline > timeline ? primary.timeline : timeline;
-  }
 }
 
 function expired(): Problem {

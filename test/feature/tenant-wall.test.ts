@@ -129,7 +129,7 @@ test('the reader cannot select any column of any table of the app, nor anything 
   }
 });
 
-test('the reader may call find_token, key_ids, sample_workspaces and workspace, and no other function of the app or the gateway', async (t) => {
+test('the reader may call find_token, key_ids, received_timeline, sample_workspaces and workspace, and no other function of the app or the gateway', async (t) => {
   const hand = handOf(t.context);
   const { rows } = await t.context.database.replica.query<{ name: string; callable: boolean }>(
     `select p.oid::regprocedure::text as name,
@@ -141,7 +141,13 @@ test('the reader may call find_token, key_ids, sample_workspaces and workspace, 
       .filter(({ callable }) => callable)
       .map(({ name }) => name)
       .sort(),
-    ['gateway.find_token(bytea)', 'gateway.key_ids()', 'gateway.sample_workspaces()', 'gateway.workspace()'],
+    [
+      'gateway.find_token(bytea)',
+      'gateway.key_ids()',
+      'gateway.received_timeline()',
+      'gateway.sample_workspaces()',
+      'gateway.workspace()',
+    ],
   );
   t.true(rows.length > 6);
   t.is(await failure(hand, 'select app.installaties_versie()'), refused);

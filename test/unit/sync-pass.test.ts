@@ -1,6 +1,6 @@
 import test from 'ava';
 import { Problem } from '../../src/errors.js';
-import { Pass } from '../../src/sync/pass.js';
+import { LatestTimeline, Pass } from '../../src/sync/pass.js';
 import type { SyncPosition } from '../../src/sync/position.js';
 
 const system = '7400000000000000001';
@@ -18,11 +18,11 @@ const before: SyncPosition = {
   xmin: 100n,
   replayedAtMs: null,
 };
-const primaryOn = (timeline: string) => () => ({ systemIdentifier: system, timeline });
-const unknown = () => undefined;
+const primaryOn = (timeline: string) => new LatestTimeline(() => ({ systemIdentifier: system, timeline }));
+const primaryUnknown = () => new LatestTimeline(() => undefined);
 
 test('a pass keeps the oldest transaction of its first snapshot, and the latest position', (t) => {
-  const pass = new Pass({ pass: null, since: before }, unknown);
+  const pass = new Pass({ pass: null, since: before }, primaryUnknown());
   t.deepEqual(pass.requirement, { replicasOnly: true, replayed: 0x50n });
   pass.onMark(mark(120, '0/60'));
   pass.onMark(mark(150, '0/80'));
@@ -38,7 +38,7 @@ const refusals: readonly (readonly [name: string, row: ReturnType<typeof mark>, 
 ];
 for (const [name, row, message] of refusals) {
   test(`a statement is repeated elsewhere when its server ${name}`, (t) => {
-    const pass = new Pass({ pass: { ...before, xmin: 120n, lsn: 0x80n }, since: null }, unknown);
+    const pass = new Pass({ pass: { ...before, xmin: 120n, lsn: 0x80n }, since: null }, primaryUnknown());
     const error = t.throws(() => pass.onMark(row), { message });
     t.false(error instanceof Problem);
     t.is(pass.position.xmin, 120n);
@@ -46,7 +46,7 @@ for (const [name, row, message] of refusals) {
 }
 
 test('a replica behind the end of the pass before is refused, also at the beginning of a pass', (t) => {
-  const pass = new Pass({ pass: null, since: before }, unknown);
+  const pass = new Pass({ pass: null, since: before }, primaryUnknown());
   t.throws(() => pass.onMark(mark(130, '0/4F')), { message: /behind the pass/ });
   pass.onMark(mark(99, '0/50'));
   t.is(pass.position.xmin, 99n);
@@ -55,9 +55,12 @@ test('a replica behind the end of the pass before is refused, also at the beginn
 test('another history expires the token: a timeline of the replica or of the primary, and another cluster', (t) => {
   const expired = { instanceOf: Problem, message: /another history/ };
   const start = { pass: null, since: before };
-  t.throws(() => new Pass(start, unknown).onMark(mark(130, '0/60', '00000002')), expired);
+  t.throws(() => new Pass(start, primaryUnknown()).onMark(mark(130, '0/60', '00000002')), expired);
   t.throws(() => new Pass(start, primaryOn('00000002')).onMark(mark(130, '0/60')), expired);
-  t.throws(() => new Pass(start, unknown).onMark(mark(130, '0/60', '00000001', '7400000000000000002')), expired);
+  t.throws(
+    () => new Pass(start, primaryUnknown()).onMark(mark(130, '0/60', '00000001', '7400000000000000002')),
+    expired,
+  );
   t.notThrows(() => new Pass(start, primaryOn('00000001')).onMark(mark(130, '0/60')));
 });
 
@@ -68,4 +71,15 @@ test('no pass begins on a replica that does not show the timeline of the primary
   });
   t.false(error instanceof Problem);
   t.notThrows(() => new Pass(start, primaryOn('00000002')).onMark(mark(130, '0/60', '00000002')));
+});
+
+test('without a primary the latest timeline of any replica counts, and a replica that shows an earlier one is not read', (t) => {
+  const start = { pass: null, since: null };
+  const latest = primaryUnknown();
+  t.notThrows(() => new Pass(start, latest).onMark(mark(130, '0/60')));
+  t.notThrows(() => new Pass(start, latest).onMark(mark(130, '0/60', '00000002')));
+  t.throws(() => new Pass(start, latest).onMark(mark(130, '0/60')), { message: /follows/ });
+  t.throws(() => new Pass({ ...start, since: before }, latest).onMark(mark(130, '0/60')), {
+    message: /another history/,
+  });
 });
