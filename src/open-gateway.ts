@@ -82,7 +82,7 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
   const compiled = await compiling;
   const { replicas, heartbeat, primary, ...connections } = databases(settings, readAgain, observe, {
     unchecked,
-    refusalOf: (url) => refusalOf(url, settings, resources, system),
+    refusalOf: (url) => refusalOf('replica', url, { settings, resources, system }),
   });
   const positions = new WritePositions(() => heartbeat.first);
   const peers = await peersOf(settings, positions, observe);

@@ -13,9 +13,9 @@ import { checkRedis } from './redis.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkSession } from './session.js';
-import { spared, uncheckedReplicas } from './spared.js';
+import { type ServerKind, spared, uncheckedServers } from './spared.js';
 import { checkEncryption, checkPooler } from './transport.js';
-import { queryCanceled, viewCheck } from './views.js';
+import { isOccupied, queryCanceled, viewCheck } from './views.js';
 import { checkWall, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
 
@@ -38,8 +38,9 @@ interface Inspection {
 /** The result of an inspection. */
 export interface Inspected {
   readonly findings: readonly Finding[];
-  /** Replicas, counted from 0, that must be checked before their first use. */
+  /** Replicas and servers of PRIMARY_URLS, each counted from 0, that must be checked before their first use. */
   readonly unchecked: ReadonlySet<number>;
+  readonly uncheckedPrimaries: ReadonlySet<number>;
   /** System identifier of the cluster; undefined when no server answered. */
   readonly system: string | undefined;
 }
@@ -67,6 +68,7 @@ export async function inspect(
     return {
       findings: [found('settings', verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']))],
       unchecked: new Set(),
+      uncheckedPrimaries: new Set(),
       system: undefined,
     };
   const { projection, items } = await checkedProjection(settings, resources);
@@ -92,22 +94,28 @@ export async function inspect(
   if (thorough) items.push(...resources.flatMap(checkOpenPoints));
   const findings = [...items.map((item) => found('settings', item)), ...spared(servers, strangers)];
   const [system] = [...seen.systems].filter(([name]) => !strangers.has(name)).map(([, id]) => id);
-  return { findings, unchecked: uncheckedReplicas(servers, strangers), system };
+  const uncheckedOf = (kind: ServerKind): ReadonlySet<number> => uncheckedServers(kind, servers, strangers);
+  return { findings, unchecked: uncheckedOf('replica'), uncheckedPrimaries: uncheckedOf('primary'), system };
 }
 
-/** Checks a replica that could not be checked at the start, where `system` was the cluster. Returns the first fault; null for none. */
+/**
+ * Checks a server that could not be checked at the start, where `system` was the cluster. Returns the first fault; null for none. A
+ * server of PRIMARY_URLS that is in recovery has no fault: it takes no writes.
+ */
 export async function refusalOf(
+  kind: ServerKind,
   url: string,
-  settings: Settings,
-  resources: readonly Resource[],
-  system: string | undefined,
+  { settings, resources, system }: Pick<Inspection, 'settings' | 'resources'> & Pick<Inspected, 'system'>,
 ): Promise<string | null> {
   const { projection } = await checkedProjection(settings, resources);
+  const inspection = { settings, resources, projection, thorough: false };
   const seen: Seen = { workspaces: new Set(), systems: new Map() };
-  const findings = await inspectServer('replica', url, settings, (client, connect) =>
-    checkReplica(client, { settings, resources, projection, thorough: false }, seen, 'replica', connect),
+  const findings = await inspectServer(kind, url, settings, (client, connect) =>
+    kind === 'replica'
+      ? checkReplica(client, inspection, seen, kind, connect)
+      : checkPrimary(client, inspection, seen, Promise.resolve([]), kind),
   );
-  if (system !== undefined && seen.systems.get('replica') !== system)
+  if (system !== undefined && seen.systems.get(kind) !== system)
     return 'it belongs to another cluster, or cannot be checked';
   const refusal = findings.find(({ code, level }) => level === 'refused' || (code === 'connection' && level !== 'ok'));
   return refusal === undefined ? null : `check refuses it: ${titleOf(refusal)}: ${refusal.detail}`;
@@ -136,7 +144,10 @@ async function* checkReplica(
     seen.systems.set(name, server.systemIdentifier);
     yield [await checkTimeZone(client, settings.timeZone)];
     yield await checkRole(client, readerPrivileges(resources));
-    yield await checkFunctions(client, settings);
+    yield await checkFunctions(client, settings).catch((error) => {
+      if (isOccupied(error)) return [broken(error)];
+      throw error;
+    });
     yield await (beside ?? checkResources([client], inspection, seen));
   } finally {
     for (const each of more) each.end().catch(() => undefined);
@@ -183,7 +194,7 @@ async function checkResources(
         await check(client, resource, i, found);
       } catch (error) {
         found.push(unfinished(resource, (error as Error).message));
-        return;
+        if (!isOccupied(error)) return;
       }
     }
   };
@@ -276,5 +287,5 @@ function broken(error: unknown): Item {
   const isLoginRefused = /^(28|3D)/.test(code ?? ''); // a wrong password, or no such database
   if (isLoginRefused || databaseErrorKind(error) === 'permanent')
     return verdict('connection', [`it refuses: ${reason}${code ? ` (${code})` : ''}`]);
-  return failure('connection', `It cannot be reached now: ${reason}.`);
+  return failure('connection', `It cannot be ${isOccupied(error) ? 'checked' : 'reached'} now: ${reason}.`);
 }

@@ -3,13 +3,13 @@ import type { Statement } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
 import { compileStatements } from '../definition/statements.js';
 import { compileSyncStatements, type Section } from '../definition/sync-statements.js';
-import { sqlStateOf } from '../errors.js';
 import { explain, isOfRow, type Plan } from './explain.js';
 import { filtersWithoutIndex } from './filtered-rows.js';
 import { failure, type Item, verdict, warning } from './finding.js';
+import { isPassing, lockTimeout } from './views.js';
 
 /** The planner scans a small table although an index fits; without these ways, what remains has no index. */
-const begin = `begin read only; set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
+const begin = `begin read only; ${lockTimeout}; set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
   set local enable_seqscan = off; set local enable_sort = off; set local quote_all_identifiers = off`;
 const faultsShown = 5;
 
@@ -41,7 +41,7 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
       );
     return verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name);
   } catch (error) {
-    if (sqlStateOf(error) === undefined) throw error;
+    if (isPassing(error)) throw error;
     return failure('plans', `They could not be made: ${(error as Error).message}.`, resource.name);
   } finally {
     await client.query('rollback');

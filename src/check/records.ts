@@ -8,13 +8,13 @@ import { recordSchema } from '../definition/record-schema.js';
 import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../definition/resource.js';
 import { compileSerializer } from '../definition/row-serializer.js';
 import { compileStatements } from '../definition/statements.js';
-import { sqlStateOf } from '../errors.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import { failure, type Item, type Level, verdict, withFile } from './finding.js';
+import { isPassing, lockTimeout } from './views.js';
 
 /** Rows that are read of each end of the list in each of two workspaces, by `check` and by a start, and the time for a statement. */
 const rowsPerEnd = { thorough: 250, quick: 12 };
-const begin = `begin read only; set local statement_timeout = '1s'`;
+const begin = `begin read only; ${lockTimeout}; set local statement_timeout = '1s'`;
 /** With fewer stored values, all of them may be damaged and the keys right nevertheless. */
 const lostMin = 10;
 /** A few damaged values are a warning; a larger share of at least `shareMin` values is a failure. */
@@ -71,7 +71,7 @@ export async function checkRecords(
       if (rows.length > 0 && ++sampled === 2) break;
     }
   } catch (error) {
-    if (sqlStateOf(error) === undefined) throw error;
+    if (isPassing(error)) throw error;
     return [failure('values', `They could not be read: ${(error as Error).message}.`, resource.name)];
   } finally {
     await client.query('rollback');

@@ -96,16 +96,12 @@ async function keyringItem(client: pg.Client, { dataKeys }: Settings): Promise<I
   return verdict('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`);
 }
 
-type QueryOutcome = { readonly rows: Record<string, unknown>[] } | { readonly fault: string };
+type QueryOutcome = { readonly rows: readonly Record<string, unknown>[] } | { readonly fault: string };
 
 /** The rows of a statement, or the reason why PostgreSQL refuses it. */
 export async function tryQuery(client: pg.Client, text: string): Promise<QueryOutcome> {
-  try {
-    return { rows: (await client.query(text)).rows };
-  } catch (error) {
-    if ((error as { severity?: string }).severity === undefined) throw error;
-    return { fault: (error as Error).message };
-  }
+  const { rows, error } = await attempt(client, text);
+  return error ? { fault: error.message } : { rows };
 }
 
 function replicaItem({ in_recovery, read_only }: ServerRow): Item {

@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import type { Settings } from '../settings.js';
 import { checkSql, failure, type Item, verdict } from './finding.js';
-
-type ServerKind = 'replica' | 'primary';
+import type { ServerKind } from './spared.js';
 
 interface SessionRow {
   readonly settings: Readonly<Record<string, string>>;

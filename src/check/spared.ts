@@ -1,7 +1,10 @@
 import { type Finding, found } from './finding.js';
 
+/** The setting that names a server: REPLICA_URLS or PRIMARY_URLS. */
+export type ServerKind = 'replica' | 'primary';
+
 /** Answers of other recovery states than that of the setting, which are no fault while another server has that state. */
-const otherState: Readonly<Record<string, string>> = {
+const otherState: Readonly<Record<ServerKind, string>> = {
   replica: 'It is a primary now: it serves no reads until it is a standby.',
   primary: 'It is a standby now: it takes writes when it is promoted.',
 };
@@ -19,7 +22,7 @@ export function spared(findings: readonly Finding[], strangers: ReadonlySet<stri
     if (isFine(where) || !fineKinds.has(kindOf(where))) return [finding];
     if (strangers.has(nameOf(where))) return code === 'connection' ? [finding] : [];
     if (code === 'recovery' && level !== 'ok')
-      return [found(where, { level: 'ok', code, object: '', detail: otherState[kindOf(where) as string] as string })];
+      return [found(where, { level: 'ok', code, object: '', detail: otherState[kindOf(where) as ServerKind] })];
     return [
       code === 'connection' && level === 'refused'
         ? found(where, { level: 'failed', code, object: '', detail })
@@ -28,12 +31,19 @@ export function spared(findings: readonly Finding[], strangers: ReadonlySet<stri
   });
 }
 
-/** The replicas, counted from 0, that answered no check, or belong to another cluster: to be checked before their first use. */
-export function uncheckedReplicas(findings: readonly Finding[], strangers: ReadonlySet<string>): ReadonlySet<number> {
+/**
+ * The servers of the setting, counted from 0, that answered no check or not all of it, or belong to another cluster: to be checked
+ * before their first use.
+ */
+export function uncheckedServers(
+  kind: ServerKind,
+  findings: readonly Finding[],
+  strangers: ReadonlySet<string>,
+): ReadonlySet<number> {
   const names = findings.filter(({ code, level, where }) => {
-    return kindOf(where) === 'replica' && (strangers.has(nameOf(where)) || (code === 'connection' && level !== 'ok'));
+    return kindOf(where) === kind && (strangers.has(nameOf(where)) || (code === 'connection' && level !== 'ok'));
   });
-  return new Set(names.map(({ where }) => Number(/\d+/.exec(where)?.[0]) - 1));
+  return new Set(names.map(({ where }) => Number(/\d+/.exec(nameOf(where))?.[0] ?? 1) - 1));
 }
 
 /** The faults that make a server unable to do its work now. */
@@ -48,6 +58,6 @@ function nameOf(where: string): string {
   return where.replace(/ \(.*/, '');
 }
 
-function kindOf(where: string): string | undefined {
-  return /^(replica|primary)\b/.exec(where)?.[0];
+function kindOf(where: string): ServerKind | undefined {
+  return /^(replica|primary)\b/.exec(where)?.[0] as ServerKind | undefined;
 }

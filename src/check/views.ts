@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { fieldType } from '../definition/field-types.js';
 import { columnsOf, type Field, leaves, placeOf, type Resource, viewsOf } from '../definition/resource.js';
+import { sqlStateOf } from '../errors.js';
 import { codecColumns } from '../projection/codec.js';
 import { checkSql, type Item, verdict, withFile } from './finding.js';
 
@@ -176,6 +177,20 @@ async function wallFaults(
   return faults;
 }
 
+/** The longest wait for a lock; below the time-outs of the statements, which would tell of a slow view. */
+export const lockTimeout = `set local lock_timeout = '200ms'`;
+
+/** Whether the same statement can succeed later or on another server: this server cannot be checked now. */
+export function isPassing(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state === undefined || isOccupied(error) || /^(08|53|57P|58)/.test(state);
+}
+
+/** A lock on a table, or a conflict with recovery: the connection goes on. */
+export function isOccupied(error: unknown): boolean {
+  return /^(40|55P03$)/.test(sqlStateOf(error) ?? '');
+}
+
 /** A statement that PostgreSQL refused. */
 export interface AttemptError {
   readonly code?: string;
@@ -188,14 +203,17 @@ interface Attempt<R> {
   readonly error?: AttemptError;
 }
 
-/** Runs statements in a transaction that is rolled back. Throws errors that PostgreSQL did not send, such as a lost connection. */
+/**
+ * Runs statements in a transaction that is rolled back. Throws passing errors: a lost connection, a lock on a table, a conflict with
+ * recovery.
+ */
 export async function attempt<R extends pg.QueryResultRow>(client: pg.Client, statements: string): Promise<Attempt<R>> {
   try {
-    const results: unknown = await client.query(`begin read only; ${statements}; rollback`);
+    const results: unknown = await client.query(`begin read only; ${lockTimeout}; ${statements}; rollback`);
     return { rows: (results as pg.QueryResult<R>[]).at(-2)?.rows ?? [] };
   } catch (error) {
-    if ((error as { severity?: string }).severity === undefined) throw error;
-    await client.query('rollback');
+    if (sqlStateOf(error) !== undefined) await client.query('rollback');
+    if (isPassing(error)) throw error;
     return { rows: [], error: error as Error & { code?: string } };
   }
 }

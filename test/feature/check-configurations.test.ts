@@ -2,7 +2,7 @@ import type { ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
 import { startCluster } from '../../demo/cluster/cluster.js';
 import type { Finding } from '../../src/check/finding.js';
-import { inspect } from '../../src/check/inspect.js';
+import { inspect, refusalOf } from '../../src/check/inspect.js';
 import { loadResources } from '../../src/definition/load.js';
 import { startGateway } from '../../src/gateway.js';
 import type { Settings } from '../../src/settings.js';
@@ -11,7 +11,7 @@ import { wrongServers } from '../support/configurations/servers.js';
 import { wrongViews } from '../support/configurations/views.js';
 import { wrongWrites } from '../support/configurations/writes.js';
 import { redisBinary, startRedis } from '../support/redis.js';
-import { gatewayTest, type TestContext } from '../support/workspace.js';
+import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 
 // Each wrong configuration is made in a real database and must be found, with what to do.
 
@@ -120,6 +120,69 @@ test.serial('a connection that ends during the check of a view takes no finding 
   } finally {
     await primary.query(`${shipped}; ${owned('gateway_owner')}`);
   }
+});
+
+test.serial('a locked table refuses no start: the replica is checked again before its first use', async (t) => {
+  const { database } = t.context;
+  const { primary, settings } = database;
+  const again = (): Promise<string | null> =>
+    refusalOf('replica', settings.replicaUrls, { settings, resources, system: undefined });
+  try {
+    for (const [table, objects, before] of [
+      ['app.klanten', ['', 'gateway.klanten'], ''],
+      ['gateway.api_tokens', ['', ''], ''],
+      ['gateway.api_tokens', ['', ''], 'grant update (koudemiddel) on gateway.installaties_write to gateway_reader'],
+    ] as const) {
+      if (before !== '') await primary.query(before);
+      await primary.query(`begin; lock table ${table} in access exclusive mode; select pg_switch_wal()`);
+      await eventually(t, 'the replica has the lock', async () => {
+        const held = `select from pg_locks where mode = 'AccessExclusiveLock' and relation = $1::regclass`;
+        return (await database.replica.query(held, [table])).rows.length > 0;
+      });
+      const { findings, unchecked, uncheckedPrimaries } = await inspect(settings, resources);
+      const wrongs = findings.filter(({ level }) => level !== 'ok');
+      const locked = wrongs.filter(({ level, code, where }) => {
+        return level === 'failed' && code === 'connection' && where.startsWith('replica');
+      });
+      t.deepEqual(
+        locked.map(({ object }) => object),
+        objects,
+      );
+      t.true(locked.every(({ detail }) => detail.includes('lock timeout')));
+      t.deepEqual(
+        wrongs.filter((each) => !locked.includes(each)).map(({ code }) => code),
+        before === '' ? [] : ['privileges'],
+      );
+      t.deepEqual([[...unchecked], [...uncheckedPrimaries]], [[0], []]);
+      const refusal = before === '' ? /connection: .*lock timeout/ : /privileges gateway_reader: it may update/;
+      t.regex((await again()) ?? '', refusal);
+      await primary.query('rollback');
+      await database.caughtUp();
+      if (before === '') t.is(await again(), null);
+    }
+  } finally {
+    await primary.query('rollback');
+    await primary.query('revoke update (koudemiddel) on gateway.installaties_write from gateway_reader');
+  }
+});
+
+test.serial('a primary that was away at the start is checked as the replicas are before its first use', async (t) => {
+  const { database } = t.context;
+  const { settings } = database;
+  const away = { ...settings, primaryUrls: 'postgres://gateway_writer@127.0.0.1:1/app' };
+  const { unchecked, uncheckedPrimaries, system } = await inspect(away, resources);
+  t.deepEqual([[...unchecked], [...uncheckedPrimaries]], [[], [0]]);
+  const refusal = (): Promise<string | null> =>
+    refusalOf('primary', settings.primaryUrls, { settings, resources, system });
+  t.is(await refusal(), null);
+  const { change, undo } = wrongWrites['the writer may change a column of the app'] as Configuration;
+  await database.primary.query(change?.(database) as string);
+  try {
+    t.regex((await refusal()) ?? '', /^check refuses it: write view .*may update koudemiddel/);
+  } finally {
+    await database.primary.query(undo?.(database) as string);
+  }
+  t.regex((await refusalOf('primary', away.primaryUrls, { settings, resources, system })) ?? '', /cannot be checked/);
 });
 
 test.serial('check finds that a replica belongs to another cluster, also without the primary', async (t) => {
