@@ -82,10 +82,11 @@ function differs(keyId: string, mode: DecryptMode, bytes: number): Error {
   );
 }
 
-/** The message with another tag. */
-function damagedCopy(sealed: Buffer): Buffer {
+/** The message with another byte in its tag: of 16 messages each has another one. */
+function damagedCopy(sealed: Buffer, message: number): Buffer {
   const copy = Buffer.from(sealed);
-  copy.writeUInt8(copy.readUInt8(copy.length - 1) ^ 1, copy.length - 1);
+  const at = copy.length - 1 - (message % 16);
+  copy.writeUInt8(copy.readUInt8(at) ^ 1, at);
   return copy;
 }
 
