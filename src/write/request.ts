@@ -45,7 +45,7 @@ export function parseWrite(validators: WriteValidators, caller: Caller, mayRead:
   const faults = target === null ? validators.create(body) : validators.patch(body);
   if (faults.length > 0) throw invalid(faults);
   const values = body as Readonly<Record<string, string | number | boolean | null>>;
-  const members: Record<string, string | null> = {};
+  const members: Record<string, string | null> = Object.create(null); // the name of a member may be "constructor"
   for (const name in values) {
     const value = values[name] ?? null;
     members[name] = value === null ? null : validators.toText(name, value);

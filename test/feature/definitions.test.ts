@@ -8,7 +8,7 @@ import { newKey } from '../support/writes.js';
 
 const test = gatewayTest();
 
-/** A fifth resource: ids of the database, its version from xmin, no audit entries, every type that can be written. */
+/** A fifth resource: ids of the database, its version from xmin, no audit entries, every type that can be written, and a member whose name objects inherit. */
 const tools = {
   name: 'tools',
   record: 'tool',
@@ -18,7 +18,7 @@ const tools = {
   order: ['label', 'seen_at', 'id'],
   filters: {
     rank: { column: 'rank', kind: 'equals', description: 'Only this rank.' },
-    lent: { column: 'lent', kind: 'equals', description: 'Only lent ones, or the others.' },
+    constructor: { column: 'lent', kind: 'equals', description: 'Only lent ones, or the others.' },
     bought: { column: 'bought', kind: 'equals', description: 'Bought on this day.' },
     seenAt: { column: 'seen_at', kind: 'equals', description: 'Seen at this instant.' },
     seenFrom: { column: 'seen_at', kind: 'instantFrom', description: 'First instant.' },
@@ -36,7 +36,7 @@ const tools = {
     },
     rank: bounded('rank', 'integer'),
     weight: bounded('weight', 'number'),
-    lent: { column: 'lent', type: 'boolean', nullable: true, description: 'Lent.', write: {} },
+    constructor: { column: 'lent', type: 'boolean', nullable: true, description: 'Lent.', write: {} },
     bought: { column: 'bought', type: 'date', nullable: true, description: 'Bought.', write: {} },
     partOf: {
       column: 'part_of',
@@ -127,7 +127,7 @@ test('a fifth resource is one definition and its views: ids of the database, xmi
       (await database.primary.query('select count(*) from app.logboeken')).rows[0].count;
     const before = await logged();
 
-    const saw = { label: 'saw', rank: 7, weight: 2.5, lent: true, bought: '2026-01-31' };
+    const saw = { label: 'saw', rank: 7, weight: 2.5, constructor: true, bought: '2026-01-31' };
     const create = (): Promise<ApiReply> => write('POST', '/tools', saw, { 'idempotency-key': 'saw' });
     const reply = await create();
     t.is(reply.status, 201, reply.text);
@@ -138,7 +138,7 @@ test('a fifth resource is one definition and its views: ids of the database, xmi
       label: 'saw',
       rank: 7,
       weight: 2.5,
-      lent: true,
+      constructor: true,
       bought: '2026-01-31',
       partOf: null,
       colour: 'red',
@@ -149,15 +149,18 @@ test('a fifth resource is one definition and its views: ids of the database, xmi
     t.is((await client.get('/tools/1', { token })).text, reply.text);
 
     const etag = `"v${tool.version}"`;
-    const same = await write('PATCH', '/tools/1', { rank: 7, weight: 2.5, lent: true }, { 'if-match': etag });
+    const same = await write('PATCH', '/tools/1', { rank: 7, weight: 2.5, constructor: true }, { 'if-match': etag });
     t.is(same.json<Tool>().version, tool.version, 'nothing changed');
-    const patched = await write('PATCH', '/tools/1', { lent: false, weight: null }, { 'if-match': etag });
+    const patched = await write('PATCH', '/tools/1', { constructor: false, weight: null }, { 'if-match': etag });
     t.is(patched.status, 200, patched.text);
-    t.like(patched.json<Tool>(), { lent: false, weight: null, rank: 7 });
+    t.like(patched.json<Tool>(), { constructor: false, weight: null, rank: 7 });
     t.not(patched.json<Tool>().version, tool.version);
-    t.is((await write('PATCH', '/tools/1', { lent: true }, { 'if-match': etag })).status, 412);
+    t.is((await write('PATCH', '/tools/1', { constructor: true }, { 'if-match': etag })).status, 412);
 
-    t.is((await write('POST', '/tools', { label: 'blade', partOf: '1' })).json<Tool>().id, '2');
+    t.like((await write('POST', '/tools', { label: 'blade', partOf: '1' })).json<Tool>(), {
+      id: '2',
+      constructor: null,
+    });
     t.is((await write('POST', '/tools', { label: 'blade', partOf: '99' })).status, 400);
     t.is((await write('POST', '/tools', { label: 'blade', rank: 1001 })).status, 400);
     t.is(await logged(), before);
@@ -171,21 +174,21 @@ test('a fifth resource is one definition and its views: ids of the database, xmi
     t.deepEqual(await found('rank=99999'), [], 'beyond the column');
     t.deepEqual(await found('number=2'), ['2']);
     t.deepEqual(await found('number=9223372036854775807'), []);
-    t.deepEqual(await found('lent=false'), ['1']);
-    t.deepEqual(await found('lent=true'), []);
+    t.deepEqual(await found('constructor=false'), ['1']);
+    t.deepEqual(await found('constructor=true'), []);
     t.deepEqual(await found('bought=2026-01-31&rank=7'), ['1']);
     const day = tool.seenAt.slice(0, 10);
     t.deepEqual(await found(`seenFrom=${day}T00:00:00Z&seenTo=${day}T23:59:59.999999%2B00:00`), ['2', '1']);
     t.deepEqual(await found('seenTo=2020-01-01T00:00:00Z'), []);
     t.deepEqual(await found('seenAt=2020-01-01T00:00:00Z'), []);
-    const wrong = await client.get('/tools?rank=1e3&lent=yes&bought=2026-02-30&seenFrom=2026-01-01', { token });
+    const wrong = await client.get('/tools?rank=1e3&constructor=yes&bought=2026-02-30&seenFrom=2026-01-01', { token });
     t.deepEqual(
       wrong
         .json<{ errors: { parameter: string; code: string }[] }>()
         .errors.map(({ parameter, code }) => [parameter, code]),
       [
         ['rank', 'invalid_integer'],
-        ['lent', 'invalid_boolean'],
+        ['constructor', 'invalid_boolean'],
         ['bought', 'invalid_date'],
         ['seenFrom', 'invalid_instant'],
       ],
