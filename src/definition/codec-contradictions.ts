@@ -1,11 +1,11 @@
 import { sealLayout } from '../projection/aes-gcm/seal-layout.js';
-import { aadPlaceholders, type Codec, templatePieces } from '../projection/codec.js';
+import { aadPlaceholders, type Codec, headsOf, templatePieces } from '../projection/codec.js';
 import type { Examined, Flaw } from './contradictions.js';
 
 /** Everything in which the codecs of a definition contradict themselves or its fields. */
 export function contradictionsOfCodecs(examined: Examined): Flaw[] {
   return Object.entries(examined.file.codecs).flatMap(([name, codec]) =>
-    [keys, keySource, shape, prefixes, associatedData, keyColumn]
+    [keys, keySource, shape, prefixes, associatedData, keyColumn, olderValues]
       .flatMap((rule) => rule(codec, examined))
       .map((flaw) => ({ ...flaw, at: `/codecs/${name}${flaw.at}` })),
   );
@@ -113,6 +113,22 @@ function associatedData({ aad = '' }: Codec, { columns }: Examined): Flaw[] {
         : []),
     ];
   });
+}
+
+/** The older values of a codec can be told from the others, and have no older ones themselves. */
+function olderValues(codec: Codec, { file: { codecs } }: Examined): Flaw[] {
+  if (codec.older === undefined) return [];
+  const older = Object.hasOwn(codecs, codec.older) ? codecs[codec.older] : undefined;
+  const flaw = (wrong: string, remedy: string): Flaw[] => [{ at: '/older', wrong, remedy }];
+  if (older === undefined) return flaw(`there is no codec ${codec.older}`, `use ${Object.keys(codecs).join(', ')}`);
+  if (older.older !== undefined) return flaw(`${codec.older} has older values, too`, 'remove one of them');
+  if ((older.encoding === 'bytea') !== (codec.encoding === 'bytea'))
+    return flaw('a column is either a bytea or a text', 'use a codec of the same kind of column');
+  const [own, others] = [headsOf(codec), headsOf(older)];
+  if (own.length + others.length === 0) return flaw('no prefix tells older values from others', 'set a prefix');
+  return own.some((head) => others.some((other) => head.startsWith(other)))
+    ? flaw('an older value begins as others do', 'give both another beginning')
+    : [];
 }
 
 function keyColumn({ keyId }: Codec, { columns }: Examined): Flaw[] {

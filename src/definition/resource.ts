@@ -197,9 +197,10 @@ export function usesCodecModule(resource: Resource): boolean {
   return codecsInUse(resource).some(({ cipher }) => cipher === 'module');
 }
 
-/** The codecs of the resource's fields. */
+/** The codecs of the resource's fields, and those of their older values. */
 export function codecsInUse(resource: Resource): Codec[] {
-  const names = new Set(leaves(resource).flatMap(({ field }) => field.codec ?? []));
+  const used = leaves(resource).flatMap(({ field }) => field.codec ?? []);
+  const names = new Set(used.flatMap((name) => [name, resource.codecs[name]?.older ?? []].flat()));
   return [...names].map((name) => resource.codecs[name] as Codec);
 }
 

@@ -128,8 +128,10 @@ function compileDecoders(
     const codec = resource.codecs[name] as Codec;
     const names = [...new Set(members.flatMap(({ field }) => (field.codec === name ? field.column : [])))];
     const encoded = names.map((name) => ({ name, at: columns.indexOf(name) }));
-    const others = new Map(codecColumns(codec).map((column) => [column, columns.indexOf(column)]));
-    return { decoder: compileCodec(codec, options, { table: resource.table, columns: encoded, others }), names };
+    const older = codec.older === undefined ? undefined : resource.codecs[codec.older];
+    const read = [codec, older].flatMap((each) => (each === undefined ? [] : codecColumns(each)));
+    const others = new Map(read.map((column) => [column, columns.indexOf(column)]));
+    return { decoder: compileCodec(codec, options, { table: resource.table, columns: encoded, others }, older), names };
   };
   return new Map([...codecs].map((codec) => [codec, decodingOf(codec)]));
 }

@@ -18,7 +18,25 @@ export interface Codec {
   readonly layout?: readonly string[];
   /** Template of the associated data (AAD); absent: there is none. */
   readonly aad?: string;
+  /** Name of the codec of older values, which begin otherwise; read as long as DECODE_LEGACY is true. */
+  readonly older?: string;
 }
+
+/** What stands before a key id in the prefixes of a codec, where it has any. */
+export function headsOf({ prefix, legacyPrefix }: Codec): string[] {
+  return [prefix, legacyPrefix].flatMap((template) =>
+    template === undefined ? [] : templatePieces(template)[0] || [],
+  );
+}
+
+/** "enc:v2:" → "enc:v": another version of a format begins with it, too. */
+export function formatOf(head: string): string {
+  const name = head.replace(/\d+[^\p{L}\d]*$/u, '');
+  return name.length < formatMin ? head : name;
+}
+
+/** A shorter prefix stands in plain texts, too. */
+export const formatMin = 3;
 
 /** Decodes the encoded cells of rows, a row at a time. */
 export interface RowDecoder {

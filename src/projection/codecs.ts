@@ -7,6 +7,8 @@ import {
   type DecryptMode,
   type EncodedColumn,
   type EncodedRows,
+  formatOf,
+  headsOf,
   type RowDecoder,
   rowKeyId,
 } from './codec.js';
@@ -21,9 +23,37 @@ export function decryptModeOf(setting: DecryptMode, fips = getFips()): DecryptMo
   return fips === 1 ? 'native' : setting;
 }
 
-/** Makes the decoder of the columns of a table that have this codec. Prepares all that is the same for every row. */
-export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
-  return ciphers[codec.cipher](codec, options, rows);
+/**
+ * Makes the decoder of the columns of a table that have this codec. Prepares all that is the same for every row. `older`: the codec of its
+ * older values.
+ */
+export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows, older?: Codec): RowDecoder {
+  const decoder = ciphers[codec.cipher](codec, options, rows);
+  if (older === undefined) return decoder;
+  const isOlder = olderCells(codec, older);
+  const other = ciphers[older.cipher](older, options, rows);
+  let present = new Row();
+  return {
+    startRow: (row, workspace, id) => {
+      present = row;
+      decoder.startRow(row, workspace, id);
+      other.startRow(row, workspace, id);
+    },
+    writeCell: (column, json) => {
+      const isOther = isOlder(present, (rows.columns[column] as EncodedColumn).at);
+      if (isOther && !options.legacy) throw new DecodeError('legacy_refused');
+      (isOther ? other : decoder).writeCell(column, json);
+    },
+  };
+}
+
+/** Tells older cells by their prefix; where they have none, by that of the others, whose next version is not older either. */
+function olderCells(codec: Codec, older: Codec): (row: Row, at: number) => boolean {
+  const bytesOf = (texts: readonly string[]): Buffer[] => texts.map((text) => Buffer.from(text));
+  const own = bytesOf(headsOf(older));
+  const others = bytesOf(headsOf(codec).map(formatOf));
+  return (row, at) =>
+    own.length > 0 ? own.some((head) => row.beginsWith(at, head)) : !others.some((head) => row.beginsWith(at, head));
 }
 
 const ciphers: Readonly<Record<Codec['cipher'], typeof compileCodec>> = {

@@ -1,5 +1,5 @@
 import { sealLayout } from './aes-gcm/seal-layout.js';
-import { type Codec, templatePieces } from './codec.js';
+import { type Codec, formatMin, formatOf, headsOf } from './codec.js';
 import { type EncodingName, encodingOf } from './encodings.js';
 import { isText } from './json-bytes.js';
 import { byteSet, hasRun } from './number-lists.js';
@@ -41,8 +41,6 @@ interface Test {
 
 const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** A shorter prefix stands in plain texts, too. */
-const prefixMin = 3;
 /** Bytes that a module's value has at least, such as a block of AES and a nonce. */
 const moduleBytesMin = 12;
 /** A run of 16 characters without a blank, in a text that a module may have made. */
@@ -52,28 +50,16 @@ const notBlank = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte >= 0x80 || /\S/.test(String.fromCharCode(byte)) ? 1 : 0,
 );
 
-function headsOf(codec: Codec): string[] {
-  return [codec.prefix, codec.legacyPrefix].flatMap((template) =>
-    template === undefined ? [] : [templatePieces(template)[0] as string],
-  );
-}
-
 function marksOf(codec: Codec): string[] {
   return headsOf(codec)
-    .filter(({ length }) => length >= prefixMin)
-    .map(markOf);
+    .filter(({ length }) => length >= formatMin)
+    .map((head) => formatOf(head).toLowerCase()); // nor must the next version of a format show
 }
 
 /** Whether each stored value has a mark. */
 function isMarked(codec: Codec): boolean {
   const heads = headsOf(codec);
-  return heads.length > 0 && heads.every(({ length }) => length >= prefixMin);
-}
-
-/** "enc:v2:" → "enc:v": the next version of a format must not show either. */
-function markOf(head: string): string {
-  const name = head.replace(/\d+[^\p{L}\d]*$/u, '');
-  return (name.length < prefixMin ? head : name).toLowerCase();
+  return heads.length > 0 && heads.every(({ length }) => length >= formatMin);
 }
 
 /** Tests for values without a prefix, by cipher. */

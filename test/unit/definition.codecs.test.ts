@@ -1,6 +1,6 @@
 import test from 'ava';
 import { codecPresets } from '../../src/definition/load.js';
-import { columnsOf, type Resource } from '../../src/definition/resource.js';
+import { codecsInUse, columnsOf, type Resource } from '../../src/definition/resource.js';
 import { StartRefused } from '../../src/errors.js';
 import { altered, field, load } from '../support/definitions.js';
 
@@ -11,6 +11,7 @@ const vault = {
   keyId: { column: 'vault_key' },
   aad: 'customer:{id}:{region}',
 };
+const prefixed = { ...vault, keyId: undefined, prefix: 'enc:v2:{keyId}:' };
 const customers = {
   name: 'customers',
   record: 'customer',
@@ -79,6 +80,16 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
     { cipher: 'none', encoding: 'bytea', prefix: 'x' },
     /\/codecs\/plainer\/prefix: a bytea has no text before/,
   ],
+  ['codecs/vault/older', 'vaults', /\/codecs\/vault\/older: there is no codec vaults; use plain/],
+  ['codecs/vault/older', 'constructor', /\/codecs\/vault\/older: there is no codec constructor/],
+  ['codecs/vault/older', 'plainer', /\/codecs\/vault\/older: no prefix tells older values from others; set a prefix/],
+  ['codecs/vault', { ...prefixed, older: 'vault' }, /\/codecs\/vault\/older: vault has older values, too/],
+  ['codecs/vault', { ...prefixed, older: 'aes-256-gcm' }, /\/codecs\/vault\/older: an older value begins as others do/],
+  [
+    'codecs/plainer',
+    { cipher: 'none', encoding: 'bytea', older: 'aes-256-gcm' },
+    /\/codecs\/plainer\/older: a column is either a bytea or a text/,
+  ],
   ['codecs/own/layout', ['data'], /\/codecs\/own\/layout: cipher module has no layout/],
   ['codecs/Vault', vault, /\/codecs\/Vault: it must match pattern/],
   [
@@ -116,6 +127,16 @@ test('a row has the columns that its codecs read, and no others', (t) => {
   t.is(new Set(columnsOf(resource)).size, 8);
   const unused = altered(customers, 'fields/name/codec', 'base64');
   t.false(columnsOf((load({ 'customers.json': unused }) as [Resource])[0]).includes('vault_key'));
+});
+
+test('a row has the columns that the codec of older values reads', (t) => {
+  const older = altered(customers, 'codecs/before', { ...prefixed, older: 'vault' });
+  const [resource] = load({ 'customers.json': altered(older, 'fields/name/codec', 'before') }) as [Resource];
+  t.deepEqual(columnsOf(resource).slice(-2), ['region', 'vault_key']);
+  t.deepEqual(
+    codecsInUse(resource).map(({ prefix }) => prefix),
+    ['enc:v2:{keyId}:', undefined, undefined],
+  );
 });
 
 test('a definition can replace a preset', (t) => {

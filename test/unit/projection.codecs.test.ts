@@ -290,3 +290,28 @@ test('a value of today that begins as a legacy one does is read behind one', (t)
     }
   }
 });
+
+test('older values of another form are read by the codec that is named for them, where that is allowed', (t) => {
+  const { legacyPrefix: _, ...codec } = presets['aes-256-gcm'] as Codec;
+  const columns = ['naam', 'straat'].map((name, at) => ({ name, at }));
+  const read = (older: Codec, options: CodecOptions, stored: string): string => {
+    const decoder = compileCodec(codec, options, { table: 'klanten', columns }, older);
+    decoder.startRow(Row.of([null, stored]), workspace, row);
+    return JSON.parse(written(decoder, 1));
+  };
+  const base64 = presets.base64 as Codec;
+  const sealed = encrypt('Kade', here);
+  const strict = { ...batched, legacy: false };
+  const unbound: Codec = { ...codec, encoding: 'hex', prefix: 'oud:', keyId: 'k2' };
+  const older = `oud:${Buffer.from(encrypt('Gracht', here, 'k2').slice(10), 'base64').toString('hex')}`;
+  for (const options of [batched, native]) {
+    t.is(read(base64, options, 'S2FkZQ=='), 'Kade');
+    t.is(read(unbound, options, older), 'Gracht');
+    for (const each of [base64, unbound]) t.is(read(each, options, sealed), 'Kade');
+    refuses(t, () => read(unbound, options, 'S2FkZQ=='), 'bad_format');
+    refuses(t, () => read(presets.plain as Codec, options, sealed.replace('v2', 'v3')), 'bad_format');
+  }
+  refuses(t, () => read(base64, strict, 'S2FkZQ=='), 'legacy_refused');
+  refuses(t, () => read(unbound, strict, older), 'legacy_refused');
+  t.is(read(base64, strict, sealed), 'Kade');
+});
