@@ -129,15 +129,20 @@ async function sendPieces(
   }
 }
 
+/** Codes with which the system refuses to write to a client that closed its connection. */
+const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'ECANCELED']);
+
 /** Resolves when what was given has left for the socket, so that its bytes may be overwritten. Rejects when the response is closed. */
 function taken(res: ServerResponse, give: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const closed = (): void => reject(res.errored ?? new ClientGone());
+    const fail = (error: (Error & { code?: string }) | null): void =>
+      reject(error === null || goneCodes.has(error.code) ? new ClientGone() : error);
+    const closed = (): void => fail(res.errored);
     if (res.closed) return closed();
     res.once('close', closed);
     give((error) => {
       res.off('close', closed);
-      if (error) reject(res.closed ? (res.errored ?? new ClientGone()) : error);
+      if (error) fail(res.closed ? res.errored : error);
       else resolve();
     });
   });
