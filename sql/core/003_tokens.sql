@@ -47,10 +47,10 @@ grant execute on function gateway.note_token_uses(uuid[]) to gateway_writer;
 -- Relies on the unique index on token_hash: one index probe.
 -- Returns expiry and revocation without judging them: the gateway goes by its own clock, also while the answer is cached.
 create function gateway.find_token(hash bytea)
-  returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz)
+  returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text)
   language sql stable security definer set search_path = ''
   as $$
-    select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at, t.revoked_at
+    select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at, t.revoked_at, t.name::text
     from gateway.api_tokens t
     where t.token_hash = hash
   $$;

@@ -209,7 +209,7 @@ function audit({ file }: Examined): Flaw[] {
 const unique = ['name', 'record', 'view', 'auditEntity'] as const;
 /** Names that the gateway uses itself: path segments, links of the index, paths and schemas of OpenAPI. */
 const reserved: Readonly<Partial<Record<(typeof unique)[number], readonly string[]>>> = {
-  name: ['sync', 'self', 'openapi', 'v1'],
+  name: ['sync', 'self', 'openapi', 'token', 'v1'],
   record: ['problem', 'pagination'],
 };
 

@@ -21,6 +21,7 @@ import { clientSignal, dropHeaders, exchangeOf } from './exchange.js';
 import type { FixedBody } from './fixed-body.js';
 import type { HtmlPage } from './html-page.js';
 import type { LargePages } from './large-pages.js';
+import { windowSeconds } from './limits.js';
 import { headerCount, origin } from './request-head.js';
 import { type RespondDeps, respond, send } from './respond.js';
 import type { Access } from './tokens.js';
@@ -76,6 +77,7 @@ export function routes(deps: RouteDeps): Middleware {
       add('patch', `${apiPrefix}/${name}/:id`, writeRoute(deps, deps.writes, compiled, compiled.write));
     }
   }
+  add('get', `${apiPrefix}/token`, tokenRoute(deps));
   add('get', apiPrefix, publicRoute(deps, deps.index));
   add('get', `${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
   if (deps.docs !== null) add('get', '/docs', pageRoute(deps, deps.docs));
@@ -211,6 +213,33 @@ const mediaTypes: Readonly<Record<string, readonly string[]>> = {
   POST: ['application/json'],
   PATCH: ['application/json', 'application/merge-patch+json'],
 };
+
+/** The request path of the token itself: token and limit → Accept → parameters → respond. */
+function tokenRoute(deps: RouteDeps): Middleware {
+  return admitted(deps, 'read', async (ctx, access) => {
+    requireJsonAccepted(ctx);
+    refuseParameters(ctx.querystring);
+    const { name, workspace, scopes, expiresAtMs } = access;
+    const expiresAt = Number.isFinite(expiresAtMs) ? new Date(expiresAtMs).toISOString() : null;
+    const body = JSON.stringify({
+      name,
+      workspaceId: workspace,
+      scopes: [...scopes].filter((scope) => scope !== '').sort(),
+      expiresAt,
+      limits: limitsOf(deps),
+    });
+    return respond(ctx, { status: 200, headers: {}, body, databaseMs: 0 }, false, deps);
+  });
+}
+
+/** The limits of a token, as the `RateLimit-Policy` of its responses names them. */
+function limitsOf({ tokenLimiter, writeLimiter }: Admission): object[] {
+  const named = [
+    ['default', tokenLimiter] as const,
+    ...(writeLimiter === null ? [] : [['writes', writeLimiter] as const]),
+  ];
+  return named.map(([name, { quota }]) => ({ name, quota, windowSeconds }));
+}
 
 /** The whole way of a document that needs no token: limit per address → Accept → parameters → respond. */
 function publicRoute(deps: RouteDeps, body: FixedBody): Middleware {

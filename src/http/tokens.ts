@@ -11,6 +11,8 @@ import { tokenKey, wellFormed } from './token-format.js';
 /** The rights of a valid token. */
 export interface Access {
   readonly tokenId: string;
+  /** The name that its owner gave it. */
+  readonly name: string;
   readonly workspace: WorkspaceId;
   readonly scopes: ReadonlySet<string>;
   /** Epoch milliseconds; Infinity for a token that does not expire. */
@@ -45,7 +47,7 @@ interface LookUp {
 
 const findToken: Statement = {
   name: 'find-token',
-  text: `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint, revoked_at is not null
+  text: `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint, revoked_at is not null, name
     from gateway.find_token($1)`,
   parameters: ['hash'],
 };
@@ -172,10 +174,11 @@ export class Tokens {
 async function lookUp(replica: Replica, hash: Buffer, waitMs: number): Promise<Access | null> {
   let access: Access | null = null;
   await replica.short.run({ statement: findToken, workspace: null, values: { hash } }, { waitMs }, (row) => {
-    const [id, workspace, scopes, expires, revoked] = row.texts();
+    const [id, workspace, scopes, expires, revoked, name] = row.texts();
     if (revoked === 't') return;
     access = {
       tokenId: id as string,
+      name: name ?? '',
       workspace: workspace as WorkspaceId,
       scopes: new Set((scopes as string).split(' ')),
       expiresAtMs: expires === null || expires === undefined ? Number.POSITIVE_INFINITY : Number(expires),

@@ -36,7 +36,7 @@ test('the document describes every endpoint, its scope and its parameters', asyn
   const { paths, components } = (await t.context.client.get('/openapi.json')).json<OpenApiDocument>();
   const reads = listNames.flatMap((list) => (list === 'logboeken' ? [`/${list}`] : [`/${list}`, `/${list}/{id}`]));
   const sync = listNames.flatMap((list) => ['', '/digest', '/ids'].map((end) => `/sync/${list}${end}`));
-  t.deepEqual(Object.keys(paths).sort(), [...reads, ...sync, '/openapi.json', '/v1'].sort());
+  t.deepEqual(Object.keys(paths).sort(), [...reads, ...sync, '/openapi.json', '/token', '/v1'].sort());
   for (const path of reads) {
     t.is(paths[path]?.get?.['x-required-scope'], `read:${path.split('/')[1]}`);
   }

@@ -49,3 +49,24 @@ test('a missing scope is refused before any look-up: existing and unknown ids ge
   }
   t.is(bodies.size, 1);
 });
+
+test('GET /token tells any valid token its name, workspace, scopes, expiry and limits, and counts as a request', async (t) => {
+  const { database } = t.context;
+  const { client, gateway } = await database.gateway({ rateLimitPerMinute: 60, writesPerMinute: 30 });
+  const expiresAt = new Date(Date.now() + 3_600_000);
+  const limits = [
+    { name: 'default', quota: 60, windowSeconds: 60 },
+    { name: 'writes', quota: 30, windowSeconds: 60 },
+  ];
+  const workspaceId = database.workspaces[0]?.id;
+  const scopes = ['read:klanten', 'write:installaties'];
+  const token = await database.token({ scopes: [...scopes].reverse(), expiresAt });
+  const reply = await client.get('/token', { token });
+  t.is(reply.status, 200);
+  t.deepEqual(reply.json(), { name: 'test', workspaceId, scopes, expiresAt: expiresAt.toISOString(), limits });
+  t.regex(reply.headers.ratelimit as string, /^"default";r=59;t=\d+$/);
+  const bare = await client.get('/token', { token: await database.token({ scopes: [] }) });
+  t.like(bare.json<object>(), { scopes: [], expiresAt: null });
+  t.is((await client.get('/token?x=1', { token })).status, 400);
+  t.is((await fetch(`${gateway.url}/api/v1/token`)).status, 401);
+});

@@ -39,6 +39,7 @@ test('it describes the nine endpoints, sync, the index and itself, and leaves HE
       'get /klanten/{id} read:klanten',
       'get /logboeken read:logboeken',
       'get /openapi.json none',
+      'get /token none',
       'get /v1 none',
       'get /werkbonnen read:werkbonnen',
       'get /werkbonnen/{id} read:werkbonnen',
