@@ -111,7 +111,27 @@ export async function readCatalog(client: pg.Client, schema: string): Promise<Ta
     const names = unreadable.slice(0, 20).join(', ');
     throw new AdoptRefused(`Grant SELECT to ${asRole}, or use the owner's: it cannot read ${names}.`);
   }
+  refuseUnprintable(schema, tables);
   return tables.map((table) => ({ ...table, columns: withViewNames(table.columns) }));
+}
+
+/** Characters that end a line or change how it is shown: a name with one could add to a draft what its reader does not see. */
+const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
+
+function refuseUnprintable(schema: string, tables: readonly Table[]): void {
+  const names = tables.flatMap(({ name, columns, restrictive }) => [
+    ['table', name],
+    ...columns.map((column) => ['column', column.name]),
+    ...columns.map(({ type }) => ['type', type]),
+    ...columns.map(({ sequence }) => ['sequence', sequence ?? '']),
+    ...restrictive.map((policy) => ['policy', policy]),
+  ]);
+  const refused = [['schema', schema], ...names].filter(([, name = '']) => unprintable.test(name));
+  if (refused.length === 0) return;
+  const listed = [...new Set(refused.map(([kind, name]) => `${kind} ${JSON.stringify(name)}`))].slice(0, 20).join(', ');
+  throw new AdoptRefused(
+    `Nothing is drafted from names with control characters, line ends or marks of direction: ${listed}. Rename them.`,
+  );
 }
 
 /** Two names have a meaning of their own in a view; a column whose name fits as it is goes before those that have to be put in small letters. */
@@ -124,6 +144,12 @@ function withViewNames(columns: readonly Omit<Column, 'inView'>[]): Column[] {
     names.set(name, untaken(snake === 'id' || snake === 'workspace_id' ? `own_${snake}` : snake, taken));
   }
   return columns.map((column) => ({ ...column, inView: names.get(column.name) as string }));
+}
+
+/** Whether a BEFORE UPDATE trigger of the app sets the column. */
+export function isMoved({ updateTriggers }: Table, { name }: Column): boolean {
+  const escaped = name.toLowerCase().replace(/\W/g, '\\$&');
+  return new RegExp(`\\bnew\\."?${escaped}(?!\\w)`).test(updateTriggers);
 }
 
 /** The column of the table, by name. */

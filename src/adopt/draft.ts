@@ -1,4 +1,4 @@
-import type { Column } from './catalog.js';
+import { type Column, isMoved } from './catalog.js';
 import { alias } from './columns.js';
 import { type Fields, fieldsOf } from './fields.js';
 import { idPoints } from './ids.js';
@@ -117,10 +117,8 @@ function stepsPoint({ steps }: Subject): string {
 
 /** A version that a trigger of the app moves on every change. */
 function versionOf({ table }: Subject, { columns }: Fields): string | undefined {
-  const isMoved = (name: string): boolean =>
-    new RegExp(`\\bnew\\."?${name.toLowerCase()}\\b`).test(table.updateTriggers);
   const [found] = [...columns].find(
-    ([, { of, select }]) => isNamed('version', of.name) && select === `${alias}.${of.quoted}` && isMoved(of.name),
+    ([, { of, select }]) => isNamed('version', of.name) && select === `${alias}.${of.quoted}` && isMoved(table, of),
   ) ?? [undefined];
   return found;
 }

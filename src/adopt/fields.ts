@@ -135,7 +135,12 @@ function sealedColumn(
   const { keyColumn } = found.read;
   const cells = [column, ...(keyColumn ? [keyColumn] : [])];
   return {
-    columns: new Map(cells.map((of) => [of.inView, { select: `${alias}.${of.quoted}`, of }])),
+    columns: new Map(
+      cells.map((of) => [
+        of.inView,
+        { select: `${alias}.${of.quoted}${of !== keyColumn || isTextual(of) ? '' : '::text'}`, of },
+      ]),
+    ),
     fields: found.fields,
     codecs: found.codec ? { [found.codecName]: found.codec } : {},
     sealed: [found.read],

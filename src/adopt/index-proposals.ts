@@ -71,7 +71,9 @@ function isServed(subject: Subject, { columns, isNarrow, isFilter }: Need): bool
   return columns.every(({ isPlain }) => isPlain) && usableIndexes(table).some((index) => leads(index, names, fixed));
 }
 
+const quotedOrAlias = new RegExp(`"(?:[^"]|"")*"|'(?:[^']|'')*'|\\b${alias}\\.|\\s+`, 'g');
+
 /** SQL of a view's column as an index of the table has it. */
 export function withoutAlias(sql: string): string {
-  return sql.replaceAll(`${alias}.`, '').replace(/\s+/g, ' ');
+  return sql.replace(quotedOrAlias, (found) => (found === `${alias}.` ? '' : /^\s/.test(found) ? ' ' : found));
 }

@@ -1,7 +1,7 @@
 import type { Table } from './catalog.js';
 import type { SharedFile } from './shared-files.js';
+import { openLines } from './sql-text.js';
 import type { Survey } from './survey.js';
-import { openLines } from './view-file.js';
 
 /**
  * row_security.sql: a policy for each table with row-level security of the app that the views read. Without one PostgreSQL shows their

@@ -40,12 +40,11 @@ const usualLayout = ['nonce12', 'data', 'tag16'];
 export function sealedFields(column: Column, form: SealedForm, subject: Subject, keyring: Keyring): SealedFields {
   const { table, rows } = subject;
   const prefixes = prefixesOf(form.codec);
-  const keyColumn =
-    prefixes.length > 0
-      ? undefined
-      : table.columns.find(
-          (each) => isTextual(each) && isNamed('keyId', each.name) && valuesOf(rows, each.name).length > 0,
-        );
+  const keyColumns = table.columns.filter(
+    ({ name, type, isArray }) =>
+      !isArray && type !== 'bytea' && isNamed('keyId', name) && valuesOf(rows, name).length > 0,
+  );
+  const keyColumn = prefixes.length > 0 ? undefined : (keyColumns.find(isTextual) ?? keyColumns[0]);
   const opened = openCells(cellsOf(column, form, subject, keyColumn), form.codec, keyring, singular(table.name));
   const isPreset = form.codec.prefix === preset.prefix && (opened?.codec.aad ?? preset.aad) === preset.aad;
   const onlyKeyId = opened?.keyId ?? 'unknown';

@@ -1,8 +1,8 @@
 import type { Draft } from './draft.js';
 import { isNamed } from './names.js';
+import { dollarQuoted, literal, openLines } from './sql-text.js';
 import type { Survey } from './survey.js';
 import { as, ownersOf } from './users.js';
-import { openLines } from './view-file.js';
 
 /** The SQL of access.sql, tokens.sql or key_ids.sql, and its open points. */
 export interface SharedFile {
@@ -71,9 +71,9 @@ export function keyIdsFile(drafts: readonly Draft[]): SharedFile {
 -- Of a large table a sample of some 20,000 rows: a key that only a handful of rows use can be missed.
 create function gateway.key_ids() returns table (key_id text, seen bigint)
   language sql stable security definer set search_path = ''
-  as $$
+  as ${dollarQuoted(`
     ${body}
-  $$;
+  `)};
 alter function gateway.key_ids() owner to gateway_owner;
 revoke all on function gateway.key_ids() from public;
 grant execute on function gateway.key_ids() to gateway_reader;
@@ -84,14 +84,14 @@ grant execute on function gateway.key_ids() to gateway_reader;
 /** SQL of the key ids in the sealed columns of a table. */
 function scanOf({ subject, sealed }: Draft): string {
   const { quoted } = subject.table;
-  const name = `'${quoted.replaceAll("'", "''")}'`;
+  const name = literal(quoted);
   const ids = sealed.map(({ column, keyColumn, keyId, prefixes }) => {
     const value = `s.${column.quoted}`;
-    if (keyColumn) return `(case when ${value} is not null then s.${keyColumn.quoted} end)`;
-    if (keyId !== undefined) return `(case when ${value} is not null then '${keyId}' end)`;
+    if (keyColumn) return `(case when ${value} is not null then s.${keyColumn.quoted}::text end)`;
+    if (keyId !== undefined) return `(case when ${value} is not null then ${literal(keyId)} end)`;
     const cases = prefixes.map(
       ({ head, end }) =>
-        `when starts_with(${value}, '${head}') then split_part(substr(${value}, ${head.length + 1}), '${end}', 1)`,
+        `when starts_with(${value}, ${literal(head)}) then split_part(substr(${value}, ${head.length + 1}), ${literal(end)}, 1)`,
     );
     return `(case ${cases.join(' ')} end)`;
   });

@@ -7,6 +7,7 @@ import type { ListDraft } from './lists.js';
 import { shortened } from './names.js';
 import type { PartDraft } from './parts.js';
 import { softDeleteOf } from './soft-delete.js';
+import { comment } from './sql-text.js';
 import type { Subject, Survey } from './survey.js';
 import type { WorkspaceOf } from './tenant.js';
 import { fromOf, grantsOf, optionsOf, workspaceSql } from './wall.js';
@@ -95,8 +96,8 @@ function partViewFile(view: string, part: string, table: Table, keys: PartKeys):
     .map((column) => column.quoted)
     .join(', ');
   const name = `gateway.${partView(view, part)}`;
-  return `-- The rows of ${quoted} for sync: a record of gateway.${view} counts as changed when ${rowXid} of one of them does.
-${softDeleteOf(table) ? `-- Deleted rows are here, too: the record changes when a row is deleted.\n` : ''}-- A pass reads them here in one scan, in the order of the records. Relies on an index on ${quoted} (${read}).
+  return `${comment(`The rows of ${quoted} for sync: a record of gateway.${view} counts as changed when ${rowXid} of one of them does.`)}
+${softDeleteOf(table) ? `-- Deleted rows are here, too: the record changes when a row is deleted.\n` : ''}${comment(`A pass reads them here in one scan, in the order of the records. Relies on an index on ${quoted} (${read}).`)}
 ${[`grant select (${read}, xmin) on ${quoted} to gateway_owner;`, ...grantsOf(keys)].join('\n')}
 create view ${name}${optionsOf(keys.steps)} as
   select ${workspaceSql(keys)} as workspace_id, ${shownId(link).select} as id, ${shownId(id).select} as part_id, ${alias}.xmin as ${rowXid}

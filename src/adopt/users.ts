@@ -3,6 +3,7 @@ import { idColumn } from './ids.js';
 import { isNamed } from './names.js';
 import { type SampleRow, valuesOf } from './samples.js';
 import type { SharedFile } from './shared-files.js';
+import { literal } from './sql-text.js';
 import type { Tenant } from './tenant.js';
 
 /** The people who log in to the app, and the table whose rows tell the workspace of each. */
@@ -100,5 +101,5 @@ function ownerCondition(table: Table, rows: readonly SampleRow[]): string | unde
   if (flag) return flag.quoted;
   const role = roleOf(table);
   const word = role && valuesOf(rows, role.name).find((value) => isNamed('owner', value));
-  return word === undefined ? undefined : `${role?.quoted} = '${word.replaceAll("'", "''")}'`;
+  return word === undefined ? undefined : `${role?.quoted} = ${literal(word)}`;
 }

@@ -3,6 +3,7 @@ import { alias, rowXid } from './columns.js';
 import type { Draft } from './draft.js';
 import { leadOf } from './index-proposals.js';
 import { shortened } from './names.js';
+import { comment, openLines } from './sql-text.js';
 import { fromOf, grantsOf, optionsOf, workspaceSql } from './wall.js';
 import type { WriteDraft } from './writes.js';
 
@@ -17,8 +18,10 @@ export function viewFile(draft: Draft, isReferredTo: boolean): string {
   ]);
   const granted = [...new Set([...[...read].map(({ quoted }) => quoted), ...(sync.sync ? ['xmin'] : [])])];
   return [
-    `-- ${heading(view)}: drafted from ${table.quoted} by \`adopt\`.`,
-    `-- Relies on an index on ${table.quoted} (${[leadOf(subject).name, ...list.order].join(', ')}) for lists and on the primary key for details.`,
+    comment(`${heading(view)}: drafted from ${table.quoted} by \`adopt\`.`),
+    comment(
+      `Relies on an index on ${table.quoted} (${[leadOf(subject).name, ...list.order].join(', ')}) for lists and on the primary key for details.`,
+    ),
     ...openLines(open),
     wrapped('grant select (', granted, ')', '    '),
     `  on ${table.quoted} to gateway_owner;`,
@@ -120,11 +123,6 @@ create index concurrently if not exists gateway_${file}
 `;
     return [`${file}.sql`, sql];
   });
-}
-
-/** Comment lines that \`grep -rn OPEN:\` finds. */
-export function openLines(points: readonly string[]): string[] {
-  return points.map((point) => `-- OPEN: ${point}`);
 }
 
 function heading(view: string): string {

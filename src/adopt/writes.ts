@@ -1,5 +1,5 @@
 import { parameterNames } from '../definition/filter-kinds.js';
-import { AdoptRefused, type Column, type Table } from './catalog.js';
+import { AdoptRefused, type Column, isMoved } from './catalog.js';
 import { alias, isInteger, isTextual } from './columns.js';
 import { type Fields, referredById } from './fields.js';
 import { logWrite } from './log-write.js';
@@ -198,11 +198,6 @@ function stampsOf({ table }: Subject, { columns }: Fields): Stamp[] {
 /** The time, as the column holds it; a time without a zone is taken as UTC. */
 function now({ type }: Column): string {
   return type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
-}
-
-/** Whether a BEFORE UPDATE trigger of the app sets the column. */
-function isMoved({ updateTriggers }: Table, { name }: Column): boolean {
-  return new RegExp(`\\bnew\\."?${name.toLowerCase()}\\b`).test(updateTriggers);
 }
 
 function columnBehind(name: string, { columns }: Fields, stamps: readonly Stamp[]): Column {

@@ -1,10 +1,13 @@
+import { createCipheriv, randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import type { Finding } from '../../src/check/finding.js';
 import { asAdmin } from '../../src/db/admin.js';
-import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
+import { adopted, authorizationOf, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
+import { commandLine } from '../support/command-line.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // Keys and names that adopt must not take for others: ids that count from one in each workspace, workspaces that others refer to by
-// another column than the primary key, and columns that have the same name in small letters.
+// another column than the primary key, columns that have the same name in small letters, and names that SQL could take for its own.
 
 const test = gatewayTest();
 
@@ -74,4 +77,83 @@ test.serial('ids may be the same in two workspaces, and the workspace is what ot
   const { stdout } = await draft.run('check', '--json');
   const refused = (JSON.parse(stdout) as { findings: Finding[] }).findings.filter(({ level }) => level === 'refused');
   t.true(refused.some(({ code, detail }) => code === 'tenant_wall' && detail === 'two workspaces see the same rows.'));
+});
+
+/** Ends a comment, a quoted name, a text or the body of a function, where such a name is not written as one. */
+const end = `"" -- */ /* $$ ' % ; alter role hostile superuser;`;
+const key = randomBytes(32);
+
+function sealed(text: string): string {
+  const nonce = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce);
+  return Buffer.concat([nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]).toString('base64');
+}
+
+const hostile = `
+  create schema "s${end}"; set search_path = "s${end}";
+  create type "kind${end}" as enum ('a\n; alter role hostile superuser; --', 'b''"$$');
+  create table companies (id bigint primary key, name text not null);
+  create table users (id bigint primary key, company_id bigint not null references companies, email text not null);
+  create table "jobs${end}" (id bigint generated always as identity primary key, company_id bigint not null references companies,
+    "title${end}" text, "t.created  at" timestamp not null default now(), "kind" "kind${end}", "a(b" integer not null default 0,
+    "cell $$" text, "dek_$$_version" integer, "n\u00efet ${'x'.repeat(57)}" text, "deleted at" timestamp,
+    constraint "c\n${end}" check (id > 0));
+  create index "i\n${end}" on "jobs${end}" ("title${end}");
+  create function touch() returns trigger language plpgsql as 'begin new."a(b" := 1; return new; end';
+  create trigger touch before update on "jobs${end}" for each row execute function touch();
+  alter table "jobs${end}" enable row level security;
+  create policy "p${end}" on "jobs${end}" as restrictive to public using (true);
+  create table "lines${end}" (id bigint primary key, company_id bigint not null references companies,
+    "job${end}" bigint not null references "jobs${end}", "label${end}" text);
+  insert into companies values (1, 'North'), (2, 'South');
+  insert into users select id, id, name || '@shop.example' from companies;
+  insert into "jobs${end}" (company_id, "title${end}", kind, "cell $$", "dek_$$_version") values
+    ${Array.from({ length: 20 }, (_, i) => `(1, 'first', 'b''"$$', '${sealed(`text ${i}`)}', 7)`).join(', ')};
+  insert into "lines${end}" select id, company_id, id, 'line' from "jobs${end}";`;
+
+test.serial('names that hold the ends of comments, names, texts and functions are drafted as names', async (t) => {
+  const { primary } = t.context.database;
+  await primary.query('create role hostile');
+  t.teardown(() => primary.query('drop role hostile'));
+  const made = await newDatabase(t, 'hostile', (client) => client.query(hostile));
+  const settings = { ...made, dataKeys: JSON.stringify({ 7: key.toString('base64') }) };
+  const schema = `s${end}`.replaceAll('""', '"');
+  const draft = await adopted(t, settings, '--schema', schema, '--write', `jobs${end}`.replaceAll('""', '"'));
+  const [jobs] = [...draft.resources.values()];
+  t.is(draft.resources.size, 1);
+  t.like(jobs?.codecs, { cell: { keyId: { column: 'dek_version' }, layout: ['nonce12', 'data', 'tag16'] } });
+  t.deepEqual(await wrong(t, draft), []);
+  const url = await served(t, settings, draft.resourcesDir);
+  const scopes = `read:${jobs?.name}`;
+  const authorization = await authorizationOf(t, draft, { workspace: 'North', owner: 'North@shop.example', scopes });
+  const answer = await fetch(`${url}/api/v1/${jobs?.name}?perPage=1`, { headers: { authorization } });
+  const { data } = (await answer.json()) as { data: [Record<string, unknown>] };
+  t.is(data[0].cell, 'text 0');
+  t.like(Object.values(data[0]).find(Array.isArray), [{ id: 1 }]);
+  await asAdmin(settings.adminUrl as string, async (client) => {
+    const { rows } = await client.query(`select rolsuper from pg_roles where rolname = 'hostile'`);
+    t.deepEqual(rows, [{ rolsuper: false }]);
+  });
+});
+
+test.serial('a name with a control character, a line end or a mark of direction is refused by name', async (t) => {
+  const name = 'klant\nalter role hostile superuser;\n--';
+  const changes: readonly (readonly [string, string])[] = [
+    [`alter table jobs rename to "${name}"`, `table ${JSON.stringify(name)}`],
+    [`alter table jobs rename title to "a\rb"`, String.raw`column "a\rb"`],
+    [`alter table jobs rename title to "a\u2028b"`, String.raw`column "a\u2028b"`],
+    [`alter table jobs rename title to "a\u202eb"`, String.raw`column "a\u202eb"`],
+    [`create policy "p\nq" on jobs as restrictive using (true)`, 'policy '],
+    [`create type "t\nx" as (x int); alter table jobs add c "t\nx"`, 'type '],
+  ];
+  for (const [i, [change, named]] of changes.entries()) {
+    const settings = await newDatabase(t, `refused_${i}`, (client) => client.query(`${app}; ${change}`));
+    const folder = emptyFolder(t);
+    const { code, stderr } = await commandLine(['adopt', '--schema', 'shop', '--out', folder], settings);
+    t.is(code, 1);
+    t.true(stderr.startsWith('Nothing is drafted from names with control characters, '), stderr);
+    t.true(stderr.includes(named), stderr);
+    t.is(stderr.split('\n').length, 2);
+    t.deepEqual(readdirSync(folder), []);
+  }
 });

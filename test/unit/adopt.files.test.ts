@@ -17,7 +17,7 @@ test('key ids are read from a column, from behind the prefixes, or are that of t
   const reads: readonly (readonly [SealedRead, RegExp])[] = [
     [
       { column: cell, prefixes: [], keyColumn: column('vault_key') },
-      /when s\.cell is not null then s\.vault_key end\)/,
+      /when s\.cell is not null then s\.vault_key::text end\)/,
     ],
     [
       { column: cell, prefixes: [{ head: 'v1:', end: ':' }] },
