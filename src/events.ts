@@ -114,7 +114,7 @@ const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels'
   { name, help, labels },
 ];
 
-/** The one table of events. docs/operators-guide.md is compared with it. */
+/** The one table of events. docs/monitoring.md is compared with it. */
 export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { type: T }>> } = {
   started: { level: 'info' },
   stopping: { level: 'info' },

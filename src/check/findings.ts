@@ -4,7 +4,7 @@ interface FindingRow {
   readonly advice: string;
 }
 
-/** The table of findings. docs/operators-guide.md is compared with it. */
+/** The table of findings. docs/check.md is compared with it. */
 export const findings = {
   environment: {
     meaning:
@@ -123,8 +123,7 @@ export const findings = {
   },
   schema: {
     meaning: 'The same rows fit the JSON Schema of the OpenAPI document',
-    advice:
-      'Let the view give the types of the contract (operators-guide.md, "The contract"), or change the definition.',
+    advice: 'Let the view give the types of the contract (docs/definitions.md), or change the definition.',
   },
   plans: {
     meaning:

@@ -22,7 +22,7 @@ export interface Codec {
   readonly older?: string;
 }
 
-/** What stands before a key id in the prefixes of a codec, where it has any. */
+/** Text before a key id in the prefixes of a codec, where it has any. */
 export function headsOf({ prefix, legacyPrefix }: Codec): string[] {
   return [prefix, legacyPrefix].flatMap((template) =>
     template === undefined ? [] : templatePieces(template)[0] || [],

@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { projectText } from '../../src/paths.js';
-import { authorizationOf, commandsIn, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
+import { adopted, authorizationOf, commandsIn, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
-// The files of docs/adapting.md for an app without workspaces, as an operator copies them.
+// The files of docs/adapting.md for an app without workspaces, as an operator copies them, and the app of docs/tutorial.md.
 
 const test = gatewayTest();
 
@@ -50,3 +50,23 @@ test.serial('an app without workspaces gets one by its views, as docs/adapting.m
     ['job 3', 'job 6'],
   );
 });
+
+test.serial(
+  'the table of docs/tutorial.md becomes an API without a decision, and its tenants see their own orders',
+  async (t) => {
+    const [, sql = ''] = /```sql\n(create schema shop;[^`]+)```/.exec(projectText('docs/tutorial.md')) ?? [];
+    const settings = await newDatabase(t, 'tutorial', (client) => client.query(sql));
+    const app = await adopted(t, settings, '--schema', 'shop');
+    t.deepEqual(await wrong(t, app), []);
+
+    const url = await served(t, settings, app.resourcesDir);
+    const token = { workspace: 'Bakery', owner: 'ann@bakery.example', scopes: 'read:orders' };
+    const headers = { authorization: await authorizationOf(t, app, token) };
+    const answer = await fetch(`${url}/api/v1/orders?state=paid&perPage=1&total=true`, { headers });
+    const { data, pagination } = (await answer.json()) as { data: unknown; pagination: { total: number } };
+    t.deepEqual(
+      [data, pagination.total],
+      [[{ id: '6', number: 'A6', state: 'paid', total: 1.5, createdAt: '2026-01-01T06:00:00.000Z' }], 833],
+    );
+  },
+);

@@ -62,9 +62,9 @@ test('each series that an alert uses is there before anything happens, so that i
       t.regex(scraped, new RegExp(`^${name}(?:\\{${label ? `[^}]*${label}="${value}"` : ''}[^}]*\\})? `, 'm'), text);
 });
 
-test("the operator's guide and the test of the rules have every alert", (t) => {
+test('docs/monitoring.md and the test of the rules have every alert', (t) => {
   const names = rules.map(({ alert }) => alert);
-  const listed = [...read('docs/operators-guide.md').matchAll(/^\| `(Gateway\w+)` \|/gm)].map(([, name]) => name);
+  const listed = [...read('docs/monitoring.md').matchAll(/^\| `(Gateway\w+)` \|/gm)].map(([, name]) => name);
   t.deepEqual(listed, names);
   const tested = read('deploy/prometheus/alerts.test.yml');
   t.deepEqual(

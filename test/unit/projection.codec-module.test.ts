@@ -85,8 +85,8 @@ test('a codec of cipher module is refused without a module', (t) => {
   });
 });
 
-test('the example of the guide decodes what node:crypto sealed', async (t) => {
-  const guide = readFileSync(join(projectRoot, 'docs/operators-guide.md'), 'utf8');
+test('the example of docs/keys.md decodes what node:crypto sealed', async (t) => {
+  const guide = readFileSync(join(projectRoot, 'docs/keys.md'), 'utf8');
   const path = join(folder, 'example.mjs');
   writeFileSync(path, /```js\n([\s\S]*?)```/.exec(guide)?.[1] ?? '');
   const decode = (await loadCodecModule(path)) as DecodeFunction;
