@@ -6,7 +6,8 @@ import { PhraseMatcher } from './phrase-matcher.js';
  * hexadecimal or byte-list form of a raster image, anywhere in it; any 1024 consecutive base64 characters; or more than 64
  * consecutive small integers.
  *
- * The magic numbers are found also where white space interrupts them (RFC 2045 §6.8 wraps base64 at 76 characters).
+ * The magic numbers are found also where white space (RFC 2045 §6.8 wraps base64 at 76 characters), commas or invisible
+ * characters interrupt them.
  * `utf8`: the bytes of the text, if the caller has them.
  */
 export function holdsImage(text: string, utf8?: Buffer): boolean {
@@ -20,13 +21,13 @@ export function holdsImage(text: string, utf8?: Buffer): boolean {
 /** The same without the forms that a line break interrupts: in JSON they have escapes. */
 export function holdsUnwrappedImage(text: string, utf8?: Buffer): boolean {
   if (holdsMark(text)) return true;
-  const hasBreak = /[ \t\r\n",]/.test(text);
+  const hasBreak = /["\s,\u00ad\u200b-\u200d\u2060]/.test(text); // \s has U+FEFF
   if (!hasBreak && text.length < runLengthMin) return false;
   const bytes = utf8 ?? Buffer.from(text);
   if (hasBase64Run(bytes)) return true;
   if (!hasBreak) return false;
   if (mayHaveIntegerRun(bytes, 0, bytes.length) && hasIntegerRun(text)) return true;
-  return encodedMagic.isIn(bytes, 0, bytes.length) && holdsMark(text.replace(/[ \t\r\n]+/g, ''));
+  return encodedMagic.isIn(bytes, 0, bytes.length) && holdsMark(text.replace(/[\s,\u00ad\u200b-\u200d\u2060]+/g, ''));
 }
 
 /** The PNG magic alone. Nothing shorter is taken for an image. */
@@ -45,7 +46,8 @@ const jpegBytes = byteList(['255', '216', '255', String.raw`(?:2[23]\d|219|238)`
  * The marks of images, each with a hint: a literal in every text with the mark. The hint is searched first, because a rare
  * literal costs about 20 ns per kilobyte and the expression about 2 ns per character.
  */
-const marks: readonly (readonly [hint: string, pattern: RegExp])[] = [
+type Mark = readonly [hint: string, pattern: RegExp];
+const marks: readonly Mark[] = [
   ['<', /<svg/i],
   ['&', /&lt;svg/i],
   ['%', /%3csvg/i],
@@ -74,6 +76,18 @@ const marks: readonly (readonly [hint: string, pattern: RegExp])[] = [
   ['ZGF0YTppbWFnZ', /ZGF0YTppbWFnZ/],
   ['137', new RegExp(pngBytes)],
   ['216', new RegExp(jpegBytes)],
+  // A character reference, hexadecimal with a colon or dash between the bytes, and percent-encoded bytes; hints that base64 cannot have.
+  ['&#', /&#(?:0*60|x0*3c);?svg/i],
+  [':50:4', /89:50:4e:47/i],
+  ['-50-4', /89-50-4e-47/i],
+  [':49:46:38', /47:49:46:38/],
+  ['-49-46-38', /47-49-46-38/],
+  ...[':d8:f', ':D8:F'].map((hint): Mark => [hint, /ff:d8:ff(?::[\da-f]{2}){8}/i]),
+  ...['-d8-f', '-D8-F'].map((hint): Mark => [hint, /ff-d8-ff(?:-[\da-f]{2}){8}/i]),
+  ['%89', /%89(?:PNG|%50%4e%47)/i],
+  ['%47', /%47%49%46%38/],
+  ...['%ff%d8', '%FF%D8'].map((hint): Mark => [hint, /%ff%d8%ff/i]),
+  ['%0', /GIF8[79]a\S{0,4}%0[01]/],
 ];
 
 /** Every text with a mark that no line break interrupts has one of these, in either case. */
@@ -82,10 +96,13 @@ export const imageHints: readonly string[] = [
   ...['/9j', '_9j', 'f9j', 'data:', 'data%3'],
 ];
 
-/** The hints of encoded images, which mean the same when white space is removed from the text around them. */
+/** Characters that can interrupt a magic number; of the invisible ones the bytes. */
+export const separators: readonly number[] = Buffer.from(' \t\r\n,\u00ad\u200b\u200c\u200d\u2060\ufeff').toJSON().data;
+
+/** The hints of encoded images, which mean the same when the separators are removed from the text around them. */
 const encodedMagic = new PhraseMatcher(
   imageHints.filter((hint) => /^[\w/]{3,}$/.test(hint) && !/^\d{3}$/.test(hint)),
-  ' \t\r\n',
+  separators,
 );
 
 /** A mark without hint: no part of it is both rare and the same in either case. */

@@ -6,7 +6,7 @@
 export class PhraseMatcher {
   readonly #next: Uint16Array;
 
-  constructor(phrases: readonly string[], ignored = '', exact = '', alone = new Uint8Array()) {
+  constructor(phrases: readonly string[], ignored: readonly number[] = [], exact = '', alone = new Uint8Array()) {
     this.#next = automaton(
       phrases.map((phrase) => Buffer.from(phrase.toLowerCase())),
       Buffer.from(ignored),

@@ -1,4 +1,4 @@
-import { imageHints } from './images.js';
+import { imageHints, separators } from './images.js';
 import { byteSet, hasRun, runBytesMin } from './number-lists.js';
 import { PhraseMatcher } from './phrase-matcher.js';
 import type { SealedTexts } from './sealed-texts.js';
@@ -20,7 +20,7 @@ const isWordByte = byteSet('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
  */
 export function plainTexts(sealed: SealedTexts): (bytes: Buffer, start: number, end: number) => boolean {
   // The blanks and the first characters are those with which images are looked for (strip.ts).
-  const hints = new PhraseMatcher([...imageHints, ...structureHints, ...sealed.marks], ' ', '12', otherBytes);
+  const hints = new PhraseMatcher([...imageHints, ...structureHints, ...sealed.marks], separators, '12', otherBytes);
   return (bytes, start, end) =>
     end - start < runBytesMin && // a shorter text holds no list of numbers
     !hints.isIn(bytes, start, end) &&

@@ -6,6 +6,7 @@ import {
   holdsImage,
   holdsUnwrappedImage,
   imageHints,
+  separators,
 } from './images.js';
 import { MalformedJson, skipSpace, stringAt, stringEnd, valueEnd } from './json-scan.js';
 import { integerLists, mayHaveIntegerRun, runBytesMin } from './number-lists.js';
@@ -77,10 +78,16 @@ const signatureHints = [
 const signatureHint = new RegExp(signatureHints.join('|'), 'i');
 /** First characters of the hints that are found only whole: numbers, escapes. */
 const exact = '12\\';
-const inText = new PhraseMatcher([...imageHints, '\n', '\r'], ' \t', exact);
-const inString = new PhraseMatcher([...imageHints, '\\'], ' \t', exact);
+const breaks = Buffer.from('\n\r');
+const inLine = separators.filter((byte) => !breaks.includes(byte));
+const inText = new PhraseMatcher([...imageHints, '\n', '\r'], inLine, exact);
+const inString = new PhraseMatcher([...imageHints, '\\'], inLine, exact);
 /** The escapes of JSON that can hide a word, or be a line break in it; other line breaks are between strings. */
-const inJson = new PhraseMatcher([...imageHints, ...signatureHints, '\\n', '\\r', '\\u', '\\t'], ' \t\r\n",', exact);
+const inJson = new PhraseMatcher(
+  [...imageHints, ...signatureHints, '\\n', '\\r', '\\u', '\\t'],
+  [...separators, 0x22],
+  exact,
+);
 
 /** Whether holdsImage can find an image in a text. Most values cost only this check, without making a string. */
 export function isSuspectText(bytes: Buffer, start: number, end: number): boolean {

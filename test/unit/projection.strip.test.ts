@@ -7,7 +7,7 @@ import { isSignatureName, isSuspectJson, isSuspectText, stripImages } from '../.
 const bytesOf: Record<string, Buffer> = {
   png: Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d494844520000012c00000096', 'hex'), randomBytes(300)]),
   jpeg: Buffer.concat([Buffer.from('ffd8ffe000104a46494600010101006000600000', 'hex'), randomBytes(300)]),
-  gif: Buffer.concat([Buffer.from('GIF89a'), randomBytes(300)]),
+  gif: Buffer.concat([Buffer.from('GIF89a,\x01\x96\x00\xf7\x00\x00', 'latin1'), randomBytes(300)]),
   webp: Buffer.concat([Buffer.from('RIFF'), randomBytes(4), Buffer.from('WEBPVP8 '), randomBytes(300)]),
   bmp: Buffer.concat([Buffer.from('BM'), randomBytes(4), Buffer.from([0, 0, 0, 0, 54, 0, 0, 0]), randomBytes(300)]),
   tiff: Buffer.concat([Buffer.from('49492a0008000000', 'hex'), randomBytes(300)]),
@@ -17,6 +17,14 @@ const bytesOf: Record<string, Buffer> = {
   svgFile: Buffer.from('<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0L9 9"/></svg>'),
   unknown: randomBytes(1000),
 };
+
+/** The bytes as URLs have them: those of letters and digits as they stand. */
+const escapedBytes = (bytes: Buffer): string =>
+  [...bytes]
+    .map((byte) =>
+      /\w/.test(String.fromCharCode(byte)) ? String.fromCharCode(byte) : `%${byte.toString(16).padStart(2, '0')}`,
+    )
+    .join('');
 
 const wrap = (text: string, lineBreak: string): string => text.match(/.{1,76}/g)?.join(lineBreak) ?? text;
 
@@ -37,6 +45,14 @@ const images: string[] = Object.values(bytesOf).flatMap((bytes) => {
 for (const type of ['png', 'jpeg', 'gif']) {
   const hex = bytesOf[type]?.toString('hex') ?? '';
   images.push(hex, hex.toUpperCase(), `\\x${hex}`);
+  for (const between of [':', '-', ' ']) images.push(hex.replace(/..(?!$)/g, `$&${between}`));
+  const spaced = hex.toUpperCase().replace(/..(?!$)/g, '$&:');
+  images.push(spaced, `%${spaced.replaceAll(':', '%')}`, escapedBytes(bytesOf[type] as Buffer));
+}
+for (const type of ['png', 'gif', 'webp']) {
+  const base64 = bytesOf[type]?.toString('base64') ?? '';
+  for (const between of [',', ', ', '\u200b', '\ufeff', '\u00ad'])
+    images.push(base64.replace(/.{4}(?!$)/g, `$&${between}`));
 }
 for (const type of ['png', 'jpeg']) images.push(JSON.stringify(bytesOf[type]), encodeURIComponent(images[0] ?? ''));
 images.push(
@@ -45,6 +61,9 @@ images.push(
   'data%3Aimage%2Fpng%3Bbase64%2CAA==',
   '&lt;svg viewBox=&quot;0 0 9 9&quot;&gt;',
   'iVBO\nRw0K\nGgoA\nAAAN',
+  '&#60;svg viewBox="0 0 9 9">',
+  '&#x3C;svg viewBox="0 0 9 9">',
+  '&#060svg viewBox="0 0 9 9">',
   '{"0":137,"1":80,"2":78,"3":71,"4":13,"5":10,"6":26,"7":10,"8":0}',
 );
 
@@ -52,6 +71,8 @@ const harmless = [
   'Onderhoud',
   'Lekcontrole volgens EN 378, druk 18/4,2 bar < 20 & 80% vochtigheid; geen "lek" gevonden.\nFilter gereinigd.',
   'https://voorbeeld.nl/9j/foto',
+  'MAC 89:50:4e:11:0a:1b, van 09:50:47 tot 10:15:00, 47-49-46-11',
+  'Serie GIF89a, korting 89%, 100%ff&#60;b&#62;',
   'Werkbon 2024-UklGR-0007',
   '0b0e7c7e-1c5e-4a57-9d0b-4c6f1f1f1f01',
   randomBytes(32)
