@@ -1,87 +1,117 @@
 import { spawnSync } from 'node:child_process';
-import { runToEnd } from './child.js';
-import { cpuMsOf, rssMbOf, treeCpuMsOf } from './process-cost.js';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cpuMsOf, outputOf, rssMbOf, treeCpuMsOf } from './processes.js';
 
 /** A load: keep-alive connections that each send the next request when the last is answered. */
 export interface Load {
   readonly origin: string;
-  readonly paths: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
   readonly connections: number;
   readonly seconds: number;
-  /** Of the generator, as for setpriority(2); default 0. */
-  readonly priority?: number;
+  /** What they send: GET of the paths in turn, or POST of the bodies to a path, each with a key of its own. */
+  readonly requests:
+    | { readonly gets: readonly string[] }
+    | { readonly post: string; readonly bodies: readonly string[] };
 }
 
-/** Measurements of the load generator, and its own processor time. */
-export interface LoadResult {
+/** Measurements of wrk, and the cost to the server and its database: the replica, or the primary for writes. */
+export interface LoadCost {
   /** Those that were answered well. */
   readonly requests: number;
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly failures: number;
-  readonly bytes: number;
-  readonly generatorCpuMs: number;
-}
-
-/** The same, and its cost to the server and its database: the replica, or the primary for writes. */
-export interface LoadCost extends LoadResult {
   readonly serverCpuMs: number;
   readonly databaseCpuMs: number;
   readonly rssMb: number;
 }
 
-/** The program, or null where it is not installed. */
-export function installedWrk(): string | null {
-  const { WRK_BIN: wrk = 'wrk' } = process.env;
-  return spawnSync(wrk, ['-v']).error === undefined ? wrk : null;
-}
-
-/** wrk needs a tenth of autocannon's processor time, which matters because the generator shares its cores with the servers it measures. */
-export function generator(): { readonly name: 'wrk' | 'autocannon'; readonly run: (load: Load) => Promise<string> } {
-  const wrk = installedWrk();
-  if (wrk !== null) {
-    const program = new URL('./load-wrk.js', import.meta.url);
-    return { name: 'wrk', run: (load) => runToEnd(program, [wrk, JSON.stringify(load)], {}, load.priority) };
-  }
-  const program = new URL('./load-autocannon.js', import.meta.url);
-  return { name: 'autocannon', run: (load) => runToEnd(program, [JSON.stringify(load)], {}, load.priority) };
-}
-
+const { WRK_BIN: wrk = 'wrk' } = process.env;
 /** A request refused because no connection became free in time: seldom, unless something else keeps the machine busy. */
 const failedShareMax = 0.02;
-const attemptsMax = 3;
 
-/**
- * One run of the load generator, in a process of its own. A run in which more than one request in fifty failed is made
- * again; throws when that does not help.
- */
-export async function runLoad(load: Load, serverPid: number, replicaPid: number): Promise<LoadCost> {
-  for (let attempt = 1; ; attempt++) {
-    const cost = await runLoadOnce(load, serverPid, replicaPid);
-    const { failures, requests } = cost;
-    if (requests > 0 && failures <= requests * failedShareMax) return cost;
-    const what = `${failures} requests to ${load.origin}${load.paths[0]} failed, ${requests} did not`;
-    if (attempt === attemptsMax) throw new Error(`${what}.`);
-    process.stderr.write(`  ${what}: once more\n`);
+/** wrk needs a tenth of the processor time of a load generator in Node.js, which matters because it shares its processors with the servers it measures. */
+export function needWrk(): void {
+  if (spawnSync(wrk, ['-v']).error !== undefined)
+    throw new Error('There is no wrk (Debian: apt install wrk); WRK_BIN names one elsewhere.');
+}
+
+/** One run of the load; throws when more than one request in fifty failed. */
+export async function runLoad(load: Load, serverPid: number, databasePid: number): Promise<LoadCost> {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-bench-wrk-'));
+  try {
+    const [scriptFile, resultFile] = [join(folder, 'load.lua'), join(folder, 'result.json')];
+    writeFileSync(scriptFile, scriptOf(load) + counting(resultFile));
+    const [serverMs, databaseMs] = [cpuMsOf(serverPid), treeCpuMsOf(databasePid)];
+    const size = ['-t', '1', '-c', String(load.connections), '-d', `${load.seconds}s`, '--timeout', '10s'];
+    await outputOf(wrk, [...size, '-s', scriptFile, load.origin]);
+    const counts = JSON.parse(readFileSync(resultFile, 'utf8')) as number[];
+    const [requests = 0, durationUs = 0, failures = 0, p50Us = 0, p99Us = 0] = counts;
+    if (requests === 0 || failures > requests * failedShareMax)
+      throw new Error(`${failures} requests to ${load.origin} failed, ${requests} did not.`);
+    return {
+      requests,
+      perSecond: requests / (durationUs / 1e6),
+      p50Ms: p50Us / 1000,
+      p99Ms: p99Us / 1000,
+      failures,
+      serverCpuMs: cpuMsOf(serverPid) - serverMs,
+      databaseCpuMs: treeCpuMsOf(databasePid) - databaseMs,
+      rssMb: rssMbOf(serverPid),
+    };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** The same, however many requests failed. */
-export function runLoadOnce(load: Load, serverPid: number, replicaPid: number): Promise<LoadCost> {
-  return costOf(() => generator().run(load), serverPid, replicaPid);
+function scriptOf({ headers, requests }: Load): string {
+  const common = Object.entries(headers).map(([name, value]) => `wrk.headers[${lua(name)}] = ${lua(value)}\n`);
+  const [method, targets] = 'gets' in requests ? ['GET', requests.gets] : ['POST', requests.bodies];
+  const next = `local all = { ${targets.map(lua).join(', ')} }
+local at = 0
+local next = function()
+  at = at % #all + 1
+  return all[at]
+end
+`;
+  const gets = `local made = {}
+init = function(args)
+  for i, path in ipairs(all) do made[i] = wrk.format('GET', path) end
+  all = made
+end
+request = next
+`;
+  const posts =
+    'post' in requests
+      ? `wrk.headers['content-type'] = 'application/json'
+local random = math.random
+init = function(args) math.randomseed(${Math.floor(Math.random() * 2 ** 31)}) end
+request = function()
+  wrk.headers['idempotency-key'] = string.format('%08x-%04x-4%03x-8%03x-%06x%06x', random(0, 0xffffffff), random(0, 0xffff), random(0, 0xfff),
+    random(0, 0xfff), random(0, 0xffffff), random(0, 0xffffff))
+  return wrk.format('POST', ${lua(requests.post)}, nil, next())
+end
+`
+      : '';
+  return common.join('') + next + (method === 'GET' ? gets : posts);
 }
 
-/** Runs a generator that prints its result as JSON. */
-export async function costOf(run: () => Promise<string>, serverPid: number, databasePid: number): Promise<LoadCost> {
-  const serverMs = cpuMsOf(serverPid);
-  const databaseMs = treeCpuMsOf(databasePid);
-  const result = JSON.parse(await run()) as LoadResult;
-  return {
-    ...result,
-    serverCpuMs: cpuMsOf(serverPid) - serverMs,
-    databaseCpuMs: treeCpuMsOf(databasePid) - databaseMs,
-    rssMb: rssMbOf(serverPid),
-  };
+/** Writes wrk's counts to a file, as a JSON array. */
+function counting(resultFile: string): string {
+  return `done = function(summary, latency, requests)
+  local e = summary.errors
+  local file = io.open(${lua(resultFile)}, 'w')
+  file:write(string.format('[%d,%d,%d,%f,%f]', summary.requests - e.status, summary.duration,
+    e.connect + e.read + e.write + e.status + e.timeout, latency:percentile(50), latency:percentile(99)))
+  file:close()
+end
+`;
+}
+
+/** A Lua string: JSON's escapes of what paths, headers and bodies hold are Lua's too. */
+function lua(text: string): string {
+  return JSON.stringify(text);
 }

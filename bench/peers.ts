@@ -1,107 +1,110 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { installPeer } from './peer-packages.js';
+import { freePort } from '../demo/cluster/ports.js';
+import { projectRoot } from '../src/paths.js';
+import { type Child, outputOf, startChild } from './processes.js';
 import type { Stage } from './stage.js';
 
-/** A program that answers the same requests as the gateway: its paths, and its start. */
-export interface Peer {
+/** A running process that answers the same requests over HTTP. */
+export interface Contender {
   readonly name: string;
+  readonly pid: number;
+  readonly origin: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Path of one installation. */
+  /** Path of one installation, and of the first 100. */
   readonly detail: (id: string) => string;
-  /** Path of the first 100 of a list; undefined where it has none that compares. */
-  readonly list: { readonly installaties: string; readonly werkbonnen?: string };
-  /** `folder` is for files of its own; it is removed with the peer. */
-  readonly launch: (port: number, folder: string) => Launch;
+  readonly list: string;
 }
 
-export interface Launch {
-  /** A program of Node's, or a path to any other. */
-  readonly program: URL | string;
-  readonly args?: readonly string[];
-  readonly env?: NodeJS.ProcessEnv;
-}
+const answersMsMax = 60_000;
+/** The newest version that runs on Node.js 20. Its packages are installed when a case first needs them, outside the project's own. */
+const platformatic = '@platformatic/db@2.61.0';
 
-/** Connections of peers with a pool. The gateway opens 6 to a replica, 2 of them for reads such as these. */
-const poolSize = 8;
-
-/** The reference that has to take part: the gateway's own statements and nothing around them. */
-export function barePeer(stage: Stage): Peer {
+export function gatewayOf({ gatewayPid, origin, token }: Stage): Contender {
   return {
+    name: 'gateway',
+    pid: gatewayPid,
+    origin,
+    headers: { authorization: `Bearer ${token}` },
+    detail: (id) => `/api/v1/installaties/${id}`,
+    list: '/api/v1/installaties?perPage=100',
+  };
+}
+
+/** The reference: the gateway's own statements in node:http and nothing around them. */
+export async function startBare(stage: Stage): Promise<Contender> {
+  return start(stage, {
     name: 'bare node:http + pg',
     headers: {},
     detail: (id) => `/installaties/${id}`,
-    list: { installaties: '/installaties', werkbonnen: '/werkbonnen' },
-    launch: () => ({
-      program: new URL('./peers/bare.js', import.meta.url),
-      env: { DATABASE_URL: stage.readerUrl, WORKSPACE: stage.workspace },
-    }),
-  };
-}
-
-/** The alternatives to the gateway. */
-export function otherPeers(stage: Stage): Peer[] {
-  const { POSTGREST_BIN: postgrestBinary } = process.env;
-  return [fastify(stage), platformatic(stage), ...(postgrestBinary ? [postgrest(stage, postgrestBinary)] : [])];
-}
-
-function fastify({ readerUrl, token }: Stage): Peer {
-  return {
-    name: 'Fastify + pg',
-    headers: { authorization: `Bearer ${token}` },
-    detail: (id) => `/installaties/${id}`,
-    list: { installaties: '/installaties?limit=100' },
-    launch: () => ({
-      program: pathToFileURL(join(installPeer('fastify'), 'server.js')),
-      env: { DATABASE_URL: readerUrl, POOL_SIZE: String(poolSize) },
-    }),
-  };
+    list: '/installaties',
+    program: new URL('./bare.js', import.meta.url),
+    env: { DATABASE_URL: stage.readerUrl, WORKSPACE: stage.workspace },
+  });
 }
 
 /** Over the table itself, as it makes its routes of tables; without authentication. 100 is the most it gives by default. */
-export function platformatic({ replicaUrl, workspace }: Stage): Peer {
-  const order = 'orderby.createdAt=asc&orderby.id=asc';
-  return {
+export async function startPlatformatic(stage: Stage): Promise<Contender> {
+  const home = join(projectRoot, 'node_modules/.cache/bench-platformatic');
+  const program = join(home, 'node_modules/@platformatic/db/db.mjs');
+  if (!existsSync(program)) {
+    process.stderr.write(`  installing ${platformatic}, which may take minutes …\n`);
+    mkdirSync(home, { recursive: true });
+    await outputOf('npm', ['install', '--prefix', home, '--no-audit', '--no-fund', platformatic]);
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-bench-peer-'));
+  stage.onStop(async () => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'platformatic.json');
+  const port = await freePort();
+  const config = {
+    $schema: 'https://schemas.platformatic.dev/@platformatic/db/2.61.0.json',
+    server: { hostname: '127.0.0.1', port, logger: { level: 'error' } },
+    db: { connectionString: stage.replicaUrl, schema: ['app'], openapi: true, graphql: false, poolSize: 8 },
+    watch: false,
+  };
+  writeFileSync(file, JSON.stringify(config));
+  return start(stage, {
     name: 'Platformatic DB',
     headers: {},
     detail: (id) => `/appInstallaties/${id}`,
-    list: { installaties: `/appInstallaties/?limit=100&where.workspaceId.eq=${workspace}&${order}` },
-    launch: (port, folder) => {
-      const home = installPeer('platformatic');
-      const file = join(folder, 'platformatic.json');
-      const config = {
-        $schema: 'https://schemas.platformatic.dev/@platformatic/db/2.61.0.json',
-        server: { hostname: '127.0.0.1', port, logger: { level: 'error' } },
-        db: { connectionString: replicaUrl, schema: ['app'], openapi: true, graphql: false, poolSize },
-        watch: false,
-      };
-      writeFileSync(file, JSON.stringify(config));
-      return {
-        program: pathToFileURL(join(home, 'node_modules/@platformatic/db/db.mjs')),
-        args: ['start', '-c', file],
-      };
-    },
-  };
+    list: `/appInstallaties/?limit=100&where.workspaceId.eq=${stage.workspace}&orderby.createdAt=asc&orderby.id=asc`,
+    program: pathToFileURL(program),
+    args: ['start', '-c', file],
+    port,
+  });
 }
 
-/** Over the table as well. */
-function postgrest({ replicaUrl, workspace }: Stage, program: string): Peer {
-  return {
-    name: 'PostgREST',
-    headers: {},
-    detail: (id) => `/installaties?id=eq.${id}`,
-    list: { installaties: `/installaties?workspace_id=eq.${workspace}&order=created_at,id&limit=100` },
-    launch: (port) => ({
-      program,
-      env: {
-        PGRST_DB_URI: replicaUrl,
-        PGRST_DB_SCHEMAS: 'app',
-        PGRST_DB_ANON_ROLE: 'postgres',
-        PGRST_DB_POOL: String(poolSize),
-        PGRST_SERVER_PORT: String(port),
-        PGRST_LOG_LEVEL: 'error',
-      },
-    }),
-  };
+type Peer = Omit<Contender, 'pid' | 'origin'> & {
+  readonly program: URL;
+  readonly args?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  readonly port?: number;
+};
+
+/** Resolves when it gives the list in full; the stage stops it. */
+async function start(stage: Stage, { program, args = [], env = {}, port, ...peer }: Peer): Promise<Contender> {
+  const at = port ?? (await freePort());
+  const child = startChild(program, args, { NODE_ENV: 'production', PORT: String(at), ...env });
+  stage.onStop(() => child.stop());
+  const contender = { ...peer, pid: child.pid, origin: `http://127.0.0.1:${at}` };
+  await answers(contender, child);
+  return contender;
+}
+
+async function answers({ name, origin, list, headers }: Contender, child: Child): Promise<void> {
+  let last = 'it does not listen';
+  for (const deadline = Date.now() + answersMsMax; Date.now() < deadline; await sleep(200)) {
+    if (!child.running) throw new Error(`${name} ended before it served`);
+    try {
+      const response = await fetch(origin + list, { headers });
+      if (response.ok) return void (await response.arrayBuffer());
+      last = `it answers ${response.status}: ${(await response.text()).slice(0, 200)}`;
+    } catch {
+      // not yet
+    }
+  }
+  throw new Error(`${name}: ${last}`);
 }

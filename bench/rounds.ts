@@ -5,11 +5,11 @@
 export async function alternate<C, T>(
   contenders: readonly C[],
   rounds: number,
-  measure: (contender: C, round: number) => Promise<T>,
+  measure: (contender: C) => Promise<T>,
 ): Promise<T[][]> {
   const results: T[][] = contenders.map(() => []);
   for (let round = 0; round < rounds; round++) {
-    for (const [i, contender] of contenders.entries()) results[i]?.push(await measure(contender, round));
+    for (const [i, contender] of contenders.entries()) results[i]?.push(await measure(contender));
   }
   return results;
 }
@@ -21,7 +21,12 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
 }
 
+/** Median of a number in each of the results. */
+export function middle<T>(results: readonly T[], of: (result: T) => number): number {
+  return median(results.map(of));
+}
+
 /** Median of the ratios of pairs that ran next to each other. */
-export function pairedRatio(ours: readonly number[], theirs: readonly number[]): number {
-  return median(ours.map((value, i) => value / (theirs[i] ?? Number.NaN)));
+export function pairedRatio<T>(ours: readonly T[] = [], theirs: readonly T[] = [], of: (result: T) => number): number {
+  return median(ours.map((result, i) => of(result) / (theirs[i] === undefined ? Number.NaN : of(theirs[i]))));
 }

@@ -1,136 +1,188 @@
 import { resolve } from 'node:path';
-import type { Cluster } from '../demo/cluster/cluster.js';
-import { projectRoot } from '../src/paths.js';
-import { coldCase } from './cases/cold.js';
-import { compressionCase } from './cases/compression.js';
-import { deepCase } from './cases/deep.js';
-import { floodCase } from './cases/flood.js';
-import { customersCase, pagesCase } from './cases/pages.js';
-import { portalCase } from './cases/portal.js';
-import { detailsCase, listsCase } from './cases/requests.js';
-import { scalingCase } from './cases/scaling.js';
+import { parseArgs } from 'node:util';
+import { createsCase } from './cases/creates.js';
+import { pagesCase } from './cases/pages.js';
+import { requestsCase } from './cases/requests.js';
+import { startCase } from './cases/start.js';
 import { syncCase } from './cases/sync.js';
 import { togetherCase } from './cases/together.js';
-import { workCase } from './cases/work.js';
-import { writesCase } from './cases/writes.js';
-import { type Contenders, startContenders } from './contenders.js';
-import { type CaseName, help, type Options, parseOptions } from './options.js';
-import { writeReport } from './report/files.js';
-import { machineFacts } from './report/machine.js';
-import { writeSection } from './report/section.js';
-import { textReport } from './report/text.js';
-import type { CaseResult } from './result.js';
+import { needWrk } from './load.js';
+import { type Goal, type Measured, markdown, type Table, writePage } from './report.js';
 import { runScale } from './scale/run.js';
 import { type Stage, startStage } from './stage.js';
 
-type StagedCase = Exclude<CaseName, 'scaling'>;
-
-/** Dependencies of a case; contenders are started when the first case needs them. */
-interface Bench {
-  readonly stage: Stage;
-  readonly options: Options;
-  readonly contenders: () => Promise<Contenders>;
+export interface Options {
+  /** Length of one load run, in seconds. */
+  readonly seconds: number;
+  /** How often each contender gets its turn. */
+  readonly rounds: number;
+  /** Of the large workspace of the case scale. */
+  readonly workOrders: number;
 }
 
-/** The cases on the servers of the stage; scaling has servers of its own. */
-const cases: Readonly<Record<StagedCase, (bench: Bench) => Promise<CaseResult>>> = {
-  cold: ({ stage, options }) => coldCase(stage, options),
-  pages: ({ stage, options }) => pagesCase(stage, options),
-  customers: ({ stage, options }) => customersCase(stage, options),
-  details: async ({ stage, options, contenders }) => detailsCase(stage, await contenders(), options),
-  lists: async ({ stage, options, contenders }) => listsCase(stage, await contenders(), options),
-  deep: ({ stage, options }) => deepCase(stage, options),
-  portal: ({ stage, options }) => portalCase(stage, options),
-  sync: ({ stage, options }) => syncCase(stage, options),
-  compression: ({ stage, options }) => compressionCase(stage, options),
-  together: ({ stage, options }) => togetherCase(stage, options),
-  flood: ({ stage, options }) => floodCase(stage, options),
-  writes: ({ stage, options }) => writesCase(stage, options),
-  work: ({ stage }) => workCase(stage),
+interface Case {
+  readonly goals: Readonly<Record<string, Goal>>;
+  readonly measure: (stage: Stage, options: Options) => Promise<Measured>;
+}
+
+const atMost = (value: number, unit: Goal['unit']): Goal => ({ bound: 'at most', value, unit });
+const atLeast = (value: number, unit: Goal['unit'] = '×'): Goal => ({ bound: 'at least', value, unit });
+const ofPage = (name: string, times: number): Case['goals'] => ({
+  [`${name} in one page against COPY: time`]: atMost(times, '×'),
+  [`${name}: p99 of the event loop's delay`]: atMost(10, 'ms'),
+  [`${name}: gateway memory`]: atMost(150, 'MB'),
+});
+
+/** The cases of a run in their order, and the floors that a release keeps. */
+const cases: Readonly<Record<string, Case>> = {
+  start: {
+    measure: startCase,
+    goals: { 'Start of serve to the first 200': atMost(600, 'ms'), 'Memory of serve at rest': atMost(90, 'MB') },
+  },
+  pages: {
+    measure: pagesCase,
+    goals: {
+      ...ofPage('100,000 work orders', 1.1),
+      ...ofPage('10,000 customers', 1.5),
+      ...ofPage('100,000 log entries', 1.6),
+    },
+  },
+  requests: {
+    measure: requestsCase,
+    goals: {
+      'Detail against bare node:http + pg: requests/s': atLeast(0.85),
+      'Detail against Platformatic DB: requests/s': atLeast(1.9),
+      'List of 100 against bare node:http + pg: requests/s': atLeast(1),
+    },
+  },
+  creates: {
+    measure: createsCase,
+    goals: { 'Creates against the same statements, pipelined: creates/s': atLeast(0.75) },
+  },
+  sync: { measure: syncCase, goals: { 'Sync pass over 200,000 work orders, ten changed: time': atMost(600, 'ms') } },
+  together: {
+    measure: togetherCase,
+    goals: { 'Details beside eight pages of 10,000 against alone: p99': atMost(4, '×') },
+  },
+};
+/** On servers of its own, and only when it is asked for. */
+const scaleGoals = {
+  'Slowest first page of all combinations of filters against the small set: time': atMost(1.3, '×'),
+  'Slowest last page of all combinations of filters against the small set: time': atMost(1.3, '×'),
+  'Walk over all work orders against COPY: time': atMost(1.15, '×'),
+  'Walk over all work orders: last pages against the first: time': atMost(1.2, '×'),
+  'Walk over all work orders: gateway memory': atMost(150, 'MB'),
+  'Walk over all log entries against COPY: time': atMost(1.6, '×'),
+  'Walk over all log entries: last pages against the first: time': atMost(1.2, '×'),
+  'Walk over all log entries: gateway memory': atMost(150, 'MB'),
 };
 
+const help = `Usage: npm run bench -- [options]
+
+Starts a primary, a replica with 200,000 work orders and the gateway, measures them in turns with their alternatives, and prints a page
+of figures and goals. Needs Linux, wrk and psql; a whole run takes some fifteen minutes.
+
+Options:
+  --only CASE      One of ${Object.keys(cases).join(', ')}, several with commas; or scale: one workspace with 5,000,000 work orders and
+                   10,000,000 log entries, which takes a quarter of an hour and 20 GB of disk
+  --seconds N      Length of one load run; default 4
+  --rounds N       How often each contender gets its turn; default 5
+  --work-orders N  Another number of work orders for scale
+  --out DIR        Writes performance.md there, or scale.md; docs/evidence has those of this version
+  --dir DIR        Keeps the data in DIR between runs
+  --help           This text
+`;
+
 try {
-  const options = parseOptions(process.argv.slice(2));
-  if (options === 'help') process.stdout.write(`${help}\n`);
-  else await main(options);
+  await main();
 } catch (error) {
   process.stderr.write(`${error instanceof TypeError ? error.message : (error as Error).stack}\n`);
   process.exitCode = 1;
 }
 
-async function main(options: Options): Promise<void> {
-  const { scale, out } = options;
-  if (scale !== null) return alone('scale.md', out, (onStarted) => runScale(scale, onStarted));
-  const staged = options.cases.filter((name): name is StagedCase => name !== 'scaling');
-  if (staged.length > 0) await run(options, staged);
-  if (options.cases.includes('scaling')) await alone('scaling.md', out, (onStarted) => scalingCase(options, onStarted));
-}
-
-/** A case that breaks off is told in the report; the others go on. */
-function notMeasured(name: CaseName, error: Error): CaseResult {
-  process.exitCode = 1;
-  return { verdicts: [], tables: [], skipped: [`The case ${name} broke off: ${error.message}`] };
-}
-
-/** Measures on servers of its own, which an interrupt stops, and writes a page of its own. */
-async function alone(
-  page: string,
-  out: string | null,
-  measure: (onStarted: (cluster: Cluster) => void) => Promise<CaseResult & { postgresVersion: string }>,
-): Promise<void> {
-  const startedMs = performance.now();
-  let interrupt = (): void => undefined;
-  const { postgresVersion, ...result } = await measure((cluster) => {
-    interrupt = () => void cluster.stop().finally(() => process.exit(1));
-    process.once('SIGINT', interrupt);
-    process.once('SIGTERM', interrupt);
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string' },
+      seconds: { type: 'string', default: '4' },
+      rounds: { type: 'string', default: '5' },
+      'work-orders': { type: 'string', default: '5000000' },
+      out: { type: 'string' },
+      dir: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
   });
-  process.off('SIGINT', interrupt);
-  process.off('SIGTERM', interrupt);
-  const report = { ...result, machine: machineFacts(postgresVersion) };
-  process.stdout.write(textReport(report));
-  if (out !== null) writeSection(page, resolve(projectRoot, out), report);
+  if (values.help) return void process.stdout.write(help);
+  const options = {
+    seconds: count('seconds', values.seconds, 1, 999),
+    rounds: count('rounds', values.rounds, 1, 999),
+    workOrders: count('work-orders', values['work-orders'], 10_000, 99_999_999),
+  };
+  const isScale = values.only === 'scale';
+  const names = values.only?.split(',') ?? Object.keys(cases);
+  const unknown = isScale ? undefined : names.find((name) => cases[name] === undefined);
+  if (unknown !== undefined)
+    throw new TypeError(`--only takes ${Object.keys(cases).join(', ')} or scale, not "${unknown}".`);
+  const startedMs = performance.now();
+  const { goals, ...found } = isScale
+    ? { goals: scaleGoals, ...(await runScale(options.workOrders)), faults: [] }
+    : await run(names, options, values.dir);
+  const text = markdown({ goals, ...found });
+  process.stdout.write(`\n${text}`);
+  if (values.out !== undefined) writePage(resolve(values.out), isScale ? scalePage : page, text);
   process.stderr.write(`Took ${Math.round((performance.now() - startedMs) / 1000)} s.\n`);
 }
 
-async function run(options: Options, names: readonly StagedCase[]): Promise<void> {
-  const startedMs = performance.now();
-  let contenders: Promise<Contenders> | undefined;
-  const stage = await startStage(options.dir);
-  const stop = async (): Promise<void> => {
-    await (await contenders?.catch(() => undefined))?.stop();
-    await stage.stop();
-  };
-  const interrupt = (): void => void stop().finally(() => process.exit(1));
-  process.once('SIGINT', interrupt);
-  process.once('SIGTERM', interrupt);
+async function run(names: readonly string[], options: Options, dir: string | undefined) {
+  needWrk();
+  const [goals, figures]: [Record<string, Goal>, Record<string, number>] = [{}, {}];
+  const [tables, faults]: [Table[], string[]] = [[], []];
+  const stage = await startStage(dir === undefined ? undefined : resolve(dir));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void stage.stop().finally(() => process.exit(1)));
   try {
-    const bench: Bench = {
-      stage,
-      options,
-      contenders: () => {
-        contenders ??= startContenders(stage);
-        return contenders;
-      },
-    };
-    const results: CaseResult[] = [];
-    for (const [i, name] of names.entries()) {
-      process.stderr.write(`[${i + 1}/${names.length}] ${name}\n`);
-      results.push(await cases[name](bench).catch((error: Error) => notMeasured(name, error)));
+    for (const name of names) {
+      const { measure, goals: floors } = cases[name] as Case;
+      process.stderr.write(`${name}\n`);
+      Object.assign(goals, floors);
+      try {
+        const measured = await measure(stage, options);
+        Object.assign(figures, measured.figures);
+        tables.push(...measured.tables);
+      } catch (error) {
+        process.exitCode = 1;
+        faults.push(`The case ${name} broke off: ${(error as Error).message}`);
+      }
     }
-    const skipped = [...results.flatMap((result) => result.skipped), ...((await contenders)?.skipped ?? [])];
-    const report = {
-      verdicts: results.flatMap(({ verdicts }) => verdicts),
-      tables: results.flatMap(({ tables }) => tables),
-      skipped,
-      machine: machineFacts(stage.postgresVersion),
-    };
-    process.stdout.write(textReport(report));
-    if (options.out !== null) writeReport(resolve(projectRoot, options.out), report);
-    process.stderr.write(`Took ${Math.round((performance.now() - startedMs) / 1000)} s.\n`);
+    return { goals, figures, tables, faults, postgresVersion: stage.postgresVersion };
   } finally {
-    process.off('SIGINT', interrupt);
-    process.off('SIGTERM', interrupt);
-    await stop();
+    await stage.stop();
   }
 }
+
+function count(name: string, value: string, least: number, most: number): number {
+  if (!/^\d{1,8}$/.test(value) || Number(value) < least || Number(value) > most)
+    throw new TypeError(`--${name} must be a whole number from ${least} to ${most}.`);
+  return Number(value);
+}
+
+const page = {
+  file: 'performance.md',
+  title: 'Performance',
+  about: `Written by \`npm run bench -- --out docs/evidence\`. A primary, a streaming replica with 200,000 work orders, the gateway and its alternatives are
+processes of one machine and take turns, so the ratios say more than the figures.
+
+- **gateway**: all that it does for every request: token, rate limit, workspace guard, conditional headers, metrics, read-your-writes. Only the rate
+  limit is lifted, and nothing but warnings is logged.
+- **bare node:http + pg**: two pipelined connections that run the gateway's own prepared statements and send its headers as constants; a list is one
+  value that PostgreSQL's \`json_agg\` makes. A gateway in Node.js can hardly be faster.
+- **Platformatic DB**: REST over the table itself, without authentication, a pool of 8.`,
+};
+
+const scalePage = {
+  file: 'scale.md',
+  title: 'Scale',
+  about: `Written by \`npm run bench -- --only scale --out docs/evidence\`. One workspace with 5,000,000 work orders and 10,000,000 log entries over eight years in
+ten yearly partitions, beside a workspace with ten rows of each list and a thousand with a hundred; and a small set of 10,000 work orders of the same kind
+in a database of its own, with a gateway of its own on the same replica.`,
+};

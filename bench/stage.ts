@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { urlAs } from '../demo/cluster/passwords.js';
-import { type Child, startChild } from './child.js';
+import { type Child, startChild } from './processes.js';
 
 /** The servers that all cases measure: `demo` with the large data set, its gateway a process of its own. */
 export interface Stage {
@@ -26,6 +26,8 @@ export interface Stage {
   /** Another, small workspace, with a token that reads all of it. */
   readonly other: { readonly workspace: string; readonly token: string };
   readonly postgresVersion: string;
+  /** For what a case starts beside it: the last is stopped first. */
+  onStop(close: () => Promise<void>): void;
   stop(): Promise<void>;
 }
 
@@ -62,9 +64,14 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
       PER_PAGE_MAX: '200000',
     },
   );
+  const closers = [
+    async () => {
+      await demo.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  ];
   const stop = async (): Promise<void> => {
-    await demo.stop();
-    rmSync(folder, { recursive: true, force: true });
+    for (let close = closers.pop(); close !== undefined; close = closers.pop()) await close();
   };
   try {
     const ready = await readyOf(demo, readyFile);
@@ -83,6 +90,7 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
       token: tokens.all,
       other: { workspace: other.id, token: other.tokens.all },
       postgresVersion: (await rowsOf(replicaUrl, 'show server_version'))[0]?.[0] ?? 'unknown',
+      onStop: (close) => void closers.push(close),
       stop,
     };
   } catch (error) {
@@ -101,6 +109,16 @@ async function readyOf(demo: Child, file: string): Promise<Ready> {
     }
   }
   throw new Error('The demo is not ready in time.');
+}
+
+/**
+ * The delay of the gateway's event loop since the last call, its 99th percentile in milliseconds: the gateway's measurement begins again with each
+ * reading of its metrics. Node measures by a timer of 10 ms, and counts them in.
+ */
+export async function eventLoopDelayMs({ opsOrigin }: Stage): Promise<number> {
+  const metrics = await (await fetch(`${opsOrigin}/metrics`)).text();
+  const [, seconds] = /^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(metrics) ?? [];
+  return Math.max(0, Number(seconds) * 1000 - 10);
 }
 
 /** Rows of one statement as arrays of text, on a connection of its own. */

@@ -1,148 +1,119 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runToEnd } from '../child.js';
-import { eventLoopDelay } from '../event-loop.js';
-import { runLoadOnce } from '../load.js';
-import type { Options } from '../options.js';
-import { detailsOfOther, pacedSeconds, runPaced } from '../paced.js';
-import type { PacedResult } from '../paced-process.js';
-import { cpuMsOf, peakMbOf, resetPeak } from '../process-cost.js';
-import { type CaseResult, figure, type Table, type Verdict } from '../result.js';
-import { alternate, median, pairedRatio } from '../rounds.js';
-import type { Stage } from '../stage.js';
-import type { Streams, StreamsResult } from '../streams-process.js';
-import { largeWorkspace } from '../sync-workspace.js';
+import pg from 'pg';
+import { newToken, tokenHash } from '../../src/http/token-format.js';
+import type { Clients, ClientsResult } from '../clients-process.js';
+import { runToEnd } from '../processes.js';
+import { figure, type Measured, type Table } from '../report.js';
+import { alternate, middle, pairedRatio } from '../rounds.js';
+import type { Options } from '../run.js';
+import { eventLoopDelayMs, rowsOf, type Stage } from '../stage.js';
 
-const goals = { megabytes: 0.9, p99: 3 };
+const idsAsked = 1000;
 const streamsAtOnce = 8;
 /** As many as PostgreSQL has connections for large pages. */
 const workspaces = 4;
 const workOrders = 20_000;
-/** As in the case of details. */
-const connections = 32;
 /** The lowest, so that the measured client, which has the same processors, does not wait for the readers of the pages. */
 const priority = 19;
-/** Shorter turns than of other cases, as there are many. */
-const secondsMax = 3;
-/** The streams begin before the first detail, and end after the last. */
-const [leadSeconds, trailSeconds] = [0.5, 0.5];
-const program = new URL('../streams-process.js', import.meta.url);
+/** The pages begin before the first detail, and end after the last. */
+const [leadSeconds, trailSeconds] = [1, 0.5];
+const program = new URL('../clients-process.js', import.meta.url);
 
-/** Result of a turn; absent parts were not under way. */
 interface Turn {
-  readonly streams?: StreamsResult;
-  readonly details?: PacedResult;
-  readonly gatewayCpuMs: number;
+  readonly details: ClientsResult;
+  readonly pages: ClientsResult | null;
   readonly delayMs: number;
-  readonly peakMb: number;
 }
-type Parts = Pick<Turn, 'streams' | 'details'>;
 
-/** Pages of 10,000 work orders of four workspaces, one and eight at a time, and details of another workspace beside them. */
-export async function togetherCase(stage: Stage, { rounds, ...options }: Options): Promise<CaseResult> {
-  const seconds = Math.min(options.seconds, secondsMax);
+/** Details of a workspace, alone and beside eight pages of 10,000 work orders at a time of four others. */
+export async function togetherCase(stage: Stage, { rounds, seconds }: Options): Promise<Measured> {
   const tokens: string[] = [];
-  for (let n = 1; n <= workspaces; n++) tokens.push((await largeWorkspace(stage, workOrders + n)).token);
-  const paths = await detailsOfOther(stage);
-  const paceSeconds = pacedSeconds(seconds);
-  const paced = (): Promise<PacedResult> => runPaced(stage, paths, paceSeconds);
-  const headers = { authorization: `Bearer ${stage.other.token}` };
-  const load = { origin: stage.origin, headers, paths, connections, seconds };
-  const many = (): Promise<PacedResult> => runLoadOnce(load, stage.gatewayPid, stage.replicaPid);
-  const streams = async (count: number, streamSeconds: number): Promise<StreamsResult> => {
-    const clients = Array.from({ length: count }, (_, n) => tokens[n % tokens.length] as string);
-    const what: Streams = {
-      url: `${stage.origin}/api/v1/werkbonnen?perPage=10000`,
-      tokens: clients,
-      seconds: streamSeconds,
-    };
-    return JSON.parse(await runToEnd(program, [JSON.stringify(what)], {}, priority)) as StreamsResult;
+  for (let n = 1; n <= workspaces; n++) tokens.push(await workspaceOf(stage, n));
+  const { origin, other, replicaUrl } = stage;
+  const text = 'select id from app.installaties where workspace_id = $1 order by id limit $2';
+  const ids = await rowsOf(replicaUrl, text, [other.workspace, String(idsAsked)]);
+  const detailSeconds = 3 * seconds; // of 300 requests the third slowest would be the p99
+  const paced: Clients = {
+    kind: 'paced',
+    origin,
+    tokens: [other.token],
+    paths: ids.map(([id]) => `/api/v1/installaties/${id}`),
+    seconds: detailSeconds,
   };
-  const beside = async (details: () => Promise<PacedResult>, detailSeconds: number): Promise<Parts> => {
-    const [asked, reading] = await Promise.all([
-      sleep(leadSeconds * 1000).then(details),
-      streams(streamsAtOnce, detailSeconds + leadSeconds + trailSeconds),
-    ]);
-    return { details: asked, streams: reading };
+  const reading: Clients = {
+    kind: 'pages',
+    origin,
+    tokens: Array.from({ length: streamsAtOnce }, (_, n) => tokens[n % tokens.length] as string),
+    paths: ['/api/v1/werkbonnen?perPage=10000'],
+    seconds: leadSeconds + detailSeconds + trailSeconds,
   };
-  const turns: Readonly<Record<string, () => Promise<Parts>>> = {
-    'one page at a time': async () => ({ streams: await streams(1, seconds) }),
-    'eight at a time': async () => ({ streams: await streams(streamsAtOnce, seconds) }),
-    '100 details a second alone': async () => ({ details: await paced() }),
-    '100 details a second beside eight pages': () => beside(paced, paceSeconds),
-    'details over 32 connections alone': async () => ({ details: await many() }),
-    'details over 32 connections beside eight pages': () => beside(many, seconds),
-  };
-  const names = Object.keys(turns);
-  const results = await alternate(names, rounds, (name, round) => {
-    process.stderr.write(`  together: round ${round + 1} of ${rounds}, ${name}\n`);
-    return costOf(stage, turns[name] as () => Promise<Parts>);
-  });
-  const [one = [], eight = [], ...details] = results;
-  const rates = (runs: readonly Turn[]): number[] =>
-    runs.map(({ streams }) => streams?.megabytesPerSecond ?? Number.NaN);
-  const p99s = (runs: readonly Turn[]): number[] => runs.map(({ details }) => details?.p99Ms ?? Number.NaN);
-  const verdicts: Verdict[] = [
-    {
-      what: 'Eight pages of 10,000 at a time against one: MB/s',
-      value: pairedRatio(rates(eight), rates(one)),
-      goal: goals.megabytes,
-      bound: 'at least',
-      unit: '×',
+  const details = (): Promise<ClientsResult> => runToEnd(program, paced);
+  const turns: Readonly<Record<string, () => Promise<Omit<Turn, 'delayMs'>>>> = {
+    alone: async () => ({ details: await details(), pages: null }),
+    'beside eight pages': async () => {
+      const [pages, asked] = await Promise.all([
+        runToEnd<ClientsResult>(program, reading, priority),
+        sleep(leadSeconds * 1000).then(details),
+      ]);
+      return { details: asked, pages };
     },
-    ...['100 details a second', 'Details over 32 connections'].map(
-      (what, i): Verdict => ({
-        what: `${what} beside eight pages of 10,000 against alone: p99`,
-        value: pairedRatio(p99s(details[2 * i + 1] ?? []), p99s(details[2 * i] ?? [])),
-        goal: goals.p99,
-        bound: 'at most',
-        unit: '×',
-      }),
-    ),
-  ];
-  return { verdicts, tables: [tableOf(names, results, { rounds, seconds })], skipped: [] };
-}
-
-async function costOf(stage: Stage, turn: () => Promise<Parts>): Promise<Turn> {
-  await eventLoopDelay(stage);
-  resetPeak(stage.gatewayPid);
-  const beforeMs = cpuMsOf(stage.gatewayPid);
-  const parts = await turn();
-  const gatewayCpuMs = cpuMsOf(stage.gatewayPid) - beforeMs;
-  return { ...parts, gatewayCpuMs, delayMs: (await eventLoopDelay(stage)).p99Ms, peakMb: peakMbOf(stage.gatewayPid) };
-}
-
-function tableOf(
-  names: readonly string[],
-  results: readonly Turn[][],
-  { rounds, seconds }: Pick<Options, 'rounds' | 'seconds'>,
-): Table {
-  return {
-    title: 'Together',
-    note: `Pages of 10,000 work orders of ${workspaces} workspaces, read one after the other by one client and by ${streamsAtOnce}; details of another workspace, at a fixed pace, and over ${connections} connections as fast as they are answered. The gateway, PostgreSQL and the clients share the machine's processors, of which eight pages can take all; the readers of the pages have the lowest priority. Medians of ${rounds} turns of ${seconds} s, at the fixed pace of ${pacedSeconds(seconds)} s. The delay is the time by which a timer of the gateway was late.`,
-    head: [
-      '',
-      'MB/s',
-      'details p50, ms',
-      'details p99, ms',
-      'not answered 200',
-      'gateway CPU, ms',
-      'delay p99, ms',
-      'peak memory, MB',
-    ],
-    rows: names.map((name, i) => {
+  };
+  const results = await alternate(Object.entries(turns), rounds, async ([name, turn]): Promise<Turn> => {
+    process.stderr.write(`  details ${name}\n`);
+    await eventLoopDelayMs(stage);
+    return { ...(await turn()), delayMs: await eventLoopDelayMs(stage) };
+  });
+  const table: Table = {
+    title: 'Details beside pages',
+    note: `100 details a second of a workspace at a fixed pace, alone and beside eight clients that read pages of 10,000 work orders of ${workspaces} other workspaces. The gateway, PostgreSQL and the clients share the machine's processors, of which eight pages can take all. Medians of ${rounds} turns of ${detailSeconds} s.`,
+    head: ['', 'details p50, ms', 'details p99, ms', 'details not 200', 'pages p50, ms', 'event-loop delay p99, ms'],
+    rows: Object.keys(turns).map((name, i) => {
       const runs = results[i] as Turn[];
-      const of = (value: (turn: Turn) => number | undefined): string =>
-        figure(median(runs.map((run) => value(run) ?? Number.NaN)));
+      const of = (value: (turn: Turn) => number): string => figure(middle(runs, value));
+      const failures = runs.reduce((sum, { details: { failures: count } }) => sum + count, 0);
       return [
         name,
-        of(({ streams }) => streams?.megabytesPerSecond),
-        of(({ details }) => details?.p50Ms),
-        of(({ details }) => details?.p99Ms),
-        String(runs.reduce((sum, { details, streams }) => sum + (details?.failures ?? 0) + (streams?.refused ?? 0), 0)),
-        of(({ gatewayCpuMs }) => gatewayCpuMs),
-        of(({ delayMs }) => delayMs),
-        of(({ peakMb }) => peakMb),
+        ...[of((turn) => turn.details.p50Ms), of((turn) => turn.details.p99Ms), String(failures)],
+        ...[of((turn) => turn.pages?.p50Ms ?? Number.NaN), of((turn) => turn.delayMs)],
       ];
     }),
   };
+  const ratio = pairedRatio(results[1], results[0], (turn) => turn.details.p99Ms);
+  return { figures: { 'Details beside eight pages of 10,000 against alone: p99': ratio }, tables: [table] };
+}
+
+/** Makes a workspace with its work orders, or finds the one of an earlier run; resolves with a token. */
+async function workspaceOf({ primaryUrl, replicaUrl }: Stage, number: number): Promise<string> {
+  const workspace = `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
+  const [id, token] = [randomUUID(), newToken()];
+  const client = new pg.Client(primaryUrl);
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('select from app.workspaces where id = $1', [workspace]);
+    if (rowCount === 0)
+      await client.query(`begin;
+        insert into app.workspaces (id, naam) values ('${workspace}', 'Bench');
+        insert into app.users (id, workspace_id, naam, email, rol) values ('${workspace}', '${workspace}', 'Bench', 'bench@example.com', 'owner');
+        insert into app.klanten (id, workspace_id) values ('${workspace}', '${workspace}');
+        insert into app.installaties (id, workspace_id, klant_id, naam) values ('${workspace}', '${workspace}', '${workspace}', 'Bench');
+        insert into app.werkbonnen (id, workspace_id, installatie_id, nummer, datum, status, omschrijving)
+          select gen_random_uuid(), '${workspace}', '${workspace}', 'WB-' || n, date '2018-01-01' + n / 8, 'gefactureerd', 'Periodiek onderhoud'
+          from generate_series(1, ${workOrders}) n;
+        insert into app.werkbon_handelingen (id, workspace_id, werkbon_id, volgorde, code, omschrijving)
+          select gen_random_uuid(), '${workspace}', id, n, 'LEK-01', 'Lekdichtheidscontrole' from app.werkbonnen, generate_series(1, 2) n
+          where workspace_id = '${workspace}';
+        commit`);
+    const insert =
+      'insert into app.api_tokens (id, workspace_id, created_by, naam, token_hash, scopes) values ($1, $2, $2, $3, $4, $5)';
+    await client.query(insert, [id, workspace, 'bench', tokenHash(token), ['read:werkbonnen']]);
+    // Without a visibility map no scan is index-only.
+    for (const table of ['werkbonnen', 'werkbon_handelingen']) await client.query(`vacuum (analyze) app.${table}`);
+  } finally {
+    await client.end();
+  }
+  const replayed = async (): Promise<boolean> =>
+    (await rowsOf(replicaUrl, 'select id from app.api_tokens where id = $1', [id])).length > 0;
+  while (!(await replayed())) await sleep(50);
+  return token;
 }

@@ -1,10 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
 import type { PgNode } from '../../demo/cluster/node.js';
-import { type BenchGateway, startGateway } from '../gateway.js';
-import { type CaseResult, figure } from '../result.js';
+import { startGatewayProcess } from '../../demo/gateway-process.js';
+import { figure, type Measured } from '../report.js';
 import { combinationsOf } from './combinations.js';
 import { type DataSet, loadingSettings, makeData, readToken, sizesOf, workspaceOf } from './data.js';
-import { plansOf } from './plans.js';
 import type { Subject } from './subject.js';
 import { walksOf } from './walk.js';
 
@@ -29,35 +29,35 @@ const servingSettings = {
 };
 
 /** A workspace with so many work orders and twice as many log entries, beside a thousand small ones and beside the small set. */
-export async function runScale(
-  workOrders: number,
-  onStarted: (cluster: Cluster) => void,
-): Promise<CaseResult & { postgresVersion: string }> {
+export async function runScale(workOrders: number): Promise<Measured & { postgresVersion: string }> {
   const rows = { werkbonnen: workOrders, logboeken: workOrders * 2 };
   const large: DataSet = {
     database: 'large',
     tenants: [{ first: 0, last: 0, workOrders, logEntries: rows.logboeken }, ...neighbours(1000)],
   };
-  const startedMs = performance.now();
-  const elapsedS = (): number => Math.round((performance.now() - startedMs) / 1000);
   const cluster = await startCluster({ replicas: 0, settings: loadingSettings, replicaSettings: servingSettings });
-  onStarted(cluster);
-  const gateways: BenchGateway[] = [];
+  const gateways: ReturnType<typeof startGatewayProcess>[] = [];
+  const stop = async (): Promise<void> => {
+    await Promise.all(gateways.map((gateway) => gateway.stop(1000)));
+    await cluster.stop();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void stop().finally(() => process.exit(1)));
   try {
     for (const set of [small, large]) {
       process.stderr.write(`Loading ${set.database} …\n`);
       await makeData(cluster, set);
     }
-    const loadedS = elapsedS();
     const replica = await addReplica(cluster);
-    const builtS = elapsedS();
     const subjectIn = async (database: string): Promise<Subject> => {
-      const gateway = await startGateway({ database, primary: cluster.primary, replicas: [replica] });
+      const gateway = startGateway(database, cluster.primary, replica);
       gateways.push(gateway);
-      const token = await readToken(cluster.primary.url(database), workspaceOf(0));
+      const ready = await gateway.ready;
+      if (ready === undefined) throw new Error('A gateway ended before it served.');
       return {
-        gateway,
-        token,
+        origin: ready.url,
+        gatewayPid: gateway.pid,
+        token: await readToken(cluster.primary.url(database), workspaceOf(0)),
         readerUrl: replica.url(database, 'gateway_reader'),
         replicaUrl: replica.url(database),
         replicaPid: replica.pid,
@@ -65,26 +65,34 @@ export async function runScale(
     };
     const [subject, reference] = [await subjectIn(large.database), await subjectIn(small.database)];
     await cluster.caughtUp();
-    const results = [await sizesTable(cluster.primary.url(large.database), { loadedS, builtS })];
-    for (const [name, measure] of [
-      ['plans', () => plansOf(subject)],
-      ['combinations of filters', () => combinationsOf(subject, reference)],
-      ['walks', () => walksOf(subject, rows)],
-    ] as const) {
-      process.stderr.write(`Measuring ${name} (after ${elapsedS()} s) …\n`);
-      results.push(await measure().catch((error: Error) => brokenOff(name, error)));
-    }
+    const sizes = await sizesTable(cluster.primary.url(large.database));
+    process.stderr.write('Measuring combinations of filters …\n');
+    const combinations = await combinationsOf(subject, reference);
+    process.stderr.write('Measuring walks …\n');
+    const walks = await walksOf(subject, rows);
     const [version] = await replica.query<{ server_version: string }>('show server_version');
     return {
-      verdicts: results.flatMap(({ verdicts }) => verdicts),
-      tables: results.flatMap(({ tables }) => tables),
-      skipped: results.flatMap(({ skipped }) => skipped),
+      figures: { ...combinations.figures, ...walks.figures },
+      tables: [sizes, ...combinations.tables, ...walks.tables],
       postgresVersion: version?.server_version ?? 'unknown',
     };
   } finally {
-    await Promise.all(gateways.map((gateway) => gateway.stop()));
-    await cluster.stop();
+    await stop();
   }
+}
+
+/** `serve` with its limits lifted: 60 requests a minute cannot be measured. */
+function startGateway(database: string, primary: PgNode, replica: PgNode): ReturnType<typeof startGatewayProcess> {
+  return startGatewayProcess(['--port', '0', '--ops-port', '0'], {
+    ...process.env,
+    NODE_ENV: 'production',
+    HOST: '127.0.0.1',
+    LOG_LEVEL: 'error',
+    RATE_LIMIT_PER_MINUTE: '100000000',
+    REPLICA_URLS: replica.url(database, 'gateway_reader'),
+    PRIMARY_URLS: primary.url(database, 'gateway_writer'),
+    DATA_KEYS: JSON.stringify({ k1: randomBytes(32).toString('base64') }),
+  });
 }
 
 /** The primary is loaded without WAL, so the replica begins as a copy of the whole of it. */
@@ -97,23 +105,13 @@ async function addReplica(cluster: Cluster): Promise<PgNode> {
   return cluster.addReplica();
 }
 
-async function sizesTable(url: string, { loadedS, builtS }: { loadedS: number; builtS: number }): Promise<CaseResult> {
+async function sizesTable(url: string): Promise<Measured['tables'][number]> {
   const { bytes, tables } = await sizesOf(url);
   const rows = tables.map(({ table, rows: count, heapBytes, indexBytes }) => [
     table,
     count.toLocaleString('en'),
     ...[heapBytes, indexBytes].map((size) => figure(size / 1e9)),
   ]);
-  const note = `The database has ${figure(bytes / 1e9)} GB, and its replica as many. Made in ${loadedS} s, and copied to the replica in ${builtS - loadedS} s.`;
-  return {
-    verdicts: [],
-    skipped: [],
-    tables: [{ title: 'The data', note, head: ['', 'rows', 'rows, GB', 'indexes, GB'], rows }],
-  };
-}
-
-/** A part that breaks off is told in the report; the others go on. */
-function brokenOff(name: string, error: Error): CaseResult {
-  process.exitCode = 1;
-  return { verdicts: [], tables: [], skipped: [`The measurement of ${name} broke off: ${error.message}.`] };
+  const note = `The database has ${figure(bytes / 1e9)} GB, and its replica as many.`;
+  return { title: 'The data', note, head: ['', 'rows', 'rows, GB', 'indexes, GB'], rows };
 }

@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
-import type { BenchGateway } from '../gateway.js';
 import { rowsOf } from '../stage.js';
 
 /** A measured workspace, and the gateway and the replica that serve it. */
 export interface Subject {
-  readonly gateway: BenchGateway;
+  readonly origin: string;
+  readonly gatewayPid: number;
   readonly token: string;
   /** A database of the replica, as the gateway's own role. */
   readonly readerUrl: string;
@@ -29,20 +29,12 @@ export async function asReader<T>(url: string, workspace: string, work: (client:
   const client = new pg.Client(url);
   await client.connect();
   try {
-    await actFor(client, workspace);
+    await client.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
     return await work(client);
   } finally {
     await client.end();
   }
 }
-
-/** Sets the workspace of the connection. */
-export async function actFor(client: pg.Client, workspace: string): Promise<void> {
-  await client.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
-}
-
-/** Values of the parameters of statements by name. */
-export type ParameterValues = Readonly<Record<string, string | number>>;
 
 /**
  * A value for every filter: a workspace of any size has the same number of rows for each combination, except for those without

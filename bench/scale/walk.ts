@@ -1,11 +1,10 @@
 import type { Key } from '../../src/definition/row-serializer.js';
 import { compileStatements } from '../../src/definition/statements.js';
 import { cursorContext, decodeCursor } from '../../src/read/page-ends.js';
-import { paginationOf } from '../client.js';
-import { hasPsql, psqlMs } from '../copy.js';
-import { PageClient } from '../page-client.js';
-import { cpuMsOf, peakMbOf, resetPeak, treeCpuMsOf } from '../process-cost.js';
-import { type CaseResult, figure, type Verdict } from '../result.js';
+import { psqlMs } from '../cases/pages.js';
+import { Client } from '../client.js';
+import { cpuMsOf, peakMbOf, resetPeak, treeCpuMsOf } from '../processes.js';
+import { figure, type Measured } from '../report.js';
 import { median, pairedRatio } from '../rounds.js';
 import { workspaceOf } from './data.js';
 import { resourceOf, type Subject } from './subject.js';
@@ -14,7 +13,6 @@ const perPage = 10_000;
 const slices = 10;
 /** Pages averaged at either end of a walk. */
 const windowPages = 10;
-const goals = { copy: 1.15, pages: 1.2, memoryMb: 150 };
 
 /** One side of a slice of the list. */
 interface Cost {
@@ -24,43 +22,27 @@ interface Cost {
 }
 
 /** A list read page by page to its end, as docs/api.md advises, in slices that take turns with COPY of the same rows. */
-export async function walksOf(subject: Subject, rows: Readonly<Record<string, number>>): Promise<CaseResult> {
-  const verdicts: Verdict[] = [];
+export async function walksOf(subject: Subject, rows: Readonly<Record<string, number>>): Promise<Measured> {
+  const figures: Record<string, number> = {};
   const table: string[][] = [];
-  const compared = hasPsql();
   for (const [resource, count] of Object.entries(rows)) {
-    const what = `${count.toLocaleString('en')} ${resource === 'werkbonnen' ? 'work orders' : 'log entries'}`;
-    resetPeak(subject.gateway.pid);
-    const { ours, theirs, pagesMs } = await walk(subject, resource, count, compared);
-    const peakMb = peakMbOf(subject.gateway.pid);
-    const ratio = pairedRatio(
-      ...([ours, theirs].map((side) => side.map(({ wallMs }) => wallMs)) as [number[], number[]]),
-    );
+    const kind = resource === 'werkbonnen' ? 'work orders' : 'log entries';
+    const what = `Walk over all ${kind}`;
+    resetPeak(subject.gatewayPid);
+    const { ours, theirs, pagesMs } = await walk(subject, resource, count);
+    const peakMb = peakMbOf(subject.gatewayPid);
     const ends = [pagesMs.slice(0, windowPages), pagesMs.slice(-windowPages - 1, -1)].map(median) as [number, number];
-    if (compared)
-      verdicts.push({
-        what: `${what}, page by page, against COPY: time`,
-        value: ratio,
-        goal: goals.copy,
-        bound: 'at most',
-        unit: '×',
-      });
-    verdicts.push(
-      {
-        what: `${what}: last pages of 10,000 against the first: time`,
-        value: ends[1] / ends[0],
-        goal: goals.pages,
-        bound: 'at most',
-        unit: '×',
-      },
-      { what: `Gateway memory, walk of ${what}`, value: peakMb, goal: goals.memoryMb, bound: 'at most', unit: 'MB' },
-    );
+    figures[`${what} against COPY: time`] = pairedRatio(ours, theirs, ({ wallMs }) => wallMs);
+    figures[`${what}: last pages against the first: time`] = ends[1] / ends[0];
+    figures[`${what}: gateway memory`] = peakMb;
     const sums = (side: readonly Cost[]): string[] =>
       (['wallMs', 'replicaMs', 'gatewayMs'] as const).map((of) =>
         figure(side.reduce((sum, cost) => sum + cost[of], 0) / 1000),
       );
-    table.push([`${what}: gateway`, ...sums(ours), figure(ends[0]), figure(ends[1]), figure(peakMb)]);
-    if (compared) table.push([`${what}: COPY by psql`, ...sums(theirs).slice(0, 2), '', '', '', '']);
+    table.push(
+      [`${count.toLocaleString('en')} ${kind}`, ...sums(ours), figure(ends[0]), figure(ends[1]), figure(peakMb)],
+      ['COPY by psql', ...sums(theirs).slice(0, 2), '', '', '', ''],
+    );
   }
   const note = `Pages of 10,000 by \`next\`, one after the other, and COPY of the same rows, in ${slices} slices that take turns. The ratio against COPY is the median of the slices; the times here are sums. First and last pages: medians of ${windowPages} pages.`;
   const head = [
@@ -72,18 +54,15 @@ export async function walksOf(subject: Subject, rows: Readonly<Record<string, nu
     'last pages, ms',
     'peak memory, MB',
   ];
-  const skipped = compared ? [] : ['The walks were not compared with COPY: there is no psql on this machine.'];
-  return { verdicts, tables: [{ title: 'A walk over everything', note, head, rows: table }], skipped };
+  return { figures, tables: [{ title: 'A walk over everything', note, head, rows: table }] };
 }
 
 async function walk(
   subject: Subject,
   resource: string,
   count: number,
-  compared: boolean,
 ): Promise<{ ours: Cost[]; theirs: Cost[]; pagesMs: number[] }> {
-  const { gateway, token } = subject;
-  const client = await PageClient.connect({ origin: gateway.origin, token });
+  const client = await Client.connect(subject);
   const pagesPerSlice = Math.ceil(count / perPage / slices);
   const pagesMs: number[] = [];
   const [ours, theirs]: [Cost[], Cost[]] = [[], []];
@@ -91,9 +70,8 @@ async function walk(
   const readSlice = async (): Promise<void> => {
     for (let page = 0; page < pagesPerSlice && cursor !== null; page++) {
       const from = cursor === '' ? '' : `&cursor=${cursor}`;
-      const answer = await client.get(`/${resource}?perPage=${perPage}${from}`);
-      const pagination = paginationOf(answer);
-      pagesMs.push(answer.ms);
+      const { ms, pagination } = await client.page(`/api/v1/${resource}?perPage=${perPage}${from}`);
+      pagesMs.push(ms);
       read += pagination.count;
       cursor = pagination.nextCursor;
     }
@@ -106,12 +84,10 @@ async function walk(
           { ...subject, workspace: workspaceOf(0) },
           copyText(resource, after, pagesPerSlice * perPage),
         ));
-      const sides: [Cost[], () => Promise<void>][] = compared
-        ? [
-            [ours, readSlice],
-            [theirs, copy],
-          ]
-        : [[ours, readSlice]];
+      const sides: [Cost[], () => Promise<void>][] = [
+        [ours, readSlice],
+        [theirs, copy],
+      ];
       if (slice % 2 === 1) sides.reverse(); // so that neither side always finds the rows in memory
       for (const [costs, side] of sides) costs.push(await costOf(subject, side));
     }
@@ -122,12 +98,12 @@ async function walk(
   }
 }
 
-async function costOf({ gateway, replicaPid }: Subject, work: () => Promise<void>): Promise<Cost> {
-  const [gatewayMs, replicaMs, startedMs] = [cpuMsOf(gateway.pid), treeCpuMsOf(replicaPid), performance.now()];
+async function costOf({ gatewayPid, replicaPid }: Subject, work: () => Promise<void>): Promise<Cost> {
+  const [gatewayMs, replicaMs, startedMs] = [cpuMsOf(gatewayPid), treeCpuMsOf(replicaPid), performance.now()];
   await work();
   return {
     wallMs: performance.now() - startedMs,
-    gatewayMs: cpuMsOf(gateway.pid) - gatewayMs,
+    gatewayMs: cpuMsOf(gatewayPid) - gatewayMs,
     replicaMs: treeCpuMsOf(replicaPid) - replicaMs,
   };
 }

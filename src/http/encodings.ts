@@ -23,7 +23,7 @@ const windowLog = 18;
 
 /**
  * The encodings that lists can have; details are always identity, as their ETag is strong. `bytes` holds for every level that the
- * setting `compression` allows. `npm run bench -- --only compression` measures the levels.
+ * setting `compression` allows.
  */
 const encodings: Readonly<Record<string, { bytes: number; make: ((level: number) => Duplex) | undefined }>> = {
   zstd: {
