@@ -10,7 +10,7 @@ export interface Load {
   readonly headers: Readonly<Record<string, string>>;
   readonly connections: number;
   readonly seconds: number;
-  /** What they send: GET of the paths in turn, or POST of the bodies to a path, each with a key of its own. */
+  /** GET of the paths in turn, or POST of the bodies to a path, each with a key of its own. */
   readonly requests:
     | { readonly gets: readonly string[] }
     | { readonly post: string; readonly bodies: readonly string[] };
