@@ -46,7 +46,7 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
   running.gateway = gateway;
   const ready = await gateway.ready;
   if (ready !== undefined) {
-    await announce(cluster, state, ready, options.readyFile, gateway.pid);
+    await announce(cluster, state, ready, options, gateway.pid);
     running.serving = true;
   }
   const code = await gateway.exited;
@@ -70,14 +70,18 @@ async function announce(
   cluster: Cluster,
   { app, workspaces = [] }: DemoState,
   { url, opsUrl }: { url: string; opsUrl: string },
-  readyFile: string | undefined,
+  { readyFile, settings }: DemoOptions,
   gatewayPid: number,
 ): Promise<void> {
   const primaryUrl = cluster.primary.url(databaseName);
   const replicaUrls = cluster.replicas.map((replica) => replica.url(databaseName));
   if (!(await fetch(`${url}/api/v1/openapi.json`)).ok) throw new Failure(`${url} does not answer.`);
   const examples = await exampleIds(primaryUrl, workspaces[0]?.id ?? '');
-  printText(demoText({ url, opsUrl, primaryUrl, replicaUrls, workspaces, entity: entityOf(app), ...examples }));
+  const docs =
+    settings.docs === 'off'
+      ? 'none: DOCS is off'
+      : `${settings.docs === 'ops' ? opsUrl : settings.publicUrl || url}/docs`;
+  printText(demoText({ url, opsUrl, docs, primaryUrl, replicaUrls, workspaces, entity: entityOf(app), ...examples }));
   if (readyFile === undefined) return;
   const pids = { primary: cluster.primary.pid, replicas: cluster.replicas.map(({ pid }) => pid), gateway: gatewayPid };
   writeWhole(readyFile, { baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces });

@@ -8,6 +8,8 @@ const barWidth = 30;
 interface Shown {
   readonly url: string;
   readonly opsUrl: string;
+  /** The address of the documentation page. */
+  readonly docs: string;
   readonly primaryUrl: string;
   readonly replicaUrls: readonly string[];
   readonly workspaces: readonly DemoWorkspace[];

@@ -52,17 +52,19 @@ export function checkTransferEncoding({ headers }: IncomingMessage): void {
 }
 
 /** Forms of a request target: visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
-const targetForm = /^(?:https?:\/\/[^/?#\\]+(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
+const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 
 /**
- * Checks the request target and removes scheme and host from the absolute form. Throws 414 when it is too long, 400 when it
- * has none of the allowed forms.
+ * Checks the request target. Removes scheme and host from the absolute form, whose host then stands in for the Host header (RFC 9112 §3.2.2).
+ * Throws 414 when it is too long, 400 when it has none of the allowed forms.
  */
 export function checkTarget(request: IncomingMessage, bytesMax: number): void {
   const url = request.url as string;
   if (url.length > bytesMax) throw new Problem('uri_too_long', `The request target is longer than ${bytesMax} bytes.`);
-  const path = targetForm.exec(url)?.[1];
-  if (path === undefined) throw new Problem('invalid_request', 'This is not a valid request target.');
+  const [, host, path] = targetForm.exec(url) ?? [];
+  if (path === undefined || (host !== undefined && !isHost(host)))
+    throw new Problem('invalid_request', 'This is not a valid request target.');
+  if (host !== undefined) request.headers.host = host;
   request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
 }
 

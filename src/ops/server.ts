@@ -5,6 +5,7 @@ import type { HtmlPage } from '../http/html-page.js';
 import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
 import { pagePolicy } from '../openapi/html.js';
+import type { Settings } from '../settings.js';
 import type { Readiness } from './readiness.js';
 import { statusFrame, statusPage } from './status/page.js';
 import type { Status } from './status/status.js';
@@ -20,10 +21,14 @@ export interface OpsDeps {
   readonly docs: HtmlPage | null;
 }
 
-/** Host names that the listener accepts beside `localhost` and IP addresses: settings opsHost and opsAllowedHosts. */
-export interface OpsNames {
-  readonly opsHost: string;
-  readonly opsAllowedHosts: string;
+/** Host names that the listener accepts beside `localhost` and IP addresses, and the place of the documentation page. */
+export type OpsNames = Pick<Settings, 'opsHost' | 'opsAllowedHosts' | DocsPlace>;
+type DocsPlace = 'docs' | 'publicUrl' | 'port';
+
+/** The address of the documentation page, for a client that addressed the ops listener by the host; null where there is none. */
+export function docsAddress({ docs, publicUrl, port }: Pick<Settings, DocsPlace>, host: string): string | null {
+  if (docs === 'public') return `${publicUrl || `http://${host}:${port}`}/docs`;
+  return docs === 'ops' ? 'docs' : null;
 }
 
 interface Answer {
@@ -38,6 +43,7 @@ interface PageDeps extends OpsDeps {
   /** The status page without its content, and its Content-Security-Policy. */
   readonly frame: string;
   readonly framePolicy: string;
+  readonly settings: OpsNames;
 }
 
 const json = (body: unknown): Answer => ({ status: 200, type: 'application/json', body: JSON.stringify(body) });
@@ -53,8 +59,8 @@ const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeade
     return { status: answer.status === 'ready' ? 200 : 503, type: 'application/json', body: JSON.stringify(answer) };
   },
   '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
-  '/status': async ({ status, frame, framePolicy }) => {
-    const body = statusPage(frame, await status.report());
+  '/status': async ({ status, frame, framePolicy, settings }, { host = 'localhost' }) => {
+    const body = statusPage(frame, await status.report(), docsAddress(settings, host.replace(/:\d+$/, '')));
     return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': framePolicy } };
   },
   '/status.json': async ({ status }) => json(await status.report()),
@@ -66,11 +72,12 @@ const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeade
 };
 
 /** The ops listener, for the operator: it requires no token, so it belongs on a private address. */
-export function opsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames): Server {
+export function opsServer(deps: OpsDeps, settings: OpsNames): Server {
+  const { opsHost, opsAllowedHosts } = settings;
   const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
   const frame = statusFrame();
   const framePolicy = `${pagePolicy(frame)}; connect-src 'self'; frame-ancestors 'none'`;
-  const pageDeps = { ...deps, frame, framePolicy };
+  const pageDeps = { ...deps, frame, framePolicy, settings };
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     if (!isAllowedHost(request, names))
       return text(421, 'Use an IP address, localhost, or a name that OPS_ALLOWED_HOSTS lists.');

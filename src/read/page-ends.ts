@@ -56,12 +56,25 @@ export function decodeCursor(context: string, cursor: string, order: readonly Or
   const text = decodeParts(context, cursor);
   if (text === undefined) return undefined;
   const [moment = '', ...parts] = text.split('\0');
-  if (!/^\d{0,15}$/.test(moment)) return undefined;
+  if (!isMoment(moment)) return undefined;
   const asOfMs = moment === '' ? null : Math.min(Number(moment), Date.now());
   if (parts.length === 0) return { key: null, asOfMs };
   const fits =
     parts.length === order.length && order.every(({ type }, i) => fieldType(type).isPrinted?.(parts[i] as string));
   return fits ? { key: parts, asOfMs } : undefined;
+}
+
+/** The end of the year 9999, after which PostgreSQL does not read what Date prints, epoch milliseconds. */
+const momentMax = 253_402_300_799_999;
+
+/** Whether the text is a whole number from 0 to `max`. */
+export function isWholeNumber(text: string, max: bigint | number): boolean {
+  return /^\d{1,20}$/.test(text) && BigInt(text) <= max;
+}
+
+/** Whether the part of a cursor or token is a moment, epoch milliseconds, or empty for none. */
+export function isMoment(text: string): boolean {
+  return text === '' || isWholeNumber(text, momentMax);
 }
 
 /** Whether a key is certainly not behind another in the order of a list: the order of texts is known to the database alone. */

@@ -2,7 +2,7 @@ import type { Lsn, WalHistory } from '../db/wal-position.js';
 import { fieldType } from '../definition/field-types.js';
 import type { OrderColumn } from '../definition/resource.js';
 import type { Key } from '../definition/row-serializer.js';
-import { decodeParts, encodeParts } from '../read/page-ends.js';
+import { decodeParts, encodeParts, isMoment, isWholeNumber } from '../read/page-ends.js';
 
 /** The state of the data that a pass has delivered: the content of a sync token. */
 export interface SyncPosition extends WalHistory {
@@ -58,8 +58,8 @@ export function decodePlace(
   const [found, ...parts] = decodeParts(context, cursor)?.split('\0') ?? [];
   const pass = positionOf(parts.slice(0, positionLength));
   const [asOf = '-', xmin = '-', replayed = '-', section = '-', ...key] = parts.slice(positionLength);
-  if (found !== version || pass === undefined || ![asOf, xmin, replayed].every((text) => /^\d{0,18}$/.test(text)))
-    return undefined;
+  if (found !== version || pass === undefined) return undefined;
+  if (!isMoment(asOf) || !isMoment(replayed) || (xmin !== '' && !isTransaction(xmin))) return undefined;
   const order = /^\d$/.test(section) ? orders(xmin !== '')[Number(section)] : undefined;
   const isKey = (values: readonly string[]): boolean =>
     values.length === order?.length && order.every(({ type }, i) => fieldType(type).isPrinted?.(values[i] as string));
@@ -74,14 +74,17 @@ export function decodePlace(
 }
 
 const positionLength = 5;
-const forms = [/^\d{1,20}$/, /^[0-9A-F]{8}$/, /^\d{1,20}$/, /^\d{1,18}$/, /^\d{0,15}$/];
+const isUnsigned = (text: string): boolean => isWholeNumber(text, 2n ** 64n - 1n);
+/** The statements read it as a bigint. */
+const isTransaction = (text: string): boolean => isWholeNumber(text, 2n ** 63n - 1n);
+const forms = [isUnsigned, (text: string) => /^[0-9A-F]{8}$/.test(text), isUnsigned, isTransaction, isMoment];
 
 function positionParts({ systemIdentifier, timeline, lsn, xmin, replayedAtMs }: SyncPosition): string[] {
   return [systemIdentifier, timeline, String(lsn), String(xmin), numberOrNone(replayedAtMs)];
 }
 
 function positionOf(parts: readonly string[]): SyncPosition | undefined {
-  if (parts.length !== positionLength || !forms.every((form, i) => form.test(parts[i] as string))) return undefined;
+  if (parts.length !== positionLength || !forms.every((hasForm, i) => hasForm(parts[i] as string))) return undefined;
   const [systemIdentifier, timeline, lsn, xmin, replayed] = parts as [string, string, string, string, string];
   const replayedAtMs = replayed === '' ? null : Number(replayed);
   return { systemIdentifier, timeline, lsn: BigInt(lsn), xmin: BigInt(xmin), replayedAtMs };

@@ -6,11 +6,11 @@ import { diffOf, type NewChange } from '../projection/audit-diff.js';
 /** The writable members of a record, in PostgreSQL's text form. */
 export type Members = Readonly<Record<string, string | null>>;
 
-/** The members that differ, by their names in the audit log. */
-export function diffOfMembers({ validators }: CompiledWrite, before: Members, after: Members): NewChange[] {
+/** The members that differ, by their names in the audit log; `before` is null for a new record. */
+export function diffOfMembers({ validators }: CompiledWrite, before: Members | null, after: Members): NewChange[] {
   const changes: NewChange[] = [];
   for (const { name, type, auditName } of validators.writable) {
-    const texts = [before[name] ?? null, after[name] ?? null] as const;
+    const texts = [before?.[name] ?? null, after[name] ?? null] as const;
     if (texts[0] === texts[1]) continue;
     const change = { name: auditName, before: auditValue(type, texts[0]), after: auditValue(type, texts[1]) };
     if (change.before !== change.after) changes.push(change);

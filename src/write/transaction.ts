@@ -37,7 +37,7 @@ async function create(
     throw error;
   };
   const members = newMembers(write, request);
-  const entries = diffOfMembers(write, {}, request.members);
+  const entries = diffOfMembers(write, null, request.members);
   const values = { id: randomUUID(), ...members, ...storedValues(request), ...changesOf(write, 'created', entries) };
   try {
     const { outcome, position } = await transaction.commit(claimOf(write, request), {

@@ -115,56 +115,23 @@ testWith(
     }).listen(0, '127.0.0.1');
     await once(dying, 'listening');
     stops.push(async () => void dying.close());
-    const port = await freePort();
-    await run('openssl', [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-subj',
-      '/CN=data.example.com',
-      '-keyout',
-      join(folder, 'privkey.pem'),
-      '-out',
-      join(folder, 'fullchain.pem'),
-    ]);
-    const site = shipped('nginx/gateway.conf')
-      .replaceAll('/etc/nginx/tls/', `${folder}/`)
-      .replace(
-        'gateway1.internal:8080 max_fails=3',
-        `127.0.0.1:${(dying.address() as AddressInfo).port} max_fails=1000 weight=50`,
-      )
-      .replace('gateway2.internal:8080', new URL(gateway.url).host)
-      .replace('limit_conn clients 200', 'limit_conn clients 4')
-      .replace('listen 80;', `listen 127.0.0.1:${await freePort()};`)
-      .replace('listen 443 ssl', `listen 127.0.0.1:${port} ssl`);
-    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      (name) => `${name}_temp_path ${folder}/${name};`,
+    const { port, output } = await nginx(
+      [`127.0.0.1:${(dying.address() as AddressInfo).port} weight=50`, new URL(gateway.url).host],
+      4,
     );
-    writeFileSync(
-      join(folder, 'nginx.conf'),
-      `daemon off; pid ${folder}/nginx.pid; error_log stderr; events {} http { access_log off; ${temporary.join(' ')}\n${site}\n}`,
-    );
-    const log = start('nginx', ['-c', join(folder, 'nginx.conf')]);
     const send = (method: string, path: string, headers: Record<string, string> = {}, body = ''): Promise<Answer> =>
       secureAnswer(
         port,
         { method, path: `/api/v1${path}`, headers: { Authorization: `Bearer ${token}`, ...headers } },
         body,
       );
-    await eventually(
-      t,
-      `nginx: ${log.output()}`,
-      async () => (await send('GET', '').catch(() => null))?.status === 200,
-    );
+    await eventually(t, `nginx: ${output()}`, async () => (await send('GET', '').catch(() => null))?.status === 200);
 
     for (let i = 0; i < 5; i++) {
       const list = await send('GET', '/installaties?perPage=2');
       t.is(list.status, 200);
       t.regex(String(list.json.pagination?.next), /^https:\/\/data\.example\.com\/api\/v1\/installaties\?/);
+      t.is(list.headers['strict-transport-security'], 'max-age=31536000');
     }
     t.true(seen.filter((method) => method === 'GET').length > 0, 'the dying gateway was asked first');
     const ids = Array.from({ length: 100 }, (_, i) => `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`);
@@ -189,6 +156,7 @@ testWith(
     const crowded = await send('GET', '/klanten?perPage=1');
     t.like(crowded, { status: 429, json: { status: 429, code: 'rate_limited' } });
     t.is(crowded.headers['retry-after'], '1');
+    t.is(crowded.headers['strict-transport-security'], 'max-age=31536000');
     for (const request of waiting) request.destroy();
     await eventually(t, 'room', async () => (await send('GET', '/klanten?perPage=1')).status === 200);
 
@@ -216,6 +184,74 @@ testWith(
     t.true(statuses.includes(200) && statuses.includes(503), statuses.join(' '));
   },
 );
+
+testWith('nginx', 'nginx', 'behind nginx no read fails while one gateway after the other restarts', async (t) => {
+  const { database, token } = t.context;
+  const ports = [await freePort(), await freePort()];
+  const startOn = async (port: number) => (await database.gateway({ port, trustedProxyHops: 1 })).gateway;
+  const running = [await startOn(ports[0] as number), await startOn(ports[1] as number)];
+  const { port, output } = await nginx(ports.map((each) => `127.0.0.1:${each}`));
+  const statuses: number[] = [];
+  const read = async (): Promise<void> => {
+    const headers = { Authorization: `Bearer ${token}` };
+    const { status } = await secureAnswer(port, { path: '/api/v1/klanten?perPage=1', headers }, '');
+    statuses.push(status);
+  };
+  await eventually(
+    t,
+    `nginx: ${output()}`,
+    async () =>
+      await read().then(
+        () => true,
+        () => false,
+      ),
+  );
+  let isOver = false;
+  const clients = [1, 2, 3, 4].map(async () => {
+    while (!isOver) await read();
+  });
+  /** Resolves when each client has been answered some more times. */
+  const moreAnswers = async (): Promise<void> => {
+    const enough = statuses.length + 40;
+    while (statuses.length < enough) await new Promise((resolve) => setTimeout(resolve, 10));
+  };
+  for (const [i, gateway] of running.entries()) {
+    await moreAnswers();
+    await gateway.stop();
+    await moreAnswers();
+    await startOn(ports[i] as number);
+  }
+  await moreAnswers();
+  isOver = true;
+  await Promise.all(clients);
+  t.deepEqual([...new Set(statuses)], [200]);
+});
+
+/** Starts nginx with the shipped site in front of the two servers; `connectionsMax` replaces its bound on connections of a client. */
+async function nginx(
+  servers: readonly string[],
+  connectionsMax = 200,
+): Promise<{ port: number; output: () => string }> {
+  const port = await freePort();
+  const own = mkdtempSync(join(folder, 'nginx-'));
+  chmodSync(own, 0o755);
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', join(own, 'privkey.pem')];
+  await run('openssl', ['req', '-x509', ...key, '-subj', '/CN=data.example.com', '-out', join(own, 'fullchain.pem')]);
+  const site = shipped('nginx/gateway.conf')
+    .replaceAll('/etc/nginx/tls/', `${own}/`)
+    .replace('gateway1.internal:8080', servers[0] as string)
+    .replace('gateway2.internal:8080', servers[1] as string)
+    .replace('limit_conn clients 200', `limit_conn clients ${connectionsMax}`)
+    .replace('listen 443 ssl', `listen 127.0.0.1:${port} ssl`);
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${own}/${name};`,
+  );
+  writeFileSync(
+    join(own, 'nginx.conf'),
+    `daemon off; pid ${own}/nginx.pid; error_log stderr; events {} http { access_log off; ${temporary.join(' ')}\n${site}\n}`,
+  );
+  return { port, ...start('nginx', ['-c', join(own, 'nginx.conf')]) };
+}
 
 interface Answer {
   readonly status: number;

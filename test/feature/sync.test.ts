@@ -3,7 +3,7 @@ import type { ExecutionContext } from 'ava';
 import { asAdmin } from '../../src/db/admin.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
-import { changedToken } from '../support/sync-token.js';
+import { changedPlace, changedToken } from '../support/sync-token.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest({ chunkRowsMax: 500 });
@@ -253,6 +253,29 @@ test.serial('sync needs the scope of the list, and takes part in its limit', asy
     t.is((await client.request('POST', `/sync/klanten${path}`)).status, 405);
     t.is((await client.request('HEAD', `/sync/klanten${path}`)).status, 200);
   }
+});
+
+test.serial('a forged token or cursor with a number out of range is refused', async (t) => {
+  const { client, database } = t.context;
+  const owner = { workspace: database.workspaces[0]?.id as string, resource: 'logboeken' };
+  const { since } = await pass(t, owner.resource, 'perPage=10000');
+  await sql(
+    t,
+    `insert into probe.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
+     select $1, now(), $2, n::text, 'x', 'y' from generate_series(1, 3) n`,
+    [owner.workspace, app.log.customer],
+  );
+  const statusOf = async (query: string): Promise<number> =>
+    (await client.get(`/sync/${owner.resource}?perPage=1&${query}`)).status;
+  const { nextCursor } = (await client.get(`/sync/${owner.resource}?perPage=1&since=${since}`)).json<Page>().pagination;
+  const beyond = ['253402300800000', '999999999999999', '999999999999999999', '9'.repeat(21), '-1', '1e3'];
+  for (const value of beyond) {
+    t.is(await statusOf(`since=${changedToken(since, owner, 5, value)}`), 400, value);
+    for (const at of [5, 6, 8])
+      t.is(await statusOf(`cursor=${changedPlace(nextCursor as string, owner, at, value)}`), 400, value);
+  }
+  for (const value of ['', '0', '253402300799999'])
+    t.is(await statusOf(`since=${changedToken(since, owner, 5, value)}`), 200, value);
 });
 
 test.serial('a token of another timeline or cluster has expired', async (t) => {

@@ -76,7 +76,7 @@ export function apiClient(baseUrl: string, { token, validate }: ClientOptions = 
  * Writes the text as it is to a local port and gives back all that came until the server closed the connection, or
  * until `timeoutMs` passed. For HTTP that no client would send.
  */
-export function rawRequest(port: number, text: string, timeoutMs = 5000, host = '127.0.0.1'): Promise<string> {
+export function rawRequest(port: number, text: string, timeoutMs = 30_000, host = '127.0.0.1'): Promise<string> {
   return new Promise((done, fail) => {
     let received = '';
     const socket = connect(port, host, () => socket.write(text, 'latin1'));

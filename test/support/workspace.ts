@@ -120,8 +120,10 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[], app: AppName)
     const chunks: string[] = [];
     const destination = new PassThrough();
     destination.on('data', (chunk: Buffer) => chunks.push(chunk.toString()));
-    const running = await startGateway({ ...settings, ...unhurried, ...overrides }, destination);
-    cleanUps.push(() => running.stop());
+    const started = await startGateway({ ...settings, ...unhurried, ...overrides }, destination);
+    let stopping: Promise<void> | undefined; // a test may stop it before the end of the file
+    const running = { ...started, stop: () => (stopping ??= started.stop()) };
+    cleanUps.push(running.stop);
     const text = await token();
     const document = await (await fetch(`${running.url}/api/v1/openapi.json`)).text();
     const validate = validators.get(document) ?? contractValidator(JSON.parse(document));

@@ -29,3 +29,8 @@ test('a number with more digits than JavaScript keeps is another one, and the au
   t.deepEqual(changeOf('number', 'NaN', '0'), ['NaN', 0]);
   t.is(changeOf('number', 'NaN', 'NaN'), undefined);
 });
+
+test('a new record without a member that has an inherited name, such as constructor, logs no change of it', (t) => {
+  const write = { validators: { writable: [{ name: 'constructor', type: 'text', auditName: 'constructor' }] } };
+  t.deepEqual(diffOfMembers(write as unknown as CompiledWrite, null, Object.create(null)), []);
+});

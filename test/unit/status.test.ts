@@ -3,6 +3,7 @@ import { until } from '../../demo/cluster/wait.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Event } from '../../src/events.js';
 import { metricsEvents } from '../../src/ops/metrics.js';
+import { docsAddress } from '../../src/ops/server.js';
 import { StatusHistory } from '../../src/ops/status/history.js';
 import { statusFrame, statusPage } from '../../src/ops/status/page.js';
 import { type StatusReport, type StatusSources, statusReport } from '../../src/ops/status/report.js';
@@ -172,9 +173,19 @@ test('the page escapes reasons and names', async (t) => {
   const report = await reportOf([], {
     readiness: () => ({ ...sources.readiness(), replicas: [replica], redis: { healthy: false, reason: '<b>' } }),
   });
-  const page = statusPage(statusFrame(), report);
+  const page = statusPage(statusFrame(), report, null);
   t.is(page.match(/<script>/g)?.length, 1);
   t.notRegex(page, /<img|<b>/);
+});
+
+test('the link to the documentation leads to where DOCS puts it, and is absent where there is none', async (t) => {
+  const report = await reportOf([]);
+  const linked = (settings: Parameters<typeof docsAddress>[0]): string | undefined =>
+    /<a href="([^"]+)">docs</.exec(statusPage(statusFrame(), report, docsAddress(settings, '10.0.0.7')))?.[1];
+  t.is(linked({ docs: 'ops', publicUrl: '', port: 8080 }), 'docs');
+  t.is(linked({ docs: 'public', publicUrl: '', port: 8080 }), 'http://10.0.0.7:8080/docs');
+  t.is(linked({ docs: 'public', publicUrl: 'https://data.example.com', port: 8080 }), 'https://data.example.com/docs');
+  t.is(linked({ docs: 'off', publicUrl: '', port: 8080 }), undefined);
 });
 
 test('numbers read as words', (t) => {

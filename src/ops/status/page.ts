@@ -12,7 +12,7 @@ export function statusFrame(): string {
 }
 
 /** The frame with a report in it. It needs no script; its script keeps it up to date. */
-export function statusPage(frame: string, report: StatusReport): string {
+export function statusPage(frame: string, report: StatusReport, docsAddress: string | null): string {
   const { summary, faults, at, replicas, history } = report;
   const refusals = [
     ...report.limitHits.map((row) => ({ ...row, status: 429, name: `limit by ${row.name}` })),
@@ -33,6 +33,7 @@ export function statusPage(frame: string, report: StatusReport): string {
     errors: countTable('Errors', 'Code', report.errors),
     refusals: countTable('Refusals', 'By', refusals),
     writes: countTable('Writes', 'Outcome', report.writes),
+    docs: docsAddress === null ? '' : html`<a href="${docsAddress}">docs</a>`,
   }).text;
 }
 
