@@ -73,7 +73,7 @@ Options:
   --help     This text; behind a command, as \`help COMMAND\`, the options of that command
   --version  Version of the gateway
 
-Exit codes: 0 success, 1 something to put right, 2 wrong usage or settings.
+Exit codes: 0 success, 1 error, 2 usage error or unusable settings.
 Settings come from the environment; config/settings.schema.json describes each.`);
   return 0;
 }

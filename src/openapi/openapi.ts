@@ -33,6 +33,7 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
   const document = fill(readData('document.json'), {
     ...common,
     tags: parts.map(({ tag }) => tag),
+    hasSync: resources.some(({ sync }) => sync !== undefined),
     paths: merged('paths'),
     schemas: merged('schemas'),
     parameters: merged('parameters'),
