@@ -1,14 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
 import { asAdmin } from '../../src/db/admin.js';
-import { type Binaries, give, runAs, serverEnv } from './binaries.js';
-import { passwordOf } from './passwords.js';
+import { projectText } from '../../src/paths.js';
+import { type Account, type Binaries, give, runAs, serverEnv } from './binaries.js';
+import { passwordFile, passwordOf } from './passwords.js';
 import { freePort } from './ports.js';
-import { endAll, killAll, processesOf, readLines, signal } from './processes.js';
-import type { Reaper } from './reaper-link.js';
-import { type ServerSettings, writeSettings } from './server-settings.js';
+import { endAll, killAll, processesOf, type Reaper, readLines, signal } from './processes.js';
 import { until } from './wait.js';
 
 export type StopMode = 'smart' | 'fast' | 'immediate';
@@ -184,3 +193,74 @@ export class PgNode {
 
 /** postmaster's signals, PostgreSQL documentation § 18.5. */
 const stopSignals: Record<StopMode, NodeJS.Signals> = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' };
+
+const initMsMax = 60_000;
+
+/** Makes a new, empty database cluster. It gets the name `dir` when it is complete, so a crash leaves no incomplete one there. */
+export async function initialize(dir: string, binaries: Binaries, reaper: Reaper): Promise<void> {
+  const making = `${dir}.making`;
+  let output = '';
+  // C.UTF-8 sorts alike on every machine; where the system does not know it, C does too.
+  for (const locale of ['C.UTF-8', 'C']) {
+    rmSync(making, { recursive: true, force: true });
+    reaper.tell({ started: making });
+    const run = await runInitdb(making, locale, binaries);
+    reaper.tell({ stopped: making });
+    output = run.output;
+    if (run.ok) return renameSync(making, dir);
+    if (!/invalid locale/.test(output)) break;
+  }
+  const accessDenied = binaries.account && /Permission denied/.test(output);
+  const advice = accessDenied
+    ? ` (PostgreSQL runs as ${binaries.account?.name}, which may have no way in: name another folder)`
+    : '';
+  throw new Error(`initdb failed for ${dir}${advice}: ${output.slice(-600).trim()}`);
+}
+
+interface Run {
+  readonly ok: boolean;
+  readonly output: string;
+}
+
+async function runInitdb(dir: string, locale: string, binaries: Binaries): Promise<Run> {
+  const { initdb, account } = binaries;
+  const login = ['-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile(dirname(dir))}`];
+  const args = ['-D', dir, ...login, '-E', 'UTF8', `--locale=${locale}`, '--no-sync'];
+  const options = { ...runAs(account), env: serverEnv, cwd: dirname(dir), detached: true };
+  const child = spawn(initdb, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+  }
+  const limit = setTimeout(() => {
+    output += `no end in ${initMsMax / 1000} s`;
+    void endAll(dir, 0);
+  }, initMsMax);
+  const [result] = await once(child, 'close').catch((fault: Error) => [fault.message]);
+  clearTimeout(limit);
+  return { ok: result === 0, output: typeof result === 'string' ? output + result : output };
+}
+
+/** PostgreSQL settings by name; null leaves a setting at the default of all servers. */
+export type ServerSettings = Record<string, string | null>;
+
+const fileName = 'embedded.conf';
+
+/** Writes sql/apps/first/postgresql.conf and, overriding it, the settings to one file, which the server's own file includes last. */
+function writeSettings(dir: string, settings: ServerSettings, account: Account | undefined): void {
+  const file = join(dir, fileName);
+  const common = projectText('sql/apps/first/postgresql.conf');
+  const lines = Object.entries(settings).map(([name, value]) => (value === null ? '' : `${name} = ${quote(value)}\n`));
+  writeFileSync(`${file}.new`, [common, ...lines].join(''), { mode: 0o600 });
+  give(`${file}.new`, account);
+  renameSync(`${file}.new`, file); // a server that is just reading sees the old or the new file, never half a one
+
+  const main = join(dir, 'postgresql.conf');
+  const include = `include_if_exists = '${fileName}'`;
+  if (existsSync(main) && !readFileSync(main, 'utf8').includes(include)) appendFileSync(main, `\n${include}\n`);
+}
+
+/** PostgreSQL reads backslash escapes in these strings too. */
+const quote = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;

@@ -6,8 +6,7 @@
 import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endAll, processesOf } from './processes.js';
-import type { ReaperMessage } from './reaper-link.js';
+import { endAll, processesOf, type ReaperMessage } from './processes.js';
 
 const servers = new Set<string>();
 const temporary = new Set<string>();

@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import { loadResources } from '../../src/definition/load.js';
 import { projectRoot } from '../../src/paths.js';
 import type { Codec } from '../../src/projection/codec.js';
-import { encryptedCustomers, type SeededWorkspace } from './customers.js';
-import { documentCustomers } from './documents.js';
+import { documentCustomers, encryptedCustomers, type SeededWorkspace } from './customers.js';
 import type { Keys } from './encrypt.js';
 import { seedId } from './random.js';
 

@@ -1,6 +1,8 @@
+import { createCipheriv, randomBytes } from 'node:crypto';
+import { type Codec, templatePieces } from '../../src/projection/codec.js';
 import { encryptValue, type Keys } from './encrypt.js';
 import { type CustomerPlain, customerPlain } from './plain.js';
-import { random, seedId } from './random.js';
+import { numberedId, random, seedId } from './random.js';
 
 const encryptedColumns = 'naam straat huisnummer toevoeging postcode plaats kvk_nummer email telefoon'.split(' ');
 /** Columns of an address that was changed later. */
@@ -26,11 +28,11 @@ export interface CorruptCustomer {
   readonly damaged: (own: string, next: string) => string;
 }
 
-/** The damaged customers of every data set. */
+/** The damaged customers of every data set that has so many; those before them, which a reader sees first, are whole. */
 export const corruptCustomers: readonly CorruptCustomer[] = [
-  { n: 7, id: seedId('klant', 0, 7), column: 'straat', pointer: '/adres/straat', damaged: withBadTag },
-  { n: 11, id: seedId('klant', 0, 11), column: 'kvk_nummer', pointer: '/kvkNummer', damaged: truncated },
-  { n: 19, id: seedId('klant', 0, 19), column: 'plaats', pointer: '/adres/plaats', damaged: (_, next) => next },
+  { n: 107, id: seedId('klant', 0, 107), column: 'straat', pointer: '/adres/straat', damaged: withBadTag },
+  { n: 111, id: seedId('klant', 0, 111), column: 'kvk_nummer', pointer: '/kvkNummer', damaged: truncated },
+  { n: 119, id: seedId('klant', 0, 119), column: 'plaats', pointer: '/adres/plaats', damaged: (_, next) => next },
 ];
 
 /** Makes the customers of the first app, each of their values encrypted by itself. */
@@ -91,4 +93,61 @@ function sealOf({ index, customers }: SeededWorkspace, n: number, isCorrupt: boo
 
 function columnValues({ naam, adres, kvkNummer, email, telefoon }: CustomerPlain): Record<string, string | null> {
   return { naam, ...adres, kvk_nummer: kvkNummer, email, telefoon };
+}
+
+/** Makes the customers of the second app, each sealed as one document. */
+export function documentCustomers(keys: Keys, codec: Codec): (workspace: SeededWorkspace, n: number) => object {
+  return (workspace, n) => sealedCustomer(keys, codec, workspace, n);
+}
+
+/** A row of seed_customers. A damaged customer has the cell of the next one, or its own damaged. */
+function sealedCustomer(keys: Keys, codec: Codec, { index, customers }: SeededWorkspace, n: number): object {
+  const age = n / customers;
+  const keyId = age <= 0.3 ? 'k1' : age <= 0.6 ? 'k2' : 'k3';
+  const sealed = (number: number): string =>
+    sealValue(codec, keys[keyId] as Buffer, { id: numberedId(index, number) }, document(customerPlain(index, number)));
+  const corrupt = index === 0 ? corruptCustomers.find((each) => each.n === n) : undefined;
+  return {
+    workspace: index,
+    n,
+    plain_name: customerPlain(index, n).naam,
+    vault_key: keyId,
+    sealed: corrupt === undefined ? sealed(n) : corrupt.damaged(sealed(n), sealed(n + 1)),
+  };
+}
+
+/** The document of a customer as the second app writes it. */
+function document({ naam, adres, kvkNummer, email, telefoon }: CustomerPlain): string {
+  const { straat, huisnummer, toevoeging, postcode, plaats, land } = adres;
+  const address = {
+    street: straat,
+    number: huisnummer,
+    suffix: toevoeging,
+    zip: postcode,
+    city: plaats,
+    country: land,
+  };
+  return JSON.stringify({ name: naam, address, registration: kvkNummer, email, phone: telefoon });
+}
+
+/** Seals a text as the codec describes; `values` fill the placeholders of its associated data. */
+function sealValue(
+  { layout = [], encoding, aad = '' }: Codec,
+  key: Buffer,
+  values: Readonly<Record<string, string>>,
+  plaintext: string,
+): string {
+  const sizeOf = (part: string): number => Number(layout.find((each) => each.startsWith(part))?.slice(part.length));
+  const nonce = randomBytes(sizeOf('nonce'));
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: sizeOf('tag') });
+  cipher.setAAD(
+    Buffer.from(
+      templatePieces(aad)
+        .map((piece, i) => (i % 2 === 0 ? piece : values[piece]))
+        .join(''),
+    ),
+  );
+  const data = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()]);
+  const parts = layout.map((part) => (part === 'data' ? data : part.startsWith('nonce') ? nonce : cipher.getAuthTag()));
+  return Buffer.concat(parts).toString(encoding as BufferEncoding);
 }

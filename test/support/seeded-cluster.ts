@@ -4,7 +4,7 @@ import { chownSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Cluster, type ClusterOptions, startCluster } from '../../demo/cluster/cluster.js';
-import type { ServerSettings } from '../../demo/cluster/server-settings.js';
+import type { ServerSettings } from '../../demo/cluster/node.js';
 
 const run = promisify(execFile);
 
