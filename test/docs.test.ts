@@ -60,10 +60,10 @@ test("the image, `npm start` and the systemd unit start `serve` with Node's flag
   }
 });
 
-test('docs/reliability.md names tests that exist', (t) => {
-  const named = [...read('docs/reliability.md').matchAll(/`((?:fault|feature|unit|soak)\/[\w.-]+)`/g)].map(
-    ([, name]) => name,
-  );
+test('docs/reliability.md and docs/security.md name tests that exist', (t) => {
+  const named = [
+    ...(read('docs/reliability.md') + read('docs/security.md')).matchAll(/`((?:fault|feature|unit|soak)\/[\w.-]+)`/g),
+  ].map(([, name]) => name);
   t.true(named.length > 20);
   t.deepEqual(
     named.filter((name) => !['.test.ts', '.ts'].some((end) => existsSync(join(projectRoot, `test/${name}${end}`)))),
