@@ -192,7 +192,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '23': unfit(
     'A constraint refuses a record that no value of the client makes wrong: correct the write view or the constraint.',
   ),
-  P0: unfit("A trigger or function of the app refuses it: PostgreSQL's log has its message."),
+  P0: unfit("Rejected by a trigger or function of the app: PostgreSQL's log has its message."),
 };
 
 /** SQLSTATEs by which PostgreSQL or the app's rules in it refuse a value that the definition allows → the field error, and types of the fields it can be. */

@@ -32,7 +32,7 @@ export const findings = {
   cluster: {
     meaning:
       'All servers belong to one cluster (`system_identifier`). Refused without `PRIMARY_URLS`, as the gateway cannot tell which one is right',
-    advice: 'Let REPLICA_URLS and PRIMARY_URLS name servers of one cluster.',
+    advice: 'Point REPLICA_URLS and PRIMARY_URLS at servers of one cluster.',
   },
   connection: {
     meaning:
@@ -51,9 +51,9 @@ export const findings = {
   },
   role_settings: {
     meaning:
-      'Settings of the role: `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`, `client_connection_check_interval`, `plan_cache_mode`, `synchronous_commit`; failed when requests fail or confirmed writes can be lost, else a warning. A login that is a member of the role has the settings of the role, which do not reach it by themselves',
+      'Settings of the role: `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`, `client_connection_check_interval`, `plan_cache_mode`, `synchronous_commit`; failed when requests fail or confirmed writes can be lost, else a warning. A login does not inherit the settings of its role',
     advice:
-      'Run deploy/login.sql for a login that is a member, else set them with alter role, as sql/core/001_roles.sql does; settings of the role in the database go before those of the role.',
+      'Run deploy/login.sql for a login that is a member, else set them with alter role, as sql/core/001_roles.sql does; per-database role settings override role settings.',
   },
   connections: {
     meaning:
@@ -64,7 +64,7 @@ export const findings = {
   recovery: {
     meaning:
       'A replica is in recovery and read-only, a primary is neither. No fault of one server while another in the same setting has the state wanted',
-    advice: 'Let REPLICA_URLS name replicas and PRIMARY_URLS the primary of the same cluster.',
+    advice: 'Point REPLICA_URLS at replicas and PRIMARY_URLS at the primary of the same cluster.',
   },
   session: {
     meaning: '`TimeZone` UTC, `DateStyle` ISO, `bytea_output` hex, `extra_float_digits` above 0, encoding UTF8',
