@@ -2,6 +2,7 @@ import { ActiveKeys } from './db/active-keys.js';
 import { ConnectionPool, type PoolLimits } from './db/connection-pool.js';
 import { connectionUrls } from './db/connection-url.js';
 import { Heartbeat } from './db/heartbeat.js';
+import { type CheckResult, LateCheck } from './db/late-check.js';
 import { connectWith, Login } from './db/login.js';
 import { Primary, type PrimaryBounds } from './db/primary.js';
 import { type PrimaryNode, PrimaryNodes } from './db/primary-nodes.js';
@@ -28,11 +29,11 @@ export interface PrimaryParts {
   readonly nodes: PrimaryNodes;
 }
 
-/** The replicas, counted from 0, that could not be checked at the start, and the check to make before their first use. */
+/** The servers, counted from 0, that the start could not check, and the check to make before their first use. */
 export interface LateChecks {
-  readonly unchecked: ReadonlySet<number>;
-  /** Resolves to the reason why the replica must not be used; null for none. */
-  readonly refusalOf: (url: string) => Promise<string | null>;
+  readonly unchecked: ReadonlyMap<number, CheckResult>;
+  readonly uncheckedPrimaries: ReadonlyMap<number, CheckResult>;
+  readonly check: (kind: 'replica' | 'primary', url: string) => Promise<CheckResult>;
 }
 
 /** Constructs pools and probes; opens no connection. `readAgain` reads the settings again, for logins that were renewed. */
@@ -40,7 +41,7 @@ export function databases(
   settings: Settings,
   readAgain: () => Settings,
   observe: Observe,
-  { unchecked, refusalOf }: LateChecks,
+  late: LateChecks,
 ): Databases {
   const login = (url: string, setting: 'replicaUrls' | 'primaryUrls', server: string): Login =>
     new Login(
@@ -53,12 +54,16 @@ export function databases(
   const replicas = connectionUrls(settings.replicaUrls).map((url, i) => {
     const name = `replica${i + 1}`;
     const own = login(url, 'replicaUrls', name);
-    const check = unchecked.has(i) ? () => refusalOf(own.url) : null;
+    const first = late.unchecked.get(i);
+    const check = first === undefined ? null : new LateCheck(first, () => late.check('replica', own.url));
     return new Replica(name, connectWith(own, settings), bounds, heartbeat, observe, check);
   });
   const nodes = connectionUrls(settings.primaryUrls).map((url, i, { length }) => {
     const name = length === 1 ? 'primary' : `primary${i + 1}`;
-    return { name, login: login(url, 'primaryUrls', name) };
+    const own = login(url, 'primaryUrls', name);
+    const first = late.uncheckedPrimaries.get(i);
+    const check = first === undefined ? null : new LateCheck(first, () => late.check('primary', own.url));
+    return { name, login: own, check };
   });
   const primary = nodes.length === 0 ? null : primaryParts(nodes, settings, heartbeat, observe);
   return {
@@ -66,7 +71,7 @@ export function databases(
     heartbeat,
     primary,
     start: async () => {
-      const connected = replicas.map((replica, i) => (unchecked.has(i) ? undefined : replica.connect()));
+      const connected = replicas.map((replica, i) => (late.unchecked.has(i) ? undefined : replica.connect()));
       await primary?.nodes.start();
       await Promise.all(connected);
       await Promise.all(replicas.map((replica) => replica.start()));
@@ -95,7 +100,7 @@ function primaryParts(
     reads.reset();
   });
   const writes = new Primary(() => nodes.login, primaryBounds(settings), observe);
-  const reads = new ConnectionPool(primaryReadLimits(settings), () => connectWith(nodes.login, settings)());
+  const reads = new ConnectionPool(primaryReadLimits(settings), () => connectWith(nodes.login as Login, settings)()); // asked only while the primary is reachable
   return { nodes, writes, reads };
 }
 

@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { app } from './app.js';
 import type { fittingSettings } from './check/fitting-settings.js';
-import { refusalOf } from './check/inspect.js';
+import { checkServerLate } from './check/inspect.js';
 import type { Closers } from './closers.js';
 import { databases } from './databases.js';
 import { primaryTarget } from './db/read-target.js';
@@ -78,11 +78,11 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
   const { resources, readAgain, observe, addSink, closers } = opening;
   const compiling = compile(opening); // while PostgreSQL answers
   compiling.catch(() => undefined); // the checks name this fault among all others
-  const { settings, unchecked, system } = await opening.checking;
+  const { settings, system, ...unchecked } = await opening.checking;
   const compiled = await compiling;
   const { replicas, heartbeat, primary, ...connections } = databases(settings, readAgain, observe, {
-    unchecked,
-    refusalOf: (url) => refusalOf('replica', url, { settings, resources, system }),
+    ...unchecked,
+    check: (kind, url) => checkServerLate(kind, url, { settings, resources, system }),
   });
   const positions = new WritePositions(() => heartbeat.first);
   const peers = await peersOf(settings, positions, observe);
@@ -93,7 +93,7 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
   const underWay = { requests: 0 };
   const sources: GaugeSources = {
     replicas,
-    primaryUp: () => primary?.nodes.reachable ?? null,
+    primary: primary?.nodes ?? null,
     redis: () => peers.redis(),
     requestsInFlight: () => underWay.requests,
     largePages: () => largePages.underWay,

@@ -8,7 +8,7 @@ import { type Inspected, inspect } from './inspect.js';
 /**
  * Inspects the databases as `check` does and returns the settings that fit them: without named statements where a pooler loses these.
  * Throws StartRefused with every refused item. A server that cannot be used does not refuse the start while another can, because it
- * may become good: `unchecked` replicas are to be checked before their first use.
+ * may become good: it is to be checked before its first use.
  */
 export async function fittingSettings(
   settings: Settings,

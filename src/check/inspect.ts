@@ -1,19 +1,20 @@
 import pg from 'pg';
 import { connectionUrls, serverName } from '../db/connection-url.js';
+import type { CheckResult } from '../db/late-check.js';
 import type { WorkspaceId } from '../db/statement.js';
 import { leaves, type Resource } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import type { Settings } from '../settings.js';
 import { checkCluster, strangersOf } from './cluster.js';
-import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
+import { type Finding, failure, found, type Item, verdict } from './finding.js';
 import { checkOpenPoints } from './open-points.js';
 import { checkedProjection } from './projection.js';
 import { checkRedis } from './redis.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkSession } from './session.js';
-import { type ServerKind, spared, uncheckedServers } from './spared.js';
+import { checkResult, type ServerKind, spared, uncheckedServers } from './spared.js';
 import { checkEncryption, checkPooler } from './transport.js';
 import { isOccupied, queryCanceled, viewCheck } from './views.js';
 import { checkWall, sampleWorkspaces } from './workspaces.js';
@@ -38,9 +39,9 @@ interface Inspection {
 /** The result of an inspection. */
 export interface Inspected {
   readonly findings: readonly Finding[];
-  /** Replicas and servers of PRIMARY_URLS, each counted from 0, that must be checked before their first use. */
-  readonly unchecked: ReadonlySet<number>;
-  readonly uncheckedPrimaries: ReadonlySet<number>;
+  /** Replicas and servers of PRIMARY_URLS, each counted from 0, that must be checked before their first use, or some of their views. */
+  readonly unchecked: ReadonlyMap<number, CheckResult>;
+  readonly uncheckedPrimaries: ReadonlyMap<number, CheckResult>;
   /** System identifier of the cluster; undefined when no server answered. */
   readonly system: string | undefined;
 }
@@ -67,8 +68,8 @@ export async function inspect(
   if (replicas.length === 0)
     return {
       findings: [found('settings', verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']))],
-      unchecked: new Set(),
-      uncheckedPrimaries: new Set(),
+      unchecked: new Map(),
+      uncheckedPrimaries: new Map(),
       system: undefined,
     };
   const { projection, items } = await checkedProjection(settings, resources);
@@ -94,19 +95,20 @@ export async function inspect(
   if (thorough) items.push(...resources.flatMap(checkOpenPoints));
   const findings = [...items.map((item) => found('settings', item)), ...spared(servers, strangers)];
   const [system] = [...seen.systems].filter(([name]) => !strangers.has(name)).map(([, id]) => id);
-  const uncheckedOf = (kind: ServerKind): ReadonlySet<number> => uncheckedServers(kind, servers, strangers);
+  const uncheckedOf = (kind: ServerKind): ReadonlyMap<number, CheckResult> =>
+    uncheckedServers(kind, servers, strangers);
   return { findings, unchecked: uncheckedOf('replica'), uncheckedPrimaries: uncheckedOf('primary'), system };
 }
 
 /**
- * Checks a server that could not be checked at the start, where `system` was the cluster. Returns the first fault; null for none. A
+ * Checks a server that could not be checked at the start, where `system` was the cluster. A
  * server of PRIMARY_URLS that is in recovery has no fault: it takes no writes.
  */
-export async function refusalOf(
+export async function checkServerLate(
   kind: ServerKind,
   url: string,
   { settings, resources, system }: Pick<Inspection, 'settings' | 'resources'> & Pick<Inspected, 'system'>,
-): Promise<string | null> {
+): Promise<CheckResult> {
   const { projection } = await checkedProjection(settings, resources);
   const inspection = { settings, resources, projection, thorough: false };
   const seen: Seen = { workspaces: new Set(), systems: new Map() };
@@ -116,9 +118,8 @@ export async function refusalOf(
       : checkPrimary(client, inspection, seen, Promise.resolve([]), kind),
   );
   if (system !== undefined && seen.systems.get(kind) !== system)
-    return 'it belongs to another cluster, or cannot be checked';
-  const refusal = findings.find(({ code, level }) => level === 'refused' || (code === 'connection' && level !== 'ok'));
-  return refusal === undefined ? null : `check refuses it: ${titleOf(refusal)}: ${refusal.detail}`;
+    return { refusal: 'it belongs to another cluster, or cannot be checked', uncheckedViews: new Set() };
+  return checkResult(findings);
 }
 
 /**

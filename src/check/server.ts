@@ -3,7 +3,7 @@ import { formatFault } from '../db/session-format.js';
 import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
 import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
-import { attempt, queryCanceled } from './views.js';
+import { attempt, isOccupied, queryCanceled } from './views.js';
 
 /** The gateway's clock decides expiry of tokens and Data-As-Of. */
 const clockDifferenceMaxMs = 2000;
@@ -79,10 +79,13 @@ export async function checkFunctions(client: pg.Client, settings: Settings): Pro
 const keyIdsMsMax = 3000;
 
 async function keyringItem(client: pg.Client, { dataKeys }: Settings): Promise<Item> {
-  const keys = await attempt<{ key_id: string }>(
-    client,
-    `set local statement_timeout = ${keyIdsMsMax}; select key_id from gateway.key_ids() order by 1`,
-  );
+  const statements = `set local statement_timeout = ${keyIdsMsMax}; select key_id from gateway.key_ids() order by 1`;
+  const keys = await attempt<{ key_id: string }>(client, statements).catch((error) => {
+    if (isOccupied(error)) return null;
+    throw error;
+  });
+  if (keys === null)
+    return failure('connection', 'A lock on a table hides the ids of the data keys now.', 'gateway.key_ids()');
   if (keys.error?.code === queryCanceled)
     return failure(
       'keyring',

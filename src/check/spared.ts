@@ -1,4 +1,5 @@
-import { type Finding, found } from './finding.js';
+import type { CheckResult } from '../db/late-check.js';
+import { type Finding, found, titleOf } from './finding.js';
 
 /** The setting that names a server: REPLICA_URLS or PRIMARY_URLS. */
 export type ServerKind = 'replica' | 'primary';
@@ -32,18 +33,35 @@ export function spared(findings: readonly Finding[], strangers: ReadonlySet<stri
 }
 
 /**
- * The servers of the setting, counted from 0, that answered no check or not all of it, or belong to another cluster: to be checked
- * before their first use.
+ * The servers of the setting, counted from 0, that answered no check or not all of it, or belong to another cluster: what is unchecked
+ * must be checked before its first use.
  */
 export function uncheckedServers(
   kind: ServerKind,
   findings: readonly Finding[],
   strangers: ReadonlySet<string>,
-): ReadonlySet<number> {
-  const names = findings.filter(({ code, level, where }) => {
-    return kindOf(where) === kind && (strangers.has(nameOf(where)) || (code === 'connection' && level !== 'ok'));
-  });
-  return new Set(names.map(({ where }) => Number(/\d+/.exec(nameOf(where))?.[0] ?? 1) - 1));
+): ReadonlyMap<number, CheckResult> {
+  const unchecked = findings.filter(
+    (finding) => kindOf(finding.where) === kind && (strangers.has(nameOf(finding.where)) || isUnfinished(finding)),
+  );
+  const resultOf = (where: string): CheckResult =>
+    strangers.has(nameOf(where))
+      ? { refusal: 'it belongs to another cluster', uncheckedViews: new Set() }
+      : checkResult(findings.filter((finding) => finding.where === where && isUnfinished(finding)));
+  return new Map(unchecked.map(({ where }) => [Number(/\d+/.exec(nameOf(where))?.[0] ?? 1) - 1, resultOf(where)]));
+}
+
+/** The server, or the view that the finding names, could not be checked. */
+function isUnfinished({ code, level }: Finding): boolean {
+  return code === 'connection' && level !== 'ok';
+}
+
+/** The result of the check of a server: its first fault, and the views that could not be checked. */
+export function checkResult(findings: readonly Finding[]): CheckResult {
+  const fault = findings.find((each) => each.level === 'refused' || (isUnfinished(each) && each.object === ''));
+  const views = findings.filter((each) => isUnfinished(each) && each.object !== '').map(({ object }) => object);
+  const refusal = fault === undefined ? null : `check refuses it: ${titleOf(fault)}: ${fault.detail}`;
+  return { refusal, uncheckedViews: new Set(views) };
 }
 
 /** The faults that make a server unable to do its work now. */

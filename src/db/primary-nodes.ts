@@ -1,6 +1,7 @@
 import type { Observe } from '../events.js';
 import { type ConnectionOptions, errorCode } from './connection.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
+import type { LateCheck } from './late-check.js';
 import { connectWith, type Login } from './login.js';
 import { Probe, type ProbeBounds } from './probe.js';
 import type { Statement } from './statement.js';
@@ -14,11 +15,19 @@ const positionStatement: Statement = {
   parameters: [],
 };
 
+const reasons: Readonly<Record<string, string>> = {
+  in_recovery: 'it is in recovery',
+  old_timeline: 'it is on the timeline of before a promotion',
+  unchecked: 'it is not checked yet',
+};
+
 /** A server that is the primary, or can become it. */
 export interface PrimaryNode {
   /** "primary", or "primary1", … where the setting names several. */
   readonly name: string;
   readonly login: Login;
+  /** To be made before its first use; null where the start checked it. */
+  readonly check: LateCheck | null;
 }
 
 interface ProbedNode extends PrimaryNode {
@@ -37,6 +46,8 @@ export class PrimaryNodes {
   #current: ProbedNode;
   /** Whether the last sample of the primary succeeded. */
   reachable = false;
+  /** Why it did not; null while it is reachable. */
+  reason: string | null = 'not probed yet';
 
   /** `nodes` are not empty; the first is taken for the primary until one has answered as such. */
   constructor(
@@ -56,9 +67,10 @@ export class PrimaryNodes {
     this.#onChange = onChange;
   }
 
-  /** The login of the primary of this moment. */
-  get login(): Login {
-    return this.#current.login;
+  /** The login of the primary of this moment; null while it is not checked. */
+  get login(): Login | null {
+    const { login, check } = this.#current;
+    return check?.isComplete === false ? null : login;
   }
 
   /** Samples now, in the order of the setting, and again every interval until closed. */
@@ -81,6 +93,8 @@ export class PrimaryNodes {
       const [atMs, tickMs] = [Date.now(), performance.now()];
       const [lsn, insertLsn, timeline, systemIdentifier] = (await node.probe.ask()) as string[];
       if (lsn === undefined || insertLsn === undefined) return this.#fail(node, 'in_recovery');
+      await node.check?.repeat();
+      if (node.check?.isComplete === false) return this.#fail(node, 'unchecked', node.check.result.refusal);
       const positions = { lsn: parseLsn(lsn), insertLsn: parseLsn(insertLsn) };
       const history = { timeline: timeline as string, systemIdentifier: systemIdentifier as string };
       this.#accept(node, { atMs, tickMs, ...positions, ...history });
@@ -102,14 +116,16 @@ export class PrimaryNodes {
     if (!isCurrent && this.reachable && sample.timeline === newest?.timeline) return;
     this.#heartbeat.add(sample);
     this.reachable = true;
+    this.reason = null;
     if (isCurrent) return;
     this.#current = node;
     if (newest !== undefined) this.#observe({ type: 'primary_changed', server: node.name });
     this.#onChange();
   }
 
-  #fail(node: ProbedNode, code: string): void {
+  #fail(node: ProbedNode, code: string, reason: string | null = null): void {
     if (node !== this.#current) return;
+    this.reason = reason ?? reasons[code] ?? `it does not answer (${code})`;
     if (this.reachable && !node.probe.closed) this.#observe({ type: 'primary_failed', code });
     this.reachable = false;
   }

@@ -26,15 +26,15 @@ const attemptsMax = 3;
 
 /** The primary, for writes: a small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
-  /** The login of the primary of this moment. */
-  readonly #login: () => Login;
+  /** The login of the primary of this moment; null while no server may be used as such. */
+  readonly #login: () => Login | null;
   /** Connections that run a transaction. */
   readonly #busy = new Set<pg.PoolClient>();
   #pool: pg.Pool;
   readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
 
-  constructor(login: () => Login, bounds: PrimaryBounds, observe: Observe) {
+  constructor(login: () => Login | null, bounds: PrimaryBounds, observe: Observe) {
     this.#login = login;
     this.#bounds = bounds;
     this.#observe = observe;
@@ -93,9 +93,10 @@ export class Primary {
   /** Throws primary_unavailable without a retry when the primary refuses connections, or no connection is free in time. */
   async #connect(): Promise<pg.PoolClient> {
     const pool = this.#pool;
-    if (pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
+    const login = this.#login();
+    if (login === null || pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
     try {
-      const client = await this.#login().use(() => pool.connect());
+      const client = await login.use(() => pool.connect());
       if (pool === this.#pool) return client;
       client.release(true); // it leads to the old primary
     } catch (error) {
@@ -136,7 +137,7 @@ export class Primary {
   }
 }
 
-function poolOf(login: () => Login, bounds: PrimaryBounds): pg.Pool {
+function poolOf(login: () => Login | null, bounds: PrimaryBounds): pg.Pool {
   const pool = new pg.Pool({
     Client: clientOf(login, bounds),
     max: bounds.connections,
@@ -149,11 +150,11 @@ function poolOf(login: () => Login, bounds: PrimaryBounds): pg.Pool {
 }
 
 /** A client with the login's URL of the moment: options of the pool would keep the first one. */
-function clientOf(login: () => Login, { waitMs }: PrimaryBounds): new () => pg.Client {
+function clientOf(login: () => Login | null, { waitMs }: PrimaryBounds): new () => pg.Client {
   return class extends pg.Client {
     constructor() {
       super({
-        connectionString: login().url,
+        connectionString: login()?.url,
         application_name: applicationName,
         connectionTimeoutMillis: waitMs,
         keepAlive: true,

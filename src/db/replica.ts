@@ -5,6 +5,7 @@ import { ChunkTurns } from './chunk-turns.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
+import type { LateCheck } from './late-check.js';
 import { Probe, type ProbeBounds } from './probe.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';
@@ -19,8 +20,6 @@ const probeStatement: Statement = {
   parameters: [],
 };
 const goodProbesToReadmit = 3;
-/** Pause between two checks of a replica that is refused. */
-const checkEveryMs = 5000;
 /** Time in which a start asks a lagging replica again, and the pause between two probes. */
 const catchUpMsMax = 500;
 const catchUpPauseMs = 20;
@@ -80,19 +79,17 @@ export class Replica {
   /** The position at which the replica was found ahead of its primary; null when it was not. */
   #divergedAt: Lsn | null = null;
 
-  /** The check before the first use; null when it was made. */
-  #check: (() => Promise<string | null>) | null;
-  #checkedMs = Number.NEGATIVE_INFINITY;
-  #refusal: string | null = null;
+  /** The check before the first use; null when it is complete. */
+  #check: LateCheck | null;
 
-  /** `check` resolves to the reason why the replica must not be used; it is made before the first use. */
+  /** `check` is null where the start checked all. */
   constructor(
     name: string,
     connect: Connect,
     bounds: ReplicaBounds,
     heartbeat: Heartbeat,
     observe: Observe,
-    check: (() => Promise<string | null>) | null = null,
+    check: LateCheck | null = null,
   ) {
     this.#check = check;
     this.name = name;
@@ -103,6 +100,11 @@ export class Replica {
     const turns = new ChunkTurns(bounds.chunksBesideDetails, () => this.long.serve());
     this.short = new ConnectionPool(bounds.short, connect, turns.short);
     this.long = new ConnectionPool(bounds.long, connect, turns.long);
+  }
+
+  /** Whether the view may be read here; it must not while it could not be checked. */
+  mayRead(view: string): boolean {
+    return this.#check === null || !this.#check.result.uncheckedViews.has(view);
   }
 
   get inFlight(): number {
@@ -203,13 +205,12 @@ export class Replica {
   }
 
   async #refusalBeforeUse(): Promise<string | null> {
-    if (this.#check !== null && performance.now() - this.#checkedMs >= checkEveryMs) {
-      this.#checkedMs = performance.now();
-      this.#warm(); // the logins take as long as a tenth of the check
-      this.#refusal = await this.#check();
-      if (this.#refusal === null) this.#check = null;
-    }
-    return this.#refusal;
+    const check = this.#check;
+    if (check === null) return null;
+    this.#warm(); // the logins take as long as a tenth of the check
+    await check.repeat();
+    if (check.isComplete) this.#check = null;
+    return check.result.refusal;
   }
 
   /** Uses the heartbeat; for a replica older than all samples, as at start-up, the commit time of its last replayed transaction. */

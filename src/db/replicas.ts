@@ -11,6 +11,8 @@ export interface ReplicaRequirement {
   readonly avoid?: ReadonlySet<Candidate>;
   /** Continuation of a page: the server of its first rows. A page that changed its replica with each chunk would fail with any of them. */
   readonly ofPage?: object;
+  /** The view that is read: a replica on which it could not be checked is left out. */
+  readonly view?: string;
   /** Read-your-writes: the replica must have replayed this position. */
   readonly replayed?: Lsn;
   /** Continuation of a page: the replica must be known current up to this moment, epoch milliseconds. */
@@ -25,6 +27,7 @@ export interface ReplicaRequirement {
 export interface Candidate {
   readonly state: ReplicaState;
   readonly inFlight: number;
+  mayRead(view: string): boolean;
 }
 
 /**
@@ -41,7 +44,7 @@ export function chooseReplica<R extends Candidate>(
   let equals = 0;
   for (const replica of replicas) {
     const { healthy, replayed, asOfMs } = replica.state;
-    if (!healthy) continue;
+    if (!healthy || (requirement.view !== undefined && !replica.mayRead(requirement.view))) continue;
     if (requirement.replayed !== undefined && replayed < requirement.replayed) continue;
     if (requirement.asOfMs != null && (asOfMs ?? 0) < requirement.asOfMs) continue;
     const isAvoided = requirement.avoid?.has(replica) ?? false;

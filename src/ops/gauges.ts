@@ -74,7 +74,7 @@ export const gauges: Readonly<Record<string, GaugeRow>> = {
     'max',
     ({ state }) => (state.asOfMs === null ? null : Math.max(0, Date.now() - state.asOfMs) / 1000),
   ),
-  primary_up: upGauge('1 while the primary answers.', ({ primaryUp }) => primaryUp()),
+  primary_up: upGauge('1 while the primary answers.', ({ primary }) => primary?.reachable ?? null),
   redis_up: upGauge('1 while Redis answers and counts.', ({ redis }) => redis()?.healthy ?? null),
   pool_connections: poolGauge('Open connections to a replica.', ({ open }) => open),
   pool_in_flight: poolGauge('Statements in flight.', ({ inFlight }) => inFlight),

@@ -11,7 +11,7 @@ export interface Readiness {
     readonly lagMs: number | null;
   }[];
   /** Whether writes can be made; null without a primary. */
-  readonly primary: { readonly healthy: boolean } | null;
+  readonly primary: { readonly healthy: boolean; readonly reason: string | null } | null;
   /** Null without Redis. While it is away reads are answered, and limits go by each gateway's share. */
   readonly redis: { readonly healthy: boolean; readonly reason: string | null } | null;
 }
@@ -19,12 +19,13 @@ export interface Readiness {
 /** The parts of a gateway that its readiness tells of. */
 export interface ReadinessSources {
   readonly replicas: readonly Replica[];
-  readonly primaryUp: () => boolean | null;
+  /** Null without PRIMARY_URLS. */
+  readonly primary: { readonly reachable: boolean; readonly reason: string | null } | null;
   readonly redis: () => Readiness['redis'];
 }
 
 /** Ready while a replica is healthy. Primary and Redis do not count, because reads are answered without them. */
-export function readinessOf({ replicas, primaryUp, redis }: ReadinessSources, stopping: boolean): Readiness {
+export function readinessOf({ replicas, primary, redis }: ReadinessSources, stopping: boolean): Readiness {
   const healthy = replicas.some(({ state }) => state.healthy);
   const reasons = [...(stopping ? ['stopping'] : []), ...(healthy ? [] : ['no healthy replica'])];
   const states = replicas.map(({ name, state }) => ({
@@ -33,7 +34,11 @@ export function readinessOf({ replicas, primaryUp, redis }: ReadinessSources, st
     reason: state.reason,
     lagMs: Number.isFinite(state.lagMs) ? state.lagMs : null, // JSON has no Infinity
   }));
-  const isUp = primaryUp();
-  const primary = isUp === null ? null : { healthy: isUp };
-  return { status: reasons.length === 0 ? 'ready' : 'not ready', reasons, replicas: states, primary, redis: redis() };
+  return {
+    status: reasons.length === 0 ? 'ready' : 'not ready',
+    reasons,
+    replicas: states,
+    primary: primary && { healthy: primary.reachable, reason: primary.reason },
+    redis: redis(),
+  };
 }

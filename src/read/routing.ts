@@ -86,7 +86,7 @@ export function withReadTarget<T>(
   const attempt = (target: ReadTarget, requirement: ReplicaRequirement, onPrimary: boolean, failures = 0): Attempt => {
     return { target, asOfMs: target.state.asOfMs, failures, requirement, onPrimary };
   };
-  const requirement = provable(deps, phase);
+  const requirement = readable(deps.replicas, compiled.resource.view, provable(deps, phase));
   const isSettled = compiled.write === null || (phase.kind === 'continuation' && !phase.onPrimary);
   const read = (route: Route): Promise<T> => {
     if ('primary' in route)
@@ -102,6 +102,18 @@ export function withReadTarget<T>(
   };
   const route = isSettled ? { requirement } : deps.routeWritten(caller.workspace, requirement);
   return after(route, read);
+}
+
+/**
+ * Requires a replica on which the view could be checked. Throws replica_unavailable where there is none, as while a lock on a table
+ * hides the view from the check: the primary must not answer for them.
+ */
+function readable(replicas: readonly Replica[], view: string, requirement: ReplicaRequirement): ReplicaRequirement {
+  if (replicas.every((replica) => replica.mayRead(view))) return requirement;
+  const used = replicas.filter(({ state }) => state.healthy);
+  if (used.length > 0 && !used.some((replica) => replica.mayRead(view)))
+    throw new Problem('replica_unavailable', 'The view of this resource could not be checked yet; try again.');
+  return { ...requirement, view };
 }
 
 /**

@@ -215,6 +215,29 @@ test.serial('connections that were ended while idle cost no write', async (t) =>
   }
 });
 
+test.serial('a primary that was away at the start is checked before its first write', async (t) => {
+  const { primary } = setUp.cluster;
+  const port = await freePort();
+  const primaryUrls = setUp.settings().primaryUrls.replace(`:${primary.port}/`, `:${port}/`);
+  const { gateway, stop } = await setUp.gateway({ ...limits, primaryUrls });
+  const token = await setUp.token({ scopes: ['write:installaties'] });
+  const late = apiClient(`${gateway.url}/api/v1`, { token });
+  await setUp.sql('grant update (created_at) on gateway.installaties_write to gateway_writer');
+  const reached = await tcpProxy(primary.port, port);
+  try {
+    const isRefused = () =>
+      /check refuses it: write view .*may update created_at/.test(gateway.readiness().primary?.reason ?? '');
+    t.true(await until(isRefused, 20_000, 50), JSON.stringify(gateway.readiness().primary));
+    await refusedInTime(t, () => post(late, { naam: 'x', customerId }));
+    await setUp.sql('revoke update (created_at) on gateway.installaties_write from gateway_writer');
+    t.true(await until(async () => (await post(late, { naam: 'x', customerId })).status === 201, 20_000, 200));
+  } finally {
+    late.close();
+    await stop();
+    await reached.close();
+  }
+});
+
 test.serial('a gateway that was started before its replica reads as soon as the replica answers', async (t) => {
   const port = await freePort();
   const replica = setUp.cluster.replicas[0]?.port as number;

@@ -3,11 +3,14 @@ import { connect, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { until } from '../../demo/cluster/wait.js';
+import { asAdmin } from '../../src/db/admin.js';
+import type { Readiness } from '../../src/ops/readiness.js';
 import type { Settings } from '../../src/settings.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
 import { type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { slowClients } from '../support/slow-clients.js';
+import { templateName } from '../support/template.js';
 
 // The real process: how it stops, what it holds, and how it ends when something breaks.
 
@@ -70,6 +73,28 @@ test.serial(
     await setUp.pace(0);
   },
 );
+
+test.serial('a lock on one table stops no start, and its view is not read before it is checked', async (t) => {
+  const held = `select from pg_locks where mode = 'AccessExclusiveLock' and relation = 'app.klanten'::regclass`;
+  const replicaUrl = (setUp.cluster.replicas[0] as PgNode).url(templateName);
+  await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
+    await app.query('begin; lock table app.klanten in access exclusive mode; select pg_switch_wal()');
+    const isLocked = () => asAdmin(replicaUrl, async (client) => (await client.query(held)).rows.length > 0);
+    t.true(await until(isLocked, 20_000, 20), 'the replica has the lock');
+    const serving = await serve(t, { statementTimeoutMs: 1000 });
+    const statusOf = async (path: string) => (await readPage(`${serving.url}/api/v1${path}`, { token })).status;
+    const ready = async () => (await (await fetch(`${serving.opsUrl}/readyz`)).json()) as Readiness;
+    t.like(await ready(), { status: 'ready' });
+    t.deepEqual([await statusOf('/installaties'), await statusOf('/klanten')], [200, 503]);
+    await app.query('alter view gateway.klanten set (security_invoker = true); commit');
+    const isRefused = async () =>
+      /check refuses it.*security_invoker/.test(String((await ready()).replicas[0]?.reason));
+    t.true(await until(isRefused, 20_000, 100), 'the view is checked after the lock');
+    t.is(await statusOf('/klanten'), 503);
+    await app.query('alter view gateway.klanten reset (security_invoker)');
+    t.true(await until(async () => (await statusOf('/klanten')) === 200, 20_000, 100));
+  });
+});
 
 test.serial('an uncaught error is logged, running pages end, and the exit code is 1', async (t) => {
   const bomb = `process.on('SIGUSR2', () => setTimeout(() => { throw new Error('thrown outside any request') }))`;

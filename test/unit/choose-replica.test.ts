@@ -6,7 +6,12 @@ interface Named extends Candidate {
 }
 
 function replica(name: string, inFlight = 0, state: object = {}): Named {
-  return { name, inFlight, state: { healthy: true, replayed: 5n, asOfMs: 1000, ...state } as Candidate['state'] };
+  return {
+    name,
+    inFlight,
+    mayRead: (view) => view !== 'unchecked',
+    state: { healthy: true, replayed: 5n, asOfMs: 1000, ...state } as Candidate['state'],
+  };
 }
 
 /** How often each is chosen of 3,000 times. */

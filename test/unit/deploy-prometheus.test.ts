@@ -32,7 +32,7 @@ const pool = { open: 0, inFlight: 0, waiting: 0 };
 const state = { healthy: true, lagMs: 0, asOfMs: 0 };
 const sources = {
   replicas: [{ name: 'replica1', state, short: pool, long: pool }] as never,
-  primaryUp: () => true,
+  primary: { reachable: true, reason: null },
   redis: () => ({ healthy: true, reason: null }),
   largePages: () => 0,
   requestsInFlight: () => 0,

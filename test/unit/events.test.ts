@@ -72,7 +72,7 @@ async function scraped(...events: Event[]): Promise<string> {
   const pool = { open: 0, inFlight: 0, waiting: 0 };
   const sources = {
     replicas: [{ name: 'replica1', state: { healthy: true, lagMs: 0 }, short: pool, long: pool }] as never,
-    primaryUp: () => null,
+    primary: null,
     redis: () => null,
     largePages: () => 0,
     requestsInFlight: () => 0,

@@ -98,9 +98,14 @@ test('the cap holds for any second, wherever it begins', (t) => {
 });
 
 test('when the clock was set back since the rows before, the most current replica continues a walk and a page', async (t) => {
-  const replicaOf = (asOfMs: number) => ({ inFlight: 0, state: { healthy: true, asOfMs }, probe: async () => {} });
+  const replicaOf = (asOfMs: number) => ({
+    inFlight: 0,
+    state: { healthy: true, asOfMs },
+    mayRead: () => true,
+    probe: async () => {},
+  });
   const [late, current] = [replicaOf(atMs() - 5000), replicaOf(atMs() - 400)];
-  const read = { compiled: { write: null }, caller: {} } as Parameters<typeof withReadTarget>[1];
+  const read = { compiled: { write: null, resource: {} }, caller: {} } as Parameters<typeof withReadTarget>[1];
   const primaryReachable = () => true;
   const deps = { replicas: [late, current], resumeMs: 0, primaryReachable, observe: () => {} } as unknown as ReadDeps;
   const requirement = { asOfMs: atMs() + 3_600_000, resumeMs: 0 };

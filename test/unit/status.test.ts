@@ -15,7 +15,7 @@ const gateway = () =>
   metricsEvents(
     {
       replicas: [],
-      primaryUp: () => true,
+      primary: { reachable: true, reason: null },
       redis: () => null,
       requestsInFlight: () => 2,
       largePages: () => 0,
@@ -25,7 +25,13 @@ const gateway = () =>
   );
 
 const sources: StatusSources = {
-  readiness: () => ({ status: 'ready', reasons: [], replicas: [], primary: { healthy: true }, redis: null }),
+  readiness: () => ({
+    status: 'ready',
+    reasons: [],
+    replicas: [],
+    primary: { healthy: true, reason: null },
+    redis: null,
+  }),
   workers: () => null,
   lagMaxMs: 30_000,
 };
@@ -127,7 +133,7 @@ test('the status names primary, Redis and workers that are away', async (t) => {
   const away = await reportOf([], {
     readiness: () => ({
       ...sources.readiness(),
-      primary: { healthy: false },
+      primary: { healthy: false, reason: 'it does not answer (ECONNREFUSED)' },
       redis: { healthy: false, reason: 'ECONNREFUSED' },
     }),
     workers: () => ({ configured: 4, reporting: 3 }),
@@ -135,7 +141,7 @@ test('the status names primary, Redis and workers that are away', async (t) => {
   t.deepEqual(
     away.faults.map(({ sentence }) => sentence),
     [
-      'Writes fail: the primary does not answer.',
+      'Writes fail: the primary cannot be used: it does not answer (ECONNREFUSED).',
       'Redis is away: ECONNREFUSED. Each gateway enforces its share of the limits.',
       'Only 3 of 4 workers report.',
     ],

@@ -59,7 +59,7 @@ const rows: readonly FaultRow[] = [
   {
     level: 'failing',
     sentences: ({ readiness: { primary } }) =>
-      when(primary?.healthy === false, 'Writes fail: the primary does not answer.'),
+      when(primary?.healthy === false, `Writes fail: the primary cannot be used: ${primary?.reason}.`),
   },
   {
     level: 'failing',
