@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../demo/cluster/ports.js';
+import { asAdmin } from '../../src/db/admin.js';
 import type { StatusReport } from '../../src/ops/status/report.js';
 import type { Settings } from '../../src/settings.js';
 import { apiClient } from '../support/client.js';
@@ -252,6 +253,39 @@ test.serial('a worker that served is replaced at once, however many died; a star
   await eventually(t, 'two workers again', isComplete, 30_000);
   t.is(deaths(own).find(({ workerPid }) => workerPid === second)?.restartMs, 0);
 });
+
+test.serial(
+  'a worker that dies while a table is locked is replaced, and no request for other tables fails',
+  async (t) => {
+    const { database } = t.context;
+    const own = await serveProcess({
+      ...database.settings,
+      logLevel: 'warn',
+      webConcurrency: 2,
+      port: await freePort(),
+    });
+    t.teardown(() => own.stop());
+    await asAdmin(database.settings.adminUrl, async (app) => {
+      await app.query('begin; lock table app.klanten in access exclusive mode; select pg_switch_wal()');
+      const held = `select from pg_locks where mode = 'AccessExclusiveLock' and relation = 'app.klanten'::regclass`;
+      await eventually(t, 'the lock on the replica', async () => (await database.replica.query(held)).rows.length > 0);
+      for (const worker of children(own)) {
+        process.kill(worker, 'SIGKILL');
+        const isReplaced = async (): Promise<boolean> => {
+          const { workers } = (await (await fetch(`${own.opsUrl}/status.json`)).json()) as StatusReport;
+          return !children(own).includes(worker) && workers?.reporting === 2;
+        };
+        await eventually(t, 'its successor', isReplaced, 30_000);
+      }
+      const headers = { authorization: `Bearer ${token}`, connection: 'close' };
+      for (let i = 0; i < 20; i++)
+        t.is((await fetch(`${own.url}/api/v1/installaties?perPage=1`, { headers })).status, 200);
+      await app.query('rollback');
+      const isRead = async () => (await fetch(`${own.url}/api/v1/klanten?perPage=1`, { headers })).status === 200;
+      await eventually(t, 'the view is checked', isRead, 20_000);
+    });
+  },
+);
 
 test.serial('a frozen worker is replaced, no client waits for it for ever, and counts do not fall', async (t) => {
   const answers: (number | string)[] = [];
