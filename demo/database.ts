@@ -3,7 +3,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { Failure } from '../src/cli/command.js';
-import { createToken, revokeToken, scopesOf } from '../src/cli/token-store.js';
+import { createToken, revokeToken, scopesOf } from '../src/cli/tokens.js';
 import { asAdmin } from '../src/db/admin.js';
 import { loadResources } from '../src/definition/load.js';
 import { createIndexes } from '../src/migrate/indexes.js';

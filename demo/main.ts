@@ -1,7 +1,6 @@
 import { rmSync } from 'node:fs';
 import { type Command, Failure, printText, say, sayText } from '../src/cli/command.js';
-import type { Usage } from '../src/cli/explain.js';
-import { asksForHelp, printHelp, runProgram } from '../src/cli/program.js';
+import { asksForHelp, printHelp, runProgram, type Usage } from '../src/cli/program.js';
 import { loadResources } from '../src/definition/load.js';
 import { fill } from '../src/openapi/template.js';
 import { projectText } from '../src/paths.js';

@@ -1,5 +1,4 @@
-import type { Usage } from '../src/cli/explain.js';
-import { asksForHelp, printHelp, runProgram } from '../src/cli/program.js';
+import { asksForHelp, printHelp, runProgram, type Usage } from '../src/cli/program.js';
 import { pullCommand } from './pull.js';
 
 // `node dist/pull/main.js`

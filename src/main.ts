@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import { type Command, print, printText, program, UsageError } from './cli/command.js';
-import type { Usage } from './cli/explain.js';
-import { asksForHelp, printHelp, runProgram } from './cli/program.js';
+import { asksForHelp, printHelp, runProgram, type Usage } from './cli/program.js';
 import { meantBy } from './nearest-name.js';
 import { projectText } from './paths.js';
 

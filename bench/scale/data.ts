@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Cluster } from '../../demo/cluster/cluster.js';
-import { createToken } from '../../src/cli/token-store.js';
+import { createToken } from '../../src/cli/tokens.js';
 import { asAdmin } from '../../src/db/admin.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { migrate } from '../../src/migrate/migrations.js';

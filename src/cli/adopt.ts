@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { adopt, resourcesFolder, viewsFolder } from '../adopt/adopt.js';
 import { parseKeyring } from '../projection/keyring.js';
 import { loadSettings } from '../settings.js';
-import { adminUrl } from './admin-url.js';
+import { adminUrl } from './admin.js';
 import { type Command, namesIn, print, program, UsageError } from './command.js';
 
 /** `adopt`: drafts views and definitions for an app's schema. */

@@ -2,9 +2,8 @@ import { parseArgs } from 'node:util';
 import { createIndexes, hasIndexes } from '../migrate/indexes.js';
 import { listFiles, migrate, plannedChanges } from '../migrate/migrations.js';
 import { defaultViewsDir } from '../migrate/sql-files.js';
-import { adminUrl } from './admin-url.js';
+import { adminUrl, lockOptions, waitOption } from './admin.js';
 import { type Command, print, UsageError } from './command.js';
-import { lockOptions, waitOption } from './lock-options.js';
 
 /** `migrate`: applies sql/core, the views and index proposals. */
 export const migrateCommand: Command = async (args) => {

@@ -1,9 +1,8 @@
 import { parseArgs } from 'node:util';
 import { createViews, dropAllViews } from '../migrate/migrations.js';
 import { defaultViewsDir } from '../migrate/sql-files.js';
-import { adminUrl } from './admin-url.js';
+import { adminUrl, lockOptions, waitOption } from './admin.js';
 import { type Command, print, UsageError } from './command.js';
-import { lockOptions, waitOption } from './lock-options.js';
 
 /** `views`: drops and creates the views around changes of the app's tables. */
 export const viewsCommand: Command = async (args) => {

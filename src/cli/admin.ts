@@ -1,5 +1,15 @@
 import type { LockOptions } from '../migrate/lock.js';
+import { loadSettings, SettingsError } from '../settings.js';
 import { say, wholeNumber } from './command.js';
+
+/** The setting ADMIN_URL, which only `migrate`, `views`, `adopt` and `tokens` use. Throws SettingsError when it is not set. */
+export function adminUrl(): string {
+  const { adminUrl } = loadSettings(process.env);
+  if (adminUrl !== '') return adminUrl;
+  throw new SettingsError(
+    'ADMIN_URL is not set: the connection URL of the primary for a role that may migrate and manage tokens.',
+  );
+}
 
 /** The option --wait of commands that change the schema. */
 export const waitOption = { type: 'string', default: '60' } as const;
