@@ -121,6 +121,25 @@ test('docs/api.md and the README list every resource, filter and scope', (t) => 
   }
 });
 
+test('docs/definitions.md and docs/keys.md name every key of a definition', (t) => {
+  interface Schema {
+    readonly properties?: Record<string, Schema>;
+    readonly additionalProperties?: Schema | boolean;
+    readonly $defs?: Record<string, Schema>;
+  }
+  const keys = ({ properties = {}, additionalProperties, $defs = {} }: Schema): string[] => [
+    ...Object.keys(properties),
+    ...[...Object.values(properties), ...Object.values($defs)].flatMap(keys),
+    ...(typeof additionalProperties === 'object' ? keys(additionalProperties) : []),
+  ];
+  const text = read('docs/definitions.md') + read('docs/keys.md');
+  const all = new Set(keys(JSON.parse(read('config/resource.schema.json'))));
+  t.deepEqual(
+    [...all].filter((key) => key !== '$schema' && !text.includes(`\`${key}\``)),
+    [],
+  );
+});
+
 test('docs/api.md names every member of every record', (t) => {
   const records = section(api, '## Records') + section(api, '## Lists');
   const names = resources.flatMap((resource) => leaves(resource).flatMap(({ path }) => path));
@@ -184,9 +203,9 @@ test('docs/architecture.md maps every folder', (t) => {
 
 test('files that the documentation names exist', (t) => {
   for (const page of pages.filter((path) => path !== 'CHANGELOG.md')) {
-    const named = [...read(page).matchAll(/`((?:src|test|sql|config|deploy|docs|bench|\.ci)\/[\w./-]*\w)`/g)].map(
-      ([, path]) => path as string,
-    );
+    const named = [
+      ...read(page).matchAll(/`((?:src|test|sql|config|deploy|docs|bench|bundle|demo|pull|\.ci)\/[\w./-]*\w)`/g),
+    ].map(([, path]) => path as string);
     t.deepEqual(
       named.filter((path) => !existsSync(join(projectRoot, path))),
       [],
