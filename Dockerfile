@@ -1,7 +1,9 @@
 # The gateway as an image: `docker build -t workspace-data-gateway .`
-# Stages: compile; install production packages; copy both into an image without compiler and npm cache.
+# Stages: compile to a program in one file; copy it into an image without compiler, packages and npm cache.
 
-FROM node:24-bookworm-slim AS build
+# For a build that can be repeated give the digest of your registry: --build-arg NODE_IMAGE=node@sha256:…
+ARG NODE_IMAGE=node:24.12.0-bookworm-slim
+FROM ${NODE_IMAGE} AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
@@ -11,16 +13,9 @@ COPY src src
 COPY bundle bundle
 RUN npm run bundle
 
-FROM node:24-bookworm-slim AS packages
-WORKDIR /build
-COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
-
-FROM node:24-bookworm-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072
 WORKDIR /app
-COPY --from=packages /build/node_modules node_modules
-COPY --from=build /build/dist/src dist/src
 COPY --from=build /build/dist/bundle dist/bundle
 COPY --from=build /build/config config
 COPY package.json LICENSE ./

@@ -8,18 +8,21 @@ import { projectRoot } from '../src/paths.js';
 import { nodeFlags } from './node-flags.js';
 
 // `npm run bundle`: the program and its packages as one file, dist/bundle/program.js, with V8's code cache beside it. Names and lines stay
-// as they are, but for names that two modules have, so that stack traces can be read. Packages that only some settings or requests need stay in node_modules.
+// as they are, but for names that two modules have, so that stack traces can be read. Packages that only some settings or requests need are
+// files beside it, so that the program needs no node_modules.
 
 const folder = join(projectRoot, 'dist/bundle');
 const program = join(folder, 'program.js');
 const cache = join(folder, 'program.cache');
-const loadedLater = [
-  'koa-body',
-  'ioredis',
-  '@opentelemetry/exporter-*',
-  '@opentelemetry/resources',
-  '@opentelemetry/sdk-*',
-];
+/** Files of packages that are loaded later, and their content; a name is that of a package, or of the group that it belongs to. */
+const loadedLater: Readonly<Record<string, string>> = {
+  'koa-body': `export { koaBody } from 'koa-body'`,
+  ioredis: `export { Redis } from 'ioredis'`,
+  '@opentelemetry': `
+    export { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
+    export { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+    export { resourceFromAttributes } from '@opentelemetry/resources'`,
+};
 /** Drivers of knex and pg that the gateway has no use for. */
 const neverLoaded = [
   'better-sqlite3',
@@ -54,7 +57,27 @@ const oneDialect: Plugin = {
     ),
 };
 
+/** Leads the imports of packages that are loaded later to their files. */
+const laterFiles: Plugin = {
+  name: 'later-files',
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^(koa-body|ioredis|@opentelemetry\/(exporter|resources|sdk).*)$/ }, ({ path }) => ({
+      path: `./${path.split('/')[0]}.cjs`,
+      external: true,
+    })),
+};
+
 rmSync(cache, { force: true });
+for (const [name, contents] of Object.entries(loadedLater))
+  await build({
+    stdin: { contents, resolveDir: projectRoot },
+    outfile: join(folder, `${name}.cjs`),
+    bundle: true,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    logLevel: 'warning',
+  });
 await writeProgram();
 await writeCache();
 
@@ -67,8 +90,8 @@ async function writeProgram(): Promise<void> {
     platform: 'node',
     target: 'node20',
     charset: 'ascii',
-    external: [...loadedLater, ...neverLoaded],
-    plugins: [fewMediaTypes, oneDialect],
+    external: neverLoaded,
+    plugins: [fewMediaTypes, oneDialect, laterFiles],
     define: { 'import.meta.url': 'moduleUrl' },
     logLevel: 'warning',
   });

@@ -14,6 +14,7 @@ interface Container {
   readonly name: string;
   readonly command?: string[];
   readonly env: { name: string; value?: string }[];
+  readonly volumeMounts: { name: string; mountPath: string }[];
   readonly [probe: `${string}Probe`]: { readonly httpGet: { readonly path: string } } | undefined;
 }
 interface Manifest {
@@ -25,6 +26,7 @@ interface Manifest {
         readonly terminationGracePeriodSeconds: number;
         readonly initContainers: Container[];
         readonly containers: [Container];
+        readonly volumes: { name: string; configMap?: { name: string } }[];
       };
     };
   };
@@ -77,6 +79,18 @@ test('the gateways of compose.yaml have settings that exist, and time to drain',
     t.is(instances, 2);
     t.true(Number.parseInt(grace, 10) * 1000 > drainMs + notReadyMs);
   }
+});
+
+test('each deployment serves the definitions of a folder of its own, which it mounts', (t) => {
+  for (const name of ['gateway1', 'gateway2']) {
+    const { environment = {}, volumes = [] } = compose.services[name] ?? {};
+    t.true(volumes.some((volume) => volume.endsWith(`:${environment.RESOURCES_DIR}:ro`)));
+  }
+  const [{ env, volumeMounts }] = pod.containers;
+  const folder = env.find(({ name }) => name === 'RESOURCES_DIR')?.value;
+  t.is(volumeMounts.find(({ mountPath }) => mountPath === folder)?.name, 'resources');
+  t.true(pod.volumes.some(({ name, configMap }) => name === 'resources' && configMap?.name === 'gateway-resources'));
+  t.regex(read('systemd/workspace-data-gateway.service'), /^Environment=RESOURCES_DIR=\/etc\//m);
 });
 
 test('the Kubernetes manifests are what their API says, and have no key that it ignores', async (t) => {
@@ -134,6 +148,6 @@ test('the pod has settings that exist, time to drain, probes of paths that exist
     [startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path),
     ['/livez', '/livez', '/readyz'],
   );
-  t.deepEqual(pod.initContainers[0]?.command, ['node', 'dist/src/main.js', 'migrate', '--pending']);
+  t.deepEqual(pod.initContainers[0]?.command, ['node', 'dist/bundle/gateway.cjs', 'migrate', '--pending']);
   t.false(JSON.stringify(pod.containers).includes('ADMIN_URL'));
 });

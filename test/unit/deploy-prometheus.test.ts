@@ -9,6 +9,7 @@ import { projectRoot } from '../../src/paths.js';
 interface Rule {
   readonly alert: string;
   readonly expr: string;
+  readonly annotations: { readonly runbook_url?: string };
 }
 
 const read = (path: string): string => readFileSync(join(projectRoot, path), 'utf8');
@@ -71,4 +72,17 @@ test('docs/monitoring.md and the test of the rules have every alert', (t) => {
     names.filter((name) => !tested.includes(`alertname="${name}"`)),
     [],
   );
+});
+
+test('every alert names a section of the documentation that exists', (t) => {
+  for (const { alert, annotations } of rules) {
+    const [path = '', anchor] = (annotations.runbook_url ?? '').split('#');
+    const sections = [...read(path).matchAll(/^##+ (.+)$/gm)].map(([, title = '']) =>
+      title
+        .toLowerCase()
+        .replace(/[^a-z0-9 -]/g, '')
+        .replaceAll(' ', '-'),
+    );
+    t.true(sections.includes(anchor as string), `${alert}: ${annotations.runbook_url}`);
+  }
 });
