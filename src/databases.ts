@@ -1,4 +1,3 @@
-import { ActiveKeys } from './db/active-keys.js';
 import { ConnectionPool, type PoolLimits } from './db/connection-pool.js';
 import { connectionUrls } from './db/connection-url.js';
 import { Heartbeat } from './db/heartbeat.js';
@@ -9,6 +8,7 @@ import { type PrimaryNode, PrimaryNodes } from './db/primary-nodes.js';
 import type { ProbeBounds } from './db/probe.js';
 import { Replica, type ReplicaBounds } from './db/replica.js';
 import type { Observe } from './events.js';
+import { ActiveKeys } from './flow/gate.js';
 import type { Settings } from './settings.js';
 
 /** The connections of a gateway to its databases. */

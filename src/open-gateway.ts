@@ -13,10 +13,10 @@ import { type CompiledResource, compileResource } from './definition/compiled.js
 import { redactionOf } from './definition/redaction-rules.js';
 import type { Resource } from './definition/resource.js';
 import type { Observe } from './events.js';
+import { gatesOf } from './flow/gates.js';
 import { bodyReader } from './http/body.js';
 import { descriptions } from './http/descriptions.js';
 import { encodingsOf } from './http/encodings.js';
-import { LargePages } from './http/large-pages.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
@@ -89,14 +89,14 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
   closers.add(() => peers.close());
   positions.share(peers);
   const failureLimiter = peers.limiter('address', settings.authFailuresPerMinute);
-  const largePages = new LargePages(settings, observe);
+  const gates = gatesOf(settings, observe);
   const underWay = { requests: 0 };
   const sources: GaugeSources = {
     replicas,
     primary: primary?.nodes ?? null,
     redis: () => peers.redis(),
     requestsInFlight: () => underWay.requests,
-    largePages: () => largePages.underWay,
+    largePages: gates.largePages,
     clientConnections: () => connectionsOf(api),
   };
   const metrics = metricsEvents(sources, resources);
@@ -152,7 +152,7 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
       },
       latestTimeline: new LatestTimeline(() => heartbeat.newest),
       compiled,
-      largePages,
+      gates,
       basicAuth: settings.basicAuth,
       index,
       openapi,
@@ -163,6 +163,7 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
         tokenCacheMax: settings.tokenCacheMax,
         tokenCacheMs: settings.tokenCacheMs,
         queueWaitMs,
+        gate: gates.unknownTokens,
         noteUse: (tokenId) => tokenUses?.note(tokenId),
         isExhausted: async (address) => !(await failureLimiter.peek(address)).allowed,
       }),

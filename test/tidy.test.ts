@@ -26,6 +26,7 @@ const layers = [
   'db/row.ts',
   'db/statement.ts',
   'db/wal-position.ts',
+  'flow',
   'projection',
   'definition',
   'db',

@@ -1,12 +1,10 @@
 import { type RedisTarget, redisOptions, redisReason } from '../db/redis-options.js';
 import { failure, type Item, verdict } from './finding.js';
 
-/** Sets a key and publishes, as the scripts of peers/redis.ts do. */
-const trial = `
-  redis.call('set', KEYS[1], 1, 'PX', 1)
-  redis.call('publish', 'gateway:check', '')`;
+/** Sets a key, as the scripts of peers/redis.ts do. */
+const trial = `redis.call('set', KEYS[1], 1, 'PX', 1)`;
 
-/** Checks that Redis answers, accepts the login and the certificate, and runs scripts that write, which count limits and publish writes. */
+/** Checks that Redis answers, accepts the login and the certificate, and runs scripts that write, which count limits and keep writes. */
 export async function checkRedis(target: RedisTarget, connectTimeoutMs: number): Promise<Item> {
   const { Redis } = await import('ioredis'); // only here: a gateway without Redis does not load it
   const redis = new Redis(target.redisUrl, {

@@ -1,9 +1,8 @@
 import { Problem } from '../errors.js';
-import type { ActiveKeys } from './active-keys.js';
+import type { Turns } from '../flow/chunk-turns.js';
+import { untilSocketsRead } from '../flow/event-loop.js';
+import { type ActiveKeys, Gate } from '../flow/gate.js';
 import { type Connect, type Connection, ConnectionLost, errorCode, type Run } from './connection.js';
-import { SpreadCalls, untilSocketsRead } from './event-loop.js';
-import { FairQueue } from './fair-queue.js';
-import { KeyedSemaphore } from './keyed-semaphore.js';
 import type { Row } from './row.js';
 import { inStatementSpan } from './statement-span.js';
 
@@ -28,39 +27,18 @@ export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
   /** A full queue refuses no page that has begun, because the number of large pages has a bound of its own. */
   readonly isContinuation?: boolean;
-  /** Whether it reads a part of a large page: these take turns while short statements come (chunk-turns.ts). */
+  /** Whether it reads a part of a large page: these take turns while short statements come (flow/chunk-turns.ts). */
   readonly takesTurns?: boolean;
   /** How long the backend may send nothing before the statement rejects as lost; absent: no bound. */
   readonly stallMsMax?: number | undefined;
   /** Share of perWorkspace that the statement takes; default 1. */
   readonly cost?: number;
-  /** Rows whose bytes may gather before they are read (read-pace.ts), where the statement has a connection to itself. */
+  /** Rows whose bytes may gather before they are read (flow/read-pace.ts), where the statement has a connection to itself. */
   readonly gatheredRows?: number | undefined;
-}
-
-/** Decides when statements begin, beside the limits of their pool. */
-export interface Gate {
-  readonly admits: (options: RunOptions) => boolean;
-  /** Notes that a statement begins; returns the function to call when it has ended. */
-  readonly enter: (run: Run, options: RunOptions) => () => void;
-}
-
-interface Waiter {
-  readonly workspace: string;
-  readonly options: RunOptions;
-  /** Starts the statement at once, so that its slot is taken before the next waiter is considered. */
-  readonly start: (connection: Connection) => void;
-  readonly fail: (error: Error) => void;
 }
 
 /** SQLSTATE of statement_timeout and of pg_cancel_backend; before the time limit it can only be the latter. */
 const queryCanceled = '57014';
-
-/**
- * A timer that fires later than this shows a busy process, which has not read the answers that free connections: the statement
- * then waits once more, for as long as the timer was late.
- */
-const lateMsMin = 50;
 
 /** How long a statement may run after its request was aborted: most end sooner, and their connection is kept. */
 const abandonedMsMax = 100;
@@ -72,23 +50,32 @@ const abandonedMsMax = 100;
 export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #connect: Connect;
-  readonly #gate: Gate | undefined;
+  readonly #turns: Turns | undefined;
   readonly #connections = new Set<Connection>();
-  readonly #queue = new FairQueue<Waiter>();
-  readonly #refusals = new SpreadCalls();
-  readonly #shares: KeyedSemaphore;
+  /** By workspace. */
+  readonly #gate: Gate;
+  /** The connection of the entry that the gate lets in. */
+  #free: Connection | null = null;
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
   #closed = false;
 
-  constructor(limits: PoolLimits, connect: Connect, gate?: Gate) {
+  constructor(limits: PoolLimits, connect: Connect, turns?: Turns) {
     this.#limits = limits;
     this.#connect = connect;
-    this.#gate = gate;
-    const { perWorkspace, sharing } = limits;
-    this.#shares = new KeyedSemaphore(() =>
-      sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace,
-    );
+    this.#turns = turns;
+    const { perWorkspace, sharing, queueMax } = limits;
+    this.#gate = new Gate({
+      share: () => (sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace),
+      queueMax,
+      isOpen: () => {
+        this.#free = this.#leastBusy();
+        return this.#free !== null;
+      },
+      // Without any connection the server is at fault, and another can answer; with connections the gateway is overloaded.
+      refusal: (reason) =>
+        reason === 'late' && this.#connections.size === 0 ? new ConnectionLost('no connection in time') : overloaded(),
+    });
     const sweepMs = Math.min(250, limits.statementTimeoutMs / 4);
     this.#sweeper = setInterval(() => void untilSocketsRead().then(() => this.#sweep()), sweepMs).unref();
   }
@@ -98,7 +85,7 @@ export class ConnectionPool {
   }
 
   get waiting(): number {
-    return this.#queue.size;
+    return this.#gate.waiting;
   }
 
   get inFlight(): number {
@@ -115,7 +102,15 @@ export class ConnectionPool {
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.#limits.sharing?.activeWorkspaces.touch(workspace);
     const free = this.#mayStart(workspace, options) ? this.#leastBusy() : null;
-    return free ? this.#start(free, run, options, onRow) : this.#enqueue(workspace, run, options, onRow);
+    if (free !== null) return this.#start(free, run, options, onRow);
+    const { waitMs, signal, isContinuation = false } = options;
+    // A page that begins waits for queueWaitMs only, so it does not queue behind the chunks of the workspace's other pages.
+    const lane = isContinuation ? `${workspace} continuations` : workspace;
+    return this.#gate.wait(
+      () => this.#mayStart(workspace, options),
+      () => this.#start(this.#free as Connection, run, options, onRow),
+      { lane, waitMs, signal, isExempt: isContinuation },
+    );
   }
 
   /** Opens a first connection, so that the first statement does not wait for a login. */
@@ -126,7 +121,7 @@ export class ConnectionPool {
   /** Breaks every connection. Statements in flight and in the queue reject at once, so that another replica can repeat them. */
   reset(): void {
     for (const connection of this.#connections) connection.destroy();
-    this.#failAll(new ConnectionLost('the replica was taken out'));
+    this.#gate.failAll(new ConnectionLost('the replica was taken out'));
   }
 
   /** Replaces every connection; statements in flight end on the old connections. */
@@ -138,12 +133,13 @@ export class ConnectionPool {
     this.#closed = true;
     clearInterval(this.#sweeper);
     this.renew();
-    this.#failAll(new Problem('overloaded', 'The gateway is stopping.'));
+    this.#gate.failAll(new Problem('overloaded', 'The gateway is stopping.'));
   }
 
   /** Statements without a workspace, such as token look-ups, count against no share. */
   #mayStart(workspace: string, options: RunOptions): boolean {
-    return (workspace === '' || !this.#shares.isFull(workspace)) && this.#gate?.admits(options) !== false;
+    const isFree = workspace === '' || !this.#gate.isFull(workspace);
+    return isFree && this.#turns?.admits(options) !== false;
   }
 
   /** Returns the usable connection with the fewest statements in flight, and opens another when none is idle. */
@@ -166,16 +162,15 @@ export class ConnectionPool {
   #start(connection: Connection, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
     const { signal, cost, stallMsMax, gatheredRows } = options;
     const startedMs = performance.now();
-    const release = this.#shares.take(run.workspace ?? '', cost);
-    const leave = this.#gate?.enter(run, options);
+    const release = this.#gate.take(run.workspace ?? '', cost);
+    const leave = this.#turns?.enter(run.workspace, options);
     const unlessAborted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
     const isAlone = this.#limits.depth === 1;
     const mode = { stallMsMax, isAlone, gatheredRows: isAlone ? gatheredRows : undefined };
     const running = new Promise<void>((resolve, reject) => {
       const done = (error: Error | null): void => {
-        release();
         leave?.();
-        this.serve();
+        release();
         if (error === null) return resolve();
         const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
         const isCancelled = isEarly && errorCode(error) === queryCanceled;
@@ -186,66 +181,9 @@ export class ConnectionPool {
     return this.#limits.depth > 1 || signal === undefined ? running : rejectOnAbort(running, signal, connection);
   }
 
-  #enqueue(workspace: string, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    const { waitMs, signal, isContinuation = false } = options;
-    // A page that begins waits for queueWaitMs only, so it does not queue behind the chunks of the workspace's other pages.
-    const key = isContinuation ? `${workspace} continuations` : workspace;
-    return new Promise((resolve, reject) => {
-      const leave = (error: Error): void => {
-        if (this.#queue.delete(key, waiter)) waiter.fail(error);
-      };
-      let dueMs = performance.now() + waitMs;
-      let wasLate = false;
-      const giveUp = (): void => {
-        const lateMs = performance.now() - dueMs;
-        if (wasLate || lateMs < lateMsMin) return this.#refusals.add(() => leave(this.#outOfTime()));
-        wasLate = true;
-        dueMs += lateMs * 2;
-        timer = setTimeout(giveUp, Math.min(lateMs, waitMs));
-      };
-      let timer = setTimeout(giveUp, waitMs);
-      const abort = (): void => leave(signal?.reason as Error);
-      signal?.addEventListener('abort', abort, { once: true });
-      const stopWaiting = (): void => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', abort);
-      };
-      const waiter: Waiter = {
-        workspace,
-        options,
-        start: (connection) => {
-          stopWaiting();
-          this.#start(connection, run, options, onRow).then(resolve, reject);
-        },
-        fail: (error) => {
-          stopWaiting();
-          reject(error);
-        },
-      };
-      this.#queue.add(key, waiter);
-      if (this.#queue.size > this.#limits.queueMax && !isContinuation)
-        this.#queue.evictNewestOfLongest()?.fail(overloaded());
-    });
-  }
-
-  /** Without any connection the server is at fault, and another can answer; with connections the gateway is overloaded. */
-  #outOfTime(): Error {
-    return this.#connections.size === 0 ? new ConnectionLost('no connection in time') : overloaded();
-  }
-
-  #failAll(error: Error): void {
-    for (const waiter of this.#queue.drain()) waiter.fail(error);
-  }
-
   /** Starts waiting statements that may start now. */
   serve(): void {
-    while (this.#queue.size > 0) {
-      const connection = this.#leastBusy();
-      if (connection === null) return;
-      const waiter = this.#queue.take(({ workspace, options }) => this.#mayStart(workspace, options));
-      if (waiter === undefined) return;
-      waiter.start(connection);
-    }
+    this.#gate.serve();
   }
 
   async #openOne(): Promise<void> {
@@ -256,11 +194,11 @@ export class ConnectionPool {
       this.#connections.add(connection);
       connection.onEnd(() => {
         this.#connections.delete(connection);
-        if (this.#queue.size > 0) this.#leastBusy();
+        if (this.#gate.waiting > 0) this.#leastBusy();
       });
     } catch (error) {
       // Without any connection waiters try another server at once.
-      if (this.#connections.size === 0) this.#failAll(error as Error);
+      if (this.#connections.size === 0) this.#gate.failAll(error as Error);
     } finally {
       this.#opening--;
     }

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { Problem } from '../errors.js';
-import { ReadPace } from './read-pace.js';
+import { ReadPace } from '../flow/read-pace.js';
 import type { Row, TextRow } from './row.js';
 import { type SessionUnfit, watchFormats } from './session-format.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';

@@ -1,5 +1,5 @@
+import { untilSocketsRead } from '../flow/event-loop.js';
 import type { Connect, Connection } from './connection.js';
-import { untilSocketsRead } from './event-loop.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';
 

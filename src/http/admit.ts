@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { type Awaitable, after } from '../awaitable.js';
 import { Problem } from '../errors.js';
 import type { LimitName, Observe } from '../events.js';
+import { type Limiter, type RateLimitResult, windowSeconds } from '../flow/rate-limiter.js';
 import { addressKey } from './address.js';
 import { exchangeOf } from './exchange.js';
-import { type Limiter, type RateLimitResult, rateLimitHeaders, throttleRepeatedRefusals } from './limits.js';
 import { refuseRepeated } from './request-head.js';
 import type { Access, Tokens } from './tokens.js';
 
@@ -40,6 +41,15 @@ export function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Aw
       return requests.allowed && writes?.allowed !== false ? access : refuseCounted(deps, results);
     });
   });
+}
+
+/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the limits that counted a request: names and values in turns. */
+function rateLimitHeaders(
+  limits: readonly (readonly [policy: string, limiter: Limiter, result: RateLimitResult])[],
+): string[] {
+  const policies = limits.map(([name, { quota }]) => `"${name}";q=${quota};w=${windowSeconds}`);
+  const left = limits.map(([name, , { remaining, resetSeconds }]) => `"${name}";r=${remaining};t=${resetSeconds}`);
+  return ['RateLimit-Policy', policies.join(', '), 'RateLimit', left.join(', ')];
 }
 
 /** A request's results of the limits that count it. */
@@ -107,6 +117,12 @@ function refuseCounted(deps: Admission, { requests, writes }: Counted): Promise<
   return refuse(deps, 'token', tokenLimiter, { ...requests, resetSeconds }, detail);
 }
 
+const throttleMs = 200;
+
+/**
+ * Answers 429: 200 ms late once the key was refused `quota` times, so that clients that ignore Retry-After on hundreds of connections
+ * cannot saturate the event loop. A client that heeds Retry-After gets its few refusals at once.
+ */
 async function refuse(
   { observe }: Admission,
   limit: LimitName,
@@ -115,7 +131,7 @@ async function refuse(
   detail: string,
 ): Promise<never> {
   observe({ type: 'limit_hit', limit });
-  await throttleRepeatedRefusals(limiter, result);
+  if (result.refused > limiter.quota) await sleep(throttleMs);
   throw new Problem('rate_limited', detail, { headers: { 'Retry-After': String(result.resetSeconds) } });
 }
 

@@ -4,6 +4,8 @@ import { after } from '../awaitable.js';
 import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
 import type { SyncStatements } from '../definition/sync-statements.js';
 import { Problem } from '../errors.js';
+import type { Gates } from '../flow/gates.js';
+import { windowSeconds } from '../flow/rate-limiter.js';
 import { parseDetail, readDetail } from '../read/detail.js';
 import { readList } from '../read/list.js';
 import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
@@ -20,8 +22,6 @@ import type { BodyReader } from './body.js';
 import { clientSignal, dropHeaders, exchangeOf } from './exchange.js';
 import type { FixedBody } from './fixed-body.js';
 import type { HtmlPage } from './html-page.js';
-import type { LargePages } from './large-pages.js';
-import { windowSeconds } from './limits.js';
 import { headerCount, origin } from './request-head.js';
 import { type RespondDeps, respond, send } from './respond.js';
 import type { Access } from './tokens.js';
@@ -34,7 +34,7 @@ export interface RouteDeps extends Admission, RespondDeps {
   /** Origin of links; empty: the host that the client addressed. */
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
-  readonly largePages: LargePages;
+  readonly gates: Gates;
   readonly index: FixedBody;
   readonly openapi: FixedBody;
   /** Null where DOCS puts the page elsewhere, or has none. */
@@ -142,10 +142,18 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
       signal: clientSignal(ctx.res),
     };
     const request = parseList(raw, deps.listLimits);
-    if (request.perPage > deps.reads.chunkRowsMax) await deps.largePages.enter(access, ctx.res);
+    if (request.perPage > deps.reads.chunkRowsMax) await enterLargePage(deps, ctx, access);
     const reply = await inSpan('read', () => readList(deps.reads, request));
     return inSpan('respond', () => respond(ctx, reply, true, deps));
   });
+}
+
+/** Counts a large page until its response is closed. Throws Problem `overloaded`. */
+async function enterLargePage({ gates }: RouteDeps, { res }: Context, { tokenId, workspace }: Access): Promise<void> {
+  const leave = await gates.enterLargePage(tokenId, workspace);
+  if (res.closed)
+    leave(); // the client disconnected during the wait
+  else res.once('close', leave);
 }
 
 /** The whole way of a request of sync, which counts as a large page: it can examine every record of the workspace. */
@@ -160,7 +168,7 @@ function syncRoute(deps: RouteDeps, compiled: CompiledResource, sync: SyncStatem
       const baseUrl = origin(ctx, deps.publicUrl) + apiPrefix;
       const query = ctx.querystring;
       const request = parse({ compiled, sync, caller: access, query, baseUrl, signal: clientSignal(ctx.res) });
-      await deps.largePages.enter(access, ctx.res);
+      await enterLargePage(deps, ctx, access);
       const reply = await inSpan('read', () => read(deps, request));
       return inSpan('respond', () => respond(ctx, reply, true, deps));
     });

@@ -1,15 +1,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type Koa from 'koa';
-import { KeyedSemaphore } from '../db/keyed-semaphore.js';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
+import { Gate } from '../flow/gate.js';
+import { RequestTurns } from '../flow/request-turns.js';
 import type { Settings } from '../settings.js';
 import { addressKey } from './address.js';
 import { requestId } from './exchange.js';
 import { ConnectionEnds } from './raw-answers.js';
 import { commonHeaders, renderProblem } from './render.js';
-import { RequestTurns } from './request-turns.js';
 import { endSlowClients, type SlowClientBounds } from './slow-clients.js';
 
 /** Bounds of the API listener; docs/settings.md describes each. */
@@ -62,7 +62,7 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
 
 /** Bounds the connections per client address. Not used behind a proxy, which holds all connections and must bound them itself. */
 function boundConnectionsPerAddress(server: Server, max: number): void {
-  const held = new KeyedSemaphore(() => max);
+  const held = new Gate({ share: () => max, refusal: () => new Error('too many connections') });
   server.on('connection', (socket: Socket) => {
     const address = addressKey(socket.remoteAddress ?? '');
     if (held.isFull(address)) socket.destroy();

@@ -1,11 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../cache-bound.js';
-import { KeyedSemaphore } from '../db/keyed-semaphore.js';
 import type { Replica } from '../db/replica.js';
 import { withReplica } from '../db/replicas.js';
 import type { Statement, WorkspaceId } from '../db/statement.js';
-import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
+import type { Gate } from '../flow/gate.js';
 import { tokenKey, wellFormed } from './token-format.js';
 
 /** The rights of a valid token. */
@@ -34,6 +33,8 @@ export interface TokenDeps {
   readonly tokenCacheMs: number;
   /** How long a look-up waits for its turn, and for a connection. */
   readonly queueWaitMs: number;
+  /** The gate of look-ups of unknown tokens. */
+  readonly gate: Gate;
   /** Whether the address has used up its failed authentications. */
   readonly isExhausted: (address: string) => Promise<boolean>;
   /** Called for a token that is valid, once per look-up: at most twice in tokenCacheMs. */
@@ -53,9 +54,6 @@ const findToken: Statement = {
 };
 /** How long a token that was not found is refused without a look-up; short, because a new token reaches the replica late. */
 const refusalMs = 1000;
-/** Bounds of the look-ups of unknown tokens that run, and that run or wait: a flood of them leaves the pool to known tokens. */
-const unknownRunningMax = 8;
-const unknownMax = 256;
 /** Result of a token that had to be looked up, but was not, because its address has had its look-ups. */
 const notLookedUp: LookUp = { access: null };
 /**
@@ -77,7 +75,6 @@ export class Tokens {
   readonly #known = new LRUCache<string, true>({ ...atMost(10_000), ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ ...atMost(10_000), ttl: 60_000 });
   readonly #paced = new LRUCache<string, true>({ ...atMost(10_000), ttl: pacedLookUpMs });
-  readonly #unknownTurns = new KeyedSemaphore(() => unknownRunningMax);
   /** Look-ups of unknown tokens that run or wait, by address and hash. */
   readonly #unknown = new Map<string, Promise<LookUp>>();
 
@@ -140,15 +137,14 @@ export class Tokens {
     const name = `${address} ${key}`;
     const running = this.#unknown.get(name);
     if (running) return running;
-    if (this.#unknown.size >= unknownMax) throw this.#overloaded();
     const lookUp = this.#lookUpInTurn(key, address).finally(() => this.#unknown.delete(name));
     this.#unknown.set(name, lookUp);
     return lookUp;
   }
 
   async #lookUpInTurn(key: string, address: string): Promise<LookUp> {
-    const release = await this.#unknownTurns.acquire('', this.#deps.queueWaitMs);
-    if (release === null) throw this.#overloaded();
+    const { gate, queueWaitMs } = this.#deps;
+    const release = await gate.enter('', { waitMs: queueWaitMs, lane: address });
     try {
       return (await this.#isTooSoon(key, address)) ? notLookedUp : ((await this.#lookUps.fetch(key)) as LookUp);
     } finally {
@@ -163,11 +159,6 @@ export class Tokens {
     if ((isExhausted && isRepeated) || this.#paced.has(address)) return true;
     this.#paced.set(address, true);
     return false;
-  }
-
-  #overloaded(): Problem {
-    this.#deps.observe({ type: 'request_shed', bound: 'token_look_ups' });
-    return new Problem('overloaded', 'Too many unknown tokens are being looked up.');
   }
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { untilSocketsRead } from '../db/event-loop.js';
+import { untilSocketsRead } from '../flow/event-loop.js';
 
 const tickMs = 10;
 const silentTicksMax = 25;

@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../cache-bound.js';
 import { isLater, parsePosition } from '../db/wal-position.js';
-import { nextCount } from './shared-limiter.js';
+import { nextCount } from '../flow/rate-limiter.js';
 import type { Answer, CountQuestion, ParentMessage, WorkerMessage } from './workers.js';
 
 type Of<Type extends WorkerMessage['type']> = Extract<WorkerMessage, { type: Type }>;
@@ -54,24 +54,21 @@ export function serveWorkers(): void {
     const relayed = relays.get(id);
     if (relayed !== undefined && --relayed.missing === 0) answerRelay(id);
   };
-  const count = (from: Worker, { id, name, key, quota, known, requests }: CountQuestion): Answer => {
+  const count = ({ id, name, key, known, requests }: CountQuestion): Answer => {
     const nowMs = performance.now();
     const kept = counts.get(`${name} ${key}`);
     const running = kept !== undefined && kept.endsAtMs > nowMs ? kept : undefined;
-    const { consumed, announce } = nextCount(quota, running?.consumed ?? 0, known, requests);
+    const consumed = nextCount(running?.consumed ?? 0, known, requests);
     const endsAtMs = running?.endsAtMs ?? nowMs + known.endsInMs;
     if (consumed > 0) counts.set(`${name} ${key}`, { consumed, endsAtMs });
-    const counted = { consumed, endsInMs: Math.ceil(endsAtMs - nowMs) };
-    if (announce) for (const other of othersThan(from)) send(other, { type: 'counted', name, key, count: counted });
-    return { id, count: counted };
+    return { id, count: { consumed, endsInMs: Math.ceil(endsAtMs - nowMs) } };
   };
 
   cluster.on('message', (from, message: WorkerMessage) => {
     if (message?.type === 'joined') join(from);
     if (message?.type === 'wrote') relay(from, message);
     if (message?.type === 'acknowledged') acknowledge(message);
-    if (message?.type === 'count')
-      send(from, { type: 'answers', answers: message.questions.map((question) => count(from, question)) });
+    if (message?.type === 'count') send(from, { type: 'answers', answers: message.questions.map(count) });
   });
   cluster.on('exit', (worker) => joined.delete(worker.id));
 }

@@ -1,5 +1,5 @@
 import type { WritePosition } from '../db/wal-position.js';
-import { type Limiter, memoryLimiter } from '../http/limits.js';
+import { type Limiter, rateLimiter } from '../flow/rate-limiter.js';
 import type { RedisState } from './redis-health.js';
 
 /** The state that a gateway shares with the other gateways. */
@@ -17,7 +17,7 @@ export interface Peers {
 
 /** Peers of a single gateway: nothing is shared. */
 export const standalone: Peers = {
-  limiter: (_, quota) => memoryLimiter(quota),
+  limiter: (_, quota) => rateLimiter(quota),
   publishWrite: async () => {},
   lastWrite: () => undefined,
   redis: () => null,

@@ -24,14 +24,9 @@ const replicaAnswers = /READONLY|MASTERDOWN/;
 /**
  * Asks Redis every second by `tryCount`, and reports each change once: requests go on without Redis, so no client notices. Redis is
  * away when it has not answered for a second, because the 250 ms that a request waits for it can be too short on a busy machine, or
- * when it refuses to count: a replica answers PING. While it is a replica, both connections are made again every second.
+ * when it refuses to count: a replica answers PING. While it is a replica, the connection is made again every second.
  */
-export function redisHealth(
-  redis: Redis,
-  subscriber: Redis,
-  tryCount: () => Promise<unknown>,
-  observe: Observe,
-): RedisHealth {
+export function redisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe): RedisHealth {
   let state: RedisState | undefined;
   let lastError = '';
   let asked: Promise<string | null> | null = null;
@@ -55,13 +50,9 @@ export function redisHealth(
     if (!before && failure === null) observe({ type: 'redis_back' });
   };
   const leaveReplica = (): void => {
-    if (!replicaAnswers.test(state?.reason ?? '')) return;
-    for (const connection of [redis, subscriber]) if (connection.status === 'ready') connection.disconnect(true);
+    if (replicaAnswers.test(state?.reason ?? '') && redis.status === 'ready') redis.disconnect(true);
   };
-  const timer = setInterval(() => {
-    void check().then(leaveReplica);
-    subscriber.ping().catch(() => undefined); // unanswered, it lets ioredis notice a connection that leads nowhere
-  }, checkMs).unref();
+  const timer = setInterval(() => void check().then(leaveReplica), checkMs).unref();
   redis.on('ready', check);
   return {
     get state() {

@@ -1,13 +1,7 @@
 import { formatPosition, parsePosition, type WritePosition } from '../db/wal-position.js';
+import { type Count, type KnownCount, rateLimiter, type SharedCounter } from '../flow/rate-limiter.js';
 import { Answers } from './answers.js';
 import type { Peers } from './peers.js';
-import {
-  type Count,
-  type KnownCount,
-  type SharedCounter,
-  type SharedLimiter,
-  sharedLimiter,
-} from './shared-limiter.js';
 
 /** From a worker to its parent. */
 export type WorkerMessage =
@@ -23,7 +17,6 @@ export interface CountQuestion {
   readonly id: number;
   readonly name: string;
   readonly key: string;
-  readonly quota: number;
   readonly known: KnownCount;
   readonly requests: number;
 }
@@ -38,8 +31,7 @@ export interface Answer {
 export type ParentMessage =
   | { readonly type: 'positions'; readonly positions: readonly (readonly [workspace: string, position: string])[] }
   | { readonly type: 'wrote'; readonly id: number; readonly workspace: string; readonly position: string }
-  | { readonly type: 'answers'; readonly answers: readonly Answer[] }
-  | { readonly type: 'counted'; readonly name: string; readonly key: string; readonly count: Count };
+  | { readonly type: 'answers'; readonly answers: readonly Answer[] };
 
 /** How long a starting worker waits for its parent's positions. */
 const joinMsMax = 1000;
@@ -54,7 +46,6 @@ export async function workerPeers(
   onWrite: (workspace: string, position: WritePosition) => void,
 ): Promise<Peers> {
   const waiting = new Map<number, (count: Count | undefined) => void>();
-  const limiters = new Map<string, SharedLimiter>();
   const answers = new Answers();
   let lastId = 0;
   let onJoined = (): void => undefined;
@@ -67,12 +58,12 @@ export async function workerPeers(
   };
   const counterOf =
     (name: string): SharedCounter =>
-    async (key, quota, known, requests) => {
+    async (key, known, requests) => {
       const id = ++lastId;
       try {
         return (await answers.ask(() => {
           const answer = answerTo(id);
-          if (questions.push({ id, name, key, quota, known, requests }) === 1) setImmediate(sendQuestions);
+          if (questions.push({ id, name, key, known, requests }) === 1) setImmediate(sendQuestions);
           return answer;
         })) as Count;
       } finally {
@@ -81,7 +72,6 @@ export async function workerPeers(
     };
   const listen = (message: ParentMessage): void => {
     if (message.type === 'answers') for (const { id, count } of message.answers) waiting.get(id)?.(count);
-    if (message.type === 'counted') limiters.get(message.name)?.learn(message.key, message.count);
     if (message.type === 'positions') {
       for (const [workspace, position] of message.positions) onWrite(workspace, parsePosition(position));
       onJoined();
@@ -101,11 +91,7 @@ export async function workerPeers(
     send({ type: 'joined' });
   });
   return {
-    limiter: (name, quota) => {
-      const limiter = sharedLimiter(quota, workers, counterOf(name));
-      limiters.set(name, limiter);
-      return limiter;
-    },
+    limiter: (name, quota) => rateLimiter(quota, { gateways: workers, counter: counterOf(name) }),
     publishWrite: async (workspace, position) => {
       const id = ++lastId;
       const sent = answerTo(id);

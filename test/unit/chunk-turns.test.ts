@@ -1,12 +1,10 @@
 import test from 'ava';
-import { ChunkTurns } from '../../src/db/chunk-turns.js';
-import type { Run } from '../../src/db/connection.js';
-import type { WorkspaceId } from '../../src/db/statement.js';
+import { ChunkTurns } from '../../src/flow/chunk-turns.js';
 
-const run: Run = { statement: { name: '', text: '', parameters: [] }, workspace: 'a' as WorkspaceId, values: {} };
-const chunk = { waitMs: 0, takesTurns: true, isContinuation: true };
-const first = { waitMs: 0, takesTurns: true };
-const other = { waitMs: 0 };
+const workspace = 'a';
+const chunk = { takesTurns: true, isContinuation: true };
+const first = { takesTurns: true };
+const other = {};
 
 /** Turns, and the next moment at which a chunk may begin. */
 function made(atATime = 1): { turns: ChunkTurns; nextTurn: () => Promise<void> } {
@@ -21,15 +19,15 @@ function made(atATime = 1): { turns: ChunkTurns; nextTurn: () => Promise<void> }
 
 test('without short statements chunks run side by side', (t) => {
   const { turns } = made();
-  turns.short.enter({ ...run, workspace: null }, other)(); // a token look-up is for no workspace
-  turns.long.enter(run, chunk);
+  turns.short.enter(null, other)(); // a token look-up is for no workspace
+  turns.long.enter(workspace, chunk);
   t.true(turns.long.admits(chunk));
 });
 
 test('while short statements come a chunk waits for the end of the chunk before it, and other long statements do not', (t) => {
   const { turns } = made();
-  turns.short.enter(run, other)();
-  const leave = turns.long.enter(run, chunk);
+  turns.short.enter(workspace, other)();
+  const leave = turns.long.enter(workspace, chunk);
   t.false(turns.long.admits(chunk));
   t.true(turns.long.admits(other));
   t.true(turns.short.admits(other));
@@ -39,10 +37,10 @@ test('while short statements come a chunk waits for the end of the chunk before 
 
 test('a chunk waits until the short statements that were sent during the chunk before it are answered', (t) => {
   const { turns } = made();
-  const leave = turns.long.enter(run, chunk);
-  const answers = [turns.short.enter(run, other), turns.short.enter(run, other)];
+  const leave = turns.long.enter(workspace, chunk);
+  const answers = [turns.short.enter(workspace, other), turns.short.enter(workspace, other)];
   leave();
-  turns.short.enter(run, other); // sent later
+  turns.short.enter(workspace, other); // sent later
   for (const answered of answers) {
     t.false(turns.long.admits(chunk));
     answered();
@@ -52,11 +50,11 @@ test('a chunk waits until the short statements that were sent during the chunk b
 
 test('a slow chunk and a slow short statement keep the next chunk waiting for a moment only', async (t) => {
   const { turns, nextTurn } = made();
-  turns.short.enter(run, other);
-  const leave = turns.long.enter(run, chunk);
+  turns.short.enter(workspace, other);
+  const leave = turns.long.enter(workspace, chunk);
   await nextTurn();
   t.true(turns.long.admits(chunk));
-  const leaveSecond = turns.long.enter(run, chunk);
+  const leaveSecond = turns.long.enter(workspace, chunk);
   leave();
   t.false(turns.long.admits(chunk));
   leaveSecond();
@@ -67,10 +65,10 @@ test('a slow chunk and a slow short statement keep the next chunk waiting for a 
 
 test('as many chunks run at a time as the operator allows, and the next waits for the short statements after the end of any', (t) => {
   const { turns } = made(2);
-  const answered = turns.short.enter(run, other);
-  const leave = turns.long.enter(run, chunk);
+  const answered = turns.short.enter(workspace, other);
+  const leave = turns.long.enter(workspace, chunk);
   t.true(turns.long.admits(chunk));
-  turns.long.enter(run, chunk);
+  turns.long.enter(workspace, chunk);
   t.false(turns.long.admits(chunk));
   leave();
   t.false(turns.long.admits(chunk));
@@ -78,12 +76,12 @@ test('as many chunks run at a time as the operator allows, and the next waits fo
   t.true(turns.long.admits(chunk));
 });
 
-test('a page begins beside the chunks that run, one at a time, and no other chunk begins until its first rows are read', (t) => {
+test('a page begins beside the chunks that workspace, one at a time, and no other chunk begins until its first rows are read', (t) => {
   const { turns } = made();
-  turns.short.enter(run, other)();
-  const leave = turns.long.enter(run, chunk);
+  turns.short.enter(workspace, other)();
+  const leave = turns.long.enter(workspace, chunk);
   t.true(turns.long.admits(first));
-  const leaveFirst = turns.long.enter(run, first);
+  const leaveFirst = turns.long.enter(workspace, first);
   t.false(turns.long.admits(first));
   leave();
   t.true(turns.long.admits(first));
@@ -94,9 +92,9 @@ test('a page begins beside the chunks that run, one at a time, and no other chun
 
 test('two slow chunks keep a page that begins waiting for a moment only', async (t) => {
   const { turns, nextTurn } = made();
-  turns.short.enter(run, other)();
-  turns.long.enter(run, chunk);
-  turns.long.enter(run, first);
+  turns.short.enter(workspace, other)();
+  turns.long.enter(workspace, chunk);
+  turns.long.enter(workspace, first);
   t.false(turns.long.admits(first));
   await nextTurn();
   t.true(turns.long.admits(first));

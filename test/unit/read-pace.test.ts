@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { ReadPace } from '../../src/db/read-pace.js';
+import { ReadPace } from '../../src/flow/read-pace.js';
 
 const rowsExpected = 2000;
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import test from 'ava';
-import { RequestTurns } from '../../src/http/request-turns.js';
+import { RequestTurns } from '../../src/flow/request-turns.js';
 
 const requestOf = (token: string): IncomingMessage =>
   ({

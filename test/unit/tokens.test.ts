@@ -1,5 +1,6 @@
 import test from 'ava';
 import type { Replica } from '../../src/db/replica.js';
+import { gatesOf } from '../../src/flow/gates.js';
 import { newToken } from '../../src/http/token-format.js';
 import { Tokens } from '../../src/http/tokens.js';
 
@@ -17,6 +18,8 @@ function tokensOf() {
     observe: () => undefined,
     tokenCacheMax: 100,
     tokenCacheMs: 5000,
+    gate: gatesOf({ largePagesPerToken: 1, largePagesPerWorkspace: 1, queueWaitMs: 1000 }, () => undefined)
+      .unknownTokens,
     queueWaitMs: 1000,
     isExhausted: async () => true,
     noteUse: () => undefined,

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ActiveKeys } from '../db/active-keys.js';
-import { FairQueue } from '../db/fair-queue.js';
+import { ActiveKeys, FairQueue } from './gate.js';
 
 /** Requests that begin in a turn of the event loop: with two, 25 % fewer can be refused in a second, and the other clients gain little. */
 const perTurn = 4;

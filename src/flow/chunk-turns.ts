@@ -1,4 +1,17 @@
-import type { Gate } from './connection-pool.js';
+/** A statement for which a turn is taken. */
+export interface TurnTaker {
+  /** Whether it reads a part of a large page. */
+  readonly takesTurns?: boolean;
+  /** Whether its page has begun. */
+  readonly isContinuation?: boolean;
+}
+
+/** Decides when statements begin, beside the limits of their pool. */
+export interface Turns {
+  readonly admits: (statement: TurnTaker) => boolean;
+  /** Notes that a statement begins; returns the function to call when it has ended. */
+  readonly enter: (workspace: string | null, statement: TurnTaker) => () => void;
+}
 
 /** How long after the last short statement the chunks still take turns. */
 const recentMs = 1000;
@@ -17,13 +30,13 @@ const shortMsMax = 25;
  * fewer, each detail waits for them.
  */
 export class ChunkTurns {
-  /** Gate of the short pool: admits everything, and notes the statements of workspaces. */
-  readonly short: Gate = {
+  /** Turns of the short pool: every statement may begin, and those of workspaces are noted. */
+  readonly short: Turns = {
     admits: () => true,
-    enter: ({ workspace }) => (workspace === null ? leaveNothing : this.#enterShort()),
+    enter: (workspace) => (workspace === null ? leaveNothing : this.#enterShort()),
   };
-  /** Gate of the long pool: skips and totals pass. */
-  readonly long: Gate = {
+  /** Turns of the long pool: skips and totals pass. */
+  readonly long: Turns = {
     admits: ({ takesTurns, isContinuation }) =>
       !takesTurns ||
       this.#isOpen ||

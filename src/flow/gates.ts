@@ -1,0 +1,72 @@
+import { Problem } from '../errors.js';
+import type { Observe, ShedBound } from '../events.js';
+import { Gate, type Release } from './gate.js';
+
+/** The bounds that an operator sets. */
+export interface GateSettings {
+  readonly largePagesPerToken: number;
+  readonly largePagesPerWorkspace: number;
+  /** How long a request waits at a gate. */
+  readonly queueWaitMs: number;
+}
+
+/**
+ * Look-ups of unknown tokens that run, and that wait: a flood of them leaves the pool to known tokens, and the addresses have
+ * their turns.
+ */
+const unknownTokens = { running: 8, waiting: 248 };
+
+/** The gates of a gateway. Those of statements are the pools' own (db/connection-pool), that of connections the listener's (http/server). */
+export interface Gates {
+  /** Look-ups of unknown tokens; the lanes are the clients' addresses. */
+  readonly unknownTokens: Gate;
+  /** Number of large pages under way. */
+  readonly largePages: () => number;
+  /** Counts a large page of a token and a workspace. Each takes statements, and memory for as long as its client reads: without a bound a single client could take them all. */
+  readonly enterLargePage: (token: string, workspace: string) => Promise<Release>;
+}
+
+/** Makes the gates; a request that they refuse is a Problem `overloaded`, and an event. */
+export function gatesOf(settings: GateSettings, observe: Observe): Gates {
+  const gate = (
+    bound: ShedBound,
+    share: number,
+    detail: string,
+    more: { queueMax?: number; retryAfter?: string } = {},
+  ) => {
+    const { retryAfter, ...bounds } = more;
+    const refusal = (): Problem => {
+      observe({ type: 'request_shed', bound });
+      return new Problem(
+        'overloaded',
+        detail,
+        retryAfter === undefined ? {} : { headers: { 'Retry-After': retryAfter } },
+      );
+    };
+    return new Gate({ share: () => share, refusal, ...bounds });
+  };
+  const tooMany = 'Too many large pages are under way; read fewer at a time.';
+  const { largePagesPerToken, largePagesPerWorkspace, queueWaitMs } = settings;
+  const ofToken = gate('large_pages_per_token', largePagesPerToken, tooMany, { retryAfter: '2' });
+  const ofWorkspace = gate('large_pages_per_workspace', largePagesPerWorkspace, tooMany, { retryAfter: '2' });
+  return {
+    unknownTokens: gate('token_look_ups', unknownTokens.running, 'Too many unknown tokens are being looked up.', {
+      queueMax: unknownTokens.waiting,
+    }),
+    largePages: () => ofWorkspace.held,
+    enterLargePage: async (token, workspace) => {
+      const deadlineMs = performance.now() + queueWaitMs;
+      const leaveToken = await ofToken.enter(token, { waitMs: queueWaitMs });
+      try {
+        const leaveWorkspace = await ofWorkspace.enter(workspace, { waitMs: deadlineMs - performance.now() });
+        return () => {
+          leaveWorkspace();
+          leaveToken();
+        };
+      } catch (error) {
+        leaveToken();
+        throw error;
+      }
+    },
+  };
+}

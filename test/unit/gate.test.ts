@@ -1,0 +1,94 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import { FairQueue, Gate } from '../../src/flow/gate.js';
+
+/** Takes all waiters, in turn. */
+function drained(queue: FairQueue<string>): (string | undefined)[] {
+  return Array.from({ length: queue.size }, () => queue.take(() => true));
+}
+
+test('waiters are served one of each key in turn, those of a key in the order of their arrival', (t) => {
+  const queue = new FairQueue<string>();
+  for (const waiter of ['a1', 'a2', 'a3', 'b1', 'a4', 'c1', 'b2']) queue.add(waiter.charAt(0), waiter);
+  t.deepEqual(drained(queue), ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
+  t.is(queue.size, 0);
+});
+
+test('a key whose first waiter must not be served yet is skipped and keeps its turn', (t) => {
+  const queue = new FairQueue<string>();
+  for (const waiter of ['a1', 'b1', 'b2']) queue.add(waiter.charAt(0), waiter);
+  t.is(
+    queue.take((waiter) => !waiter.startsWith('a')),
+    'b1',
+  );
+  t.is(
+    queue.take(() => false),
+    undefined,
+  );
+  t.deepEqual(drained(queue), ['a1', 'b2']);
+});
+
+test('the newest waiter of the key with the longest queue is evicted', (t) => {
+  const queue = new FairQueue<string>();
+  for (const waiter of ['a1', 'b1', 'a2', 'a3']) queue.add(waiter.charAt(0), waiter);
+  t.is(queue.evictNewestOfLongest(), 'a3');
+  t.true(queue.delete('a', 'a1'));
+  t.false(queue.delete('a', 'a1'));
+  t.deepEqual(drained(queue), ['a2', 'b1']);
+});
+
+const gateOf = (share: number, queueMax = 10) =>
+  new Gate({ share: () => share, queueMax, refusal: (reason) => new Error(reason) });
+
+test('each key holds at most its share, and keys do not count against each other', async (t) => {
+  const gate = gateOf(2);
+  const release = gate.take('a');
+  gate.take('a');
+  t.true(gate.isFull('a'));
+  t.false(gate.isFull('b'));
+  await t.throwsAsync(gate.enter('a', { waitMs: 1 }), { message: 'late' });
+  t.is(gate.held, 2);
+  release();
+  t.false(gate.isFull('a'));
+});
+
+test('a released unit goes to the entry that came first', async (t) => {
+  const gate = gateOf(1);
+  const release = gate.take('a');
+  const first = gate.enter('a', { waitMs: 10_000 });
+  const second = gate.enter('a', { waitMs: 10 });
+  release();
+  t.truthy(await first);
+  await t.throwsAsync(second, { message: 'late' });
+  t.is(gate.held, 1);
+});
+
+test('units that cost more than is left fill the key until they are released', (t) => {
+  const gate = gateOf(4);
+  gate.take('a', 3);
+  const release = gate.take('a', 5);
+  t.true(gate.isFull('a'));
+  release();
+  t.false(gate.isFull('a'));
+});
+
+test('a full queue evicts the newest entry of the longest lane, an aborted entry leaves it', async (t) => {
+  const gate = gateOf(1, 2);
+  const release = gate.take('');
+  const controller = new AbortController();
+  const outcome = (entry: Promise<unknown>): Promise<string> =>
+    entry.then(
+      () => 'entered',
+      (error) => error.message,
+    );
+  const enter = (lane: string, signal?: AbortSignal) => outcome(gate.enter('', { waitMs: 10_000, lane, signal }));
+  const entries = [enter('flood'), enter('flood'), enter('other', controller.signal)];
+  t.is(await entries[1], 'full');
+  controller.abort(new Error('gone'));
+  t.is(await entries[2], 'gone');
+  t.is(gate.waiting, 1);
+  release();
+  t.is(await entries[0], 'entered');
+  await turn();
+  t.is(gate.waiting, 0);
+});
