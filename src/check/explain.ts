@@ -6,10 +6,19 @@ export interface Plan {
   readonly 'Node Type': string;
   readonly 'Parent Relationship'?: string;
   readonly 'Relation Name'?: string;
+  readonly Schema?: string;
+  readonly 'CTE Name'?: string;
+  readonly 'Subplan Name'?: string;
+  readonly 'Join Type'?: string;
+  readonly Output?: readonly string[];
   readonly 'Index Name'?: string;
   readonly 'Plan Rows': number;
   readonly Alias?: string;
   readonly 'Index Cond'?: string;
+  readonly 'Recheck Cond'?: string;
+  readonly 'Hash Cond'?: string;
+  readonly 'Merge Cond'?: string;
+  readonly 'Join Filter'?: string;
   readonly Filter?: string;
   readonly Plans?: readonly Plan[];
 }

@@ -99,6 +99,12 @@ export const findings = {
       'There, every column with a fitting type, filtered, owned as it must be, and without a workspace it shows no row, whatever other condition a statement has: `check` tries this on the view',
     advice: 'Correct the view in the folder of views and run migrate --views DIR.',
   },
+  scans: {
+    meaning:
+      'Every scan below a view that the roles use compares the workspace: in subqueries, joins, parts and views of writes as well, by the plan of PostgreSQL. A comparison is with the workspace of the request or with that of a row that is compared itself; a table without such a column is read by a foreign key to or from such a row',
+    advice:
+      'Let each subquery and join of the view compare the column of the workspace, such as h.workspace_id = w.workspace_id.',
+  },
   workspaces: {
     meaning:
       '`gateway.sample_workspaces()` works; the items below use its workspaces. No row-level security of the app hides workspaces or users from `tokens`',

@@ -1,8 +1,9 @@
 import pg from 'pg';
+import { applicationName } from '../db/connection.js';
 import { connectionUrls, serverName } from '../db/connection-url.js';
 import type { CheckResult } from '../db/late-check.js';
 import type { WorkspaceId } from '../db/statement.js';
-import { leaves, type Resource } from '../definition/resource.js';
+import { leaves, type Resource, viewsOf } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
 import type { ProjectionOptions } from '../projection/options.js';
 import type { Settings } from '../settings.js';
@@ -12,6 +13,7 @@ import { checkOpenPoints } from './open-points.js';
 import { checkedProjection } from './projection.js';
 import { checkRedis } from './redis.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
+import { scanItems } from './scans.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkSession } from './session.js';
 import { checkResult, type ServerKind, spared, uncheckedServers } from './spared.js';
@@ -172,13 +174,16 @@ async function checkResources(
 ): Promise<Item[]> {
   const first = clients[0] as pg.Client;
   const checkView = await viewCheck(first, resources, { thorough });
+  const scans = await scanItems(first, resources.flatMap(viewsOf));
   const { ids, item } = await sampleWorkspaces(first);
   for (const id of ids) workspaces.add(id);
   const { checkRecords } = await import('./records.js');
   const views: Item[] = [];
   const records: Item[][] = [];
   const rest = resources.entries();
+  const locked = scans.filter(({ code }) => code === 'connection').map(({ object }) => object);
   const check = async (client: pg.Client, resource: Resource, i: number, found: Item[]): Promise<void> => {
+    if (locked.includes(resource.view)) return;
     const view = await checkView(client, resource);
     views[i] = view;
     if (view.level !== 'ok') return;
@@ -201,7 +206,7 @@ async function checkResources(
   };
   await Promise.all(clients.map(checkNext));
   const untried = [...rest].map(([, resource]) => unfinished(resource, 'no connection is left'));
-  return [...views.flat(), item, ...records.flat(), ...untried];
+  return [...views.flat(), ...scans, item, ...records.flat(), ...untried];
 }
 
 /** The server counts as one that cannot be reached: a start checks it again before its first use. */
@@ -226,7 +231,9 @@ async function* checkPrimary(
   systems.set(name, server.systemIdentifier);
   yield await checkRole(client, writer);
   const views = await checkWriteViews(client, resources, settings);
-  yield views;
+  const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
+  const scans = await scanItems(client, [...resources.flatMap(viewsOf), ...ofWrites]);
+  yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];
   // Writes are tried on a server that accepts them, and where nothing that they need is missing already.
   if (!thorough || projection === null || server.items[0]?.level !== 'ok' || views.some(({ level }) => level !== 'ok'))
     return;
@@ -270,7 +277,7 @@ async function connectTo(url: string, { connectTimeoutMs }: Settings): Promise<p
     connectionString: url,
     connectionTimeoutMillis: connectTimeoutMs,
     query_timeout: statementTimeoutMs,
-    application_name: 'gateway-check',
+    application_name: applicationName, // a view can tell sessions apart by it,
   });
   client.on('error', () => undefined); // the statement on a lost connection rejects
   await client.connect();

@@ -3,11 +3,13 @@ import { Redis } from 'ioredis';
 import { startCluster } from '../../demo/cluster/cluster.js';
 import type { Finding } from '../../src/check/finding.js';
 import { checkServerLate, inspect } from '../../src/check/inspect.js';
+import { scanItems } from '../../src/check/scans.js';
 import type { CheckResult } from '../../src/db/late-check.js';
 import { loadResources } from '../../src/definition/load.js';
 import { startGateway } from '../../src/gateway.js';
 import type { Settings } from '../../src/settings.js';
 import type { Configuration } from '../support/configurations/configuration.js';
+import { leakingViews, moreTables, walledViews } from '../support/configurations/scans.js';
 import { wrongServers } from '../support/configurations/servers.js';
 import { wrongViews } from '../support/configurations/views.js';
 import { wrongWrites } from '../support/configurations/writes.js';
@@ -73,6 +75,31 @@ for (const [
     }
   });
 }
+
+test.serial('each scan of a view must compare the workspace, wherever it stands', async (t) => {
+  const { primary } = t.context.database;
+  const views = Object.entries({ ...leakingViews, ...walledViews }).map(([title, text], i) => ({
+    title,
+    text,
+    name: `trial.v${i}`,
+  }));
+  await primary.query(`create schema trial; ${moreTables}`);
+  try {
+    for (const { text, name } of views) await primary.query(`create view ${name} as ${text}`);
+    const items = await scanItems(
+      primary,
+      views.map(({ name }) => name),
+    );
+    const ofLevel = (level: string): string[] =>
+      views
+        .filter(({ name }) => items.some((item) => item.object === name && item.level === level))
+        .map(({ title }) => title);
+    t.deepEqual(ofLevel('refused'), Object.keys(leakingViews));
+    t.deepEqual(ofLevel('ok'), Object.keys(walledViews));
+  } finally {
+    await primary.query('drop schema trial cascade; drop table app.notities, app.regels, app.landen');
+  }
+});
 
 test.serial('check finds nothing wrong where the role quotes all identifiers', async (t) => {
   const { name, primary } = t.context.database;

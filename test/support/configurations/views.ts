@@ -47,7 +47,7 @@ export const wrongViews: Configurations = {
     level: 'refused',
     code: 'view',
     detail: /does not call gateway.workspace\(\).*it shows rows without a workspace/,
-    also: ['tenant_wall'],
+    also: ['tenant_wall', 'scans'],
   },
   'other conditions see rows before the filter of a view': {
     change: () => klanten('workspace_id = gateway.workspace()::uuid'),
@@ -55,6 +55,23 @@ export const wrongViews: Configurations = {
     level: 'refused',
     code: 'view',
     detail: /other conditions see rows of other workspaces: its filter must be the cheapest condition/,
+  },
+  'a value comes from a row of any workspace': {
+    change: () =>
+      klantenAsShipped().replace('updated_at,', '(select max(o.updated_at) from app.klanten o) as updated_at,'),
+    undo: klantenAsShipped,
+    level: 'refused',
+    code: 'scans',
+    detail: /^it reads app[.]klanten [(]o[)] without comparing workspace_id with the workspace[.]$/,
+  },
+  'a function of the schema gateway reads as its owner': {
+    change:
+      () => `create function gateway.newest() returns timestamptz language sql stable security definer as 'select max(updated_at) from app.klanten';
+      ${klantenAsShipped().replace('updated_at,', 'gateway.newest() as updated_at,')}`,
+    undo: () => `${klantenAsShipped()}; drop function gateway.newest`,
+    level: 'refused',
+    code: 'scans',
+    detail: /^it calls gateway[.]newest[(][)], which reads as its owner, and whose scans no check sees[.]$/,
   },
   'a superuser owns a view': {
     change: () => 'alter view gateway.klanten owner to postgres',
@@ -69,7 +86,7 @@ export const wrongViews: Configurations = {
     level: 'refused',
     code: 'tenant_wall',
     detail: /^two workspaces see the same rows\.$/,
-    also: ['values'],
+    also: ['values', 'scans'],
   },
   'a view shows every workspace the rows of all': {
     change: () => seesWorkspaces + klanten(anyWorkspace),
@@ -77,6 +94,7 @@ export const wrongViews: Configurations = {
     level: 'refused',
     code: 'tenant_wall',
     detail: /^in a workspace it shows rows of another one; two workspaces see the same rows\.$/,
+    also: ['scans'],
   },
   'a view shows several rows with one id': {
     change: () =>

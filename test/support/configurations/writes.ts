@@ -25,6 +25,7 @@ export const wrongWrites: Configurations = {
     level: 'refused',
     code: 'write_view',
     detail: /its definition does not call gateway[.]workspace\(\): the workspace filter is missing/,
+    also: ['scans'],
   },
   'a superuser owns a write view': {
     change: () => 'alter view gateway.installaties_write owner to postgres',

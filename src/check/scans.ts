@@ -1,0 +1,295 @@
+import type pg from 'pg';
+import type { Plan } from './explain.js';
+import { checkSql, failure, type Item, verdict } from './finding.js';
+import { attempt, isOccupied } from './views.js';
+
+/** Plans that name every scan: of partitions as well, and with schemas in front of functions. */
+const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;
+
+/** A side of a comparison in a plan: the workspace of the request, or a column "alias.column". */
+type Term = { readonly isWorkspace: true } | { readonly alias: string; readonly column: string };
+
+/** `column` of `alias` has the value of `other` in all rows that the scan gives to the rest of the plan. */
+interface Comparison {
+  readonly alias: string;
+  readonly column: string;
+  readonly other: Term;
+}
+
+/** The scans of a plan and the comparisons of their columns. */
+interface Scans {
+  /** Alias → "schema.table". */
+  readonly tables: ReadonlyMap<string, string>;
+  /** Alias of a subquery or CTE → aliases of the tables that it reads. */
+  readonly subqueries: ReadonlyMap<string, readonly string[]>;
+  readonly comparisons: readonly Comparison[];
+  /** Functions of other schemas than PostgreSQL's own, "schema.name". */
+  readonly functions: readonly string[];
+}
+
+interface RelationRow {
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly told: boolean;
+  readonly keys: readonly { readonly own: string[]; readonly name: string; readonly other: string[] }[];
+}
+
+function scansOf(plan: Plan): Scans {
+  const nodes = allNodes(plan);
+  const ctes = new Map(
+    nodes.flatMap((node) => (node['Subplan Name']?.startsWith('CTE ') ? [[node['Subplan Name'].slice(4), node]] : [])),
+  );
+  const workspaces = new Set(nodes.flatMap(workspaceParameters));
+  const tables = new Map<string, string>();
+  const subqueries = new Map<string, string[]>();
+  for (const node of nodes) {
+    const { Alias: alias, Schema: schema, 'Relation Name': relation, 'CTE Name': cte } = node;
+    if (alias === undefined) continue;
+    if (relation !== undefined) tables.set(alias, `${schema}.${relation}`);
+    else subqueries.set(alias, aliasesOf((cte === undefined ? undefined : ctes.get(cte)) ?? node));
+  }
+  const comparisons = nodes.flatMap((node) => comparisonsOf(node, workspaces));
+  const text = JSON.stringify(nodes.map(({ Plans, ...rest }) => rest));
+  const functions = [...text.matchAll(/\b([a-z_]\w*\.[a-z_]\w*)\(/g)].map(([, name]) => name as string);
+  return {
+    tables,
+    subqueries,
+    comparisons,
+    functions: [...new Set(functions)].filter((name) => name !== 'gateway.workspace'),
+  };
+}
+
+function allNodes(plan: Plan): Plan[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(allNodes)];
+}
+
+function aliasesOf(plan: Plan): string[] {
+  return allNodes(plan).flatMap(({ Alias, 'Relation Name': relation }) => (relation && Alias ? [Alias] : []));
+}
+
+/** The names of an InitPlan's value where it is the workspace: "$0", from PostgreSQL 17 on "(InitPlan 1).col1". */
+function workspaceParameters({ 'Subplan Name': name = '', Output = [] }: Plan): string[] {
+  const [, initPlan, parameter] = /^(InitPlan \d+)(?: \(returns (\$\d+)\))?$/.exec(name) ?? [];
+  if (initPlan === undefined || Output.length !== 1 || !isWorkspace(bare(Output[0] as string))) return [];
+  return [parameter ?? `(${initPlan}).col1`];
+}
+
+/** gateway.workspace(), which PostgreSQL writes as its body (sql/core/002_workspace.sql). */
+function isWorkspace(text: string): boolean {
+  return (
+    text === 'gateway.workspace()' || text === `NULLIF(current_setting('gateway.workspace_id'::text, true), ''::text)`
+  );
+}
+
+/** The comparisons that a node enforces. A condition of an outer join binds the rows of its nullable side alone. */
+function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[] {
+  const { Alias, Plans = [], 'Join Type': join } = node;
+  const side = (relationship: string): Set<string> =>
+    new Set(
+      Plans.filter((each) => each['Parent Relationship'] === relationship)
+        .flatMap(allNodes)
+        .flatMap((each) => each.Alias ?? []),
+    );
+  const bound =
+    Alias !== undefined
+      ? new Set([Alias])
+      : join === 'Left' || join === 'Anti'
+        ? side('Inner')
+        : join === 'Right' || join === 'Right Anti'
+          ? side('Outer')
+          : join === 'Full'
+            ? new Set<string>()
+            : undefined;
+  const own = [node['Index Cond'], node['Recheck Cond'], node['Hash Cond'], node['Merge Cond'], node['Join Filter']];
+  return [
+    ...equalities([...own, Alias === undefined ? undefined : node.Filter], workspaces).filter(
+      ({ alias }) => bound?.has(alias) ?? true,
+    ),
+    ...(Alias === undefined ? equalities([node.Filter], workspaces) : []),
+  ];
+}
+
+function equalities(conditions: readonly (string | undefined)[], workspaces: ReadonlySet<string>): Comparison[] {
+  return conditions
+    .flatMap((condition) => (condition === undefined ? [] : conjuncts(condition)))
+    .flatMap((conjunct) => {
+      const sides = split(conjunct, ' = ');
+      if (sides.length !== 2) return [];
+      const [left, right] = sides.map((side) => termOf(side, workspaces)) as [Term | null, Term | null];
+      if (left === null || right === null) return [];
+      return [
+        ...('alias' in left ? [{ ...left, other: right }] : []),
+        ...('alias' in right ? [{ ...right, other: left }] : []),
+      ];
+    });
+}
+
+/** The conditions that all must hold; `coalesce(condition, false)` holds where the condition does. */
+function conjuncts(condition: string): string[] {
+  const inner = unwrapped(condition);
+  const [, coalesced] = /^COALESCE\((.*), false\)$/.exec(inner) ?? [];
+  if (coalesced !== undefined && split(coalesced, ', ').length === 1) return conjuncts(coalesced);
+  const parts = split(inner, ' AND ');
+  return parts.length === 1 ? [inner] : parts.flatMap(conjuncts);
+}
+
+function termOf(text: string, workspaces: ReadonlySet<string>): Term | null {
+  const [, only] = /^ANY \(ARRAY\[(.*)\]\)$/.exec(text) ?? [];
+  const term = bare(only ?? text);
+  if (isWorkspace(term) || workspaces.has(term) || workspaces.has(text)) return { isWorkspace: true };
+  const [, alias, column] = /^("(?:[^"]|"")+"|\w+)\.("(?:[^"]|"")+"|\w+)$/.exec(term) ?? [];
+  return alias === undefined ? null : { alias: nameOf(alias), column: nameOf(column as string) };
+}
+
+function nameOf(identifier: string): string {
+  return identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier;
+}
+
+/** Without casts that keep the whole value, and the parentheses around it. */
+function bare(text: string): string {
+  const inner = unwrapped(text);
+  const [, cast] = /^(.*)::[\w ."]+$/.exec(inner) ?? [];
+  return cast === undefined || !isBalanced(cast) ? inner : bare(cast);
+}
+
+function unwrapped(text: string): string {
+  return /^\(.*\)$/s.test(text) && isBalanced(text.slice(1, -1)) ? unwrapped(text.slice(1, -1)) : text;
+}
+
+function isBalanced(text: string): boolean {
+  let depth = 0;
+  for (const [part] of text.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|[([\])]/g)) {
+    depth += part === '(' || part === '[' ? 1 : part === ')' || part === ']' ? -1 : 0;
+    if (depth < 0) return false;
+  }
+  return depth === 0;
+}
+
+/** The parts between separators that stand in no parentheses, brackets or quotes. */
+function split(text: string, separator: string): string[] {
+  return text.split(separator).reduce<string[]>((parts, part) => {
+    const last = parts.at(-1);
+    if (last === undefined || (isBalanced(last) && !isOpenQuote(last))) parts.push(part);
+    else parts[parts.length - 1] = last + separator + part;
+    return parts;
+  }, []);
+}
+
+function isOpenQuote(text: string): boolean {
+  return (text.replace(/"(?:[^"]|"")*"/g, '').match(/'/g)?.length ?? 0) % 2 === 1;
+}
+
+/** The scans that do not compare the workspace, by view, each as a sentence. */
+async function scanFaults(
+  client: pg.Client,
+  views: ReadonlyMap<string, Scans>,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const all = [...views.values()];
+  const compared = all.flatMap(({ tables, comparisons }) =>
+    comparisons.flatMap(({ alias, column, other }) =>
+      'isWorkspace' in other && tables.has(alias) ? [[tables.get(alias) as string, column] as const] : [],
+    ),
+  );
+  const values = [
+    [...new Set(all.flatMap(({ tables }) => [...tables.values()]))],
+    compared.map(([table]) => table),
+    compared.map(([, column]) => column),
+  ];
+  const { rows } = await client.query<RelationRow>(checkSql('scans'), values);
+  const relations = new Map(rows.map((row) => [row.name, row]));
+  const functions = [...new Set(all.flatMap((scans) => scans.functions))];
+  const definers = new Set(
+    functions.length === 0
+      ? []
+      : (await client.query<{ name: string }>(definerStatement, [functions])).rows.map(({ name }) => name),
+  );
+  return new Map(
+    [...views].map(([view, scans]) => [
+      view,
+      [
+        ...uncompared(scans, relations),
+        ...scans.functions
+          .filter((name) => definers.has(name))
+          .map((name) => `it calls ${name}(), which reads as its owner, and whose scans no check sees`),
+      ],
+    ]),
+  );
+}
+
+const definerStatement = `select n.nspname || '.' || p.proname as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+  where p.prosecdef and n.nspname || '.' || p.proname = any ($1)`;
+
+function uncompared({ tables, subqueries, comparisons }: Scans, relations: ReadonlyMap<string, RelationRow>): string[] {
+  const relationOf = (alias: string): RelationRow | undefined => relations.get(tables.get(alias) ?? '');
+  const needy = [...tables.keys()].filter((alias) => {
+    const relation = relationOf(alias);
+    return relation !== undefined && (relation.columns.length > 0 || relation.told);
+  });
+  const proven = new Set<string>();
+  const isProven = (alias: string): boolean => {
+    const below = subqueries.get(alias);
+    return below === undefined ? proven.has(alias) : below.length > 0 && below.some((each) => proven.has(each));
+  };
+  const holds = (alias: string): boolean => {
+    const { columns, told, keys } = relationOf(alias) as RelationRow;
+    const own = comparisons.filter((comparison) => comparison.alias === alias);
+    const isCompared = own.some(({ column, other }) => {
+      if (!columns.includes(column)) return false;
+      if ('isWorkspace' in other) return true;
+      return isProven(other.alias) && (relationOf(other.alias)?.columns.includes(other.column) ?? true);
+    });
+    if (isCompared || !told) return isCompared;
+    return [...new Set(own.map(({ other }) => ('alias' in other ? other.alias : '')))]
+      .filter(isProven)
+      .some((other) => {
+        const name = tables.get(other);
+        if (name === undefined) return true;
+        const pairs = own.flatMap((each) =>
+          'alias' in each.other && each.other.alias === other ? [`${each.column} ${each.other.column}`] : [],
+        );
+        return keys.some(
+          (key) => key.name === name && key.own.every((column, i) => pairs.includes(`${column} ${key.other[i]}`)),
+        );
+      });
+  };
+  for (let before = -1; before < proven.size; ) {
+    before = proven.size;
+    for (const alias of needy) if (!proven.has(alias) && holds(alias)) proven.add(alias);
+  }
+  return needy
+    .filter((alias) => !proven.has(alias))
+    .map((alias) => {
+      const { name, columns, told } = relationOf(alias) as RelationRow;
+      return !told
+        ? `it reads ${name} (${alias}) without comparing ${columns.join(' or ')} with the workspace`
+        : `it reads ${name} (${alias}), whose workspace another table tells, without the key of a row of the workspace`;
+    });
+}
+
+/**
+ * Checks that every scan below the views compares the workspace: one item for each view that the role can select from. PostgreSQL plans the
+ * views as they are, so subqueries, functions that it inlines, and conditions that it cannot push down are seen as they run.
+ */
+export async function scanItems(client: pg.Client, views: readonly string[]): Promise<Item[]> {
+  const found = new Map<string, Scans>();
+  const items: Item[] = [];
+  const { rows } = await client.query<{ name: string; columns: string }>(readableColumns, [views]);
+  for (const { name, columns } of rows)
+    try {
+      const text = `${planned}; explain (verbose, costs off, format json) select ${columns} from ${name}`;
+      const explained = await attempt<{ 'QUERY PLAN': [{ Plan: Plan }] }>(client, text);
+      if (explained.error) items.push(failure('scans', `It cannot be planned: ${explained.error.message}.`, name));
+      else found.set(name, scansOf(explained.rows[0]?.['QUERY PLAN'][0].Plan as Plan));
+    } catch (error) {
+      if (!isOccupied(error)) throw error;
+      items.push(failure('connection', `The check of the view did not end: ${(error as Error).message}.`, name));
+    }
+  const faults = await scanFaults(client, found);
+  for (const [name, { tables }] of found)
+    items.push(verdict('scans', faults.get(name) ?? [], `Each of ${tables.size} scans is of one workspace.`, name));
+  return items;
+}
+
+const readableColumns = `select v.name, string_agg(quote_ident(a.attname), ', ') as columns
+  from unnest($1::text[]) with ordinality v (name, place) join pg_attribute a on a.attrelid = to_regclass(v.name) and a.attnum > 0
+  where has_column_privilege(a.attrelid, a.attnum, 'select') group by v.name, v.place order by v.place`;
