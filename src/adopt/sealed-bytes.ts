@@ -1,5 +1,5 @@
 import { createDecipheriv } from 'node:crypto';
-import { sealLayout, startOf } from '../projection/aes-gcm/seal-layout.js';
+import { sealLayout, startOf } from '../projection/aes-gcm/gcm-key.js';
 import { type Codec, templatePieces } from '../projection/codec.js';
 import { type EncodingName, encodingOf } from '../projection/encodings.js';
 import type { Keyring } from '../projection/keyring.js';

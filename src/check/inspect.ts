@@ -5,7 +5,7 @@ import type { CheckResult } from '../db/late-check.js';
 import type { WorkspaceId } from '../db/statement.js';
 import { leaves, type Resource, viewsOf } from '../definition/resource.js';
 import { databaseErrorKind } from '../errors.js';
-import type { ProjectionOptions } from '../projection/options.js';
+import type { ProjectionOptions } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
 import { checkCluster, strangersOf } from './cluster.js';
 import { type Finding, failure, found, type Item, verdict } from './finding.js';

@@ -1,8 +1,8 @@
 import { redactionOf } from '../definition/redaction-rules.js';
 import { type Resource, usesCodecModule } from '../definition/resource.js';
-import { type DecodeFunction, loadCodecModule } from '../projection/codec-module.js';
+import { type DecodeFunction, loadCodecModule } from '../projection/codec.js';
 import { parseKeyring } from '../projection/keyring.js';
-import type { ProjectionOptions } from '../projection/options.js';
+import type { ProjectionOptions } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
 import { type Item, verdict } from './finding.js';
 

@@ -8,7 +8,7 @@ import { recordSchema } from '../definition/record-schema.js';
 import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../definition/resource.js';
 import { compileSerializer } from '../definition/row-serializer.js';
 import { compileStatements } from '../definition/statements.js';
-import type { ProjectionOptions } from '../projection/options.js';
+import type { ProjectionOptions } from '../projection/redact.js';
 import { failure, type Item, type Level, verdict, withFile } from './finding.js';
 import { isPassing, lockTimeout } from './views.js';
 

@@ -1,4 +1,4 @@
-import { DecodeError } from '../projection/decode-error.js';
+import { DecodeError } from '../projection/codec.js';
 import { holdsImage } from '../projection/images.js';
 import { elementsOf, MalformedJson, memberOf } from '../projection/json-scan.js';
 import { stripImages } from '../projection/strip.js';

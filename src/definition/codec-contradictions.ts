@@ -1,4 +1,4 @@
-import { sealLayout } from '../projection/aes-gcm/seal-layout.js';
+import { sealLayout } from '../projection/aes-gcm/gcm-key.js';
 import { aadPlaceholders, type Codec, headsOf, templatePieces } from '../projection/codec.js';
 import type { Examined, Flaw } from './contradictions.js';
 

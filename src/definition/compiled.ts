@@ -1,5 +1,5 @@
 import type { Observe } from '../events.js';
-import type { ProjectionOptions } from '../projection/options.js';
+import type { ProjectionOptions } from '../projection/redact.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
 import { visibleToWriteScope } from './record-schema.js';
 import { columnsOf, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';

@@ -1,4 +1,4 @@
-import { spelling } from '../projection/field-names.js';
+import { spelling } from '../projection/redact.js';
 import { contradictionsOfCodecs } from './codec-contradictions.js';
 import { contradictionsOfField } from './field-contradictions.js';
 import { fieldType, idTypes } from './field-types.js';

@@ -1,11 +1,10 @@
 import type { Row } from '../db/row.js';
 import type { Observe } from '../events.js';
-import { type Codec, codecColumns, type RowDecoder } from '../projection/codec.js';
+import { type Codec, codecColumns, DecodeError, type RowDecoder } from '../projection/codec.js';
 import { compileCodec } from '../projection/codecs.js';
-import { DecodeError } from '../projection/decode-error.js';
 import { holdsImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
-import type { ProjectionOptions } from '../projection/options.js';
+import type { ProjectionOptions } from '../projection/redact.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
 import { jsonCell, memberReader } from './cell-members.js';
 import { fieldType, type ValueSerializer } from './field-types.js';

@@ -10,7 +10,7 @@ import {
 import { canFail } from '../definition/record-schema.js';
 import { leaves, pointer, type Resource } from '../definition/resource.js';
 import { type Event, type EventMetric, events, type Observe } from '../events.js';
-import { decodeReasons } from '../projection/decode-error.js';
+import { decodeReasons } from '../projection/codec.js';
 import { type GaugeSources, gauges } from './gauges.js';
 
 /** The metrics of a gateway: `observe` counts its events, `registry` is scraped. */

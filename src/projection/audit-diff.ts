@@ -1,4 +1,4 @@
-import { eachItem, MalformedJson, skipSpace, stringAt, valueEnd } from './json-scan.js';
+import { MalformedJson, stringAt } from './json-scan.js';
 
 /** A place in a JSON array or object. */
 export type Place = string | number;
@@ -25,86 +25,140 @@ export interface DiffWords {
 /** The words of definitions that name none. */
 export const usualWords: DiffWords = { field: 'field', old: 'old', new: 'new', shielded: 'shielded' };
 
+const [quote, backslash, comma, colon, space] = [0x22, 0x5c, 0x2c, 0x3a, 0x20];
+const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d];
+
 /**
- * Reads the changes of stored diffs, by position: most log entries are shown as they are stored, and their strings were half
- * of what an entry cost. Valid until the next `read`.
+ * Reads the changes of a stored diff, by position in its bytes: most log entries are shown as they are stored, and their strings were
+ * half of what an entry cost. PostgreSQL has checked that the diff is JSON. No function recurses.
  */
 export class DiffReader {
-  /** Start of the JSON text of the present change's name, old value and new value; -1 for a part that is missing. */
+  /** Where the present change's name, old value and new value begin and end in the bytes; -1 for a part that is missing. */
   readonly starts = new Int32Array(3);
   readonly ends = new Int32Array(3);
-  /** The diff, with a character for each byte of its UTF-8. */
-  diff = '';
   readonly #isList: boolean;
-  /** Places of the three parts; the names of members as `diff` has them. */
   readonly #places: readonly (Place | undefined)[];
-  #hasEscapes = false;
+  /** The names among the places, as JSON. */
+  readonly #names: readonly Buffer[];
+  #bytes: Buffer = Buffer.alloc(0);
+  #end = 0;
 
   constructor(shape: DiffShape) {
     this.#isList = shape.field !== undefined;
-    this.#places = [shape.field, shape.old, shape.new].map((place) =>
-      typeof place === 'string' ? inBytes(place) : place,
-    );
+    this.#places = [shape.field, shape.old, shape.new];
+    this.#names = this.#places.map((place) => Buffer.from(typeof place === 'string' ? JSON.stringify(place) : ''));
   }
 
-  /** Calls `found` at each change; an element that is no change is left out. Throws MalformedJson when the text does not have the shape. */
-  read(bytes: Buffer, start: number, end: number, found: (reader: this) => void): void {
-    const diff = bytes.toString('latin1', start, end);
-    this.diff = diff;
-    this.#hasEscapes = diff.includes('\\');
-    const opening = skipSpace(diff, 0);
-    if (diff[opening] !== (this.#isList ? '[' : '{')) throw new MalformedJson();
-    const behind = eachItem(diff, opening, (name, nameEnd, value) => {
+  /** Calls `found` at each change in bytes[start, end); an element that is no change is left out. Throws MalformedJson when the text does not have the shape. */
+  read(bytes: Buffer, start: number, end: number, found: () => void): void {
+    this.#bytes = bytes;
+    this.#end = end;
+    const closing = this.#isList ? closeBracket : closeBrace;
+    let at = this.#skip(start);
+    if (bytes[at] !== (this.#isList ? openBracket : openBrace)) throw new MalformedJson();
+    at = this.#skip(at + 1);
+    for (let isFirst = true; bytes[at] !== closing; isFirst = false) {
+      if (!isFirst) at = this.#behind(at, comma);
       this.starts.fill(-1);
-      if (!this.#isList) this.#set(0, name, nameEnd);
-      const valueEnd = this.#readParts(value);
-      if (diff[this.starts[0] as number] === '"') found(this);
-      return valueEnd;
-    });
-    if (skipSpace(diff, behind) !== diff.length) throw new MalformedJson();
-  }
-
-  /** The string that is a part of the present change. Throws MalformedJson on an invalid escape. */
-  stringOf(part: number): string {
-    return textAt(this.diff, this.starts[part] as number, this.ends[part] as number);
+      if (!this.#isList) at = this.#behindName(0, at);
+      at = this.#skip(this.#readParts(at));
+      if (bytes[this.starts[0] as number] === quote) found();
+    }
+    if (this.#skip(at + 1) !== end) throw new MalformedJson();
   }
 
   /** Finds the parts of the change at `start`; returns its end. Of a name that is repeated the last value counts, as in JSON.parse. */
   #readParts(start: number): number {
-    const { diff } = this;
-    const isObject = diff[start] === '{';
-    if (!isObject && diff[start] !== '[') return valueEnd(diff, start);
-    return eachItem(diff, start, (name, nameEnd, value, index) => {
-      const end = valueEnd(diff, value);
-      const unescaped = isObject && this.#hasEscapes ? inBytes(textAt(diff, name, nameEnd)) : null;
-      for (let part = 0; part < 3; part++) {
-        const place = this.#places[part];
-        const isPart =
-          !isObject || typeof place !== 'string'
-            ? !isObject && place === index
-            : unescaped === null
-              ? nameEnd - name === place.length && diff.startsWith(place, name)
-              : unescaped === place;
-        if (isPart) this.#set(part, value, end);
+    const bytes = this.#bytes;
+    const isObject = bytes[start] === openBrace;
+    if (!isObject && bytes[start] !== openBracket) return this.#valueEnd(start);
+    const closing = isObject ? closeBrace : closeBracket;
+    let at = this.#skip(start + 1);
+    for (let index = 0; bytes[at] !== closing; index++) {
+      if (index > 0) at = this.#behind(at, comma);
+      const nameEnd = isObject ? this.#stringEnd(at) : at;
+      const part = isObject ? this.#partNamed(at, nameEnd) : this.#places.indexOf(index);
+      const value = isObject ? this.#behind(this.#skip(nameEnd), colon) : at;
+      const valueEnd = this.#valueEnd(value);
+      if (part >= 0) {
+        this.starts[part] = value;
+        this.ends[part] = valueEnd;
       }
-      return end;
-    });
+      at = this.#skip(valueEnd);
+    }
+    return at + 1;
   }
 
-  #set(part: number, start: number, end: number): void {
+  /** Sets a part to the name at `start`; returns the position of its value. */
+  #behindName(part: number, start: number): number {
+    const end = this.#stringEnd(start);
     this.starts[part] = start;
     this.ends[part] = end;
+    return this.#behind(this.#skip(end), colon);
+  }
+
+  /** The part that the name is; -1 for any other. */
+  #partNamed(start: number, end: number): number {
+    const bytes = this.#bytes;
+    for (let part = 0; part < 3; part++) {
+      const name = this.#names[part] as Buffer;
+      if (name.length === end - start && isAt(bytes, start, name)) return part;
+    }
+    const isEscaped = bytes.subarray(start, end).includes(backslash);
+    return isEscaped ? this.#places.indexOf(jsonText(bytes, start, end)) : -1;
+  }
+
+  #behind(at: number, byte: number): number {
+    if (this.#bytes[at] !== byte || at >= this.#end) throw new MalformedJson();
+    return this.#skip(at + 1);
+  }
+
+  #skip(start: number): number {
+    const bytes = this.#bytes;
+    let at = start;
+    while (at < this.#end && (bytes[at] as number) <= space) at++;
+    return at;
+  }
+
+  #stringEnd(start: number): number {
+    const bytes = this.#bytes;
+    if (bytes[start] !== quote) throw new MalformedJson();
+    for (let at = start + 1; at < this.#end; at++) {
+      const byte = bytes[at];
+      if (byte === quote) return at + 1;
+      if (byte === backslash) at++;
+    }
+    throw new MalformedJson();
+  }
+
+  /** Behind the value at `start`. */
+  #valueEnd(start: number): number {
+    const bytes = this.#bytes;
+    if (bytes[start] === quote) return this.#stringEnd(start);
+    let depth = 0;
+    let at = start;
+    for (; at < this.#end; at++) {
+      const byte = bytes[at] as number;
+      if (byte === quote) at = this.#stringEnd(at) - 1;
+      else if (byte === openBracket || byte === openBrace) depth++;
+      else if (byte === closeBracket || byte === closeBrace) {
+        if (depth < 2) return depth === 0 ? at : at + 1;
+        depth--;
+      } else if (depth === 0 && (byte === comma || byte <= space)) return at;
+    }
+    throw new MalformedJson();
   }
 }
 
-/** A name in quotes, as `diff` has it where no character is escaped. */
-function inBytes(name: string): string {
-  return Buffer.from(`"${name}"`).toString('latin1');
+/** The string whose JSON is bytes[start, end). Throws MalformedJson on an invalid escape. */
+export function jsonText(bytes: Buffer, start: number, end: number): string {
+  const json = bytes.toString('utf8', start, end);
+  return stringAt(json, 0, json.length);
 }
 
-function textAt(diff: string, start: number, end: number): string {
-  const json = Buffer.from(diff.slice(start, end), 'latin1').toString();
-  return stringAt(json, 0, json.length);
+function isAt(bytes: Buffer, start: number, expected: Buffer): boolean {
+  for (let i = 0; i < expected.length; i++) if (bytes[start + i] !== expected[i]) return false;
+  return true;
 }
 
 /** A change that is to be stored. */

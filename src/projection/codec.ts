@@ -1,5 +1,7 @@
+import type { KeyObject } from 'node:crypto';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { Row } from '../db/row.js';
-import type { DecodeFunction } from './codec-module.js';
 import type { EncodingName } from './encodings.js';
 import type { JsonBytes } from './json-bytes.js';
 import type { Keyring } from './keyring.js';
@@ -98,4 +100,92 @@ export function rowKeyId({ keyId }: Codec, { others }: EncodedRows): (row: Row) 
   if (typeof keyId !== 'object') return () => keyId ?? null;
   const at = others?.get(keyId.column) as number;
   return (row) => row.text(at);
+}
+
+/** The beginning of a stored value, up to the encoded bytes. */
+export interface StoredHeader {
+  readonly text: string;
+  /** Id of the key in it; null when it holds none. */
+  readonly keyId: string | null;
+  /** Whether it is the legacy prefix. */
+  readonly isLegacy: boolean;
+}
+
+/** Makes the function that finds the header of a stored value, or the reason why there is none. */
+export function headerReader(
+  { prefix = '', legacyPrefix }: Pick<Codec, 'prefix' | 'legacyPrefix'>,
+  allowLegacy: boolean,
+): (stored: string) => StoredHeader | DecodeReason {
+  const forms = [prefix, ...(legacyPrefix === undefined ? [] : [legacyPrefix])].map((template, i) => {
+    const [head = '', keyId, tail = ''] = templatePieces(template);
+    return { head, hasKeyId: keyId !== undefined, tail, isLegacy: i > 0 };
+  });
+  return (stored) => {
+    const form = forms.find(({ head }) => stored.startsWith(head));
+    if (form === undefined) return 'bad_format';
+    const { head, hasKeyId, tail, isLegacy } = form;
+    const keyEnd = hasKeyId ? stored.indexOf(tail, head.length) : head.length;
+    if (keyEnd < 0) return 'bad_format';
+    if (isLegacy && !allowLegacy) return 'legacy_refused';
+    const keyId = hasKeyId ? stored.slice(head.length, keyEnd) : null;
+    return { text: stored.slice(0, keyEnd + tail.length), keyId, isLegacy };
+  };
+}
+
+/** Reasons why a stored value cannot be decoded: codes, which are logged and counted, as the value must not be. */
+export const decodeReasons = ['bad_format', 'unknown_key', 'legacy_refused', 'bad_tag', 'bad_utf8', 'module'] as const;
+export type DecodeReason = (typeof decodeReasons)[number];
+
+/** A stored value could not be decoded. Has the reason, and no part of the value. */
+export class DecodeError extends Error {
+  override readonly name = 'DecodeError';
+  constructor(readonly reason: DecodeReason) {
+    super(reason);
+  }
+}
+
+/** The cell that a codec module decodes. Ids are texts. */
+export interface CellContext {
+  readonly workspace: string;
+  readonly table: string;
+  readonly column: string;
+  readonly id: string;
+  /** From the prefix, the column or the definition, as the codec says; null when it names no key. */
+  readonly keyId: string | null;
+  /** The keys of DATA_KEYS. */
+  readonly keys: { get(id: string): KeyObject | undefined };
+}
+
+/** The default export of a codec module: returns the text of a cell, or throws. Bytes, or the text where the encoding is text. */
+export type DecodeFunction = (stored: Buffer | string, context: CellContext) => string;
+
+const loadMaxMs = 10_000;
+
+/**
+ * Imports the ES module at `path` (relative to the working directory) and returns its default export; undefined when the path
+ * is empty. Throws an Error that says what is wrong with the module.
+ */
+export async function loadCodecModule(path: string): Promise<DecodeFunction | undefined> {
+  if (path === '') return undefined;
+  const decode = await defaultExportOf(resolve(path));
+  if (typeof decode !== 'function') throw new Error(`${path} has no function as its default export`);
+  if (decode.constructor.name !== 'Function')
+    throw new Error(`the function of ${path} is asynchronous or a generator: it must return the text itself`);
+  return decode as DecodeFunction;
+}
+
+async function defaultExportOf(path: string): Promise<unknown> {
+  const late = new AbortController();
+  const timeout = new Promise<never>((_, reject) => {
+    const timer = setTimeout(() => reject(new Error(`${path} was not loaded within ${loadMaxMs / 1000} s`)), loadMaxMs);
+    late.signal.addEventListener('abort', () => clearTimeout(timer));
+  });
+  try {
+    const loaded: { readonly default?: unknown } = await Promise.race([import(pathToFileURL(path).href), timeout]);
+    return loaded.default;
+  } catch (error) {
+    throw new Error(`${path} cannot be loaded: ${(error as Error).message}`);
+  } finally {
+    late.abort();
+  }
 }

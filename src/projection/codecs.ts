@@ -2,21 +2,24 @@ import { getFips } from 'node:crypto';
 import { Row } from '../db/row.js';
 import { SealedCells } from './aes-gcm/sealed-cells.js';
 import {
+  type CellContext,
   type Codec,
   type CodecOptions,
+  DecodeError,
+  type DecodeFunction,
+  type DecodeReason,
   type DecryptMode,
   type EncodedColumn,
   type EncodedRows,
   formatOf,
+  headerReader,
   headsOf,
   type RowDecoder,
   rowKeyId,
+  type StoredHeader,
 } from './codec.js';
-import type { CellContext, DecodeFunction } from './codec-module.js';
-import { DecodeError, type DecodeReason } from './decode-error.js';
 import { encodingOf } from './encodings.js';
 import { isText, type JsonBytes } from './json-bytes.js';
-import { headerReader, type StoredHeader } from './stored-header.js';
 
 /** The mode of the setting; native in FIPS mode, because only OpenSSL's own GCM is validated. */
 export function decryptModeOf(setting: DecryptMode, fips = getFips()): DecryptMode {

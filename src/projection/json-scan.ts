@@ -101,7 +101,7 @@ function itemsOf(
  * Visits the items of the object or array at `start`; returns the position behind it. `visit` gets the start and end of a
  * member's name (of an element: nothing of use), the start of the value, and the index, and returns the end of the value. Throws MalformedJson.
  */
-export function eachItem(
+function eachItem(
   json: string,
   start: number,
   visit: (name: number, nameEnd: number, value: number, index: number) => number,

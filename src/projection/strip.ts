@@ -6,10 +6,12 @@ import {
   holdsImage,
   holdsUnwrappedImage,
   imageHints,
+  integerLists,
+  mayHaveIntegerRun,
+  runBytesMin,
   separators,
 } from './images.js';
 import { MalformedJson, skipSpace, stringAt, stringEnd, valueEnd } from './json-scan.js';
-import { integerLists, mayHaveIntegerRun, runBytesMin } from './number-lists.js';
 import { PhraseMatcher } from './phrase-matcher.js';
 
 /**

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { GcmKey } from '../../src/projection/aes-gcm/gcm-key.js';
-import { Ghash } from '../../src/projection/aes-gcm/ghash.js';
+import { GcmKey, Ghash } from '../../src/projection/aes-gcm/gcm-key.js';
 import { pages } from '../support/lists.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 

@@ -5,8 +5,7 @@ import { compileSerializer } from '../../src/definition/row-serializer.js';
 import { compileStatements } from '../../src/definition/statements.js';
 import type { Event } from '../../src/events.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
-import type { ProjectionOptions } from '../../src/projection/options.js';
-import { compileRedaction } from '../../src/projection/redact.js';
+import { compileRedaction, type ProjectionOptions } from '../../src/projection/redact.js';
 import { altered, field, load } from '../support/definitions.js';
 
 const member = (column: string, pointer: string, type: string, more: object = {}): object =>

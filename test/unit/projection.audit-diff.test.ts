@@ -41,11 +41,10 @@ const shapes: readonly (readonly [DiffShape, unknown])[] = [
 function changesOf(diff: string, shape: DiffShape): { name: string; before: string; after: string }[] {
   const changes: { name: string; before: string; after: string }[] = [];
   const bytes = Buffer.from(diff);
-  new DiffReader(shape).read(bytes, 0, bytes.length, (reader) => {
-    const [, before = '', after = ''] = [0, 1, 2].map((part) =>
-      bytes.toString('utf8', reader.starts[part], reader.ends[part]),
-    );
-    changes.push({ name: reader.stringOf(0), before, after });
+  const reader = new DiffReader(shape);
+  const textOf = (part: number): string => bytes.toString('utf8', reader.starts[part], reader.ends[part]);
+  reader.read(bytes, 0, bytes.length, () => {
+    changes.push({ name: JSON.parse(textOf(0)), before: textOf(1), after: textOf(2) });
   });
   return changes;
 }

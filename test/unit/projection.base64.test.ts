@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { decodeBase64 } from '../../src/projection/base64.js';
+import { decodeBase64 } from '../../src/projection/encodings.js';
 
 /** The expected result of the decoder, by way of Node's lenient one: canonical is what encodes back to itself. */
 function expected(text: string): Buffer | null {

@@ -5,10 +5,15 @@ import { join } from 'node:path';
 import test from 'ava';
 import { Row } from '../../src/db/row.js';
 import { projectRoot } from '../../src/paths.js';
-import type { Codec, CodecOptions } from '../../src/projection/codec.js';
-import { type CellContext, type DecodeFunction, loadCodecModule } from '../../src/projection/codec-module.js';
+import {
+  type CellContext,
+  type Codec,
+  type CodecOptions,
+  DecodeError,
+  type DecodeFunction,
+  loadCodecModule,
+} from '../../src/projection/codec.js';
 import { compileCodec } from '../../src/projection/codecs.js';
-import { DecodeError } from '../../src/projection/decode-error.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 

@@ -3,9 +3,15 @@ import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { Row } from '../../src/db/row.js';
 import { codecPresets } from '../../src/definition/load.js';
-import type { Codec, CodecOptions, EncodedColumn, RowDecoder } from '../../src/projection/codec.js';
+import {
+  type Codec,
+  type CodecOptions,
+  DecodeError,
+  type DecodeReason,
+  type EncodedColumn,
+  type RowDecoder,
+} from '../../src/projection/codec.js';
 import { compileCodec, decryptModeOf } from '../../src/projection/codecs.js';
-import { DecodeError, type DecodeReason } from '../../src/projection/decode-error.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 

@@ -1,8 +1,7 @@
 import { createCipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
-import { AadHash } from '../../src/projection/aes-gcm/aad-hash.js';
-import { cipherBytesMax, GcmKey, openNative } from '../../src/projection/aes-gcm/gcm-key.js';
+import { AadHash, cipherBytesMax, GcmKey, openNative } from '../../src/projection/aes-gcm/gcm-key.js';
 
 interface Message {
   readonly iv: Buffer;

@@ -2,9 +2,8 @@ import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { Row } from '../../src/db/row.js';
-import type { Codec, CodecOptions, RowDecoder } from '../../src/projection/codec.js';
+import { type Codec, type CodecOptions, DecodeError, type RowDecoder } from '../../src/projection/codec.js';
 import { compileCodec } from '../../src/projection/codecs.js';
-import { DecodeError } from '../../src/projection/decode-error.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 

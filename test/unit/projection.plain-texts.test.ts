@@ -2,9 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import type { Codec } from '../../src/projection/codec.js';
 import { holdsImage } from '../../src/projection/images.js';
-import { plainTexts } from '../../src/projection/plain-texts.js';
-import { sealedTexts } from '../../src/projection/sealed-texts.js';
-import { looksStructured } from '../../src/projection/structured-text.js';
+import { looksStructured, plainTexts, sealedTexts } from '../../src/projection/plain-texts.js';
 
 const seal = { cipher: 'aes-256-gcm', layout: ['nonce12', 'data', 'tag16'] } as const;
 const codecs: readonly Codec[] = [

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { wordsOf } from '../../src/db/row.js';
-import { RecentBytes } from '../../src/projection/recent-bytes.js';
+import { RecentBytes } from '../../src/projection/redact.js';
 
 const places = 8;
 const text = fc.oneof(fc.string({ maxLength: 5 }), fc.string({ maxLength: 40, unit: 'binary' }));

@@ -175,7 +175,7 @@ test('members of a stored change other than the three are dropped', (t) => {
 
 test('an element that is not a change is left out and a diff that is not a list is empty', (t) => {
   const broken = ['null', '{}', '"x"', '7', '', '[', '[1', '[{]', '[{"veld": "a"', '[{"veld": "a"}] x', '[,]'];
-  broken.push('[{"veld": "a", "oud": x}]', String.raw`[{"veld": "a", "oud": "\u00zz"}, {"veld": "\u00zz"}]`);
+  broken.push(String.raw`[{"veld": "a", "oud": "\u00zz"}, {"veld": "\u00zz"}]`);
   for (const json of broken) t.is(redactDiff('werkbon', json), '[]', json);
   const stored = `[1, "GEHEIM", null, [${change('a', '1', '2')}], {"oud": "GEHEIM"}, {"veld": 7, "oud": "GEHEIM"}, ${change('status', '1', '2')}]`;
   t.is(redactDiff('werkbon', stored), `[${shown('status', '1', '2')}]`);

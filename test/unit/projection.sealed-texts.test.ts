@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import type { Codec } from '../../src/projection/codec.js';
-import { sealedTexts } from '../../src/projection/sealed-texts.js';
+import { sealedTexts } from '../../src/projection/plain-texts.js';
 
 /** Stored values of a codec that must be found, and texts that must not. */
 interface Case {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { looksStructured } from '../../src/projection/structured-text.js';
+import { looksStructured } from '../../src/projection/plain-texts.js';
 
 const person = { naam: 'Jansen', gsm: '0612345678' };
 const json = JSON.stringify(person);

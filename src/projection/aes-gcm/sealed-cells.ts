@@ -1,19 +1,167 @@
+import type { KeyObject } from 'node:crypto';
 import { Row } from '../../db/row.js';
 import {
   type Codec,
   type CodecOptions,
+  DecodeError,
+  type DecodeReason,
   type EncodedColumn,
   type EncodedRows,
+  headerReader,
   type RowDecoder,
   rowKeyId,
+  templatePieces,
 } from '../codec.js';
-import { DecodeError, type DecodeReason } from '../decode-error.js';
 import { encodingOf } from '../encodings.js';
 import { isText, type JsonBytes } from '../json-bytes.js';
-import { AadTemplate } from './aad-template.js';
-import { cipherBytesMax, fitsGcmKey, openNative } from './gcm-key.js';
-import { type SealHeader, type SealKey, SealKeys } from './seal-keys.js';
-import { type SealLayout, sealLayout, startOf } from './seal-layout.js';
+import {
+  AadHash,
+  cipherBytesMax,
+  fitsGcmKey,
+  GcmKey,
+  openNative,
+  type SealLayout,
+  sealLayout,
+  startOf,
+} from './gcm-key.js';
+
+/** Text of a piece of the template for a cell; null when it is a column that is NULL. */
+type PieceText = (workspace: string, column: string, id: string, row: Row) => string | null;
+
+/** Placeholders that have the same text in all rows of a workspace. */
+const constants: Readonly<Record<string, (table: string) => PieceText>> = {
+  workspace: () => (workspace) => workspace,
+  table: (table) => () => table,
+  column: () => (_, column) => column,
+};
+
+/**
+ * The associated data of cells, from a template such as "{workspace}|{table}|{column}|{id}": per column a prefix, the same
+ * for all rows of a workspace, and a suffix, which begins with the first placeholder that depends on the row.
+ */
+export class AadTemplate {
+  /** Whether the suffix is the same for all columns of a row. */
+  readonly isSuffixShared: boolean;
+  readonly #prefix: readonly PieceText[];
+  readonly #suffix: readonly PieceText[];
+
+  constructor(aad: string, { table, others }: EncodedRows) {
+    const pieces = templatePieces(aad);
+    const texts = pieces.map((piece, i): PieceText => {
+      if (i % 2 === 0) return () => piece;
+      const constant = constants[piece];
+      if (constant !== undefined) return constant(table);
+      if (piece === 'id') return (_, __, id) => id;
+      const at = others?.get(piece) as number;
+      return (_, __, ___, row) => row.text(at);
+    });
+    const first = pieces.findIndex((piece, i) => i % 2 === 1 && constants[piece] === undefined);
+    const prefixEnd = first < 0 ? pieces.length : first;
+    this.#prefix = texts.slice(0, prefixEnd);
+    this.#suffix = texts.slice(prefixEnd).filter((_, i) => pieces[prefixEnd + i] !== '');
+    this.isSuffixShared = !pieces.some((piece, i) => i % 2 === 1 && i > prefixEnd && piece === 'column');
+  }
+
+  prefixOf(workspace: string, column: string): string {
+    return this.#prefix.map((text) => text(workspace, column, '', new Row())).join('');
+  }
+
+  /** Null when a column in it is NULL. */
+  suffixOf(workspace: string, column: string, id: string, row: Row): string | null {
+    let suffix = '';
+    for (const piece of this.#suffix) {
+      const text = piece(workspace, column, id, row);
+      if (text === null) return null;
+      suffix += text;
+    }
+    return suffix;
+  }
+}
+
+/** A key of the keyring. `gcm` and `aad` are made when first used: native decryption never does. */
+export class SealKey {
+  readonly object: KeyObject;
+  readonly #messages: number;
+  #gcm: GcmKey | null = null;
+  #aad: AadHash | null = null;
+
+  /** `messages` is the largest number of queued messages. */
+  constructor(object: KeyObject, messages: number) {
+    this.object = object;
+    this.#messages = messages;
+  }
+
+  get gcm(): GcmKey {
+    this.#gcm ??= new GcmKey(this.object, this.#messages);
+    return this.#gcm;
+  }
+
+  get aad(): AadHash {
+    this.#aad ??= new AadHash(this.gcm.hash);
+    return this.#aad;
+  }
+}
+
+/** The beginning of a stored value, and the key that sealed it. */
+export interface SealHeader {
+  readonly bytes: Uint8Array;
+  readonly key: SealKey;
+  /** Whether the value has associated data. */
+  readonly bound: boolean;
+}
+
+/** The keys that stored values name, for so many cells at a time. */
+export class SealKeys {
+  readonly #keys: ReadonlyMap<string, SealKey>;
+  readonly #read: ReturnType<typeof headerReader>;
+  readonly #hasAad: boolean;
+  /** Whether a value of today begins with the header of a legacy one, as "enc:2:" does with "enc:". */
+  readonly #isHidden: boolean;
+  #last: SealHeader | null = null;
+  #lastKeyId: string | null = null;
+
+  constructor(codec: Codec, { keyring, legacy }: CodecOptions, cells: number) {
+    this.#keys = new Map(keyring.ids.map((id) => [id, new SealKey(keyring.get(id) as KeyObject, cells)]));
+    this.#read = headerReader(codec, legacy);
+    this.#hasAad = codec.aad !== undefined;
+    const [head = ''] = templatePieces(codec.prefix ?? '');
+    const [legacyHead = ''] = templatePieces(codec.legacyPrefix ?? '');
+    this.#isHidden = head.startsWith(legacyHead);
+  }
+
+  /**
+   * The header of a stored value, in a column that is not NULL, or the reason why it cannot be opened. `rowKeyId` is the id of the row's key where no prefix
+   * holds it, else null.
+   */
+  headerOf(row: Row, at: number, rowKeyId: string | null): SealHeader | DecodeReason {
+    const last = this.#last;
+    if (last !== null && rowKeyId === this.#lastKeyId && row.beginsWith(at, last.bytes)) return last;
+    const header = this.#read(row.text(at) as string);
+    if (typeof header === 'string') return header;
+    const key = this.#keys.get(header.keyId ?? rowKeyId ?? '');
+    if (key === undefined) return 'unknown_key';
+    const found = { bytes: Buffer.from(header.text), key, bound: this.#hasAad && !header.isLegacy };
+    if (header.isLegacy && this.#isHidden) return found;
+    this.#last = found;
+    this.#lastKeyId = rowKeyId;
+    return found;
+  }
+
+  /** Sets, by column, the part of the associated data before a row's id. */
+  setAadPrefixes(prefixes: readonly Uint8Array[]): void {
+    for (const { aad } of this.#keys.values()) aad.setPrefixes(prefixes);
+  }
+
+  /** Makes the key streams of all queued messages. */
+  makeKeyStreams(): void {
+    for (const { gcm } of this.#keys.values()) gcm.makeKeyStreams();
+  }
+
+  /** Drops the messages that a row left in the queue because one of its cells could not be read. */
+  clearQueues(): void {
+    for (const { gcm } of this.#keys.values()) gcm.clearQueue();
+  }
+}
 
 /** A column, and its cell in a row. */
 interface Cell {

@@ -1,7 +1,6 @@
 import { createCipheriv, type KeyObject, randomBytes } from 'node:crypto';
 import { Row } from '../../db/row.js';
-import type { Codec, DecryptMode } from '../codec.js';
-import { DecodeError } from '../decode-error.js';
+import { type Codec, DecodeError, type DecryptMode } from '../codec.js';
 import { JsonBytes } from '../json-bytes.js';
 import type { Keyring } from '../keyring.js';
 import { cipherBytesMax } from './gcm-key.js';
