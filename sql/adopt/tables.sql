@@ -9,7 +9,7 @@
 select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
-  has_table_privilege(c.oid, 'select') as readable, obj_description(c.oid, 'pg_class') as comment,
+  obj_description(c.oid, 'pg_class') as comment,
   c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity", not row_security_active(c.oid) as "isSampled",
   array(select quote_ident(polname) from pg_policy where polrelid = c.oid and not polpermissive and 0 = any (polroles) order by 1) as restrictive,
   (select coalesce(json_agg(json_build_object(

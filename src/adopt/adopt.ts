@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { openMark } from '../check/open-points.js';
 import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
@@ -47,7 +47,8 @@ export const resourcesFolder = 'config/resources';
  * the database. Throws AdoptRefused when the schema does not allow a draft, or when a file is there already.
  */
 export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Adopted> {
-  const found = await asAdmin(adminUrl, (client) => survey(client, options));
+  const kept = options.only === undefined ? [] : definedIn(options.out);
+  const found = await asAdmin(adminUrl, (client) => survey(client, { ...options, kept }));
   if (found.subjects.length === 0) throw new AdoptRefused(nothingToShow(found));
   if (found.subjects.length > draftsMax)
     throw new AdoptRefused(
@@ -60,14 +61,21 @@ export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Ad
   if (written.length > 0)
     throw new AdoptRefused(`--write names no table that becomes a resource: ${written.join(', ')}.`);
   const { files, open } = render(found, drafts, options.out);
-  validate(files);
-  writeNew(options.out, files);
+  validate(files, options.out);
+  const { written: added, stays } = writeNew(options.out, files, kept.length > 0);
   return {
-    files: [...files.keys()],
+    files: added,
     tenant: found.tenant.reason,
     leftOut: found.leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`),
-    open,
+    open: [...stays, ...open.filter(({ file }) => added.includes(file))],
   };
+}
+
+/** The names of the resources whose definitions are in the folder: --tables adds to these. */
+function definedIn(out: string): string[] {
+  const folder = join(out, resourcesFolder);
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).flatMap((file) => (file.endsWith('.json') ? file.slice(0, -'.json'.length) : []));
 }
 
 function nothingToShow({ schema, leftOut }: Survey): string {
@@ -129,11 +137,12 @@ function openDescriptions(value: unknown, at = ''): [at: string, text: string][]
 }
 
 /** Loads the definitions as the gateway does at its start. Throws AdoptRefused, with the names of the files that would be written. */
-function validate(files: ReadonlyMap<string, string>): void {
+function validate(files: ReadonlyMap<string, string>, out: string): void {
   const folder = mkdtempSync(join(tmpdir(), 'adopt-'));
   try {
     for (const [path, text] of files)
-      if (path.startsWith(resourcesFolder)) writeFileSync(join(folder, path.slice(resourcesFolder.length + 1)), text);
+      if (path.startsWith(resourcesFolder))
+        writeFileSync(join(folder, basename(path)), existsSync(join(out, path)) ? readFileSync(join(out, path)) : text);
     loadResources(folder);
   } catch (error) {
     if (!(error instanceof StartRefused)) throw error;
@@ -146,15 +155,28 @@ function validate(files: ReadonlyMap<string, string>): void {
   }
 }
 
-/** Throws AdoptRefused, and writes nothing, when one of the files exists. */
-function writeNew(out: string, files: ReadonlyMap<string, string>): void {
+/**
+ * Writes the files that are not there. Throws AdoptRefused, and writes nothing, when one of them exists and the draft adds to no other, or
+ * when all of them exist. `stays` names files for all resources that another draft would have otherwise.
+ */
+function writeNew(
+  out: string,
+  files: ReadonlyMap<string, string>,
+  adds: boolean,
+): { written: string[]; stays: OpenPoint[] } {
   const there = [...files.keys()].filter((path) => existsSync(join(out, path)));
-  if (there.length > 0)
+  if (there.length > 0 && (!adds || there.length === files.size))
     throw new AdoptRefused(
       `Nothing was written, because adopt overwrites no file. In ${out} there are already: ${there.join(', ')}. Give another folder with --out, or remove them.`,
     );
-  for (const [path, text] of files) {
+  const written = [...files.keys()].filter((path) => !there.includes(path));
+  for (const path of written) {
     mkdirSync(dirname(join(out, path)), { recursive: true });
-    writeFileSync(join(out, path), text, { flag: 'wx' });
+    writeFileSync(join(out, path), files.get(path) as string, { flag: 'wx' });
   }
+  const stays = there.filter(
+    (path) => /\/(key_ids|row_security)\.sql$/.test(path) && readFileSync(join(out, path), 'utf8') !== files.get(path),
+  );
+  const text = 'it stays as it is, and may lack the new tables: a draft into an empty folder shows what they need.';
+  return { written, stays: stays.map((file) => ({ file, text })) };
 }

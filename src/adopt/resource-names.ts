@@ -27,7 +27,8 @@ export function namesOf(subject: Subject, { subjects }: Survey): Names {
   return { view: numbered('view', '_'), name: numbered('name', '-'), record: numbered('record', '') };
 }
 
-function namesFrom(table: string): Names {
+/** The names without a number. */
+export function namesFrom(table: string): Names {
   const view = snakeCase(table);
   const name = view.replaceAll('_', '-').slice(0, 36).replace(/-+$/, '');
   const record = camelCase(singular(view)).slice(0, 30);

@@ -4,6 +4,7 @@ import { type AuditLog, auditLogIn, documentsIn } from './audit-log.js';
 import { AdoptRefused, type Column, readCatalog, type Table } from './catalog.js';
 import { idColumn } from './ids.js';
 import { isNamed } from './names.js';
+import { namesFrom } from './resource-names.js';
 import { type SampleRow, sampleRows } from './samples.js';
 import { findTenant, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
 import { findUsers, type Users } from './users.js';
@@ -41,6 +42,8 @@ export interface SurveyOptions {
   readonly tenantColumn?: string;
   /** Names of the tables of which resources are drafted; absent: all that can be. */
   readonly only?: readonly string[];
+  /** Names of resources that are drafted already: of their tables, too. */
+  readonly kept?: readonly string[];
   readonly keyring: Keyring;
 }
 
@@ -49,12 +52,12 @@ const partsMax = 8;
 
 /** Reads the catalog and a sample of each table of a resource. Changes nothing. Throws AdoptRefused. */
 export async function survey(client: pg.Client, options: SurveyOptions): Promise<Survey> {
-  const { schema, tenantColumn, only, keyring } = options;
+  const { schema, tenantColumn, only, kept = [], keyring } = options;
   const all = await readCatalog(client, schema);
   const tables = all.filter(({ isUnlogged }) => !isUnlogged);
   const tenant = findTenant(schema, tables, tenantColumn);
   const users = findUsers(tables, tenant);
-  const isNamedOne = ({ name }: Table): boolean => only?.includes(name) === true;
+  const isNamedOne = ({ name }: Table): boolean => only?.includes(name) === true || kept.includes(namesFrom(name).name);
   const parentOf = new Map<Table, Table>();
   for (const table of tables) {
     const above = isNamedOne(table) ? undefined : parent(table, tables, tenant, users?.table);

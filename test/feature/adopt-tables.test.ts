@@ -1,11 +1,19 @@
-import { readdirSync } from 'node:fs';
-import { adopted, emptyFolder, newDatabase, wrong } from '../support/adopted.js';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadResources } from '../../src/definition/load.js';
+import type { Settings } from '../../src/settings.js';
+import { adopted, commandsIn, emptyFolder, newDatabase, wrong } from '../support/adopted.js';
 import { commandLine } from '../support/command-line.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // An app with more tables than a gateway has resources.
 
 const test = gatewayTest();
+
+function draftIn(folder: string, settings: Partial<Settings>) {
+  const commands = commandsIn(folder, settings);
+  return { ...commands, resources: new Map(loadResources(commands.resourcesDir).map((each) => [each.name, each])) };
+}
 
 const app = `
   create schema shop; set search_path = shop;
@@ -50,6 +58,27 @@ test.serial('an app with more than 100 tables is adopted by the tables that --ta
   t.is(draft.resources.get('things-7')?.filters.jobId?.kind, 'equals');
   t.like(draft.resources.get('jobs')?.fields, { lines: { column: 'lines' } });
   t.deepEqual(await wrong(t, draft), []);
+});
+
+test.serial('--tables adds to the drafts in a folder, and leaves its files as they are', async (t) => {
+  const settings = await newDatabase(t, 'adds', (client) => client.query(app));
+  const folder = emptyFolder(t);
+  const add = (tables: string) =>
+    commandLine(['adopt', '--schema', 'shop', '--tables', tables, '--out', folder], settings);
+  t.is((await add('jobs')).code, 0);
+  const jobs = join(folder, 'config/resources/jobs.json');
+  writeFileSync(jobs, readFileSync(jobs, 'utf8').replace('"The jobs of the workspace."', '"Mine."'));
+  const added = await add('things_7');
+  t.is(added.code, 0, added.stderr);
+  t.regex(added.stdout, /wrote sql\/views\/things_7\.sql/);
+  t.notRegex(added.stdout, /wrote sql\/views\/(jobs|tokens)\.sql/);
+  const { resources, run } = draftIn(folder, settings);
+  t.is(resources.get('jobs')?.description, 'Mine.');
+  t.is(resources.get('things-7')?.filters.jobId?.kind, 'equals', 'it refers to a resource that was there');
+  t.is((await run('migrate', '--views', join(folder, 'sql/views'))).code, 0);
+  const again = await add('things_7');
+  t.is(again.code, 1);
+  t.regex(again.stderr, /^Nothing was written, because adopt overwrites no file\./);
 });
 
 test.serial('a part that --tables names is a resource of its own', async (t) => {

@@ -153,8 +153,13 @@ test.serial('a schema that cannot be adopted is refused in a plain sentence, and
   const folder = emptyFolder(t);
   const stranger = urlAs(settings.adminUrl as string, 'gateway_reader');
   const cases: [string[], Partial<Settings>, number, RegExp][] = [
-    [['--schema', 'none'], settings, 1, /^There is no schema "none" in this database\. It has: .*Shop Floor.*lonely/],
-    [['--schema', 'bare'], settings, 1, /^The schema "bare" has no table\./],
+    [
+      ['--schema', 'none'],
+      settings,
+      1,
+      /^There is no table in a schema "none"\. Schemas with tables: Shop Floor, lonely\./,
+    ],
+    [['--schema', 'bare'], settings, 1, /^There is no table in a schema "bare"\./],
     [['--schema', 'lonely'], settings, 1, /divides its rows among workspaces: .*--tenant COLUMN; docs\/adapting\.md /],
     [
       ['--schema', 'Shop Floor', '--write', 'nothing'],
@@ -172,7 +177,7 @@ test.serial('a schema that cannot be adopted is refused in a plain sentence, and
       ['--schema', 'Shop Floor'],
       { ...settings, adminUrl: stranger },
       1,
-      /cannot be read: grant USAGE on it to the role gateway_reader/,
+      /^The role of ADMIN_URL cannot read "Shop Floor"\."AppUser", .*: grant it SELECT/,
     ],
     [[], settings, 2, /^Give --schema NAME/],
   ];

@@ -37,7 +37,6 @@ export function table(
     name,
     quoted: `app.${name}`,
     rows: 1,
-    readable: true,
     comment: null,
     columns,
     primaryKey: ['id'],
