@@ -1,5 +1,5 @@
 import { app } from '../support/app.js';
-import { records } from '../support/lists.js';
+import { faultsOf, listNames, page, records } from '../support/lists.js';
 import { column, ids } from '../support/sql.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -136,4 +136,228 @@ test('an id of another workspace matches nothing', async (t) => {
   t.deepEqual(await records(client, `/installaties?customerId=${customer}`), []);
   t.deepEqual(await records(client, `/werkbonnen?installationId=${installation}`), []);
   t.deepEqual(await records(client, `/logboeken?entityId=${entity}`), []);
+});
+
+test('days are days of the configured time zone, also those of 23 and 25 hours and those around New Year', async (t) => {
+  const { client, database } = t.context;
+  const days = await column<string>(
+    database,
+    `select distinct ((tijdstip at time zone 'Europe/Amsterdam')::date + step)::text from probe.logboeken, generate_series(-1, 1) step
+     where workspace_id = $1 and (tijdstip at time zone 'Europe/Amsterdam')::date in (
+       '2021-03-28', '2021-10-31', '2024-03-31', '2024-10-27', '2025-12-31', '2026-03-29', '2026-10-25') order by 1`,
+  );
+  t.true(days.length >= 15);
+  for (const day of days) {
+    const found = await records<Record>(client, `/logboeken?from=${day}&to=${day}`);
+    t.deepEqual(
+      found.map(({ id }) => id),
+      await ids(database, `logboeken (tijdstip at time zone 'Europe/Amsterdam')::date = $2::date`, day),
+      day,
+    );
+  }
+  const short = await records<Record>(client, '/logboeken?from=2026-03-29&to=2026-03-29');
+  t.true(short.every(({ tijdstip }) => tijdstip >= '2026-03-28T23:00' && tijdstip < '2026-03-29T22:00'));
+  const long = await records<Record>(client, '/logboeken?from=2026-10-25&to=2026-10-25');
+  t.true(long.every(({ tijdstip }) => tijdstip >= '2026-10-24T22:00' && tijdstip < '2026-10-25T23:00'));
+  t.true(
+    long.some(({ tijdstip }) => tijdstip >= '2026-10-25T22:00'),
+    'the 25th hour',
+  );
+});
+
+test('another time zone has other days', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway({ timeZone: 'America/New_York' });
+  const found = await records<Record>(client, '/logboeken?from=2026-03-29&to=2026-03-29');
+  const there = await ids(
+    database,
+    `logboeken (tijdstip at time zone 'America/New_York')::date = $2::date`,
+    '2026-03-29',
+  );
+  const here = await ids(
+    database,
+    `logboeken (tijdstip at time zone 'Europe/Amsterdam')::date = $2::date`,
+    '2026-03-29',
+  );
+  t.deepEqual(
+    found.map(({ id }) => id),
+    there,
+  );
+  t.notDeepEqual(there, here);
+});
+
+test('entries of more than seven years ago are there as well', async (t) => {
+  const found = await records<Record>(t.context.client, '/logboeken?to=2018-12-31');
+  t.true(found.some(({ tijdstip }) => tijdstip.startsWith('2016')));
+});
+
+type Row = { readonly id: string };
+const idsOf = (rows: readonly Row[]): string[] => rows.map(({ id }) => id);
+
+for (const list of listNames) {
+  test(`${list}: ids gives the records of these ids, in the order of the list, each once`, async (t) => {
+    const { client } = t.context;
+    const all = idsOf(await records<Row>(client, `/${list}?perPage=1000`));
+    const chosen = [3, 0, 11, 3, 7].map((i) => all[i] as string);
+    const found = await page<Row>(client, `/${list}?ids=${chosen}`);
+    t.deepEqual(
+      idsOf(found.data),
+      [0, 3, 7, 11].map((i) => all[i] as string),
+    );
+    const hundred = all.slice(0, 100);
+    const walked = await records<Row>(client, `/${list}?perPage=7&total=true&ids=${hundred}`);
+    t.deepEqual(idsOf(walked), hundred);
+    const reply = await client.get(`/${list}?perPage=7&ids=${hundred}`);
+    const links = [reply.headers.link, reply.json<{ pagination: { next: string } }>().pagination.next];
+    for (const link of links)
+      t.true(String(link).includes(`ids=${hundred}`), 'with each comma escaped it would be too long a URL');
+  });
+
+  test(`${list}: ids that cannot exist, or are another workspace's, match nothing`, async (t) => {
+    const { client, database } = t.context;
+    const [first] = (await page<Row>(client, `/${list}?perPage=1`)).data;
+    const other = await database.token({ workspace: 1 });
+    t.deepEqual((await page(client, `/${list}?ids=${first?.id}`, { token: other })).data, []);
+    const odd = ['onbekend', '0', '%00', "'", '%22', '%5C', '%7B%7D', 'NULL', '00000000-0000-4000-8000-000000000000'];
+    for (const id of odd) {
+      t.deepEqual((await page(client, `/${list}?ids=${id}`)).data, [], id);
+      t.deepEqual(idsOf((await page<Row>(client, `/${list}?ids=${id},${first?.id}`)).data), [first?.id], id);
+    }
+  });
+
+  test(`${list}: an empty element and more than 100 ids are refused`, async (t) => {
+    const { client } = t.context;
+    const many = (count: number): string => Array.from({ length: count }, (_, i) => i + 1).join(',');
+    t.is((await client.get(`/${list}?ids=${many(100)}`)).status, 200);
+    for (const [value, faults] of [
+      [many(101), ['ids out_of_range']],
+      [',', ['ids empty_value']],
+      ['1,', ['ids empty_value']],
+      ['1,,2', ['ids empty_value']],
+      [`${many(101)},`, ['ids empty_value', 'ids out_of_range']],
+    ] as const) {
+      const reply = await client.get(`/${list}?ids=${value}`);
+      t.is(reply.status, 400, value);
+      t.deepEqual(faultsOf(reply), [...faults], value);
+    }
+  });
+}
+
+test('the address of the next page keeps a hundred ids and stays short enough to be taken', async (t) => {
+  const { client } = t.context;
+  const all = idsOf(await records<Row>(client, '/werkbonnen?perPage=100')).slice(0, 100);
+  const { pagination } = await page(client, `/werkbonnen?perPage=99&order=desc&total=true&from=2000-01-01&ids=${all}`);
+  const next = new URL(pagination.next as string);
+  const { data } = await page<Row>(client, `/werkbonnen${next.search}`);
+  t.deepEqual(idsOf(data), all.slice(0, 1));
+});
+
+test('work orders by state and by number, installations by serial number, log entries by action', async (t) => {
+  const { client, database } = t.context;
+  const one = async (table: string, of: string): Promise<string> =>
+    (
+      await column<string>(
+        database,
+        `select ${of} from probe.${table} where workspace_id = $1 and ${of} is not null order by id limit 1`,
+      )
+    )[0] as string;
+  const cases = [
+    ['werkbonnen', 'status', 'status', await one('werkbonnen', 'status')],
+    ['werkbonnen', 'nummer', 'nummer', await one('werkbonnen', 'nummer')],
+    ['installaties', 'serienummer', 'serienummer', await one('installaties', 'serienummer')],
+    ['logboeken', 'actie', 'actie', await one('logboeken', 'actie')],
+  ] as const;
+  for (const [list, parameter, of, value] of cases) {
+    const found = await records<Row>(client, `/${list}?perPage=1000&${parameter}=${encodeURIComponent(value)}`);
+    t.true(found.length > 0);
+    t.deepEqual(idsOf(found), await ids(database, `${list} ${of} = $2`, value), `${list} ${parameter}=${value}`);
+    t.deepEqual((await page(client, `/${list}?${parameter}=onbekend`)).data, []);
+  }
+});
+
+const changing = ['klanten', 'installaties', 'werkbonnen'] as const;
+
+for (const timeZone of ['Europe/Amsterdam', 'Pacific/Auckland']) {
+  test(`updatedSince takes a date, which is the start of that day in the configured time zone: ${timeZone}`, async (t) => {
+    const { database } = t.context;
+    const { client } = await database.gateway({ timeZone });
+    for (const list of changing) {
+      const [day = ''] = await column<string>(
+        database,
+        `select (percentile_disc(0.5) within group (order by updated_at))::date::text from probe.${list} where workspace_id = $1`,
+      );
+      t.deepEqual(
+        idsOf(await records<Row>(client, `/${list}?perPage=1000&updatedSince=${day}`)),
+        await ids(database, `${list} updated_at >= $2::date::timestamp at time zone $3`, day, timeZone),
+        list,
+      );
+    }
+  });
+}
+
+for (const list of changing) {
+  test(`${list}: updatedSince takes an instant, with any offset, and includes it`, async (t) => {
+    const { client, database } = t.context;
+    const [middle = ''] = await column<string>(
+      database,
+      `select to_char(percentile_disc(0.5) within group (order by updated_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')
+       from probe.${list} where workspace_id = $1`,
+    );
+    const expected = await ids(database, `${list} updated_at >= $2::timestamptz`, `${middle}Z`);
+    t.true(expected.length > 1);
+    const all = await records<Row>(client, `/${list}?perPage=1000`);
+    t.true(expected.length < all.length);
+    const shifted = new Date(Date.parse(`${middle.slice(0, 19)}Z`) + 3_600_000).toISOString().slice(0, 19);
+    for (const instant of [`${middle}Z`, `${shifted}${middle.slice(19)}%2B01:00`]) {
+      t.deepEqual(idsOf(await records<Row>(client, `/${list}?perPage=7&updatedSince=${instant}`)), expected, instant);
+    }
+    const later = `${middle.slice(0, 20)}${String(Number(middle.slice(20)) + 1).padStart(6, '0')}Z`;
+    t.deepEqual(
+      idsOf(await records<Row>(client, `/${list}?perPage=1000&updatedSince=${later}`)),
+      await ids(database, `${list} updated_at > $2::timestamptz`, `${middle}Z`),
+    );
+  });
+
+  test(`${list}: an updatedSince that is neither is refused, and the error says that + is a space`, async (t) => {
+    const { client } = t.context;
+    for (const value of [
+      'gisteren',
+      '2026-02-30',
+      '2026-01-01T00:00:00',
+      '2026-01-01T00:00:00+01:00',
+      '1767225600',
+      '2026-01-01%2000:00:00Z',
+    ]) {
+      const reply = await client.get(`/${list}?updatedSince=${value}`);
+      t.is(reply.status, 400, value);
+      t.deepEqual(faultsOf(reply), ['updatedSince invalid_instant'], value);
+      t.regex(reply.text, /\+ is a space: write %2B/);
+    }
+    for (const value of ['0001-01-01', '9999-12-31', '0001-01-01T00:00:00%2B14:00', '9999-12-31T23:59:59.999999-14:00'])
+      t.is((await client.get(`/${list}?updatedSince=${value}&perPage=1`)).status, 200, value);
+  });
+}
+
+test('the new filters combine with the others, and a cursor belongs to them', async (t) => {
+  const { client, database } = t.context;
+  const query = `status=${app.done}&from=2021-01-01&updatedSince=2020-01-01&order=desc&perPage=3`;
+  const found = await records<Row>(client, `/werkbonnen?${query}`);
+  t.deepEqual(
+    idsOf(found).reverse(),
+    await ids(
+      database,
+      `werkbonnen status = '${app.done}' and datum >= '2021-01-01' and updated_at >= '2019-12-31T23:00Z'`,
+    ),
+  );
+  const { endCursor } = (await page(client, `/werkbonnen?${query}`)).pagination;
+  for (const other of [`status=${app.planned}`, 'updatedSince=2020-01-02', 'order=asc']) {
+    const changed = new URLSearchParams(query);
+    const [name = '', value = ''] = other.split('=');
+    changed.set(name, value);
+    t.deepEqual(
+      faultsOf(await client.get(`/werkbonnen?${changed}&cursor=${endCursor}`)),
+      ['cursor invalid_cursor'],
+      other,
+    );
+  }
 });

@@ -1,5 +1,7 @@
-import type { RequestOptions } from '../support/client.js';
-import { type Page, page } from '../support/lists.js';
+import type { ApiReply, RequestOptions } from '../support/client.js';
+import { listEncodings } from '../support/decompressed.js';
+import { codeOf, listNames, type Page, page } from '../support/lists.js';
+import { withoutCursors } from '../support/page-reader.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -131,3 +133,278 @@ test('Deprecation and Sunset are sent on every response once they are configured
   t.is(headers.deprecation, undefined);
   t.is(headers.sunset, undefined);
 });
+
+const detailed = ['klanten', 'installaties', 'werkbonnen'] as const;
+
+for (const list of listNames) {
+  test(`${list} can be listed`, async (t) => {
+    const reply = await t.context.client.get(`/${list}?perPage=3`);
+    t.is(reply.status, 200);
+    t.is(reply.headers['content-type'], 'application/json');
+    t.is(reply.json<Page>().data.length, 3);
+  });
+}
+
+for (const list of detailed) {
+  test(`a record of ${list} can be read by its id, and is the record of the list`, async (t) => {
+    const { client } = t.context;
+    const [record] = (await client.get(`/${list}?perPage=1`)).json<Page>().data;
+    const reply = await client.get(`/${list}/${record?.id}`);
+    t.is(reply.status, 200);
+    t.deepEqual(reply.json(), record);
+  });
+}
+
+test('HEAD answers as GET does, without the body', async (t) => {
+  const { client } = t.context;
+  const [record] = (await client.get('/installaties?perPage=1')).json<Page>().data;
+  for (const path of [...listNames.map((list) => `/${list}`), `/installaties/${record?.id}`, '/openapi.json', '']) {
+    const [got, head] = [await client.get(path), await client.request('HEAD', path)];
+    t.is(head.status, 200, path);
+    t.is(head.text, '');
+    for (const name of ['content-type', 'content-length', 'etag']) {
+      t.is(head.headers[name], got.headers[name], `${path} ${name}`);
+    }
+    t.is(linkOf(head), linkOf(got), path);
+  }
+});
+
+/** The Link header but for its cursor, which carries how current the page was. */
+function linkOf({ headers }: ApiReply): string {
+  return String(headers.link).replace(/cursor=[\w-]+/, 'cursor=…');
+}
+
+test('HEAD of an unknown record is a 404 without a body', async (t) => {
+  const reply = await t.context.client.request('HEAD', '/klanten/onbekend');
+  t.is(reply.status, 404);
+  t.is(reply.text, '');
+});
+
+test('OPTIONS names the methods of a path and asks for no token', async (t) => {
+  for (const path of ['/klanten', '/klanten/x', '/installaties', '/werkbonnen/x', '/logboeken', '/openapi.json', '']) {
+    const reply = await t.context.client.request('OPTIONS', path, { token: null });
+    t.is(reply.status, 204, path);
+    const allow = (reply.headers.allow as string).split(', ');
+    for (const method of ['GET', 'HEAD', 'OPTIONS']) t.true(allow.includes(method), `${path} ${method}`);
+    t.false(allow.includes('DELETE'));
+  }
+});
+
+test('OPTIONS of a path that is not there is a 404', async (t) => {
+  const reply = await t.context.client.request('OPTIONS', '/facturen', { token: null });
+  t.is(reply.status, 404);
+});
+
+for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND', 'MKCOL', 'PURGE', 'SEARCH']) {
+  test(`${method} on a list of customers is a 405 that names the methods, with any token and without one`, async (t) => {
+    for (const token of [undefined, null]) {
+      const options = token === undefined ? {} : { token };
+      for (const path of ['/klanten', '/klanten/x', '/logboeken', '/openapi.json', '']) {
+        const reply = await t.context.client.request(method, path, options);
+        t.is(reply.status, 405, path);
+        t.is(codeOf(reply), 'method_not_allowed');
+        t.is(reply.headers.allow, 'GET, HEAD, OPTIONS');
+      }
+    }
+  });
+}
+
+for (const path of [
+  '/facturen',
+  '/',
+  '/klanten/',
+  '/klanten/x/',
+  '/klanten/x/adres',
+  '//klanten',
+  '/./klanten',
+  '/Klanten',
+  '/KLANTEN',
+  '/%6blanten',
+  '/logboeken/1',
+  '/openapi.yaml',
+  '/openapi.json/',
+  '/../v1/klanten',
+]) {
+  test(`there is nothing at "${path}", with or without a token`, async (t) => {
+    for (const token of [t.context.token, null]) {
+      const reply = await t.context.client.get(path, { token });
+      t.is(reply.status, 404);
+      t.is(codeOf(reply), 'not_found');
+      t.is(reply.headers.ratelimit, undefined);
+    }
+  });
+}
+
+test('there is nothing outside the prefix, nor under another version or case', async (t) => {
+  const { gateway } = t.context;
+  for (const path of ['/', '/klanten', '/api/v2/klanten', '/API/v1/klanten', '/livez', '/metrics', '/docs']) {
+    t.is((await fetch(gateway.url + path)).status, 404, path);
+  }
+});
+
+for (const id of ['onbekend', '%00', '%', '%E0%A4%A', '..', "'", '1', `${'a'.repeat(300)}`, '%2e%2e%2fklanten']) {
+  test(`an impossible id, "${id.slice(0, 20)}", is answered like an unknown id`, async (t) => {
+    const { client } = t.context;
+    for (const list of detailed) {
+      const [odd, unknown] = [
+        await client.get(`/${list}/${id}`),
+        await client.get(`/${list}/00000000-0000-4000-8000-000000000000`),
+      ];
+      t.is(unknown.status, 404);
+      t.is(odd.status, 404, list);
+      const body = (text: string) => text.replace(/"requestId":"[^"]*"/, '');
+      t.is(body(odd.text), body(unknown.text));
+    }
+  });
+}
+
+test('an id in capitals is another id', async (t) => {
+  const { client } = t.context;
+  const [record] = (await client.get('/klanten?perPage=1')).json<Page>().data;
+  t.is((await client.get(`/klanten/${record?.id.toUpperCase()}`)).status, 404);
+});
+
+const inSmallChunks = gatewayTest({ chunkRowsMax: 100, chunkBytes: 16_384 });
+// One at a time: the client reads and checks large pages in the process that serves them.
+
+inSmallChunks.serial('a client that takes JSON, or anything, gets JSON', async (t) => {
+  for (const accept of [
+    'application/json',
+    '*/*',
+    'application/*',
+    'text/html, application/json;q=0.1',
+    'text/html,*/*;q=0.5',
+    'Application/JSON',
+    '',
+  ]) {
+    for (const path of ['/klanten?perPage=1', '/openapi.json']) {
+      const reply = await t.context.client.get(path, { headers: { accept } });
+      t.is(reply.status, 200, accept);
+      t.is(reply.headers['content-type'], 'application/json');
+    }
+  }
+});
+
+inSmallChunks.serial('a client that takes no JSON gets a 406, in problem+json all the same', async (t) => {
+  for (const accept of [
+    'text/html',
+    'application/xml',
+    'text/csv, text/plain',
+    'application/json;q=0',
+    '*/*;q=0',
+    'application/json;q=0, text/*',
+  ]) {
+    for (const path of ['/klanten', '/klanten/x', '/openapi.json']) {
+      const reply = await t.context.client.get(path, { headers: { accept } });
+      t.is(reply.status, 406, accept);
+      t.is(codeOf(reply), 'not_acceptable');
+      t.is(reply.headers['content-type'], 'application/problem+json');
+    }
+  }
+});
+
+inSmallChunks.serial(
+  'an Accept of more than a thousand characters is disregarded, because reading it takes too long',
+  async (t) => {
+    for (const accept of [`"${','.repeat(15_000)}`, 'text/html,'.repeat(110)])
+      t.is((await t.context.client.get('/klanten?perPage=1', { headers: { accept } })).status, 200);
+    t.is((await t.context.client.get('/klanten', { headers: { accept: 'text/html,'.repeat(99) } })).status, 406);
+  },
+);
+
+for (const list of listNames) {
+  inSmallChunks.serial(
+    `${list}: every encoding holds the same bytes as identity, whether sent at once or in pieces`,
+    async (t) => {
+      for (const query of ['perPage=50', 'perPage=700']) {
+        const plain = await t.context.client.get(`/${list}?${query}`);
+        t.is(plain.headers['content-encoding'], undefined);
+        t.true(plain.headers.vary?.includes('Accept-Encoding'));
+        for (const encoding of listEncodings) {
+          const packed = await t.context.client.get(`/${list}?${query}`, { headers: { 'accept-encoding': encoding } });
+          t.is(packed.headers['content-encoding'], encoding);
+          t.true(packed.headers.vary?.includes('Accept-Encoding'));
+          t.true(packed.bytes.length < plain.bytes.length / 2, `${packed.bytes.length} of ${plain.bytes.length}`);
+          t.is(withoutCursors(packed.text), withoutCursors(plain.text));
+        }
+      }
+    },
+  );
+}
+
+inSmallChunks.serial(
+  'the encoding is the one the client prefers, and of equal ones the first of COMPRESSION',
+  async (t) => {
+    const [best] = listEncodings;
+    const named = listEncodings.find((encoding) => encoding !== 'zstd');
+    const chosen: Record<string, string | undefined> = {
+      'gzip, deflate, br, zstd': best,
+      'gzip;q=0.5, br': 'br',
+      'br;q=0, gzip': 'gzip',
+      'gzip;q=0, br;q=0': undefined,
+      'gzip;q=0.2, br;q=0.1': 'gzip',
+      'gzip;q=0': undefined,
+      identity: undefined,
+      'identity;q=1, gzip;q=0.5': undefined,
+      'identity;q=0.5, gzip;q=0.5': 'gzip',
+      deflate: undefined,
+      zstd: listEncodings.find((encoding) => encoding === 'zstd'),
+      'zstd;q=0.9, gzip': 'gzip',
+      '*;q=0': undefined,
+      '*': named,
+      '*;q=0.5, gzip;q=0.4': named,
+      '': undefined,
+      GZIP: 'gzip',
+      'gzip ; Q=0.5': 'gzip',
+      'gzip;q=x': undefined,
+    };
+    for (const [accepted, encoding] of Object.entries(chosen)) {
+      const reply = await t.context.client.get('/werkbonnen?perPage=50', { headers: { 'accept-encoding': accepted } });
+      t.is(reply.status, 200);
+      t.is(reply.headers['content-encoding'], encoding, accepted);
+      t.is(reply.json<Page>().data.length, 50);
+    }
+  },
+);
+
+inSmallChunks.serial('details are always identity, as their ETag is strong', async (t) => {
+  const { client } = t.context;
+  for (const list of ['klanten', 'installaties', 'werkbonnen']) {
+    const [record] = (await client.get(`/${list}?perPage=1`)).json<Page>().data;
+    const reply = await client.get(`/${list}/${record?.id}`, { headers: { 'accept-encoding': 'gzip, br' } });
+    t.is(reply.headers['content-encoding'], undefined);
+    t.deepEqual(reply.json(), record);
+  }
+});
+
+inSmallChunks.serial('problems are never compressed', async (t) => {
+  const query = Array.from({ length: 60 }, (_, i) => `onbekend${i}=1`).join('&');
+  const reply = await t.context.client.get(`/klanten?${query}`, { headers: { 'accept-encoding': 'gzip, br' } });
+  t.is(reply.status, 400);
+  t.is(reply.headers['content-encoding'], undefined);
+});
+
+inSmallChunks.serial('HEAD names the encoding that GET would have', async (t) => {
+  for (const query of ['perPage=50', 'perPage=700']) {
+    const options = { headers: { 'accept-encoding': 'gzip' } };
+    const reply = await t.context.client.request('HEAD', `/werkbonnen?${query}`, options);
+    t.is(reply.headers['content-encoding'], 'gzip');
+    t.is(reply.text, '');
+  }
+});
+
+inSmallChunks(
+  'a large page in br or zstd has a window of 256 KB, so that many slow clients cost little memory',
+  async (t) => {
+    const { client } = await t.context.database.gateway({ chunkRowsMax: 20, compression: 'br:1 zstd:1' });
+    const get = (encoding: string) =>
+      client.get('/werkbonnen?perPage=200', { headers: { 'accept-encoding': encoding } });
+    const br = await get('zstd, br');
+    t.is(br.headers['content-encoding'], 'br', 'COMPRESSION has it first');
+    t.true(br.text.endsWith('"complete":true}}'));
+    t.is((br.bytes[0] as number) & 0b1111, 0b0011, 'WBITS of 18 (RFC 7932 §9.1)');
+    if (listEncodings.includes('zstd'))
+      t.is((await get('zstd')).bytes[5], 0x40, 'Window_Descriptor of 2^18 (RFC 8878 §3.1.1.1.2)');
+    t.is((await get('gzip')).headers['content-encoding'], undefined, 'COMPRESSION does not have it');
+  },
+);

@@ -1,7 +1,36 @@
+import { spawn } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { ExecutionContext } from 'ava';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { loadSettings } from '../../src/settings.js';
-import { codeOf, listNames } from '../support/lists.js';
-import { gatewayTest } from '../support/workspace.js';
+import {
+  type Browser,
+  brokenWords,
+  browserMissing,
+  launchBrowser,
+  type OpenPage,
+  openPage,
+  overflowing,
+  seriousFindings,
+} from '../support/browser.js';
+import { type ApiClient, apiClient, type RequestOptions } from '../support/client.js';
+import {
+  output,
+  programMissing,
+  toolsFolder,
+  toolsInstalled,
+  toolsMissing,
+  workFolder,
+} from '../support/client-tools.js';
+import { commandLine } from '../support/command-line.js';
+import { codeOf, type ListName, listNames, lists, page } from '../support/lists.js';
+import { samplesOf } from '../support/samples.js';
+import { eventually, gatewayTest, type RunningGateway, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest();
 
@@ -156,3 +185,371 @@ test('requests for the document are limited per client address, an IPv6 /64 bein
 test('by default an address may ask for the document 60 times a minute', async (t) => {
   t.is(loadSettings({}).publicRequestsPerMinute, 60);
 });
+
+const suite = gatewayTest();
+const testOpenapiPrism = toolsInstalled ? suite : suite.skip;
+
+/** A request, the status that the gateway answers, and whether the document alone tells that the request is wrong. */
+type Case = readonly [status: number, method: string, path: string, options?: RequestOptions, isWrong?: 'wrong'];
+
+interface Violation {
+  readonly location: readonly string[];
+  readonly message: string;
+}
+
+/** Prism in front of the gateway, and a client that speaks to Prism. */
+async function startPrism({ gateway, client, token }: RunningGateway): Promise<{ client: ApiClient; stop(): void }> {
+  const folder = workFolder({ 'openapi.json': (await client.get('/openapi.json')).text });
+  const args = ['prism.mjs', join(folder, 'openapi.json'), `${gateway.url}/api/v1`];
+  const child = spawn(process.execPath, args, { cwd: toolsFolder, stdio: ['pipe', 'pipe', 'inherit'] });
+  const [address] = (await once(child.stdout, 'data')) as [Buffer];
+  const throughPrism = apiClient(address.toString().trim(), { token });
+  const stop = (): void => {
+    throughPrism.close();
+    child.stdin.end();
+    rmSync(folder, { recursive: true });
+  };
+  return { client: throughPrism, stop };
+}
+
+type Row = Readonly<Record<string, string>> & { readonly id: string };
+
+/** Every parameter of a list with a value that the list has, and some that it cannot have. */
+async function listCases(client: ApiClient, list: ListName): Promise<Case[]> {
+  const { data, pagination } = await page<Row>(client, `/${list}?perPage=2`);
+  const [first, second] = data as [Row, Row];
+  const days = {
+    from: '2026-01-01',
+    to: '2026-12-31',
+    updatedSince: '2026-01-01T00:00:00Z',
+    ids: `${first.id},${second.id}`,
+  };
+  const values: Readonly<Record<string, string>> = { ...first, ...days };
+  const good = ['', 'perPage=3', 'perPage=2&page=2', 'perPage=2&total=true', 'perPage=2&order=desc', 'page=99'];
+  const wrong = ['perPage=0', 'page=0', 'order=up', 'total=yes', 'cursor=!'];
+  const refused = [
+    'perPage=1e3',
+    'perPage=2&perPage=3',
+    'unknown=1',
+    `page=1&cursor=${pagination.endCursor}`,
+    'cursor=abc',
+    'ids=',
+  ];
+  const asList = (query: string): string => `/${list}?${query}`;
+  return [
+    ...good.map((query): Case => [200, 'GET', asList(query)]),
+    ...[`perPage=2&cursor=${pagination.nextCursor}`, `cursor=${pagination.endCursor}`].map(
+      (query): Case => [200, 'GET', asList(query)],
+    ),
+    ...lists[list].map(
+      (filter): Case => [200, 'GET', asList(`perPage=2&${filter}=${encodeURIComponent(String(values[filter]))}`)],
+    ),
+    ...wrong.map((query): Case => [400, 'GET', asList(query), {}, 'wrong']),
+    ...refused.map((query): Case => [400, 'GET', asList(query)]),
+    [401, 'GET', `/${list}`, { token: null }, 'wrong'],
+    [401, 'GET', `/${list}`, { token: 'wdg_unknown' }],
+    [406, 'GET', `/${list}`, { headers: { accept: 'text/html' } }],
+  ];
+}
+
+/** Reads and writes of single records. */
+async function recordCases({ client }: RunningGateway, writeOnly: string, readOnly: string): Promise<Case[]> {
+  const { data } = await page<Row>(client, '/installaties?perPage=2');
+  const [{ id, customerId }, { id: other }] = data as [Row, Row];
+  const path = `/installaties/${id}`;
+  const etag = String((await client.get(path)).headers.etag);
+  const otherEtag = String((await client.get(`/installaties/${other}`)).headers.etag);
+  const key = (): Readonly<Record<string, string>> => ({ 'idempotency-key': randomUUID() });
+  const [created, changed] = [key(), { ...key(), 'if-match': etag }];
+  const body = { customerId, naam: 'Koelcel', bouwjaar: 2024, inbedrijfstelling: '2024-02-29' };
+  const patch = (more: RequestOptions): RequestOptions => ({
+    headers: { ...key(), 'if-match': '"v0"' },
+    body: {},
+    ...more,
+  });
+  return [
+    [200, 'GET', path],
+    [304, 'GET', path, { headers: { 'if-none-match': etag } }],
+    [412, 'GET', path, { headers: { 'if-match': '"other"' } }],
+    [404, 'GET', `/installaties/${randomUUID()}`],
+    [403, 'GET', path, { token: writeOnly }],
+    [200, 'GET', '/openapi.json', { token: null }],
+    [201, 'POST', '/installaties', { headers: created, body }],
+    [201, 'POST', '/installaties', { headers: created, body }],
+    [422, 'POST', '/installaties', { headers: created, body: { ...body, naam: 'Airco' } }],
+    [201, 'POST', '/installaties', { headers: key(), body, token: writeOnly }],
+    [403, 'POST', '/installaties', { headers: key(), body, token: readOnly }],
+    [400, 'POST', '/installaties', { body }, 'wrong'],
+    [400, 'POST', '/installaties', { headers: key(), body: {} }, 'wrong'],
+    [400, 'POST', '/installaties', { headers: key(), body: { ...body, koudemiddel: 'R32' } }, 'wrong'],
+    [400, 'POST', '/installaties', { headers: key(), body: { ...body, bouwjaar: 'oud' } }, 'wrong'],
+    [400, 'POST', '/installaties', { headers: key(), body: { ...body, customerId: randomUUID() } }],
+    [415, 'POST', '/installaties', { headers: { ...key(), 'content-type': 'text/plain' }, body: 'naam' }, 'wrong'],
+    [200, 'PATCH', path, { headers: changed, body: { locatie: 'Kelder', omschrijving: null } }],
+    [200, 'PATCH', path, { headers: changed, body: { locatie: 'Kelder', omschrijving: null } }],
+    [412, 'PATCH', path, patch({ body: { locatie: 'Dak' } })],
+    [428, 'PATCH', path, patch({ headers: key() }), 'wrong'],
+    [400, 'PATCH', path, patch({ headers: { ...key(), 'if-match': '*' } }), 'wrong'],
+    [400, 'PATCH', path, patch({ body: { id: other } }), 'wrong'],
+    [404, 'PATCH', `/installaties/${randomUUID()}`, patch({})],
+    [
+      200,
+      'PATCH',
+      `/installaties/${other}`,
+      {
+        headers: { ...key(), 'if-match': otherEtag, 'content-type': 'application/merge-patch+json' },
+        body: { merk: 'Daikin' },
+      },
+    ],
+  ];
+}
+
+/** The ways in which an exchange is not as the document describes it, as sentences. */
+async function faultsOf(client: ApiClient, [status, method, path, options, isWrong]: Case): Promise<string[]> {
+  const reply = await client.request(method, path, options);
+  const violations = JSON.parse(reply.headers['sl-violations'] ?? '[]') as Violation[];
+  const inRequest = violations.filter(({ location }) => location[0] === 'request');
+  const faults = violations
+    .filter((each) => status < 400 || !inRequest.includes(each))
+    .map((each) => JSON.stringify(each));
+  if (reply.status !== status) faults.push(`${reply.status} instead of ${status}: ${reply.text.slice(0, 300)}`);
+  if (isWrong && inRequest.length === 0) faults.push('Prism takes the request for a right one');
+  return faults.map((fault) => `${method} ${path} ${JSON.stringify(options ?? {})}: ${fault}`);
+}
+
+testOpenapiPrism(
+  `Prism between clients and the gateway sees no violation of the document${toolsMissing}`,
+  async (t) => {
+    const { client, database } = t.context;
+    const [writeOnly, readOnly] = [
+      await database.token({ scopes: ['write:installaties'] }),
+      await database.token({ scopes: ['read:installaties'] }),
+    ];
+    const ofLists = await Promise.all((Object.keys(lists) as ListName[]).map((list) => listCases(client, list)));
+    const cases = [...ofLists.flat(), ...(await recordCases(t.context, writeOnly, readOnly))];
+    const prism = await startPrism(t.context);
+    try {
+      const faults: string[] = [];
+      for (const each of cases) faults.push(...(await faultsOf(prism.client, each)));
+      t.deepEqual(faults, []);
+      t.log(`${cases.length} requests`);
+    } finally {
+      prism.stop();
+    }
+  },
+);
+
+const suiteDocsPage = gatewayTest({ docs: 'public' });
+const publicly = browserMissing ? suiteDocsPage.skip : suiteDocsPage.serial;
+const running: { browser?: Browser } = {};
+
+suiteDocsPage.before(async () => {
+  if (!browserMissing) running.browser = await launchBrowser();
+});
+suiteDocsPage.after.always(() => running.browser?.close());
+
+/** The page of the API listener. */
+function opened(t: ExecutionContext<TestContext>, width = 1280): Promise<OpenPage> {
+  return openPage(running.browser as Browser, `${t.context.gateway.url}/docs`, { width, height: 740 });
+}
+
+suiteDocsPage(
+  'DOCS=public serves the page on the API listener without a token, with a policy of its own',
+  async (t) => {
+    const { gateway } = t.context;
+    const reply = await fetch(`${gateway.url}/docs`, { headers: { 'accept-encoding': 'br' } });
+    t.is(reply.status, 200);
+    t.is(reply.headers.get('content-type'), 'text/html; charset=utf-8');
+    t.is(reply.headers.get('content-encoding'), 'br');
+    const html = await reply.text();
+    const [style, script] = ['style', 'script'].map((tag) => {
+      const [, text] = new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`).exec(html) as unknown as [string, string];
+      return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+    });
+    const policy = `default-src 'none'; style-src ${style}; script-src ${script}; img-src data:; base-uri 'none'; form-action 'none'`;
+    t.is(reply.headers.get('content-security-policy'), `${policy}; frame-ancestors 'none'`);
+    t.true(html.includes(`<meta http-equiv="Content-Security-Policy" content="${policy}">`));
+    const etag = reply.headers.get('etag') as string;
+    t.is(
+      (await fetch(`${gateway.url}/docs`, { headers: { 'accept-encoding': 'br', 'if-none-match': etag } })).status,
+      304,
+    );
+    t.is((await fetch(`${gateway.url}/docs`, { method: 'POST' })).status, 405);
+    t.is((await fetch(`${gateway.opsUrl}/docs`)).status, 404);
+  },
+);
+
+suiteDocsPage('requests for the page count against the limit of a client address', async (t) => {
+  const { gateway } = await t.context.database.gateway({ docs: 'public', publicRequestsPerMinute: 5 });
+  const statuses: number[] = [];
+  while (statuses.length < 6) statuses.push((await fetch(`${gateway.url}/docs`)).status);
+  t.deepEqual([statuses[0], statuses[5]], [200, 429]);
+});
+
+suiteDocsPage('DOCS=off serves the page nowhere', async (t) => {
+  const { gateway } = await t.context.database.gateway({ docs: 'off' });
+  for (const url of [gateway.url, gateway.opsUrl]) t.is((await fetch(`${url}/docs`)).status, 404);
+});
+
+publicly(`axe finds nothing serious on the page, light and dark${browserMissing}`, async (t) => {
+  const { page, faults } = await opened(t);
+  await page.emulateMedia({ colorScheme: 'light' });
+  t.deepEqual(await seriousFindings(page), []);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  t.deepEqual(await seriousFindings(page, ['color-contrast']), []);
+  t.deepEqual(faults, []);
+});
+
+const shown = `[...document.querySelectorAll('[data-found]')].filter((each) => each.checkVisibility()).map(({ id }) => id)`;
+
+publicly(
+  `search leaves the sections with every word, marks the words, and Enter goes to the first${browserMissing}`,
+  async (t) => {
+    const { page, faults } = await opened(t);
+    const all = await page.evaluate<string[]>(shown);
+    await page.fill('#search', 'serienummer order=desc');
+    t.deepEqual(await page.evaluate(shown), ['listInstallaties']);
+    t.is(await page.evaluate(`document.querySelector('#found').textContent`), `1 of ${all.length} sections`);
+    t.true((await page.evaluate<number>(`CSS.highlights.get('found').size`)) > 1);
+    await page.keyboard.press('Enter');
+    t.is(await page.evaluate('location.hash'), '#listInstallaties');
+    await page.fill('#search', 'idempotency_in_progress');
+    t.true((await page.evaluate<string[]>(shown)).includes('errors'));
+    await page.fill('#search', 'no-section-has-this');
+    t.deepEqual(await page.evaluate(shown), []);
+    await page.evaluate(`location.hash = 'schema-Klant'`);
+    await eventually(
+      t,
+      'every section is shown',
+      async () => (await page.evaluate<string[]>(shown)).length === all.length,
+    );
+    t.deepEqual(faults, []);
+  },
+);
+
+publicly(
+  `the copy button copies the sample that is shown, also where the browser's clipboard is only for https${browserMissing}`,
+  async (t) => {
+    const { page, faults } = await opened(t);
+    const isCopied = async (start: string): Promise<void> => {
+      await page.click('#listKlanten button');
+      const clipboard = () => page.evaluate<string>('(window.clipboard ?? navigator.clipboard).readText()');
+      await eventually(t, `${start} is copied`, async () => (await clipboard()).startsWith(start));
+    };
+    await isCopied(`curl "$BASE/klanten?perPage=100" \\\n  -H "Authorization: Bearer $TOKEN"`);
+    await page.evaluate(`window.clipboard = navigator.clipboard;
+    Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined })`);
+    await page.click('#listKlanten [value=javascript] + span');
+    await isCopied('const { BASE, TOKEN } = process.env;');
+    t.deepEqual(faults, []);
+  },
+);
+
+publicly(
+  `the keyboard reaches search, samples and their languages, and a language counts for all samples${browserMissing}`,
+  async (t) => {
+    const { page, faults } = await opened(t);
+    const focused = (what: string) => page.evaluate<string>(`document.activeElement.${what}`);
+    await page.keyboard.press('Tab');
+    t.is(await focused('textContent'), 'Skip to the content');
+    await page.keyboard.press('Tab');
+    t.is(await focused('id'), 'search');
+    await page.evaluate(`document.querySelector('#listKlanten :checked').focus()`);
+    await page.keyboard.press('ArrowRight');
+    t.is(await focused('value'), 'python');
+    const languages = `[...document.querySelectorAll('.sample pre')].filter((each) => each.checkVisibility()).map((each) => each.dataset.language)`;
+    t.deepEqual([...new Set(await page.evaluate<string[]>(languages))], ['python']);
+    await page.keyboard.press('Tab');
+    t.is(await focused('textContent'), 'Copy');
+    await page.keyboard.press('Tab');
+    t.is(await focused('tagName'), 'PRE');
+    t.deepEqual(faults, []);
+  },
+);
+
+publicly(
+  `on a phone nothing is wider than the screen, no word is broken, and the contents are closed${browserMissing}`,
+  async (t) => {
+    const { page, faults } = await opened(t, 360);
+    t.false(await page.evaluate(`document.querySelector('nav details').open`));
+    await page.evaluate(`for (const each of document.querySelectorAll('main details')) each.open = true`);
+    t.deepEqual(await overflowing(page), []);
+    t.is(await page.evaluate('document.documentElement.scrollWidth'), 360);
+    t.deepEqual(await brokenWords(page), []);
+    await page.click('nav summary');
+    await page.click('nav a[href="#schema-Klant"]');
+    await eventually(t, 'the contents close', () => page.evaluate(`!document.querySelector('nav details').open`));
+    t.deepEqual(faults, []);
+  },
+);
+
+publicly(`docs --out writes the page to a file, which opens without a fault from there${browserMissing}`, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-docs-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'page.html');
+  const settings = { publicUrl: 'https://data.example.com', primaryUrls: 'postgres://primary/app' };
+  t.deepEqual(await commandLine(['docs', '--out', file], settings), {
+    stdout: `wrote ${file}\n`,
+    stderr: '',
+    code: 0,
+  });
+  t.true(readFileSync(file, 'utf8').includes('export BASE=https://data.example.com/api/v1\n'));
+  const { page, faults } = await openPage(running.browser as Browser, pathToFileURL(file).href);
+  await page.fill('#search', 'createInstallatie');
+  t.deepEqual(faults, []);
+  t.is((await commandLine(['docs'])).code, 2);
+  t.is((await commandLine(['docs', '--out', join(folder, 'none/page.html')])).code, 1);
+});
+
+/** The samples of a language on the page of the API listener, and the environment that they read; ID is that of the first record. */
+async function samplesOn({ gateway, client, token }: TestContext, language: string) {
+  const samples = samplesOf(await (await fetch(`${gateway.url}/docs`)).text(), language);
+  const { paths } = (await client.get('/openapi.json')).json<OpenApiDocument>();
+  const env = { BASE: `${gateway.url}/api/v1`, TOKEN: token };
+  const envOf = async (operationId: string): Promise<Record<string, string>> => {
+    const path = Object.keys(paths).find((each) => paths[each]?.get?.operationId === operationId);
+    if (!path?.includes('{id}')) return env;
+    const { data } = (await client.get(path.replace('/{id}', '?perPage=1'))).json<{ data: { id: string }[] }>();
+    return { ...env, ID: data[0]?.id as string };
+  };
+  return { samples, envOf };
+}
+
+const curlMissing = programMissing('curl', '--version');
+(curlMissing ? suiteDocsPage.skip : suiteDocsPage)(
+  `every sample in curl that reads is answered 200${curlMissing}`,
+  async (t) => {
+    const { samples, envOf } = await samplesOn(t.context, 'curl');
+    const status = `curl() { command curl -s -o /dev/null -w '%{http_code}' "$@"; }`;
+    const reads = [...samples].filter(([, sample]) => !sample.includes('-X '));
+    t.is(reads.length, 22);
+    for (const [id, sample] of reads)
+      t.is(await output('sh', ['-c', `${status}\n${sample}`], { env: await envOf(id) }), '200', id);
+  },
+);
+
+const requestsMissing = programMissing('python3', '-c', 'import requests');
+const programs: readonly (readonly [language: string, program: string, flags: readonly string[], lacks: string])[] = [
+  ['javascript', process.execPath, ['--input-type=module', '-e'], ''],
+  ['python', 'python3', ['-c'], requestsMissing],
+];
+for (const [language, program, flags, lacks] of programs) {
+  (lacks ? suiteDocsPage.skip : suiteDocsPage)(
+    `samples in ${language} read a list and a record, and create a record${lacks}`,
+    async (t) => {
+      const { samples, envOf } = await samplesOn(t.context, language);
+      const { ID } = await envOf('getKlant');
+      const create = samples.get('createInstallatie')?.replace(/("customerId": ").*?"/, `$1${ID}"`);
+      const run = async (id: string, sample = samples.get(id) as string): Promise<string> =>
+        output(program, [...flags, sample], { env: await envOf(id) });
+      t.regex(await run('listKlanten'), /nextCursor/);
+      t.regex(await run('getKlant'), new RegExp(ID as string));
+      t.regex(await run('createInstallatie', create), /Koelcel begane grond/);
+      await t.throwsAsync(
+        run('createInstallatie'),
+        { message: /400/ },
+        'its example names no customer of this workspace',
+      );
+    },
+  );
+}

@@ -120,3 +120,97 @@ test('details and the OpenAPI document take no parameters', async (t) => {
 function takes(list: ListName, name: string): boolean {
   return (lists[list] as readonly string[]).includes(name);
 }
+
+const badDates = [
+  '2026-02-30',
+  '2026-02-29',
+  '2026-13-01',
+  '2026-00-10',
+  '2026-01-00',
+  '0000-01-01',
+  '2026-1-1',
+  '20260101',
+  '26-01-01',
+  '2026-01-01T00:00:00Z',
+  '%202026-01-01',
+  '2026-01-01%20',
+  '2026-01-01%00',
+  '12026-01-01',
+  '-2026-01-01',
+  'today',
+  'infinity',
+  '2026-W01-1',
+  '01-01-2026',
+];
+
+for (const list of ['werkbonnen', 'logboeken'] as const) {
+  test(`${list}: a date that is not in the calendar, or not written as one, is refused`, async (t) => {
+    for (const parameter of ['from', 'to']) {
+      for (const value of badDates) {
+        const reply = await t.context.client.get(`/${list}?${parameter}=${value}`);
+        t.is(reply.status, 400, value);
+        t.deepEqual(faultsOf(reply), [`${parameter} invalid_date`], value);
+      }
+    }
+  });
+
+  test(`${list}: from after to is refused, from equal to to is not`, async (t) => {
+    const { client } = t.context;
+    const reversed = await client.get(`/${list}?from=2024-05-02&to=2024-05-01`);
+    t.is(reversed.status, 400);
+    t.deepEqual(faultsOf(reversed), ['from range_reversed']);
+    t.is((await client.get(`/${list}?from=2024-05-01&to=2024-05-01`)).status, 200);
+    t.is((await client.get(`/${list}?from=0001-01-01&to=9999-12-31&perPage=1`)).status, 200);
+  });
+}
+
+// Each request has several things wrong with it; the answer tells which one is looked at first.
+
+const html = { accept: 'text/html' };
+const unknown = '00000000-0000-4000-8000-000000000000';
+
+test('a path that is not there comes before the token', async (t) => {
+  const reply = await t.context.client.get('/facturen?x=1', { token: 'x', headers: html });
+  t.is(codeOf(reply), 'not_found');
+});
+
+test('a method that is not there comes before the token', async (t) => {
+  const reply = await t.context.client.request('DELETE', '/klanten?x=1', { token: 'x', headers: html });
+  t.is(codeOf(reply), 'method_not_allowed');
+});
+
+test('the token comes before Accept and parameters', async (t) => {
+  t.is(codeOf(await t.context.client.get('/klanten?x=1', { token: 'x', headers: html })), 'token_invalid');
+  t.is(codeOf(await t.context.client.get('/klanten?x=1', { token: null, headers: html })), 'token_missing');
+});
+
+test('the limit comes before the scope', async (t) => {
+  const { client } = await t.context.database.gateway({ rateLimitPerMinute: 1 });
+  const token = await t.context.database.token({ scopes: [] });
+  t.is(codeOf(await client.get('/klanten?x=1', { token, headers: html })), 'insufficient_scope');
+  t.is(codeOf(await client.get('/klanten?x=1', { token, headers: html })), 'rate_limited');
+});
+
+test('the scope comes before Accept', async (t) => {
+  const token = await t.context.database.token({ scopes: ['read:logboeken'] });
+  for (const path of ['/klanten?x=1', `/klanten/${unknown}?x=1`]) {
+    t.is(codeOf(await t.context.client.get(path, { token, headers: html })), 'insufficient_scope');
+  }
+});
+
+test('Accept comes before the parameters', async (t) => {
+  for (const path of ['/klanten?x=1', `/klanten/${unknown}?x=1`, '/openapi.json?x=1', '?x=1']) {
+    t.is(codeOf(await t.context.client.get(path, { headers: html })), 'not_acceptable');
+  }
+});
+
+test('headers and parameters come before the look-up', async (t) => {
+  const { client } = t.context;
+  t.is(codeOf(await client.get(`/klanten/${unknown}?x=1`)), 'invalid_request');
+  t.is(codeOf(await client.get(`/installaties/${unknown}`, { headers: { 'if-match': 'v1' } })), 'if_match_invalid');
+});
+
+test('an unknown record comes before the precondition', async (t) => {
+  const reply = await t.context.client.get(`/installaties/${unknown}`, { headers: { 'if-match': '"v1"' } });
+  t.is(codeOf(reply), 'not_found');
+});

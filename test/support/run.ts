@@ -15,25 +15,14 @@ import { cloned, clonedRows, makeTemplate } from './template.js';
 
 /** Test files that run on each reference app: they know neither its tables nor its words (test/support/app.ts has both). */
 const everyApp = [
-  'cursors',
-  'etag',
   'filters',
-  'filters-days',
-  'filters-ids',
-  'filters-values',
-  'klanten',
-  'order',
   'pagination',
-  'privacy',
   'records',
   'sync',
   'tenant-wall-http',
   'walking',
-  'writes-audit',
-  'writes-create',
-  'writes-order',
+  'writes',
   'writes-replay',
-  'writes-update',
   'writes-wall',
 ].map((name) => `dist/test/feature/${name}.test.js`);
 

@@ -58,34 +58,67 @@ export interface TestContext extends RunningGateway {
   readonly database: TestDatabase;
 }
 
+const cleanUps: (() => Promise<unknown>)[] = [];
+/** The databases of this file, by app. */
+const databases = new Map<AppName, Promise<TestDatabase>>();
+/** By document: most gateways of a file have the same, and compiling its schemas takes half a second. */
+const validators = new Map<string, ReturnType<typeof contractValidator>>();
+let calls = 0;
+
 /**
  * AVA's `test` for a file with a database and a gateway of its own: `t.context` holds both. The database is that of the app under
- * test, or of `app`. Everything is taken down after the file's tests.
+ * test, or of `app`. A file that needs gateways with other settings, too, calls this again: they share the database. Everything is taken
+ * down after the file's tests.
  */
 export function gatewayTest(overrides: Partial<Settings> = {}, app: AppName = appName): TestFn<TestContext> {
   const test = anyTest as TestFn<TestContext>;
-  const cleanUps: (() => Promise<unknown>)[] = [];
+  const isFirst = calls++ === 0;
+  let own: TestContext | undefined;
   test.serial.before(async (t) => {
-    const database = await cloneTemplate(cleanUps, app);
-    Object.assign(t.context, { database, ...(await database.gateway(overrides)) });
+    const found = databases.get(app) ?? cloneTemplate(app);
+    databases.set(app, found);
+    const database = await found;
+    own = { database, ...(await database.gateway(overrides)) };
+    if (isFirst) Object.assign(t.context, own);
   });
+  if (!isFirst) return inContext(test, () => own);
   test.after.always(async () => {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   });
   return test;
 }
 
-async function cloneTemplate(cleanUps: (() => Promise<unknown>)[], app: AppName): Promise<TestDatabase> {
+/** The same `test`, whose tests have this context; its hooks have that of the file's first `gatewayTest`. */
+function inContext<T extends object>(test: T, context: () => object | undefined): T {
+  return new Proxy(test, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name);
+      const isTest = typeof value === 'function' && (name === 'serial' || name === 'skip' || name === 'failing');
+      return isTest ? inContext(value, context) : value;
+    },
+    apply: (target, self, [title, implementation, ...rest]) =>
+      Reflect.apply(target as unknown as typeof anyTest, self, [
+        title,
+        (t: ExecutionContext<object>, ...values: unknown[]) => {
+          Object.assign(t.context, context());
+          return implementation(t, ...values);
+        },
+        ...rest,
+      ]),
+  });
+}
+
+async function cloneTemplate(app: AppName): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '').slice(0, 12)}`;
   const [replicaServer] = shared.replicas as [string];
   await onServer(`create database ${name} template ${cloned[app]} strategy file_copy`); // a third of the time without fsync
   await onServer(`revoke temporary on database ${name} from public`); // CREATE DATABASE copies no privileges of a database
   cleanUps.push(() => onServer(`drop database ${name} with (force)`));
-  const primary = await connected(urlAs(shared.primary, 'postgres', name), cleanUps);
-  const anywhere = await connected(replicaServer, cleanUps);
+  const primary = await connected(urlAs(shared.primary, 'postgres', name));
+  const anywhere = await connected(replicaServer);
   const caughtUp = (): Promise<void> => replayed(primary, anywhere);
   await caughtUp();
-  const replica = await connected(urlAs(replicaServer, 'postgres', name), cleanUps);
+  const replica = await connected(urlAs(replicaServer, 'postgres', name));
   const settings = loadSettings(
     {},
     {
@@ -114,8 +147,6 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[], app: AppName)
     await caughtUp();
     return text;
   };
-  /** By document: most gateways of a file have the same, and compiling its schemas takes half a second. */
-  const validators = new Map<string, ReturnType<typeof contractValidator>>();
   const gateway: TestDatabase['gateway'] = async (overrides = {}) => {
     const chunks: string[] = [];
     const destination = new PassThrough();
@@ -134,7 +165,7 @@ async function cloneTemplate(cleanUps: (() => Promise<unknown>)[], app: AppName)
   return { name, primary, replica, workspaces, settings, caughtUp, token, gateway };
 }
 
-async function connected(url: string, cleanUps: (() => Promise<unknown>)[]): Promise<pg.Client> {
+async function connected(url: string): Promise<pg.Client> {
   const client = new pg.Client(url);
   client.on('error', () => {});
   await client.connect();

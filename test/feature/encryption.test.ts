@@ -3,10 +3,156 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
+import { GcmKey, Ghash } from '../../src/projection/aes-gcm/gcm-key.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
-import { eventually, gatewayTest } from '../support/workspace.js';
+import type { Customer } from '../support/app.js';
+import { pages, records } from '../support/lists.js';
+import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 
+// The encryption of the first app: a value per column, with its key in a prefix.
 const test = gatewayTest();
+
+test('the seed has values of every key and version, names beyond ASCII and numbers with a leading zero', async (t) => {
+  const { client, database } = t.context;
+  const { rows } = await database.primary.query<{ seal: string }>(
+    `select distinct left(naam, 9) as seal from app.klanten where naam is not null order by 1`,
+  );
+  t.deepEqual(
+    rows.map(({ seal }) => seal),
+    ['enc:v1:k1', 'enc:v2:k1', 'enc:v2:k2', 'enc:v2:k3'],
+  );
+  const found = await records<Customer>(client, '/klanten?perPage=1000');
+  t.true(found.some(({ naam }) => /[^\0-\x7f]/.test(naam ?? '')));
+  t.true(found.some(({ kvkNummer }) => kvkNummer?.startsWith('0')));
+  t.true(found.some(({ adres }) => adres.land === null));
+});
+
+test.serial(
+  'the value of one row, put in another row, another column or another workspace, is not decoded',
+  async (t) => {
+    const { client, database } = t.context;
+    const { rows } = await database.primary.query<{ id: string }>(
+      `with source as (select * from app.klanten where workspace_id = $1 and naam like 'enc:v2:k3:%' and straat like 'enc:v2:%' limit 1)
+     insert into app.klanten (id, workspace_id, naam, straat, plaats, postcode)
+     select gen_random_uuid(), w, naam, straat, straat, null from source, unnest($2::uuid[]) w returning id`,
+      [database.workspaces[0]?.id, database.workspaces.map(({ id }) => id)],
+    );
+    await database.caughtUp();
+    for (const [workspace, { id }] of rows.entries()) {
+      const token = await database.token({ workspace });
+      const klant = (await client.get(`/klanten/${id}`, { token })).json<Customer>();
+      t.is(klant.naam, null);
+      t.is(klant.adres.straat, null);
+      t.deepEqual(klant.decodeErrors, ['/naam', '/adres/straat', '/adres/plaats']);
+    }
+    await database.primary.query('delete from app.klanten where id = any ($1)', [rows.map(({ id }) => id)]);
+    await database.caughtUp();
+  },
+);
+
+test.serial(
+  'a key that the keyring lacks, plain text and damaged values all cost no more than their field',
+  async (t) => {
+    const { client, database } = t.context;
+    const id = '0c0ffee0-0000-4000-8000-000000000001';
+    const values = [
+      'enc:v2:k9:AAAA',
+      'Dorpsstraat',
+      'enc:v3:k1:AAAA',
+      'enc:v2:k1:',
+      'enc:v1:k1:AAAA',
+      'enc:v2',
+      '',
+      '%%%',
+    ];
+    await database.primary.query(
+      `insert into app.klanten (id, workspace_id, naam, straat, huisnummer, toevoeging, postcode, plaats, kvk_nummer, land)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+      [id, database.workspaces[0]?.id, ...values],
+    );
+    await database.caughtUp();
+    const klant = (await client.get(`/klanten/${id}`)).json<Customer>();
+    const pointers = [
+      '/naam',
+      ...['straat', 'huisnummer', 'toevoeging', 'postcode', 'plaats', 'land'].map((f) => `/adres/${f}`),
+      '/kvkNummer',
+    ];
+    t.deepEqual(klant.decodeErrors, pointers);
+    t.deepEqual(Object.values(klant.adres), [null, null, null, null, null, null]);
+    await database.primary.query('delete from app.klanten where id = $1', [id]);
+    await database.caughtUp();
+  },
+);
+
+async function customers({ client }: Pick<TestContext, 'client'>): Promise<string> {
+  const texts: string[] = [];
+  for await (const { data } of pages<object>(client, '/klanten?perPage=1000')) texts.push(JSON.stringify(data));
+  return texts.join('');
+}
+
+test.serial('DECRYPT=native shows the same customers, and uses nothing of the batched way', async (t) => {
+  const batched = await customers(t.context);
+  const { open } = GcmKey.prototype;
+  GcmKey.prototype.open = () => t.fail() as unknown as boolean;
+  try {
+    const native = await t.context.database.gateway({ decrypt: 'native' });
+    t.is(await customers(native), batched);
+  } finally {
+    GcmKey.prototype.open = open;
+  }
+});
+
+test.serial('values that only node:crypto can decrypt are shown, logged and counted', async (t) => {
+  const { gateway, log } = t.context;
+  const whole = await customers(t.context);
+  t.false(log().includes('decrypt_mismatch'));
+  const { open } = GcmKey.prototype;
+  GcmKey.prototype.open = () => false;
+  try {
+    t.is(await customers(t.context), whole);
+  } finally {
+    GcmKey.prototype.open = open;
+  }
+  await eventually(t, 'the log', () => log().includes('"decrypt_mismatch"'));
+  const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+  t.regex(metrics, /^gateway_decrypt_mismatches_total [1-9]/m);
+});
+
+test.serial('a gateway whose batched decryption is wrong does not start, unless DECRYPT is native', async (t) => {
+  const { database } = t.context;
+  const { finish } = Ghash.prototype;
+  Ghash.prototype.finish = function (associatedBytes, cipherBytes) {
+    finish.call(this, associatedBytes, cipherBytes + 1);
+  };
+  try {
+    const { message } = await t.throwsAsync(database.gateway());
+    t.regex(message, /^DATA_KEYS: Decryption \(batched\) under key "\w+" differs from node:crypto's/);
+    for (const key of Object.values(JSON.parse(database.settings.dataKeys) as Record<string, string>))
+      t.false(message.includes(key.slice(0, 8)));
+    await t.notThrowsAsync(database.gateway({ decrypt: 'native' }));
+  } finally {
+    Ghash.prototype.finish = finish;
+  }
+});
+
+test.serial('a page under a wrong key is a few log lines, which tell the number of values', async (t) => {
+  const { dataKeys } = t.context.database.settings;
+  // A single one: a gateway that can decode no value of a field refuses to start.
+  const wrong = { ...(JSON.parse(dataKeys) as object), k1: randomBytes(32).toString('base64') };
+  const { client, gateway, log } = await t.context.database.gateway({ dataKeys: JSON.stringify(wrong) });
+  await client.get('/klanten?perPage=1000');
+  const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+  const counted = [...metrics.matchAll(/^gateway_decode_errors_total\{.*\} (\d+)$/gm)].map(([, n]) => Number(n));
+  await gateway.stop();
+  const lines = log()
+    .split('\n')
+    .filter((line) => line.includes('decode_failed'))
+    .map((line) => JSON.parse(line) as { repeated?: number });
+  const sum = (numbers: number[]): number => numbers.reduce((a, b) => a + b, 0);
+  t.true(sum(counted) > 200, `${sum(counted)} values`);
+  t.is(sum(lines.map(({ repeated = 1 }) => repeated)), sum(counted));
+  t.true(lines.length <= 2 * counted.filter((n) => n > 0).length, `${lines.length} lines`);
+});
 
 /** A resource sealed in another way than the reference app's: the whole guest in one column, the key's id in another. */
 const guests = {
