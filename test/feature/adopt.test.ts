@@ -177,7 +177,7 @@ test.serial('a schema that cannot be adopted is refused in a plain sentence, and
       ['--schema', 'Shop Floor'],
       { ...settings, adminUrl: stranger },
       1,
-      /^The role of ADMIN_URL cannot read "Shop Floor"\."AppUser", .*: grant it SELECT/,
+      /permission denied for schema Shop Floor .*Give the URL of a role that may do this\./,
     ],
     [[], settings, 2, /^Give --schema NAME/],
   ];
