@@ -10,7 +10,7 @@ export const browserMissing = toolsMissing || (existsSync(chromium) ? '' : ' (sk
 const flags =
   '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync';
 
-/** The part of playwright-core that the tests use: its types are there only after `npm ci --prefix test/tools`. */
+/** The part of playwright-core that the tests use: its types are there only after `npm install --prefix test/tools`. */
 export interface Browser {
   newContext(options: object): Promise<{
     newPage(): Promise<Page>;

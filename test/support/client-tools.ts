@@ -9,7 +9,7 @@ import { projectRoot } from '../../src/paths.js';
 export const toolsFolder = join(projectRoot, 'test/tools');
 export const toolsInstalled = existsSync(join(toolsFolder, 'node_modules'));
 /** End of the title of a test that needs them. */
-export const toolsMissing = toolsInstalled ? '' : ' (skipped: run npm ci --prefix test/tools)';
+export const toolsMissing = toolsInstalled ? '' : ' (skipped: run npm install --prefix test/tools)';
 
 export interface ProgramOptions {
   /** Beside PATH and HOME; nothing else reaches the program. */
@@ -36,7 +36,7 @@ export function programMissing(program: string, ...args: readonly string[]): str
   return spawnSync(program, args).status === 0 ? '' : ` (skipped: ${program} ${args.join(' ')} fails on this machine)`;
 }
 
-/** A program that `npm ci --prefix test/tools` installed. */
+/** A program that `npm install --prefix test/tools` installed. */
 export function tool(name: string): string {
   return join(toolsFolder, 'node_modules/.bin', name);
 }

@@ -1,17 +1,15 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { projectRoot } from '../../src/paths.js';
 import { lateOptimizing } from './late-optimizing.js';
 
-/** How a run of AVA ended: the number of tests per outcome, and the test files in which a test or the process failed. */
-export interface AvaRun {
+/** How a run of AVA ended: the number of tests per outcome. */
+interface AvaRun {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  readonly failedFiles: readonly string[];
 }
 
 /**
@@ -59,16 +57,15 @@ export async function runAva(
   process.stdout.write(Buffer.concat(kept));
   const { '✔': passed, '✘': failed, '-': skipped } = seen.counts;
   const isGood = child.exitCode === 0 || (seen.isAtSummary && failed === 0);
-  return { passed, failed: isGood ? 0 : Math.max(failed, 1), skipped, failedFiles: [...seen.failedFiles] };
+  return { passed, failed: isGood ? 0 : Math.max(failed, 1), skipped };
 }
 
 const stopSignals = ['SIGINT', 'SIGTERM'] as const;
 
-/** Passes the output of AVA to `show`, and reads from its lines the outcome of each test and the files with failures. */
+/** Passes the output of AVA to `show`, and reads the outcome of each test from its lines. */
 function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Readable>, show: (chunk: Buffer) => void) {
   const seen = {
     counts: { '✔': 0, '✘': 0, '-': 0 },
-    failedFiles: new Set<string>(),
     lastMs: Date.now(),
     isAtSummary: false,
   };
@@ -85,22 +82,9 @@ function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Rea
         seen.lastMs = Date.now();
       }
       if (line === '  ─') Object.assign(seen, { isAtSummary: true, lastMs: Date.now() });
-      for (const file of filesOfFailure(line)) seen.failedFiles.add(file);
     }
   });
   return seen;
-}
-
-/** The test files that a line of AVA can report a failure of: it names a file, or titles a test with the parts of the path that differ. */
-function filesOfFailure(line: string): string[] {
-  const [, path] = /^\s+(?:✘|\d+ tests? (?:was|were) pending in) .*?(dist\/test\/\S+\.test\.js)/.exec(line) ?? [];
-  if (path !== undefined) return [path];
-  const [, title] = /^\s+✘ \[fail\]: (.*)/.exec(line) ?? [];
-  if (title === undefined) return [];
-  const [first, second] = title.split(' › ');
-  return ['', 'unit/', 'feature/', 'fault/']
-    .flatMap((folder) => [`dist/test/${folder}${first}.test.js`, `dist/test/${first}/${second}.test.js`])
-    .filter((file) => existsSync(join(projectRoot, file)));
 }
 
 /** Kills the test processes, or AVA itself where it has none left. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { startCluster } from '../../demo/cluster/cluster.js';
 import { type AppName, apps } from '../../demo/seed/apps.js';
 import { memoryFolder } from './memory-folder.js';
-import { type AvaRun, runAva } from './run-ava.js';
+import { runAva } from './run-ava.js';
 import { keepSeeded } from './seeded-cluster.js';
 import { cloned, clonedRows, makeTemplate } from './template.js';
 
@@ -10,8 +10,7 @@ import { cloned, clonedRows, makeTemplate } from './template.js';
 // for all test files of the run. Each file clones a template (test/support/workspace.ts), or, to harm the servers,
 // begins with a copy of the primary (test/support/seeded-cluster.ts). All files run on the first app, and beside them, one at a
 // time, those of `everyApp` on the second: many tests of faults wait, and leave a processor idle. With arguments those files run
-// on the app of TEST_APP. TEST_REPEATS is the number of failed files that may run once more by themselves: a busy machine can
-// disturb a test that kills servers.
+// on the app of TEST_APP. A failed file is not run again: no verdict may depend on what else the machine does.
 
 /** Test files that run on each reference app: they know neither its tables nor its words (test/support/app.ts has both). */
 const everyApp = [
@@ -53,34 +52,19 @@ try {
     logs: logFiles(),
   };
   const named = process.argv.slice(2);
-  const run = async (args: readonly string[], app: string, isShownAtOnce = true) => {
-    const env = { TEST_SHARED: JSON.stringify(shared), TEST_APP: app };
-    return { env, ...(await runAva(args, env, isShownAtOnce)) };
-  };
+  const run = (args: readonly string[], app: string, isShownAtOnce = true) =>
+    runAva(args, { TEST_SHARED: JSON.stringify(shared), TEST_APP: app }, isShownAtOnce);
   const all =
     named.length > 0
       ? [await run(named, process.env.TEST_APP ?? 'first')]
       : await Promise.all([run([], 'first'), run(['--concurrency=1', ...everyApp], 'second', false)]);
-  const runs: Awaited<ReturnType<typeof afterRepeat>>[] = [];
-  for (const one of all) runs.push(await afterRepeat(one));
-  const sum = (count: 'passed' | 'failed' | 'skipped' | 'repeated') => runs.reduce((all, one) => all + one[count], 0);
+  const sum = (count: 'passed' | 'failed' | 'skipped') => all.reduce((total, one) => total + one[count], 0);
   code = Math.min(sum('failed'), 1);
-  const repeated = sum('repeated') > 0 ? `, ${sum('repeated')} files repeated` : '';
-  console.log(`${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped${repeated}`);
+  console.log(`${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);
 } finally {
   await cluster.stop();
 }
 process.exit(code); // also when something is left open
-
-/** The run, after which its failed files have run again if they are few. */
-async function afterRepeat(run: AvaRun & { readonly env: Readonly<Record<string, string>> }) {
-  const { failedFiles, env } = run;
-  if (failedFiles.length === 0 || failedFiles.length > Number(process.env.TEST_REPEATS ?? 0))
-    return { ...run, repeated: 0 };
-  console.log(`Once more: ${failedFiles.join(', ')}`);
-  const { failed } = await runAva(['--concurrency=1', ...failedFiles], env);
-  return { ...run, failed, repeated: failedFiles.length };
-}
 
 function logFiles(): { primary: string; replica: string } {
   return { primary: cluster.primary.log, replica: (cluster.replicas[0] as { log: string }).log };
