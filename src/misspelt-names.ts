@@ -8,7 +8,7 @@ const ofKubernetes = /_(SERVICE|PORT)(_|$)/;
 
 /**
  * One sentence for each environment name that is no setting but looks like one: at most two letters from a known name, one letter
- * from a name of less than nine, or with the beginning of settings. Such a variable is ignored, and its default is in force.
+ * from a name of less than nine, a known name whose end is missing, or with the beginning of settings. Such a variable is ignored, and its default is in force.
  */
 export function misspeltNames(env: Readonly<Record<string, string | undefined>>): string[] {
   const settings = Object.entries(settingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
@@ -19,7 +19,7 @@ export function misspeltNames(env: Readonly<Record<string, string | undefined>>)
   return Object.keys(env)
     .filter((name) => !known.includes(name) && !ofKubernetes.test(name))
     .flatMap((name) => {
-      const meant = nearestName(name, known, distanceMax);
+      const meant = nearestName(name, known, distanceMax) ?? known.find((one) => isCut(name, one));
       if (meant) return [`${name} is no setting and is ignored: is ${meant} meant?`];
       return prefixes.test(name) ? [`${name} is no setting and is ignored.`] : [];
     });
@@ -28,4 +28,9 @@ export function misspeltNames(env: Readonly<Record<string, string | undefined>>)
 /** Short names, such as HOST, are near to too many others: HOME. */
 function distanceMax({ length }: string): number {
   return length < 5 ? 0 : length < 9 ? 1 : 2;
+}
+
+/** Whether all but the end of a long name stands there: RATE_LIMIT_PER_MIN. */
+function isCut(name: string, known: string): boolean {
+  return known.startsWith(name) && name.length >= 12;
 }

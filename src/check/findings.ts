@@ -41,8 +41,10 @@ export const findings = {
       'Look at host, port, password, pg_hba.conf and firewall; REPLICA_URLS and PRIMARY_URLS hold the address and the login.',
   },
   encryption: {
-    meaning: 'TLS with a verified certificate, unless the server is on the same machine; a warning',
-    advice: 'Add sslmode=verify-full and sslrootcert=FILE to the URL, and hostssl to pg_hba.conf.',
+    meaning:
+      'TLS with a verified certificate, unless the server is on the same machine; a warning, and failed where TLS itself fails',
+    advice:
+      "Add sslmode=verify-full and sslrootcert=FILE, the CA that signed the server's certificate, to the URL, name the host as the certificate does, and set ssl = on and hostssl (pg_hba.conf) on the server.",
   },
   pooler: {
     meaning:
@@ -65,6 +67,11 @@ export const findings = {
     meaning:
       'A replica is in recovery and read-only, a primary is neither. No fault of one server while another in the same setting has the state wanted',
     advice: 'Point REPLICA_URLS at replicas and PRIMARY_URLS at the primary of the same cluster.',
+  },
+  standby: {
+    meaning:
+      'A replica replays (failed while replay is paused), and replay does not end statements early: `hot_standby_feedback` is on, or `max_standby_streaming_delay` is at least `STATEMENT_TIMEOUT_MS`; else a warning',
+    advice: 'Run select pg_wal_replay_resume(), or set hot_standby_feedback = on on the replica.',
   },
   session: {
     meaning: '`TimeZone` UTC, `DateStyle` ISO, `bytea_output` hex, `extra_float_digits` above 0, encoding UTF8',

@@ -142,7 +142,7 @@ async function* checkReplica(
   try {
     const beside = more.length > 0 ? checkResources(more, inspection, seen) : null;
     beside?.catch(() => undefined); // the checks of the server can throw first
-    const server = await checkServer(client, 'replica');
+    const server = await checkServer(client, 'replica', settings);
     yield server.items;
     seen.systems.set(name, server.systemIdentifier);
     yield [await checkTimeZone(client, settings.timeZone)];
@@ -226,7 +226,7 @@ async function* checkPrimary(
   workspaces: Promise<readonly WorkspaceId[]>,
   name: string,
 ): AsyncGenerator<Item[]> {
-  const server = await checkServer(client, 'primary');
+  const server = await checkServer(client, 'primary', settings);
   yield server.items;
   systems.set(name, server.systemIdentifier);
   yield await checkRole(client, writer);
@@ -265,7 +265,7 @@ async function inspectServer(
     items.push(item, ...(await checkSession(client, kind, settings, isPooled)));
     for await (const some of check(client, isPooled ? null : connect)) items.push(...some);
   } catch (error) {
-    items.push(broken(error));
+    items.push(...tlsFault(error), broken(error));
   } finally {
     await client?.end().catch(() => undefined);
   }
@@ -296,4 +296,11 @@ function broken(error: unknown): Item {
   if (isLoginRefused || databaseErrorKind(error) === 'permanent')
     return verdict('connection', [`it refuses: ${reason}${code ? ` (${code})` : ''}`]);
   return failure('connection', `It cannot be ${isOccupied(error) ? 'checked' : 'reached'} now: ${reason}.`);
+}
+
+/** The failure of TLS, beside that of the connection, which says nothing about certificates. */
+function tlsFault(error: unknown): Item[] {
+  const { code = '', message } = error as { code?: string; message: string };
+  const isTls = /CERT|SIGNED|^ERR_(TLS|SSL)|^EPROTO$/.test(code) || /\bSSL\b|\bTLS\b/.test(message);
+  return isTls ? [failure('encryption', `TLS fails: ${message}.`)] : [];
 }

@@ -24,6 +24,7 @@ export async function checkRedis(target: RedisTarget, connectTimeoutMs: number):
   try {
     await redis.connect();
     await redis.ping();
+    await redis.select(redis.options.db ?? 0); // ioredis goes on in database 0 where this one is missing
     await redis.eval(trial, 1, 'gateway:check');
     return verdict('redis', [], 'It answers, accepts the login and runs scripts that write.');
   } catch (error) {

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { formatFault } from '../db/session-format.js';
 import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
-import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
+import { checkSql, failure, faultIf, type Item, verdict, warning } from './finding.js';
 import { attempt, isOccupied, queryCanceled } from './views.js';
 
 /** The gateway's clock decides expiry of tokens and Data-As-Of. */
@@ -11,6 +11,10 @@ const clockDifferenceMaxMs = 2000;
 interface ServerRow {
   readonly in_recovery: boolean;
   readonly read_only: boolean;
+  readonly paused: boolean;
+  readonly feedback: boolean;
+  /** -1: without end. */
+  readonly conflict_delay_ms: number;
   readonly time_zone: string;
   readonly date_style: string;
   readonly encoding: string;
@@ -24,6 +28,7 @@ interface ServerRow {
 export async function checkServer(
   client: pg.Client,
   kind: 'replica' | 'primary',
+  { statementTimeoutMs }: Pick<Settings, 'statementTimeoutMs'>,
 ): Promise<{ systemIdentifier: string; items: Item[] }> {
   const asked = Date.now();
   const server = (await client.query<ServerRow>(checkSql('server'))).rows[0] as ServerRow;
@@ -45,6 +50,7 @@ export async function checkServer(
   const distance = `${differenceMs} ms from the gateway's`;
   const items = [
     kind === 'replica' ? replicaItem(server) : primaryItem(server),
+    ...(kind === 'replica' && server.in_recovery ? [standbyItem(server, statementTimeoutMs)] : []),
     verdict('session', session, 'TimeZone is UTC, DateStyle ISO, the encoding UTF8.'),
     Math.abs(differenceMs) <= clockDifferenceMaxMs
       ? verdict('clock', [], `${distance}.`)
@@ -116,4 +122,15 @@ function primaryItem({ in_recovery, read_only }: ServerRow): Item {
   if (in_recovery) return failure('recovery', 'It is in recovery: no primary now, so writes will be answered 503.');
   if (read_only) return failure('recovery', 'Transactions are read-only, so writes will be answered 503.');
   return verdict('recovery', [], 'It is a primary.');
+}
+
+/** A standby that does not tell the primary of its statements ends them where replay needs what they read. */
+function standbyItem({ paused, feedback, conflict_delay_ms: delayMs }: ServerRow, statementTimeoutMs: number): Item {
+  if (paused) return failure('standby', 'Replay is paused, so its data grows older until it serves no reads.');
+  if (feedback || delayMs < 0 || delayMs >= statementTimeoutMs)
+    return verdict('standby', [], 'It replays, and leaves statements their time.');
+  return warning(
+    'standby',
+    `hot_standby_feedback is off, and replay ends a statement that it waits for after ${delayMs} ms (max_standby_streaming_delay): pages break off while the primary vacuums.`,
+  );
 }

@@ -2,8 +2,10 @@ import { parseArgs } from 'node:util';
 import { type Finding, found, type Level, titleOf, warning } from '../check/finding.js';
 import { inspect } from '../check/inspect.js';
 import { loadResources } from '../definition/load.js';
+import type { Resource } from '../definition/resource.js';
+import { StartRefused } from '../errors.js';
 import { misspeltNames } from '../misspelt-names.js';
-import { loadSettings } from '../settings.js';
+import { loadSettings, type Settings, SettingsError } from '../settings.js';
 import { type Command, print, printText } from './command.js';
 
 /** `check`: tells whether the databases fit the gateway. */
@@ -12,13 +14,22 @@ export const check: Command = async (args) => {
   const settings = loadSettings(process.env);
   const findings = [
     ...misspeltNames(process.env).map((sentence) => found('settings', warning('environment', sentence))),
-    ...(await inspect(settings, loadResources(settings.resourcesDir), { thorough: true })).findings,
+    ...(await inspect(settings, definitions(settings), { thorough: true })).findings,
   ];
   const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
   if (values.json) printText(JSON.stringify({ ok: isOk, findings }, null, 2));
   else for (const line of report(findings)) print(line);
   return isOk ? 0 : 1;
 };
+
+/** Throws SettingsError: definitions are as unusable as settings that are wrong. */
+function definitions({ resourcesDir }: Settings): readonly Resource[] {
+  try {
+    return loadResources(resourcesDir);
+  } catch (error) {
+    throw error instanceof StartRefused ? new SettingsError(error.message) : error;
+  }
+}
 
 const marks: Readonly<Record<Level, string>> = {
   ok: 'ok     ',

@@ -1,4 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
+import { membersOf } from './json-scan.js';
 
 /** The data keys by key id: 256-bit AES keys held as KeyObjects, so that no log line or inspection can print them. */
 export interface Keyring {
@@ -26,6 +27,7 @@ export function parseKeyring(json: string): Keyring {
     const wellFormedId = idPattern.test(id);
     const key = keyFrom(value);
     const entry = `entry ${index + 1}${wellFormedId ? ` ("${id}")` : ''}`;
+    if (wellFormedId && keys.has(id)) faults.push(`${entry}: the id stands there twice`);
     if (!wellFormedId) faults.push(`${entry}: the key id must be 1 to 40 letters, digits, "_", "." or "-"`);
     if (key === undefined) faults.push(`${entry}: the key must be the base64 of exactly ${keyBytes} bytes`);
     if (wellFormedId && key !== undefined) keys.set(id, key);
@@ -44,7 +46,7 @@ function entriesOf(json: string): [string, unknown][] {
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new Error('The keyring is not usable: it is not a JSON object of key id to key.');
   }
-  return Object.entries(parsed);
+  return membersOf(json.trim()).map(([id, value]) => [id, JSON.parse(value)]); // JSON.parse would take the last of two with one id
 }
 
 function keyFrom(value: unknown): KeyObject | undefined {

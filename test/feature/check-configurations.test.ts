@@ -1,9 +1,11 @@
 import type { ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
+import type pg from 'pg';
 import { startCluster } from '../../demo/cluster/cluster.js';
 import type { Finding } from '../../src/check/finding.js';
 import { checkServerLate, inspect } from '../../src/check/inspect.js';
 import { scanItems } from '../../src/check/scans.js';
+import { checkServer } from '../../src/check/server.js';
 import type { CheckResult } from '../../src/db/late-check.js';
 import { loadResources } from '../../src/definition/load.js';
 import { startGateway } from '../../src/gateway.js';
@@ -219,6 +221,39 @@ test.serial('a primary that was away at the start is checked as the replicas are
   t.regex(reason ?? '', /cannot be checked/);
 });
 
+test.serial('check finds a replica whose replay is paused, or ends statements early', async (t) => {
+  const { replica, settings } = t.context.database;
+  await replica.query('select pg_wal_replay_pause()');
+  try {
+    const { findings } = await inspect(settings, resources);
+    t.like(
+      findings.find(({ code }) => code === 'standby'),
+      { level: 'failed', detail: 'Replay is paused, so its data grows older until it serves no reads.' },
+    );
+  } finally {
+    await replica.query('select pg_wal_replay_resume()');
+  }
+  const levelWhere = async (conflictDelayMs: number, feedback: boolean): Promise<string | undefined> => {
+    const client = {
+      query: async (text: string) => {
+        const { rows } = await replica.query(text);
+        return { rows: [{ ...rows[0], feedback, conflict_delay_ms: conflictDelayMs }] };
+      },
+    } as unknown as pg.Client;
+    const { items } = await checkServer(client, 'replica', { statementTimeoutMs: 2000 });
+    return items.find(({ code }) => code === 'standby')?.level;
+  };
+  t.deepEqual(
+    [
+      await levelWhere(1999, false),
+      await levelWhere(1999, true),
+      await levelWhere(2000, false),
+      await levelWhere(-1, false),
+    ],
+    ['warning', 'ok', 'ok', 'ok'],
+  );
+});
+
 test.serial('check finds that a replica belongs to another cluster, also without the primary', async (t) => {
   const { replicaUrls } = t.context.database.settings;
   const other = await startCluster({ replicas: 0 });
@@ -246,6 +281,7 @@ redisTest(`check logs in to Redis and says that a password is missing or wrong${
     (await wrong(t, { redisUrl })).find(({ code }) => code === 'redis')?.detail;
   try {
     t.is(await ofRedis(redis.url), undefined);
+    t.regex((await ofRedis(`${redis.url}/99`)) ?? '', /DB index is out of range/);
     await admin.config('SET', 'requirepass', 'secret');
     t.regex((await ofRedis(redis.url)) ?? '', /NOAUTH/);
     t.regex((await ofRedis(redis.url.replace('//', '//:wrong@'))) ?? '', /WRONGPASS/);

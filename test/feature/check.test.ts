@@ -41,6 +41,15 @@ test.serial(
   },
 );
 
+test.serial('check exits with 2 where the definitions cannot be used, as with settings', async (t) => {
+  const { code, stderr } = await commandLine(['check'], {
+    ...connections(t.context.database),
+    resourcesDir: '/nowhere',
+  });
+  t.is(code, 2);
+  t.regex(stderr, /^RESOURCES_DIR \/nowhere cannot be read: ENOENT/);
+});
+
 test.serial('rules of the app that refuse every trial of a write are a warning of check, and no failure', async (t) => {
   const { database } = t.context;
   const { primary } = database;

@@ -38,6 +38,14 @@ test('every fault of the keyring is named at once, and no key is in the message'
   for (const secret of secrets) t.false(message.includes(`${secret}`.trim().slice(0, 12)));
 });
 
+test('two keys with one id are refused: the values of one of them would be lost', (t) => {
+  const setting = `{"k1": "${key()}", "k2": "${key()}", "k1": "${key()}"}`;
+  t.is(
+    t.throws(() => parseKeyring(setting)).message,
+    'The keyring is not usable: entry 3 ("k1"): the id stands there twice.',
+  );
+});
+
 test('a setting that is not JSON, or not an object, is refused without being quoted', (t) => {
   const secret = key();
   t.is(t.throws(() => parseKeyring(secret)).message, 'The keyring is not usable: it is not JSON.');

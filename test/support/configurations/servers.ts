@@ -24,6 +24,13 @@ export const wrongServers: Configurations = {
     code: 'connection',
     detail: /cannot be reached now: .*ECONNREFUSED/,
   },
+  'the server offers no TLS': {
+    settings: (database) => ({ replicaUrls: `${database.settings.replicaUrls}?sslmode=verify-full` }),
+    level: 'failed',
+    code: 'encryption',
+    detail: /^TLS fails: The server does not support SSL connections[.]$/,
+    also: ['connection'],
+  },
   'the password is wrong': {
     settings: (database) => ({ replicaUrls: withPassword(database.settings.replicaUrls, 'wrong') }),
     level: 'refused',
