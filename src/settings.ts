@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type schema from '../config/settings.schema.json';
 import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from './db/connection-url.js';
-import { repeatedKeys } from './definition/repeated-keys.js';
+import { repeatedKeys } from './definition/load.js';
 import { meantBy } from './nearest-name.js';
 import { projectRoot, projectText, readFault, readText } from './paths.js';
 import { parseKeyring } from './projection/keyring.js';

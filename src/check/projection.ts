@@ -1,4 +1,4 @@
-import { redactionOf } from '../definition/redaction-rules.js';
+import { redactionOf } from '../definition/compiled.js';
 import { type Resource, usesCodecModule } from '../definition/resource.js';
 import { type DecodeFunction, loadCodecModule } from '../projection/codec.js';
 import { parseKeyring } from '../projection/keyring.js';

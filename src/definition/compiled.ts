@@ -1,8 +1,8 @@
 import type { Observe } from '../events.js';
-import type { ProjectionOptions } from '../projection/redact.js';
+import { compileRedaction, type ProjectionOptions, type Redaction, type RedactionRules } from '../projection/redact.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
-import { visibleToWriteScope } from './record-schema.js';
-import { columnsOf, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
+import { canFail, visibleToWriteScope } from './record-schema.js';
+import { codecsInUse, columnsOf, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
 import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
@@ -93,4 +93,27 @@ function compileWrite(
     fullRecord,
     writeScopeRecord: compileSerializer(resource, options, observe, (field) => visibleToWriteScope(resource, field)),
   };
+}
+
+/** Redaction by the rules of all definitions, which hides values that any of their codecs stores, too. */
+export function redactionOf(resources: readonly Resource[]): Redaction {
+  return compileRedaction(redactionRules(resources), resources.flatMap(codecsInUse));
+}
+
+/**
+ * The fields of the audit log that a reader of it may see: of each resource that the log knows the columns that are
+ * neither encoded nor JSON, by their names in the view, in the API and in the log, and the fields it lists besides. A resource is none of
+ * the others, whatever a log lists for it.
+ */
+function redactionRules(resources: readonly Resource[]): RedactionRules {
+  const rules: Record<string, readonly string[]> = {};
+  for (const { auditFieldsOfOthers } of resources) Object.assign(rules, auditFieldsOfOthers);
+  for (const resource of resources) {
+    if (resource.auditEntity === undefined) continue;
+    const own = leaves(resource)
+      .filter(({ field, path }) => !canFail(field) && field.type !== 'json' && path.length === 1)
+      .flatMap(({ field, path }) => [field.column, path[0] as string, field.write?.auditName ?? []].flat());
+    rules[resource.auditEntity] = [...own, ...(resource.auditFields ?? [])];
+  }
+  return rules;
 }

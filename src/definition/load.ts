@@ -1,25 +1,27 @@
 import { readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { ErrorObject } from 'ajv';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
 import { StartRefused } from '../errors.js';
 import { projectRoot, projectText, readFault, readText } from '../paths.js';
 import type { Codec } from '../projection/codec.js';
-import { resolveAuditLogs } from './audit-logs.js';
-import { contradictions, type Flaw, sharedNames } from './contradictions.js';
+import { elementsOf, membersOf } from '../projection/json-scan.js';
 import validateDefinition from './definition-validator.cjs';
 import { listValuesMax } from './filter-kinds.js';
-import { repeatedKeys } from './repeated-keys.js';
+import isJsonSchema from './json-schema-validator.cjs';
+import { contradictions, type Flaw, resolveAuditLogs, sharedNames } from './refusals.js';
 import {
   type AuditRule,
   type Field,
   type Filter,
+  type JsonSchema,
   type LoggedAs,
   leaves,
   type Resource,
   type ResourceSync,
   type ResourceWrite,
 } from './resource.js';
-import { schemaCompiler } from './schema-compiler.js';
 
 /** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
 export interface DefinitionFile
@@ -175,5 +177,49 @@ function resourceOf(path: string, file: DefinitionFile, audit: LoggedAs | null):
     ),
     ...(sync && { sync: { ...sync, appendOnly: sync.appendOnly ?? null } }),
     ...(write && { write: { ...write, audit } }),
+  };
+}
+
+/** Keys that an object of the JSON text has twice: JSON.parse would silently take the last. */
+export function repeatedKeys(json: string, at = ''): Flaw[] {
+  const text = json.trim();
+  if (text.startsWith('[')) return elementsOf(text).flatMap((element, i) => repeatedKeys(element, `${at}/${i}`));
+  if (!text.startsWith('{')) return [];
+  const seen = new Set<string>();
+  return membersOf(text).flatMap(([name, value]) => {
+    const inner = repeatedKeys(value, `${at}/${name}`);
+    if (!seen.has(name)) {
+      seen.add(name);
+      return inner;
+    }
+    return [{ at: `${at}/${name}`, wrong: 'the key stands there twice', remedy: 'keep one of them' }, ...inner];
+  });
+}
+
+/** Throws an Error when the schema is none. */
+export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
+
+/**
+ * Compiles the schemas of all fields. Most of them differ in their description and examples alone, which say nothing about a value: a
+ * start compiles equal ones once. The schema of schemas is compiled already.
+ */
+function schemaCompiler(): CompileSchema {
+  const ajv = new Ajv2020({
+    strictTypes: false,
+    strict: true,
+    meta: false,
+    validateSchema: false,
+    code: { optimize: false }, // costs more than it saves for a few values
+  });
+  formats.default(ajv);
+  const compiled = new Map<string, ValidateFunction>();
+  return ({ description, examples, ...schema }) => {
+    const key = JSON.stringify(schema);
+    const known = compiled.get(key);
+    if (known !== undefined) return known;
+    if (!isJsonSchema(schema)) throw new Error(ajv.errorsText(isJsonSchema.errors, { dataVar: 'schema' }));
+    const validate = ajv.compile(schema);
+    compiled.set(key, validate);
+    return validate;
   };
 }

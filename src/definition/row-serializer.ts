@@ -4,12 +4,61 @@ import { type Codec, codecColumns, DecodeError, type RowDecoder } from '../proje
 import { compileCodec } from '../projection/codecs.js';
 import { holdsImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
+import { elementsOf, MalformedJson, memberOf } from '../projection/json-scan.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
-import { jsonCell, memberReader } from './cell-members.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
 import { canFail } from './record-schema.js';
 import { columnsOf, type Field, type Leaf, leaves, pointer, type Resource } from './resource.js';
+
+/**
+ * Makes the function that finds, in a JSON cell, the JSON of a field that is a member of it; "null" where there is none. Scanned, not
+ * parsed, so that numbers keep every digit. It throws DecodeError when the cell is not JSON or the member is not of the field's type.
+ */
+function memberReader({ pointer = '', type, clean }: Field): (cell: string) => string {
+  const tokens = tokensOf(pointer);
+  return (cell) => {
+    const value = at(cell.trim(), tokens);
+    if (value === undefined || value === 'null') return 'null';
+    if (!fieldType(type).isMember?.(value)) throw new DecodeError('bad_format');
+    if (clean === 'json-images') return stripImages(value);
+    return clean === 'text-images' && holdsImage(String(JSON.parse(value))) ? 'null' : value;
+  };
+}
+
+/** The text of a decoded cell, once it is sure that it is JSON. Throws DecodeError. */
+function jsonCell(text: string): string {
+  try {
+    JSON.parse(text);
+    return text;
+  } catch {
+    throw new DecodeError('bad_format');
+  }
+}
+
+function at(json: string, tokens: readonly string[]): string | undefined {
+  let value: string | undefined = json;
+  try {
+    for (const token of tokens) value = value && inside(value, token);
+  } catch (error) {
+    throw error instanceof MalformedJson ? new DecodeError('bad_format') : error;
+  }
+  return value;
+}
+
+function inside(container: string, token: string): string | undefined {
+  if (container.startsWith('{')) return memberOf(container, token);
+  const isIndex = container.startsWith('[') && /^(0|[1-9]\d{0,8})$/.test(token);
+  return isIndex ? elementsOf(container)[Number(token)] : undefined;
+}
+
+/** "/a~1b/0" → "a/b", "0" (RFC 6901). */
+function tokensOf(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
 
 /** The values of the order columns as PostgreSQL prints them, microseconds included: the place where a page begins or ends. */
 export type Key = readonly string[];

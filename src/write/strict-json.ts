@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { decimal } from '../definition/decimals.js';
+import { decimal } from '../definition/field-types.js';
 import type { FieldError, FieldErrorCode } from '../errors.js';
 
 /** How deep a body may nest. */

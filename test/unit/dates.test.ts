@@ -1,5 +1,5 @@
 import test from 'ava';
-import { isEarlier, isInstant, isPrintedDate, isPrintedInstant } from '../../src/definition/dates.js';
+import { isEarlier, isInstant, isPrintedDate, isPrintedInstant } from '../../src/definition/field-types.js';
 
 // The forms of PostgreSQL 8.5.2 ("Date/Time Output", ISO) and the limits of its Table 8.9; other forms would fail in a statement.
 

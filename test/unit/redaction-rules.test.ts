@@ -1,5 +1,5 @@
 import test from 'ava';
-import { redactionOf } from '../../src/definition/redaction-rules.js';
+import { redactionOf } from '../../src/definition/compiled.js';
 import { items, load, owners } from '../support/definitions.js';
 import { redactedText } from '../support/redacted.js';
 
