@@ -1,9 +1,8 @@
 import type pg from 'pg';
 import type { TextRow } from '../row.js';
 import type { Statement, Values, WorkspaceId } from '../statement.js';
-import { type BoundValue, Messages } from './messages.js';
-import { addStatement, boundValues, sendMessages } from './send-statement.js';
-import type { Wire } from './wire.js';
+import { addStatement, boundValues, sendTogether } from './send-statement.js';
+import type { BoundValue, Wire } from './wire.js';
 
 /** Statements of one round trip, with their values. */
 export interface Batch {
@@ -41,10 +40,10 @@ export class BatchQuery implements pg.Submittable {
   submit(connection: pg.Connection): void {
     const wire = connection as unknown as Wire;
     const { steps, named } = this.#batch;
-    const messages = new Messages();
-    for (const [i, { statement }] of steps.entries())
-      addStatement(messages, wire, statement, this.#values[i] as BoundValue[], named);
-    sendMessages(wire, messages);
+    sendTogether(wire, () => {
+      for (const [i, { statement }] of steps.entries())
+        addStatement(wire, statement, this.#values[i] as BoundValue[], named);
+    });
   }
 
   handleDataRow({ fields }: { fields: TextRow }): void {

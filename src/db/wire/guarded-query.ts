@@ -2,9 +2,8 @@ import pg from 'pg';
 import { markStatement } from '../replica-mark.js';
 import { Row, type TextRow } from '../row.js';
 import type { Statement, Values, WorkspaceId } from '../statement.js';
-import { type BoundValue, Messages } from './messages.js';
-import { addStatement, boundValues, guardOf, sendMessages } from './send-statement.js';
-import type { Wire } from './wire.js';
+import { addStatement, boundValues, guardOf, sendTogether } from './send-statement.js';
+import type { BoundValue, Wire } from './wire.js';
 
 /** A statement with its values, and the workspace for which it runs. */
 interface Query {
@@ -48,12 +47,12 @@ export class GuardedQuery extends pg.Query {
 
   prepare(wire: Wire): void {
     const { statement, workspace, onMark, named } = this.#query;
-    const messages = new Messages();
-    if (workspace !== null) addStatement(messages, wire, guardOf(statement), [workspace], named);
-    if (onMark) addStatement(messages, wire, markStatement, [], named);
-    addStatement(messages, wire, statement, this.#values, named);
-    if (onMark) addStatement(messages, wire, markStatement, [], named);
-    sendMessages(wire, messages);
+    sendTogether(wire, () => {
+      if (workspace !== null) addStatement(wire, guardOf(statement), [workspace], named);
+      if (onMark) addStatement(wire, markStatement, [], named);
+      addStatement(wire, statement, this.#values, named);
+      if (onMark) addStatement(wire, markStatement, [], named);
+    });
   }
 
   /** Gets a `Row` on a tapped connection (row-tap.ts), else an array of texts. */

@@ -1,6 +1,5 @@
 import type { Statement, Values, WorkspaceId } from '../statement.js';
-import type { BoundValue, Messages } from './messages.js';
-import type { Wire } from './wire.js';
+import type { BoundValue, Wire } from './wire.js';
 
 /** Sets the workspace until the end of the transaction: without it the tenant wall shows no row and takes none. */
 export const guard: Statement = {
@@ -19,9 +18,8 @@ const guardInTableOrder: Statement = {
 /** The guard of a statement. */
 export const guardOf = ({ inTableOrder }: Statement): Statement => (inTableOrder ? guardInTableOrder : guard);
 
-/** Adds Parse, unless the connection has the statement by its name already, then Bind and Execute; the caller adds Sync. */
+/** Writes Parse, unless the connection has the statement by its name already, then Bind and Execute. */
 export function addStatement(
-  messages: Messages,
   wire: Wire,
   statement: Pick<Statement, 'name' | 'text'>,
   values: readonly BoundValue[],
@@ -30,16 +28,21 @@ export function addStatement(
   const { text } = statement;
   const name = isNamed ? statement.name : '';
   const isPrepared = name !== '' && (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
-  if (!isPrepared) messages.parse(name, text);
+  if (!isPrepared) wire.parse({ name, text });
   if (!isPrepared && isNamed) wire.submittedNamedStatements[name] = text;
-  messages.bind(name, values);
-  messages.execute();
+  wire.bind({ statement: name, values });
+  wire.execute({});
 }
 
-/** Adds Sync, and sends the messages in one write. */
-export function sendMessages({ stream }: Wire, messages: Messages): void {
-  messages.sync();
-  if (stream.writable) stream.write(messages.bytes);
+/** Sends the messages that `add` writes, and Sync, in one write. */
+export function sendTogether(wire: Wire, add: () => void): void {
+  wire.stream.cork();
+  try {
+    add();
+    wire.sync();
+  } finally {
+    wire.stream.uncork();
+  }
 }
 
 /** The values in the order of the statement's parameters. Throws when one is missing. */

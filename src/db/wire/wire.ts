@@ -12,7 +12,15 @@ export interface Wire extends EventEmitter {
   readonly stream: Socket;
   readonly parsedStatements: Record<string, string | undefined>;
   readonly submittedNamedStatements: Record<string, string | undefined>;
+  /** Each writes a message of the extended query protocol (PostgreSQL 55.7). */
+  parse(statement: { readonly name: string; readonly text: string }): void;
+  bind(portal: { readonly statement: string; readonly values: readonly BoundValue[] }): void;
+  execute(portal: object): void;
+  sync(): void;
 }
+
+/** A value of a parameter: its text, its bytes in binary format, or NULL. */
+export type BoundValue = string | null | Buffer;
 
 export function wireOf(client: pg.ClientBase): Wire {
   return (client as unknown as { connection: Wire }).connection;
@@ -38,6 +46,10 @@ const members: Readonly<Record<string, string>> = {
   'client.connection.stream.cork': 'function',
   'client.connection.stream.uncork': 'function',
   'client.connection.stream.destroy': 'function',
+  'client.connection.parse': 'function',
+  'client.connection.bind': 'function',
+  'client.connection.execute': 'function',
+  'client.connection.sync': 'function',
   'client.connection.parsedStatements': 'object',
   'client.connection.submittedNamedStatements': 'object',
   'client._handleDataRow': 'function',
