@@ -1,5 +1,5 @@
 import { ConnectionPool, type PoolLimits } from './db/connection-pool.js';
-import { connectionUrls } from './db/connection-url.js';
+import { connectionUrls, serverName } from './db/connection-url.js';
 import { Heartbeat } from './db/heartbeat.js';
 import { type CheckResult, LateCheck } from './db/late-check.js';
 import { connectWith, Login } from './db/login.js';
@@ -43,27 +43,25 @@ export function databases(
   observe: Observe,
   late: LateChecks,
 ): Databases {
-  const login = (url: string, setting: 'replicaUrls' | 'primaryUrls', server: string): Login =>
+  const login = (url: string, setting: 'replicaUrls' | 'primaryUrls'): Login =>
     new Login(
       url,
       () => connectionUrls(readAgain()[setting]),
-      () => observe({ type: 'login_renewed', server }),
+      () => observe({ type: 'login_renewed', server: serverName(url) }),
     );
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const bounds = replicaBounds(settings, new ActiveKeys());
   const replicas = connectionUrls(settings.replicaUrls).map((url, i) => {
-    const name = `replica${i + 1}`;
-    const own = login(url, 'replicaUrls', name);
+    const own = login(url, 'replicaUrls');
     const first = late.unchecked.get(i);
     const check = first === undefined ? null : new LateCheck(first, () => late.check('replica', own.url));
-    return new Replica(name, connectWith(own, settings), bounds, heartbeat, observe, check);
+    return new Replica(serverName(url), connectWith(own, settings), bounds, heartbeat, observe, check);
   });
-  const nodes = connectionUrls(settings.primaryUrls).map((url, i, { length }) => {
-    const name = length === 1 ? 'primary' : `primary${i + 1}`;
-    const own = login(url, 'primaryUrls', name);
+  const nodes = connectionUrls(settings.primaryUrls).map((url, i) => {
+    const own = login(url, 'primaryUrls');
     const first = late.uncheckedPrimaries.get(i);
     const check = first === undefined ? null : new LateCheck(first, () => late.check('primary', own.url));
-    return { name, login: own, check };
+    return { name: serverName(url), login: own, check };
   });
   const primary = nodes.length === 0 ? null : primaryParts(nodes, settings, heartbeat, observe);
   return {

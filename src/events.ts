@@ -46,9 +46,10 @@ export type Event =
   | { readonly type: 'client_too_slow'; readonly bytesPerSecond: number }
   | { readonly type: 'replica_admitted'; readonly replica: string }
   | { readonly type: 'replica_ejected'; readonly replica: string; readonly reason: string }
+  | { readonly type: 'primary_among_replicas'; readonly replica: string }
   | { readonly type: 'replica_failed'; readonly replica: string; readonly code: string }
   | { readonly type: 'primary_failed'; readonly code: string }
-  | { readonly type: 'server_unfit'; readonly server: string; readonly item: string; readonly detail: string }
+  | ({ readonly type: 'server_unfit' } & UnfitServer)
   | { readonly type: 'primary_changed'; readonly server: string }
   | { readonly type: 'login_renewed'; readonly server: string }
   | { readonly type: 'redis_failed' }
@@ -72,6 +73,13 @@ export type Event =
   | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
   | { readonly type: 'stopping' }
   | { readonly type: 'named_statements_off' };
+
+/** A fault that the check of a start found, and that did not refuse it. */
+export interface UnfitServer {
+  readonly server: string;
+  readonly item: string;
+  readonly detail: string;
+}
 
 const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as const;
 
@@ -223,6 +231,7 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
     level: 'warn',
     metrics: counter('replica_ejections', 'Times a replica was ejected.', { replica: null }),
   },
+  primary_among_replicas: { level: 'info' },
   replica_failed: {
     level: 'warn',
     repeats: ['replica', 'code'],

@@ -77,7 +77,7 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
   const { resources, readAgain, observe, addSink, closers } = opening;
   const compiling = compile(opening); // while PostgreSQL answers
   compiling.catch(() => undefined); // the checks name this fault among all others
-  const { settings, system, ...unchecked } = await opening.checking;
+  const { settings, unfit, system, ...unchecked } = await opening.checking;
   const compiled = await compiling;
   const { replicas, heartbeat, primary, ...connections } = databases(settings, readAgain, observe, {
     ...unchecked,
@@ -93,6 +93,7 @@ export async function openGateway(opening: Opening): Promise<Gateway> {
   const sources: GaugeSources = {
     replicas,
     primary: primary?.nodes ?? null,
+    unfit,
     redis: () => peers.redis(),
     requestsInFlight: () => underWay.requests,
     largePages: gates.largePages,

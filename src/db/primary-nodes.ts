@@ -23,7 +23,7 @@ const reasons: Readonly<Record<string, string>> = {
 
 /** A server that is the primary, or can become it. */
 export interface PrimaryNode {
-  /** "primary", or "primary1", … where the setting names several. */
+  /** Host, port and database. */
   readonly name: string;
   readonly login: Login;
   /** To be made before its first use; null where the start checked it. */

@@ -170,12 +170,10 @@ export class Replica {
 
   async #update([inRecovery, replayedText, systemIdentifier, replayedAtMs, timeline]: TextRow): Promise<void> {
     if (inRecovery !== 't') {
-      this.#eject('it is not in recovery: it was promoted, or it is a primary');
       // Each promotion begins a timeline: another server out of recovery, which is a fault, is on another one.
       const { newest } = this.#heartbeat;
-      const isPrimary = newest?.systemIdentifier === systemIdentifier && newest?.timeline === timeline;
-      this.state = { ...this.state, isPrimary };
-      return;
+      if (newest?.systemIdentifier === systemIdentifier && newest?.timeline === timeline) return this.#setAside();
+      return this.#eject('it is not in recovery: it was promoted, or it is a primary');
     }
     this.#systemIdentifier ??= systemIdentifier as string;
     const cluster = this.#heartbeat.newest?.systemIdentifier ?? this.#systemIdentifier;
@@ -236,14 +234,26 @@ export class Replica {
     return this.#divergedAt !== null;
   }
 
+  /** Takes the primary out, which is no fault where REPLICA_URLS lists every server. */
+  #setAside(): void {
+    if (!this.state.isPrimary) this.#observe({ type: 'primary_among_replicas', replica: this.name });
+    this.#takeOut('it is not in recovery: it is the primary', { isPrimary: true });
+    this.short.reset();
+    this.long.reset();
+  }
+
   /** Takes the replica out. `lagging` is the state of a live replica: its running statements may end. */
   #eject(reason: string, lagging?: Partial<ReplicaState>): void {
-    this.#goodProbes = 0;
     if (this.state.healthy || this.state.reason !== reason)
       this.#observe({ type: 'replica_ejected', replica: this.name, reason });
-    this.state = { ...this.state, lagMs: null, isPrimary: false, ...lagging, healthy: false, reason };
+    this.#takeOut(reason, lagging ?? {});
     if (lagging !== undefined) return;
     this.short.reset();
     this.long.reset();
+  }
+
+  #takeOut(reason: string, more: Partial<ReplicaState>): void {
+    this.#goodProbes = 0;
+    this.state = { ...this.state, lagMs: null, isPrimary: false, ...more, healthy: false, reason };
   }
 }

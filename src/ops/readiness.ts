@@ -1,4 +1,5 @@
 import type { Replica } from '../db/replica.js';
+import type { UnfitServer } from '../events.js';
 
 /** Body of /readyz: 200 when ready, else 503 with the reasons. */
 export interface Readiness {
@@ -12,6 +13,8 @@ export interface Readiness {
   }[];
   /** Whether writes can be made; null without a primary. */
   readonly primary: { readonly healthy: boolean; readonly reason: string | null } | null;
+  /** Faults that the check of the start found, and that did not refuse it. */
+  readonly unfit: readonly UnfitServer[];
   /** Null without Redis. While it is away reads are answered, and limits go by each gateway's share. */
   readonly redis: { readonly healthy: boolean; readonly reason: string | null } | null;
 }
@@ -21,11 +24,12 @@ export interface ReadinessSources {
   readonly replicas: readonly Replica[];
   /** Null without PRIMARY_URLS. */
   readonly primary: { readonly reachable: boolean; readonly reason: string | null } | null;
+  readonly unfit: readonly UnfitServer[];
   readonly redis: () => Readiness['redis'];
 }
 
 /** Ready while a replica is healthy. Primary and Redis do not count, because reads are answered without them. */
-export function readinessOf({ replicas, primary, redis }: ReadinessSources, stopping: boolean): Readiness {
+export function readinessOf({ replicas, primary, unfit, redis }: ReadinessSources, stopping: boolean): Readiness {
   const healthy = replicas.some(({ state }) => state.healthy);
   const reasons = [...(stopping ? ['stopping'] : []), ...(healthy ? [] : ['no healthy replica'])];
   const states = replicas.map(({ name, state }) => ({
@@ -39,6 +43,7 @@ export function readinessOf({ replicas, primary, redis }: ReadinessSources, stop
     reasons,
     replicas: states,
     primary: primary && { healthy: primary.reachable, reason: primary.reason },
+    unfit,
     redis: redis(),
   };
 }

@@ -69,7 +69,10 @@ test.serial('a page survives SIGSTOP of its replica', async (t) => {
     setUp.cluster.replicas[replica]?.freeze();
   });
   isWhole(t, page);
-  t.is(await gateway.metric('gateway_replica_healthy', { replica: `replica${frozen + 1}` }), 0);
+  t.is(
+    await gateway.metric('gateway_replica_healthy', { replica: gateway.gateway.replicas[frozen]?.name as string }),
+    0,
+  );
   setUp.cluster.replicas[frozen]?.thaw();
   await healthy(t);
 });

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Readiness } from '../../src/ops/readiness.js';
 import type { StatusReport } from '../../src/ops/status/report.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 
@@ -12,7 +13,8 @@ test.serial('the status of a gateway at rest is one good sentence', async (t) =>
   const report = await statusOf(t.context.gateway.opsUrl);
   t.like(report, { level: 'well', summary: 'All is well.', primary: { healthy: true }, redis: null, workers: null });
   t.deepEqual(report.faults, []);
-  t.like(report.replicas, [{ name: 'replica1', state: 'used', reason: null }]);
+  const { host, pathname } = new URL(t.context.database.settings.replicaUrls);
+  t.like(report.replicas, [{ name: `${host}${pathname}`, state: 'used', reason: null }]);
 });
 
 test.serial('its numbers move with requests, rows, errors, writes and refusals', async (t) => {
@@ -50,7 +52,7 @@ test.serial('the page says the same, allows only its own style and script, and h
   t.is(reply.headers.get('content-type'), 'text/html; charset=utf-8');
   const page = await reply.text();
   t.true(page.includes('<h1>All is well.</h1>'));
-  for (const words of ['Requests/s', 'replica1', '429 rate_limited', 'limit by address'])
+  for (const words of ['Requests/s', t.context.database.name, '429 rate_limited', 'limit by address'])
     t.true(page.includes(words), words);
   const policy = reply.headers.get('content-security-policy') as string;
   const elements = [...page.matchAll(/<(style|script)>([\s\S]*?)<\/\1>/g)];
@@ -76,7 +78,21 @@ test.serial('without a replica the status names it and what fails', async (t) =>
   t.deepEqual(await sentences(), [
     'Reads fail: no replica can be used.',
     failed,
-    'replica1 is not used: cannot connect: ECONNREFUSED.',
+    '127.0.0.1:1/nowhere is not used: cannot connect: ECONNREFUSED.',
   ]);
   t.like(await statusOf(gateway.opsUrl), { level: 'failing', summary: '3 things are wrong.' });
+});
+
+test.serial('the status and /readyz say what the check of the start found', async (t) => {
+  const { database } = t.context;
+  const own = `alter role gateway_reader in database ${database.name}`;
+  await database.primary.query(`${own} set statement_timeout = '2s'`);
+  await database.caughtUp();
+  const { gateway } = await database.gateway();
+  await database.primary.query(`${own} reset statement_timeout`);
+  const { unfit, status } = (await (await fetch(`${gateway.opsUrl}/readyz`)).json()) as Readiness;
+  t.like({ status, unfit }, { status: 'ready', unfit: [{ item: 'role settings' }] });
+  const { level, summary } = await statusOf(gateway.opsUrl);
+  t.is(level, 'degraded');
+  t.regex(summary, /^At the start replica 1 \(.*\) did not fit: role settings: statement_timeout is 2000/);
 });

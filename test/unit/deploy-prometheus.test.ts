@@ -34,6 +34,7 @@ const state = { healthy: true, lagMs: 0, asOfMs: 0 };
 const sources = {
   replicas: [{ name: 'replica1', state, short: pool, long: pool }] as never,
   primary: { reachable: true, reason: null },
+  unfit: [],
   redis: () => ({ healthy: true, reason: null }),
   largePages: () => 0,
   requestsInFlight: () => 0,

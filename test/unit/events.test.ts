@@ -73,6 +73,7 @@ async function scraped(...events: Event[]): Promise<string> {
   const sources = {
     replicas: [{ name: 'replica1', state: { healthy: true, lagMs: 0 }, short: pool, long: pool }] as never,
     primary: null,
+    unfit: [],
     redis: () => null,
     largePages: () => 0,
     requestsInFlight: () => 0,

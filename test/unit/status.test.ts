@@ -16,6 +16,7 @@ const gateway = () =>
     {
       replicas: [],
       primary: { reachable: true, reason: null },
+      unfit: [],
       redis: () => null,
       requestsInFlight: () => 2,
       largePages: () => 0,
@@ -30,6 +31,7 @@ const sources: StatusSources = {
     reasons: [],
     replicas: [],
     primary: { healthy: true, reason: null },
+    unfit: [],
     redis: null,
   }),
   workers: () => null,

@@ -114,6 +114,11 @@ const rows: readonly FaultRow[] = [
   },
   {
     level: 'degraded',
+    sentences: ({ readiness: { unfit } }) =>
+      unfit.map(({ server, item, detail }) => `At the start ${server} did not fit: ${item}: ${detail}`),
+  },
+  {
+    level: 'degraded',
     sentences: ({ workers }) => {
       const { configured, reporting } = workers ?? { configured: 0, reporting: 0 };
       return when(reporting > 0 && reporting < configured, `Only ${reporting} of ${configured} workers report.`);
