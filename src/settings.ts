@@ -5,11 +5,12 @@ import { repeatedKeys } from './definition/load.js';
 import { meantBy } from './nearest-name.js';
 import { projectRoot, projectText, readFault, readText } from './paths.js';
 import { parseKeyring } from './projection/keyring.js';
+import { type Tuning, tuning } from './tuning.js';
 
 type Properties = (typeof schema)['properties'];
 
-/** The settings in force, typed by the defaults in their schema; only `loadSettings` makes them. */
-export type Settings = { readonly [S in keyof Properties]: Properties[S]['default'] } & {
+/** The settings in force, typed by the defaults in their schema, and the constants; only `loadSettings` makes them. */
+export type Settings = Tuning & { readonly [S in keyof Properties]: Properties[S]['default'] } & {
   readonly decrypt: 'batched' | 'native';
   readonly docs: 'public' | 'ops' | 'off';
 };
@@ -68,7 +69,9 @@ export function loadSettings(
     else if (env[name] !== undefined) values[setting] = fromText(type, env[name]);
     else if (file !== undefined) values[setting] = readSecretFile(`${name}_FILE`, file, faults);
   }
-  Object.assign(values, overrides);
+  const isConstant = ([name]: [string, unknown]): boolean => Object.hasOwn(tuning, name);
+  const constants = Object.fromEntries(Object.entries(overrides).filter(isConstant)); // of tests
+  Object.assign(values, Object.fromEntries(Object.entries(overrides).filter((entry) => !isConstant(entry))));
   for (const setting of Object.keys(values)) {
     const allowed = Object.hasOwn(schema.properties, setting) ? schema.properties[setting] : undefined;
     if (allowed === undefined || !fits(values[setting], allowed))
@@ -77,7 +80,7 @@ export function loadSettings(
   for (const [setting, unusable] of Object.entries(unusableValues))
     faults.push(...unusable(environmentName(setting), String(values[setting] ?? ''), values));
   if (faults.length > 0) throw new SettingsError(`The settings are not valid:\n  ${faults.join('\n  ')}`);
-  return Object.freeze(values) as unknown as Settings;
+  return Object.freeze({ ...tuning, ...constants, ...values }) as unknown as Settings;
 }
 
 /** The fault of a value that has what belongs to the file it came from: the quotes of a shell, or half of a line end of Windows. */
@@ -160,10 +163,9 @@ function databaseUrlFaults(name: string, value: string): string[] {
 export function printableSettings(settings: Settings): Record<string, unknown> {
   const { properties } = settingsSchema();
   return Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [
-      name,
-      properties[name]?.['x-secret'] ? (value ? '(set)' : '(not set)') : value,
-    ]),
+    Object.entries(settings)
+      .filter(([name]) => Object.hasOwn(properties, name))
+      .map(([name, value]) => [name, properties[name]?.['x-secret'] ? (value ? '(set)' : '(not set)') : value]),
   );
 }
 

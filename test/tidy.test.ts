@@ -30,6 +30,7 @@ const layers = [
   'projection',
   'definition',
   'db',
+  'tuning.ts',
   'settings.ts',
   'misspelt-names.ts',
   'read',

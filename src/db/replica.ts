@@ -238,8 +238,7 @@ export class Replica {
   #setAside(): void {
     if (!this.state.isPrimary) this.#observe({ type: 'primary_among_replicas', replica: this.name });
     this.#takeOut('it is not in recovery: it is the primary', { isPrimary: true });
-    this.short.reset();
-    this.long.reset();
+    this.#reset();
   }
 
   /** Takes the replica out. `lagging` is the state of a live replica: its running statements may end. */
@@ -247,7 +246,10 @@ export class Replica {
     if (this.state.healthy || this.state.reason !== reason)
       this.#observe({ type: 'replica_ejected', replica: this.name, reason });
     this.#takeOut(reason, lagging ?? {});
-    if (lagging !== undefined) return;
+    if (lagging === undefined) this.#reset();
+  }
+
+  #reset(): void {
     this.short.reset();
     this.long.reset();
   }

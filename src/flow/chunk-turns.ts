@@ -16,7 +16,7 @@ export interface Turns {
 /** How long after the last short statement the chunks still take turns. */
 const recentMs = 1000;
 /**
- * How long a chunk keeps the next one waiting, so that slow statements of one workspace do not stop all large pages. Less than QUEUE_WAIT_MS
+ * How long a chunk keeps the next one waiting, so that slow statements of one workspace do not stop all large pages. Less than queueWaitMs
  * by default, for which a page that begins waits.
  */
 const chunkMsMax = 100;

@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { projectRoot } from '../../src/paths.js';
-import { environmentName, type Settings } from '../../src/settings.js';
+import type { Settings } from '../../src/settings.js';
+import { environmentOf } from './environment.js';
 import { lateOptimizing } from './late-optimizing.js';
 import type { TestDatabase } from './workspace.js';
 
@@ -19,10 +20,7 @@ export function commandLine(
   root = projectRoot,
   main = 'dist/src/main.js',
 ): Promise<CommandResult> {
-  const env = Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
-  );
-  const options = { env: { PATH: process.env.PATH, ...env } };
+  const options = { env: { PATH: process.env.PATH, ...environmentOf(settings) } };
   return promisify(execFile)(process.execPath, [...lateOptimizing, join(root, main), ...args], options).then(
     ({ stdout, stderr }) => ({ stdout, stderr, code: 0 }),
     ({ stdout, stderr, code }: CommandResult) => ({ stdout, stderr, code }),

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
-import { environmentName, type Settings } from '../../src/settings.js';
+import type { Settings } from '../../src/settings.js';
+import { environmentOf, tuningFlags } from './environment.js';
 import { lateOptimizing } from './late-optimizing.js';
 
 /** A `serve` of its own process, as an operator runs it. */
@@ -20,11 +21,9 @@ export async function serveProcess(
   settings: Partial<Settings>,
   onSpawn: (child: ChildProcess) => void = () => undefined,
 ): Promise<ServeProcess> {
-  const env = Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
-  );
-  const child = spawn(process.execPath, [...lateOptimizing, join(projectRoot, 'dist/src/main.js'), 'serve'], {
-    env: { PATH: process.env.PATH, ...env },
+  const flags = [...lateOptimizing, ...tuningFlags(settings)];
+  const child = spawn(process.execPath, [...flags, join(projectRoot, 'dist/src/main.js'), 'serve'], {
+    env: { PATH: process.env.PATH, ...environmentOf(settings) },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     detached: true, // a process group of its own, so that no worker outlives it and holds the pipes open
   });

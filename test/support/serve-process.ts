@@ -2,7 +2,8 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nodeEnvironment, nodeFlags } from '../../bundle/node-flags.js';
-import { environmentName, type Settings } from '../../src/settings.js';
+import type { Settings } from '../../src/settings.js';
+import { environmentOf, tuningFlags } from './environment.js';
 
 /** The real thing: `serve` as a process of its own. */
 export interface ServeProcess {
@@ -18,12 +19,9 @@ export interface ServeProcess {
 /** Starts `serve` with these settings and Node's flags for it, and more flags of a test; resolves when it serves. */
 export async function serveProcess(settings: Partial<Settings>, moreFlags: string[] = []): Promise<ServeProcess> {
   const main = join(fileURLToPath(import.meta.url), '../../../src/main.js');
-  const env = Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
-  );
   const child = fork(main, ['serve'], {
-    env: { ...nodeEnvironment, PATH: process.env.PATH, ...env },
-    execArgv: [...nodeFlags, ...moreFlags],
+    env: { ...nodeEnvironment, PATH: process.env.PATH, ...environmentOf(settings) },
+    execArgv: [...nodeFlags, ...tuningFlags(settings), ...moreFlags],
     silent: true,
   });
   const output: string[] = [];

@@ -4,14 +4,24 @@ import { join } from 'node:path';
 import test from 'ava';
 import { projectRoot } from '../../src/paths.js';
 import { loadSettings, settingsSchema } from '../../src/settings.js';
+import { tuning } from '../../src/tuning.js';
 
 test('the defaults are valid settings, each of the type in the schema', (t) => {
-  const types = Object.entries(loadSettings({})).map(([name, value]) => [name, typeof value]);
+  const settings = Object.entries(loadSettings({})).filter(([name]) => !Object.hasOwn(tuning, name));
+  const types = settings.map(([name, value]) => [name, typeof value]);
   const expected = Object.entries(settingsSchema().properties).map(([name, { type }]) => [
     name,
     type === 'integer' ? 'number' : type,
   ]);
   t.deepEqual(Object.fromEntries(types), Object.fromEntries(expected));
+});
+
+test('a constant of the gateway is no setting, neither in the environment nor in CONFIG_FILE', (t) => {
+  t.is(loadSettings({ CHUNK_ROWS_MAX: '7' }).chunkRowsMax, tuning.chunkRowsMax);
+  const folder = mkdtempSync(join(tmpdir(), 'settings-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'own.json'), '{ "chunkRowsMax": 7 }');
+  t.throws(() => loadSettings({ CONFIG_FILE: join(folder, 'own.json') }), { message: /no setting chunkRowsMax/ });
 });
 
 test('a number or a boolean has one spelling in the environment', (t) => {

@@ -1,0 +1,55 @@
+/**
+ * Constants that bound or pace the gateway. They are no settings, because their best values do not depend on the site; they stand
+ * together because tests of a bound set it to a value that a test can reach. Times in milliseconds.
+ */
+export const tuning = {
+  /** Results of token look-ups kept in memory. */
+  tokenCacheMax: 10_000,
+  /** Page ends kept in memory, of all workspaces together, 350 to 600 bytes each; and how long. */
+  pageMemoryMax: 20_000,
+  pageMemoryMs: 600_000,
+  /** Rows that a page number may skip from the nearest page that is remembered. */
+  skipRowsMax: 1_000_000,
+  /** Statements in flight on one short connection. */
+  shortDepth: 32,
+  /** Statements that one workspace may have in flight per replica; of long ones only one while other workspaces are served too. */
+  shortPerWorkspace: 32,
+  longPerWorkspace: 2,
+  /** Requests for the index and the OpenAPI document per minute and client address. */
+  publicRequestsPerMinute: 60,
+  /** Longest wait for a connection, and statements that wait per pool, before 503 overloaded. */
+  queueWaitMs: 200,
+  queueMax: 1000,
+  /** Bytes of JSON that a chunk of a large page aims at for a fast client. */
+  chunkBytes: 1_000_000,
+  /** Pages up to this number of rows are read by one statement. */
+  chunkRowsMax: 2000,
+  /** Time for which a page that has begun looks for another replica. */
+  resumeMs: 2500,
+  /** Longest time that a streamed page may take. */
+  pageTimeMaxMs: 7_200_000,
+  /** Longest wait of a write for a connection to the primary, and for a running write with the same Idempotency-Key. */
+  writeWaitMs: 4000,
+  idempotencyWaitMs: 1000,
+  /** Pause between two deletions of expired stored answers, and between two notes of the tokens that were used. */
+  expiryIntervalMs: 300_000,
+  tokenUsesIntervalMs: 60_000,
+  /** Time for which a read waits for a replica to replay the workspace's last write. */
+  freshnessWaitMs: 200,
+  /** Connections to the primary for reads when no replica is fresh enough. */
+  primaryReadConnections: 2,
+  /** Pause between two probes of a server, and the time that one may take before a replica is ejected. */
+  probeIntervalMs: 500,
+  probeDeadlineMs: 1000,
+  /** Largest header and target of a request, in bytes; the header's size includes the target. */
+  headerBytesMax: 16_384,
+  urlBytesMax: 4096,
+  /** Time that a client has to send a request's header, and the whole request. */
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 20_000,
+  /** Lowest average speed of a client that reads a response, and the time over which it is measured: kernel buffers show progress in leaps. */
+  minBytesPerSecond: 1024,
+  slowClientMs: 180_000,
+};
+
+export type Tuning = Readonly<typeof tuning>;

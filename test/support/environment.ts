@@ -1,0 +1,19 @@
+import { environmentName, type Settings } from '../../src/settings.js';
+import { tuning } from '../../src/tuning.js';
+
+/** The settings as the environment of a process. */
+export function environmentOf(settings: Partial<Settings>): Record<string, string> {
+  const given = Object.entries(settings).filter(([name]) => !Object.hasOwn(tuning, name));
+  return Object.fromEntries(given.map(([name, value]) => [environmentName(name), String(value)]));
+}
+
+/** Flags of Node with which a process has the constants of src/tuning.ts that the settings give. */
+export function tuningFlags(settings: Partial<Settings>): string[] {
+  const changed = Object.entries(settings).filter(
+    ([name, value]) => Object.hasOwn(tuning, name) && value !== tuning[name as keyof typeof tuning],
+  );
+  if (changed.length === 0) return [];
+  const module = new URL('../../src/tuning.js', import.meta.url).href;
+  const text = `import { tuning } from '${module}'; Object.assign(tuning, ${JSON.stringify(Object.fromEntries(changed))});`;
+  return ['--import', `data:text/javascript,${encodeURIComponent(text)}`];
+}
