@@ -14,7 +14,7 @@ export function nearestName(
 /** The end of a sentence about an unknown name: a question for the known name that is near, or nothing but the full stop. */
 export function meantBy(name: string, known: readonly string[]): string {
   const meant = nearestName(name, known, () => 2);
-  return meant === undefined ? '.' : `: is ${meant} meant?`;
+  return meant === undefined ? '.' : `: did you mean ${meant}?`;
 }
 
 /** Letters to insert, delete or replace (Levenshtein); Infinity as soon as they are more than `max`. */

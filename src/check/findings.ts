@@ -27,7 +27,7 @@ export const findings = {
     meaning:
       '`REDIS_URL`, where it is set: Redis answers PING, accepts the login and runs scripts that write: it is no replica',
     advice:
-      'Look at host, port, password and ACL (+eval, ~gateway:*, &gateway:*) of REDIS_URL. Until then each gateway enforces its share of the limits, and does not know the writes of the others.',
+      'Look at host, port, password and ACL (+eval, ~gateway:*) of REDIS_URL. Until then each gateway enforces its share of the limits, and does not know the writes of the others.',
   },
   cluster: {
     meaning:

@@ -33,7 +33,7 @@ export function connectionUrlFault(url: string): string | null {
   const { searchParams } = new URL(url);
   for (const name of searchParams.keys()) {
     const meant = nearestName(name.toLowerCase().replace(/[-_]/g, ''), tlsParameters, () => 1);
-    if (meant !== undefined && meant !== name) return `has a parameter ${name}: is ${meant} meant?`;
+    if (meant !== undefined && meant !== name) return `has a parameter ${name}: did you mean ${meant}?`;
   }
   for (const name of tlsFiles) {
     const code = unreadable(searchParams.get(name));

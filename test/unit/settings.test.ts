@@ -118,9 +118,9 @@ test('a connection URL that would not be used as it is meant is refused with the
 
 test('a misspelt parameter for TLS is refused, which pg would ignore, and a file for TLS that cannot be read', (t) => {
   const faults = {
-    'sslmod=verify-full': 'REPLICA_URLS has a parameter sslmod: is sslmode meant?',
-    'ssl_mode=require': 'REPLICA_URLS has a parameter ssl_mode: is sslmode meant?',
-    'sslmode=verify-full&sslRootCert=/ca.crt': 'REPLICA_URLS has a parameter sslRootCert: is sslrootcert meant?',
+    'sslmod=verify-full': 'REPLICA_URLS has a parameter sslmod: did you mean sslmode?',
+    'ssl_mode=require': 'REPLICA_URLS has a parameter ssl_mode: did you mean sslmode?',
+    'sslmode=verify-full&sslRootCert=/ca.crt': 'REPLICA_URLS has a parameter sslRootCert: did you mean sslrootcert?',
     'sslrootcert=/absent/ca.crt': 'REPLICA_URLS names a file in sslrootcert that cannot be read: ENOENT.',
   };
   for (const [parameters, fault] of Object.entries(faults))
