@@ -44,6 +44,11 @@ export const problems = {
 /** A code of the table above. */
 export type ProblemCode = keyof typeof problems;
 
+/** The `type` of a problem (RFC 9457 §3.1.1). */
+export function problemType(code: string): string {
+  return `urn:workspace-data-api:problem:${code}`;
+}
+
 /** Every code of `errors[]`: what is wrong with the parameter, header or member that it stands beside. */
 export const fieldErrors = {
   unknown_parameter: 'the endpoint has no such parameter',

@@ -38,7 +38,7 @@ import { RunningCounts } from './read/running-counts.js';
 import type { Settings } from './settings.js';
 import { LatestTimeline } from './sync/pass.js';
 import { IdempotencyExpiry } from './write/idempotency-expiry.js';
-import { RunningWrites } from './write/running-writes.js';
+import { RunningWrites } from './write/write.js';
 
 /** A running gateway. */
 export interface Gateway {

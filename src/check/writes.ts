@@ -8,10 +8,8 @@ import { fieldType } from '../definition/field-types.js';
 import { leaves } from '../definition/resource.js';
 import { Problem, sqlStateOf } from '../errors.js';
 import { etagOf, parseEntityTags } from '../read/etag.js';
-import { claimOf, lockOf } from '../write/claim.js';
-import type { Outcome } from '../write/recall.js';
 import type { Target, WriteRequest } from '../write/request.js';
-import { writeOnce } from '../write/transaction.js';
+import { claimOf, lockOf, type Outcome, writeOnce } from '../write/transaction.js';
 import { failure, type Item, verdict, warning } from './finding.js';
 
 /** SQLSTATE not_null_violation. */

@@ -1,29 +1,102 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, gzip } from 'node:zlib';
 import type { Resource } from '../definition/resource.js';
 import type { OpenApiOptions } from '../openapi/values.js';
-import { FixedBody } from './fixed-body.js';
-import { HtmlPage } from './html-page.js';
+import { matchesWeakly, parseEntityTags } from '../read/etag.js';
+import type { Reply } from '../read/reply.js';
+import { chooseEncoding } from './encodings.js';
 
 /** The descriptions of the API. Each is made, and its code loaded, at its first request: no start waits for it. */
 export interface Descriptions {
   readonly index: FixedBody;
   readonly openapi: FixedBody;
   /** The documentation page; `servedByApi`: it is below the address of the API. */
-  readonly docs: (servedByApi: boolean) => HtmlPage;
+  readonly docs: (servedByApi: boolean) => FixedBody;
 }
 
 export function descriptions(resources: readonly Resource[], options: OpenApiOptions): Descriptions {
   const openapi = async () => (await import('../openapi/openapi.js')).openapi(resources, options);
   return {
-    index: new FixedBody(async () =>
-      JSON.stringify((await import('../openapi/values.js')).apiIndex(resources, options)),
-    ),
-    openapi: new FixedBody(async () => JSON.stringify(await openapi())),
+    index: new FixedBody(async () => {
+      const { apiIndex } = await import('../openapi/values.js');
+      return { text: JSON.stringify(apiIndex(resources, options)) };
+    }),
+    openapi: new FixedBody(async () => ({ text: JSON.stringify(await openapi()) })),
     docs: (servedByApi) =>
-      new HtmlPage(async () => {
+      new FixedBody(async () => {
         const { docsPage } = await import('../openapi/page.js');
         const { pagePolicy } = await import('../openapi/html.js');
         const html = docsPage(await openapi(), servedByApi);
-        return { html, policy: pagePolicy(html) };
+        return { text: html, headers: pageHeaders(pagePolicy(html)) };
       }),
   };
+}
+
+/** Headers of a page of HTML, whose policy allows its own style and script. Browsers keep it and ask by its ETag. */
+const pageHeaders = (policy: string) => ({
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
+  'Cache-Control': 'no-cache',
+});
+
+/** The smallest first: a body is compressed once, so the time does not matter. */
+const fixedEncodings = [
+  { name: 'br', compress: promisify<Buffer, Buffer>(brotliCompress) },
+  { name: 'gzip', compress: promisify<Buffer, Buffer>(gzip) },
+] as const;
+type FixedEncoding = (typeof fixedEncodings)[number];
+
+/** A reply whose whole body is in memory. */
+type FixedReply = Reply & { readonly body: Buffer | null };
+
+/** A text, and headers of its own. */
+interface FixedText {
+  readonly text: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+interface Representation extends Pick<FixedText, 'headers'> {
+  readonly bytes: Buffer;
+  readonly etag: string;
+}
+
+/**
+ * A body that stays the same while the gateway runs. Each content coding of it is made once, at its first use, and has a
+ * strong ETag of its own, because other bytes need another validator (RFC 9110 §8.8.3.3).
+ */
+export class FixedBody {
+  readonly #make: () => Promise<FixedText>;
+  readonly #made = new Map<FixedEncoding | undefined, Promise<Representation>>();
+
+  /** `make` is called once for each content coding, and must return the same every time. */
+  constructor(make: () => Promise<FixedText>) {
+    this.#make = make;
+  }
+
+  /** Replies 304 if If-None-Match names the representation that Accept-Encoding prefers, else 200 with it. */
+  async reply(acceptEncoding: string | undefined, ifNoneMatch: string | undefined): Promise<FixedReply> {
+    const encoding = chooseEncoding(acceptEncoding, fixedEncodings);
+    const { bytes, etag, headers: own } = await this.#representation(encoding);
+    const headers = { ETag: etag, Vary: 'Accept-Encoding', ...own };
+    const known = ifNoneMatch === undefined ? undefined : parseEntityTags(ifNoneMatch);
+    if (known !== undefined && matchesWeakly(known, etag)) return { status: 304, headers, body: null, databaseMs: 0 };
+    const coded = encoding === undefined ? headers : { ...headers, 'Content-Encoding': encoding.name };
+    return { status: 200, headers: coded, body: bytes, databaseMs: 0 };
+  }
+
+  #representation(encoding: FixedEncoding | undefined): Promise<Representation> {
+    const made = this.#made.get(encoding) ?? represent(this.#make, encoding);
+    this.#made.set(encoding, made);
+    made.catch(() => this.#made.delete(encoding)); // the next request tries again
+    return made;
+  }
+}
+
+async function represent(make: () => Promise<FixedText>, encoding: FixedEncoding | undefined): Promise<Representation> {
+  const { text, headers } = await make();
+  const body = Buffer.from(text);
+  const bytes = encoding === undefined ? body : await encoding.compress(body);
+  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
+  return { bytes, etag, ...(headers && { headers }) };
 }

@@ -1,4 +1,4 @@
-import { type Problem, problems } from '../errors.js';
+import { type Problem, problems, problemType } from '../errors.js';
 
 export const apiVersion = '1.0.0';
 
@@ -22,7 +22,7 @@ export interface Rendered {
 export function renderProblem(problem: Problem, requestId: string): Rendered {
   const { status, title } = problems[problem.code];
   const body = JSON.stringify({
-    type: `urn:workspace-data-api:problem:${problem.code}`,
+    type: problemType(problem.code),
     title,
     status,
     detail: problem.message,

@@ -19,9 +19,8 @@ import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
 import type { BodyReader } from './body.js';
+import type { FixedBody } from './descriptions.js';
 import { clientSignal, dropHeaders, exchangeOf } from './exchange.js';
-import type { FixedBody } from './fixed-body.js';
-import type { HtmlPage } from './html-page.js';
 import { headerCount, origin } from './request-head.js';
 import { type RespondDeps, respond, send } from './respond.js';
 import type { Access } from './tokens.js';
@@ -38,7 +37,7 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly index: FixedBody;
   readonly openapi: FixedBody;
   /** Null where DOCS puts the page elsewhere, or has none. */
-  readonly docs: HtmlPage | null;
+  readonly docs: FixedBody | null;
   readonly readBody: BodyReader;
   /** Null without a primary: then there are no write routes. */
   readonly writes: WriteDeps | null;
@@ -261,7 +260,7 @@ function publicRoute(deps: RouteDeps, body: FixedBody): Middleware {
 }
 
 /** The whole way of a page for people: limit per address → respond. */
-function pageRoute(deps: RouteDeps, page: HtmlPage): Middleware {
+function pageRoute(deps: RouteDeps, page: FixedBody): Middleware {
   return async (ctx) => {
     await admitPublic(deps, ctx);
     const { 'accept-encoding': acceptEncoding, 'if-none-match': ifNoneMatch } = ctx.req.headers;

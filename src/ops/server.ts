@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
 import { isIP } from 'node:net';
 import { Registry } from 'prom-client';
-import type { HtmlPage } from '../http/html-page.js';
+import type { FixedBody } from '../http/descriptions.js';
 import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
 import { pagePolicy } from '../openapi/html.js';
@@ -18,7 +18,7 @@ export interface OpsDeps {
   readonly readiness: () => Readiness;
   readonly status: Status;
   /** Null where DOCS puts the page elsewhere, or has none. */
-  readonly docs: HtmlPage | null;
+  readonly docs: FixedBody | null;
 }
 
 /** Host names that the listener accepts beside `localhost` and IP addresses, and the place of the documentation page. */

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { CompiledWrite } from '../../src/definition/compiled.js';
 import type { FieldType } from '../../src/definition/field-types.js';
-import { diffOfMembers } from '../../src/write/changes.js';
+import { diffOfMembers } from '../../src/write/transaction.js';
 
 /** The change of a field of a type; undefined: it is unchanged. */
 function changeOf(type: FieldType, before: string | null, after: string | null): unknown {
