@@ -127,7 +127,7 @@ function keyOf({ caller, key, fingerprint }: WriteRequest): Values {
 }
 
 /** Every writable member of a new record: those given, else null. */
-export function newMembers({ writableAt }: CompiledWrite, { members }: WriteRequest): Members {
+function newMembers({ writableAt }: CompiledWrite, { members }: WriteRequest): Members {
   const all: Record<string, string | null> = {};
   for (const [name] of writableAt) all[name] = members[name] ?? null;
   return all;
