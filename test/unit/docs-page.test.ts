@@ -1,9 +1,11 @@
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
 import { loadResources } from '../../src/definition/load.js';
 import { openapi } from '../../src/openapi/openapi.js';
 import { docsPage } from '../../src/openapi/page.js';
+import { projectRoot } from '../../src/paths.js';
 import { loadSettings } from '../../src/settings.js';
 import { output, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
 import { samplesOf } from '../support/samples.js';
@@ -95,3 +97,223 @@ test('the samples of a change have the key, the version and the body, in the wor
     ]);
   },
 );
+
+// Airbyte, dlt and Grafana cannot be installed from a registry that the tests use: their recipes are compared with the API.
+
+const read = (page: string): string => readFileSync(join(projectRoot, 'docs/clients', page), 'utf8');
+const resourcesClientRecipes = new Map(loadResources('').map((resource) => [resource.name, resource]));
+const fieldsOf = (list: string): string[] => Object.keys(resourcesClientRecipes.get(list)?.fields ?? {});
+const all = (text: string, pattern: RegExp): string[] =>
+  [...text.matchAll(pattern)].map(([, found]) => found as string);
+
+test("Airbyte's manifest has the members of a work order and the parameters of its list", (t) => {
+  const manifest = read('airbyte.md');
+  t.deepEqual(all(manifest, /^ {10}(\w+): \{ type: /gm), fieldsOf('werkbonnen'));
+  t.deepEqual(all(manifest, /field_name: (\w+)/g), ['updatedSince', 'cursor', 'perPage']);
+  t.true(all(manifest, /path: \/(\w+)/g).every((list) => resourcesClientRecipes.has(list)));
+});
+
+test('the sources of dlt are the four lists, and incremental where a list takes updatedSince', (t) => {
+  const [dlt] = all(read('python.md'), /"resources": \[(.*?)\n {4}\]/gs) as [string];
+  const lists = all(dlt, /"path": "(\w+)"/g);
+  t.deepEqual([...lists, ...all(dlt, /^ {8}"(\w+)",$/gm)].sort(), [...resourcesClientRecipes.keys()].sort());
+  for (const [name, { filters }] of resourcesClientRecipes) t.is(lists.includes(name), 'updatedSince' in filters, name);
+});
+
+test("Grafana's query has members of a work order and parameters of its list", (t) => {
+  const [query] = all(read('grafana.md'), /```json\n(.*?)```/gs).map((text) => JSON.parse(text));
+  t.is(query.url, '/werkbonnen');
+  for (const { selector } of query.columns) t.true(fieldsOf('werkbonnen').includes(selector), selector);
+  for (const { key } of query.url_options.params)
+    t.true(key in (resourcesClientRecipes.get('werkbonnen')?.filters ?? {}), key);
+  t.is(query.pagination_param_cursor_extraction_path, 'pagination.nextCursor');
+});
+
+const defaults = { version: '1.0.0', ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }) };
+const documentOpenapiSettings = openapi(resources, defaults);
+
+test('every sentence that depends on a setting follows the setting', (t) => {
+  const changed = {
+    rateLimitPerMinute: 77,
+    bodyBytesMax: 3_000,
+    timeZone: 'Asia/Tokyo',
+    perPageDefault: 25,
+    perPageMax: 50,
+    skipRowsMax: 500,
+  };
+  const text = JSON.stringify(openapi(resources, { ...defaults, ...changed, writesPerMinute: 20 }));
+  t.true(text.includes('of which at most 20 writes'));
+  t.false(JSON.stringify(documentOpenapiSettings).includes('at most 0 writes'));
+  for (const stale of ['60 requests', 'q=60;', '64 KiB', 'Europe/Amsterdam', '10000', '1000000 records']) {
+    t.true(JSON.stringify(documentOpenapiSettings).includes(stale), stale);
+    t.false(text.includes(stale), stale);
+  }
+  for (const fresh of [
+    '77 requests a minute',
+    'q=77;',
+    'at most 3000 bytes',
+    'Asia/Tokyo',
+    '"default":25',
+    'more than 500 records',
+  ])
+    t.true(text.includes(fresh), fresh);
+});
+
+test('the contact comes from a setting: a name, a URL and an e-mail address, and is absent without it', (t) => {
+  const contact = (apiContact: string) => openapi(resources, { ...defaults, apiContact }).info;
+  t.false('contact' in contact(''));
+  t.like(contact('api@example.com'), { contact: { email: 'api@example.com' } });
+  t.like(contact('https://example.com/help'), { contact: { url: 'https://example.com/help' } });
+  const whole = 'Help desk, api@example.com, https://example.com/help';
+  t.is(loadSettings({ API_CONTACT: whole }).apiContact, whole);
+  t.deepEqual(Object.values(Object(contact(whole)).contact), whole.split(', '));
+  for (const wrong of ['call us', 'a@b, ', 'a@b, c@d', 'a@b, help', `${whole}, more`, 'https://a b'])
+    t.throws(() => loadSettings({ API_CONTACT: wrong }), { message: /API_CONTACT/ }, wrong);
+});
+
+test('a gateway without a primary describes no writes and nothing that only writes use', async (t) => {
+  const readOnly = openapi(resources, { ...defaults, primaryUrls: '' });
+  const methods = new Set(Object.values(readOnly.paths).flatMap((item) => Object.keys(item)));
+  t.deepEqual([...methods], ['get']);
+  t.notRegex(JSON.stringify(readOnly), /Idempoten|write:|primary_unavailable":\{|installatie\.create|guarded writes/);
+  t.true((await new Validator().validate(JSON.parse(JSON.stringify(readOnly)))).valid);
+});
+
+test('Basic is a security scheme only where BASIC_AUTH is on, and then of every operation that needs a token', (t) => {
+  t.deepEqual(Object.keys(documentOpenapiSettings.components.securitySchemes), ['bearer']);
+  const { components, paths } = openapi(resources, { ...defaults, basicAuth: true });
+  t.deepEqual(Object.keys(components.securitySchemes), ['bearer', 'basic']);
+  for (const item of Object.values(paths))
+    for (const { security } of Object.values(item)) t.true(security.length === 0 || security.length === 2);
+});
+
+const withTools = toolsInstalled ? test : test.skip;
+
+interface Finding {
+  readonly code: string;
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Findings that stay, each with its reason. */
+const exceptions: Readonly<Record<string, string>> = {
+  'oas3-operation-security-defined':
+    'OpenAPI 3.1 lets an operation name the roles that a bearer token needs (§4.8.30); the rule knows scopes of OAuth only.',
+};
+
+/** The document of a gateway whose operator has set the contact and the public address. */
+const documentOpenapiLinters = openapi(loadResources(''), {
+  version: '1.0.0',
+  ...loadSettings({
+    PUBLIC_URL: 'https://data.gateway.test',
+    API_CONTACT: 'Help desk, api@example.com, https://example.com/help',
+    PRIMARY_URLS: 'postgres://primary/app',
+  }),
+});
+
+/** A small document with a fault for each design rule. */
+function withFaults(): object {
+  const parameters = [{ in: 'query', name: 'per_page', schema: { type: 'string' } }];
+  const problem = { description: 'a', content: { 'application/problem+json': { schema: { properties: {} } } } };
+  const properties = { at: { type: 'string', format: 'time' }, startDate: { type: 'string', format: 'date-time' } };
+  const responses = { 200: { description: 'a' }, 404: { description: 'a' }, 500: problem };
+  return {
+    openapi: '3.1',
+    info: { title: 'a', version: '1', contact: { name: 'a' } },
+    servers: [{ url: 'http://data.gateway.test/api' }],
+    paths: { '/Klanten_all/': { get: { operationId: 'a', responses, parameters }, trace: { responses } } },
+    components: { schemas: { lower_case: { type: 'object', properties } } },
+  };
+}
+
+interface SpectralOutput {
+  /** The names of the design rules. */
+  readonly rules: readonly string[];
+  /** Per document. */
+  readonly findings: readonly [Finding[], Finding[]];
+}
+
+async function spectral(folder: string, files: readonly string[]): Promise<SpectralOutput> {
+  const paths = files.map((name) => join(folder, name));
+  return JSON.parse(await output(process.execPath, ['spectral.mjs', ...paths])) as SpectralOutput;
+}
+
+let folder = '';
+test.before(() => {
+  folder = workFolder({
+    'openapi.json': JSON.stringify(documentOpenapiLinters),
+    'faulty.json': JSON.stringify(withFaults()),
+  });
+});
+test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+
+withTools(
+  `Spectral finds nothing by its own rules and the NLGov API Design Rules but the exceptions${toolsMissing}`,
+  async (t) => {
+    const { rules, findings } = await spectral(folder, ['openapi.json', 'faulty.json']);
+    const [found, foundInFaulty] = findings.map((each) => new Set(each.map(({ code }) => code))) as [
+      Set<string>,
+      Set<string>,
+    ];
+    t.deepEqual([...found], Object.keys(exceptions), JSON.stringify(findings[0]));
+    t.deepEqual(
+      rules.filter((rule) => !foundInFaulty.has(rule)),
+      [],
+      'each rule finds a planted fault',
+    );
+  },
+);
+
+const text = readFileSync(join(projectRoot, 'docs/clients/power-bi.md'), 'utf8');
+const [whole, first, last] = [...text.matchAll(/```powerquery\n(.*?)```/gs)].map(([, block]) => block) as [
+  string,
+  string,
+  string,
+];
+
+/** The query of all work orders with the steps of incremental refresh in their places. */
+const incremental = whole
+  .replace('  First = [perPage = "10000"],\n', () => first)
+  .replace('\nin\n  Typed', () => `,\n${last}in\n  InRange`);
+
+/** A call of Web.Contents: its first argument, and the names of the options in its second. */
+interface Call {
+  readonly kind: string;
+  readonly literalKind: string;
+  readonly text: string;
+  readonly names: readonly string[];
+}
+
+(toolsInstalled ? test : test.skip)(
+  `Microsoft's parser reads both queries, and each Web.Contents has a literal address, RelativePath and Query${toolsMissing}`,
+  async (t) => {
+    t.true(incremental.includes('RangeEnd - #duration') && incremental.includes('InRange ='));
+    const bad = 'let a = Web.Contents("https://" & Host, [Query = [perPage = "1"]]) in a';
+    const folder = workFolder({ 'whole.pq': whole, 'incremental.pq': incremental, 'bad.pq': bad });
+    const files = ['whole.pq', 'incremental.pq', 'bad.pq'].map((name) => join(folder, name));
+    const calls = JSON.parse(await output(process.execPath, ['powerquery.mjs', ...files])) as Call[];
+    const address = { kind: 'LiteralExpression', literalKind: 'Text', text: '"https://data.example.com"' };
+    const right = { ...address, names: ['RelativePath', 'Query'] };
+    t.deepEqual(calls.slice(0, 2), [right, right]);
+    t.not(calls[2]?.kind, right.kind, 'a computed address is none');
+    rmSync(folder, { recursive: true });
+  },
+);
+
+withTools('Power Query of work orders asks for the days of its range: RangeEnd is exclusive, `to` inclusive', (t) => {
+  const days =
+    /from = DateTime\.ToText\(RangeStart, .*\),\n\s+to = DateTime\.ToText\(RangeEnd - #duration\(0, 0, 0, 1\), /;
+  t.regex(first, days);
+  t.regex(last, /\[datum\] >= Date\.From\(RangeStart\) and \[datum\] < Date\.From\(RangeEnd\)/);
+});
+
+withTools('the columns of Power Query are the members of a work order, so that an empty list has them, too', (t) => {
+  const columns = /Columns = \{(.*?)\}/s.exec(whole)?.[1]?.match(/(?<=")\w+(?=")/g);
+  const workOrders = loadResources('').find(({ name }) => name === 'werkbonnen');
+  t.deepEqual([...(columns ?? [])], Object.keys(workOrders?.fields ?? {}));
+  const typed = [...text.matchAll(/\{"(\w+)", type \w+\}/g)].map(([, name]) => name as string);
+  t.deepEqual(
+    typed,
+    columns?.filter((name) => name !== 'handelingen' && name !== 'uren'),
+  );
+});

@@ -1,0 +1,355 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { constants } from 'node:os';
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { getSystemErrorMap } from 'node:util';
+import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
+import Koa from 'koa';
+import pg from 'pg';
+import type { Replica } from '../../src/db/replica.js';
+import {
+  correctionOf,
+  databaseErrorKind,
+  Problem,
+  type ProblemCode,
+  problems,
+  reasonOf,
+  sqlStateOf,
+} from '../../src/errors.js';
+import type { Event } from '../../src/events.js';
+import { gatesOf } from '../../src/flow/gates.js';
+import { chooseEncoding, encodingsOf } from '../../src/http/encodings.js';
+import { newExchange } from '../../src/http/exchange.js';
+import { drain, listen } from '../../src/http/listeners.js';
+import { respond, send } from '../../src/http/respond.js';
+import { newToken } from '../../src/http/token-format.js';
+import { Tokens } from '../../src/http/tokens.js';
+import { ChunkMemory } from '../../src/read/chunk-memory.js';
+import { parseEntityTags } from '../../src/read/etag.js';
+import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/write/strict-json.js';
+import { malformed, nested } from '../support/malformed-json.js';
+
+test('an error response has each header once, also when Node.js refused the head of the response before it', async (t) => {
+  const koa = new Koa();
+  koa.use((ctx) => {
+    ctx.respond = false;
+    ctx.state.exchange = newExchange(ctx.req, ['API-Version', '1']);
+    t.throws(() => send(ctx, 200, 'refused', { Location: 'a\nb' }), { code: 'ERR_INVALID_CHAR' });
+    send(ctx, 500, '{}');
+  });
+  const server = koa.listen(0, '127.0.0.1');
+  t.teardown(() => server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  t.deepEqual([response.status, await response.text()], [500, '{}']);
+  t.is(response.headers.get('Content-Length'), '2');
+  t.is(response.headers.get('API-Version'), '1');
+  t.is(response.headers.get('Location'), null);
+});
+
+for (const encoding of ['identity', 'gzip'])
+  for (const code of ['ECONNRESET', 'EPIPE', 'ECANCELED', ...(encoding === 'identity' ? ['EIO'] : [])])
+    test(`a page whose connection fails with ${code} ${code === 'EIO' ? 'is broken' : 'is not, because the client left'}: ${encoding}`, async (t) => {
+      const events: Event[] = [];
+      let responded = (): void => {};
+      const ended = new Promise<void>((resolve) => {
+        responded = resolve;
+      });
+      const koa = new Koa();
+      koa.silent = true;
+      koa.use(async (ctx) => {
+        ctx.respond = false;
+        ctx.state.exchange = newExchange(ctx.req, []);
+        const pieces = async function* (): AsyncGenerator<Buffer> {
+          const failure = Object.assign(new Error(`write ${code}`), { code });
+          for (let i = 0; i < 20; i++) {
+            if (i === 10)
+              ctx.req.socket._write = ctx.req.socket._writev = (_: unknown, ...rest: unknown[]) =>
+                (rest.at(-1) as (error: Error) => void)(failure);
+            yield randomBytes(100_000);
+          }
+        };
+        await respond(ctx, { status: 200, headers: {}, body: pieces(), databaseMs: 0 }, true, {
+          observe: (event) => events.push(event),
+          pageTimeMaxMs: 60_000,
+          encodings: encodingsOf('gzip'),
+          reads: { chunkMemory: new ChunkMemory() },
+        });
+        responded();
+      });
+      const server = koa.listen(0, '127.0.0.1');
+      t.teardown(() => server.close());
+      await once(server, 'listening');
+      const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+      client.on('error', () => {});
+      client.resume();
+      client.write(`GET / HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: ${encoding}\r\n\r\n`);
+      await ended;
+      t.deepEqual(
+        events.map(({ type }) => type),
+        code === 'EIO' ? ['page_broken'] : [],
+      );
+    });
+
+// Headers that a client writes as it likes: with time in the square of its length, one of 15 KB would take 200 ms, and these minutes.
+
+const many = (text: string): string => text.repeat(1_000_000 / text.length);
+
+const cases: Record<string, () => unknown> = {
+  'Accept-Encoding with semicolons': () => chooseEncoding(`gzip${many(';')}`, [{ name: 'gzip' }]),
+  'Accept-Encoding with weights': () => chooseEncoding(`gzip${many(';q=')}`, [{ name: 'gzip' }]),
+  'Accept-Encoding with blanks': () => chooseEncoding(`gzip${many(' ')};q=1`, [{ name: 'gzip' }]),
+  'If-None-Match with blanks': () => parseEntityTags(`"a",${many(' ')}x`),
+  'If-None-Match with blanks behind a tag': () => parseEntityTags(`"a"${many(' ')}x`),
+  'If-None-Match with a tag that does not end': () => parseEntityTags(`W/"${many('a')}`),
+};
+
+for (const [what, parse] of Object.entries(cases))
+  test(`${what}: a million characters are taken apart in time in proportion`, (t) => {
+    const startedMs = performance.now();
+    parse();
+    t.true(performance.now() - startedMs < 5000);
+  });
+
+test('the last weight of an encoding counts, and other parameters do not', (t) => {
+  const offered = [{ name: 'br' }, { name: 'gzip' }];
+  for (const [header, chosen] of [
+    ['gzip;q=0.5;x=1', 'gzip'],
+    ['gzip;x=1;q=0', undefined],
+    ['br;q=0.1, gzip;x=2;q=0.9', 'gzip'],
+    ['gzip;q=a', undefined],
+  ] as const)
+    t.is(chooseEncoding(header, offered)?.name, chosen, header);
+});
+
+// More than the buffers of the system hold, so that most of an answer waits in the process.
+const answer = Buffer.alloc(32 << 20, 'a');
+
+async function clientOf(t: ExecutionContext, server: Server, request: string): Promise<Socket> {
+  const url = await listen(server, '127.0.0.1', 0);
+  const client = connect(Number(new URL(url).port), '127.0.0.1');
+  t.teardown(() => client.destroy());
+  client.write(request);
+  return client;
+}
+
+test('a stop waits until a slow client has an answer whose last byte was handed over long before', async (t) => {
+  const server = createServer((_, response) => response.end(answer));
+  const client = await clientOf(t, server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  client.pause();
+  await once(server, 'request');
+  const stopped = drain(server, 20_000);
+  await sleep(300);
+  let received = 0;
+  client.on('data', (bytes) => (received += bytes.length)).resume();
+  await Promise.all([stopped, once(client, 'close')]);
+  t.true(received > answer.length, `${received} bytes`);
+});
+
+test('a stop breaks what is left after its time, also a connection that Node gave away at CONNECT', async (t) => {
+  const server = createServer();
+  server.on('connect', (_, socket: Duplex) => socket.on('error', () => undefined));
+  const client = await clientOf(t, server, 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(server, 'connect');
+  await drain(server, 100);
+  await once(client.resume(), 'close');
+  t.pass();
+});
+
+function fromPostgres(code: string): Error {
+  return Object.assign(new pg.DatabaseError('as PostgreSQL says it', 1, 'error'), { code, severity: 'ERROR' });
+}
+
+test('an error of the operating system or of Node is never taken for an SQLSTATE, whatever its code looks like', (t) => {
+  const names = new Set([...Object.keys(constants.errno), ...[...getSystemErrorMap().values()].map(([name]) => name)]);
+  t.true(names.has('EPIPE') && names.has('E2BIG') && names.size > 70);
+  for (const code of [...names, 'ERR_STREAM_DESTROYED', 'ERR_SSL_WRONG_VERSION_NUMBER']) {
+    const error = Object.assign(new Error(code), { code, errno: -1, syscall: 'write' });
+    t.is(sqlStateOf(error), undefined, code);
+    t.is(databaseErrorKind(error), 'retry', code);
+  }
+});
+
+test('an SQLSTATE is read by its code, then by its class; all others are permanent', (t) => {
+  const kinds = {
+    '57014': 'timeout',
+    '57P01': 'retry',
+    '40001': 'retry',
+    XX000: 'retry',
+    '28P01': 'retry',
+    '3D000': 'retry',
+    '42P05': 'retry',
+    '42601': 'permanent',
+    EPIPE: 'permanent',
+  };
+  for (const [code, kind] of Object.entries(kinds)) t.is(databaseErrorKind(fromPostgres(code)), kind as never, code);
+});
+
+test('a database that does not fit has a correction, and DDL under a prepared statement is one only in a write', (t) => {
+  for (const code of ['42501', '428C9', '42P01', '42804', '23514'])
+    t.regex(correctionOf(fromPostgres(code)) ?? '', /^[A-Z].*: .*[.]$/, code);
+  for (const code of ['40001', '57014', '23503', '22P02', 'XX000'])
+    t.is(correctionOf(fromPostgres(code)), undefined, code);
+  t.is(databaseErrorKind(fromPostgres('0A000')), 'retry');
+  t.is(databaseErrorKind(fromPostgres('0A000'), 'write'), 'permanent');
+  t.is(databaseErrorKind(fromPostgres('40001'), 'write'), 'retry');
+});
+
+test('a lost connection has no code and is worth a retry; an error of the gateway itself is permanent', (t) => {
+  t.is(databaseErrorKind(new Error('Connection terminated unexpectedly')), 'retry');
+  for (const Bug of [TypeError, RangeError, ReferenceError, SyntaxError])
+    t.is(databaseErrorKind(new Bug('x is not a function')), 'permanent', Bug.name);
+});
+
+test('the reason of a failure has the message of the gateway or of the connection, but of PostgreSQL only the SQLSTATE', (t) => {
+  t.is(reasonOf(fromPostgres('22P02')), 'PostgreSQL error 22P02');
+  t.is(reasonOf(fromPostgres('28P01')), 'PostgreSQL error 28P01: the password is wrong');
+  t.is(reasonOf(new Error('the probe had no answer')), 'the probe had no answer');
+});
+
+test('a problem that asks for patience has its Retry-After from the table, unless the code that throws it knows better', (t) => {
+  for (const code of Object.keys(problems) as ProblemCode[]) {
+    const { status } = problems[code];
+    const wanted = status === 429 || status === 503 || status === 409;
+    t.is(/^[1-9]\d*$/.test(new Problem(code, '').headers['Retry-After'] ?? ''), wanted, code);
+  }
+  t.is(new Problem('overloaded', '', { headers: { 'Retry-After': '9' } }).headers['Retry-After'], '9');
+});
+
+const address = '192.0.2.1';
+const minuteMs = 60_000;
+
+/** Tokens over a replica that finds each of them, for an address with too many failures. */
+function tokensOf() {
+  const run = async (_: unknown, __: unknown, onRow: (row: unknown) => void): Promise<void> => {
+    onRow({ texts: () => ['id', 'workspace', 'read:klanten', null, 'f'] });
+  };
+  const state = { healthy: true, replayed: 0n, asOfMs: null };
+  return new Tokens({
+    replicas: [{ state, inFlight: 0, short: { run } } as unknown as Replica],
+    observe: () => undefined,
+    tokenCacheMax: 100,
+    tokenCacheMs: 5000,
+    gate: gatesOf({ largePagesPerToken: 1, largePagesPerWorkspace: 1, queueWaitMs: 1000 }, () => undefined)
+      .unknownTokens,
+    queueWaitMs: 1000,
+    isExhausted: async () => true,
+    noteUse: () => undefined,
+  });
+}
+
+/** Moves the clock on that never steps, by which caches forget. */
+let movedMs = 0;
+const now = performance.now.bind(performance);
+performance.now = () => now() + movedMs;
+
+test.serial(
+  'a token in steady use stays known for ten minutes from its last look-up, not from its first',
+  async (t) => {
+    const tokens = tokensOf();
+    const [token, other] = [newToken(), newToken()];
+    t.true('tokenId' in (await tokens.find(token, address)));
+    movedMs += 4000;
+    t.not(tokens.cached(token), null, 'which renews the result');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    movedMs += 10 * minuteMs - 2000;
+    t.is(tokens.cached(token), null);
+    void tokens.find(other, address); // takes the look-up that the address has now
+    t.true('tokenId' in (await tokens.find(token, address)));
+  },
+);
+
+test.serial('a token that was not looked up for ten minutes shares the look-ups of its address', async (t) => {
+  const tokens = tokensOf();
+  const [token, other] = [newToken(), newToken()];
+  t.true('tokenId' in (await tokens.find(token, address)));
+  movedMs += 10 * minuteMs + 1000;
+  void tokens.find(other, address);
+  t.deepEqual(await tokens.find(token, address), { failureKeys: [address] });
+});
+
+const parse = (text: string | Buffer, depthMax = bodyDepthMax): StrictJson =>
+  parseStrictJson(Buffer.from(text), depthMax);
+
+test('text that JSON.stringify writes is read as JSON.parse reads it', (t) => {
+  const value = fc
+    .jsonValue({ maxDepth: 5 })
+    .filter((json) => !/__proto__|\\u0000|\\ud[89a-f]/i.test(JSON.stringify(json)));
+  fc.assert(
+    fc.property(value, fc.constantFrom(0, 1, '\t'), (json, space) => {
+      const text = JSON.stringify(json, null, space);
+      t.is(JSON.stringify((parse(text) as { value: unknown }).value), JSON.stringify(JSON.parse(text)));
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('text that JSON.parse refuses is refused, however it was damaged', (t) => {
+  fc.assert(
+    fc.property(
+      fc.json({ maxDepth: 3 }),
+      fc.nat(),
+      fc.constantFrom('', '"', ',', '}', '\u0001', '0', '-', 'e'),
+      (json, at, by) => {
+        const damaged = json.slice(0, at % (json.length + 1)) + by + json.slice((at % (json.length + 1)) + 1);
+        try {
+          JSON.parse(damaged);
+        } catch {
+          t.true('faults' in parse(damaged), damaged);
+        }
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});
+
+test('every malformed body has its faults, each with its place', (t) => {
+  for (const [what, body, ...faults] of malformed) {
+    const read = parse(body);
+    t.true('faults' in read, what);
+    const given = 'faults' in read ? read.faults : [];
+    t.deepEqual(
+      given.map((fault) => `${'pointer' in fault ? fault.pointer : ''} ${fault.code}`),
+      faults,
+      what,
+    );
+    t.true(given.every(({ detail }) => detail.endsWith('.') && detail.length < 100));
+  }
+});
+
+test('nesting has a bound, objects inherit nothing, and the faults of one body have a bound as well', (t) => {
+  t.deepEqual(Object.keys(parse(nested(3), 3)), ['value']);
+  t.deepEqual(Object.keys(parse(nested(4), 3)), ['faults']);
+  const { value } = parse('{"a":1}') as { value: object };
+  t.deepEqual(
+    ['a', 'toString', '__proto__'].filter((name) => name in value),
+    ['a'],
+  );
+  t.throws(() => Object.assign(Object.getPrototypeOf(value), { a: 1 }), { instanceOf: TypeError });
+  const hostile = parse(`[${'"\\ud800",'.repeat(7000)}0]`) as { faults: object[] };
+  t.true(hostile.faults.length > 100 && hostile.faults.length < 1000, String(hostile.faults.length));
+});
+
+test('a number is read only if JavaScript can hold all of it', (t) => {
+  const numbers: readonly [string, number | null][] = [
+    ['1.50', 1.5],
+    ['15e-1', 1.5],
+    ['-0', -0],
+    ['0e9', 0],
+    ['1E+2', 100],
+    ['9007199254740991', 9007199254740991],
+    ['9007199254740993', null],
+    ['1e400', null],
+    ['1e-400', null],
+    ['0.1000000000000000055', null],
+  ];
+  for (const [literal, number] of numbers) {
+    const read = parse(literal);
+    if (number === null) t.true('faults' in read, literal);
+    else t.is((read as { value: unknown }).value, number, literal);
+  }
+});

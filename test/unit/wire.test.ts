@@ -1,0 +1,210 @@
+import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import test from 'ava';
+import fc from 'fast-check';
+import pg from 'pg';
+import { valuesOfComposite } from '../../src/db/composite.js';
+import { Row, type TextRow } from '../../src/db/row.js';
+import { tapRows } from '../../src/db/wire/row-tap.js';
+import { assertWireShape } from '../../src/db/wire/wire.js';
+import { StartRefused } from '../../src/errors.js';
+import { addressKey } from '../../src/http/address.js';
+import { readSqlFiles } from '../../src/migrate/sql-files.js';
+import { statementsOf } from '../../src/migrate/sql-statements.js';
+import { Answers } from '../../src/peers/answers.js';
+import { messageOf, rowMessage } from '../support/row-message.js';
+import { sourcesIn } from '../support/sources.js';
+
+type Message = { readonly type: 'D'; readonly texts: TextRow } | { readonly type: 'C' | 'Z'; readonly body: Buffer };
+
+function encoded(message: Message): Buffer {
+  return message.type === 'D' ? rowMessage(message.texts) : messageOf(message.type, message.body);
+}
+
+const text = fc.option(fc.string({ unit: 'binary', maxLength: 40 }));
+const message: fc.Arbitrary<Message> = fc.oneof(
+  fc.record({ type: fc.constant('D' as const), texts: fc.array(text, { maxLength: 40 }) }),
+  fc.record({
+    type: fc.constantFrom('C' as const, 'Z' as const),
+    body: fc.uint8Array({ maxLength: 30 }).map(Buffer.from),
+  }),
+);
+
+test('rows are taken out and all else is passed on in order, wherever the bytes are cut, out of a buffer that is used again', (t) => {
+  fc.assert(
+    fc.property(fc.array(message), fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1 }), (messages, cuts) => {
+      const stream = new EventEmitter() as Socket;
+      const connection = Object.assign(new EventEmitter(), { stream });
+      const seen: (TextRow | Buffer)[] = [];
+      stream.on('data', (bytes: Buffer) => {
+        if (Buffer.isBuffer(seen.at(-1))) seen.push(Buffer.concat([seen.pop() as Buffer, bytes]));
+        else seen.push(Buffer.from(bytes));
+      });
+      connection.on('dataRow', ({ fields }: { fields: Row }) => seen.push(fields.texts()));
+      tapRows(connection);
+
+      const buffer = Buffer.alloc(60);
+      let rest = Buffer.concat(messages.map(encoded));
+      for (let i = 0; rest.length > 0; i++) {
+        const size = cuts[i % cuts.length] as number;
+        stream.emit('data', buffer.subarray(0, rest.copy(buffer, 0, 0, size)));
+        buffer.fill(0xff);
+        rest = rest.subarray(size);
+      }
+
+      const expected: (TextRow | Buffer)[] = [];
+      for (const each of messages) {
+        if (each.type === 'D') expected.push(each.texts);
+        else if (Buffer.isBuffer(expected.at(-1)))
+          expected.push(Buffer.concat([expected.pop() as Buffer, encoded(each)]));
+        else expected.push(encoded(each));
+      }
+      t.deepEqual(seen, expected);
+    }),
+  );
+});
+
+test('a row of texts gives the texts back', (t) => {
+  fc.assert(
+    fc.property(fc.array(text, { maxLength: 40 }), (texts) => {
+      t.deepEqual(Row.of(texts).texts(), texts);
+    }),
+  );
+});
+
+test('the installed pg has every private member that the gateway relies on', (t) => {
+  t.notThrows(() => assertWireShape());
+});
+
+test('a pg without one of them refuses the start and names its version and the member', (t) => {
+  class Client extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      super(config);
+      Object.assign((this as unknown as { connection: object }).connection, { submittedNamedStatements: undefined });
+    }
+  }
+  const refused = t.throws(() => assertWireShape({ Client, Query: pg.Query }), { instanceOf: StartRefused });
+  t.regex(
+    String(refused?.message),
+    /^pg \d+\.\d+\.\d+ .* lacks client\.connection\.submittedNamedStatements \(object\)\.$/,
+  );
+});
+
+test('a connection that breaks counts after what had arrived on others, in whatever order they are read', async (t) => {
+  const server = createServer((socket) => socket.on('error', () => undefined));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.teardown(() => server.close());
+  const { port } = server.address() as { port: number };
+  const connected = async (): Promise<[own: Socket, peer: Socket]> => {
+    const own = connect(port, '127.0.0.1');
+    const [[peer]] = await Promise.all([once(server, 'connection') as Promise<[Socket]>, once(own, 'connect')]);
+    return [own, peer];
+  };
+  for (const isFirst of [true, false]) {
+    const [one, peerOfOne] = await connected();
+    const [other, peerOfOther] = await connected();
+    t.teardown(() => other.destroy());
+    const order: string[] = [];
+    other.on('data', () => order.push('read'));
+    const asked = new Answers().ask(async () => {
+      await once(one.resume(), 'end');
+      throw new Error('the connection broke');
+    });
+    await pause(20); // both are read from now on
+    const ways = [() => peerOfOne.destroy(), () => peerOfOther.write('announcement')];
+    for (const way of isFirst ? ways : ways.reverse()) way();
+    await t.throwsAsync(asked.finally(() => order.push('rejected')));
+    t.deepEqual(order, ['read', 'rejected']);
+  }
+});
+
+test('an IPv4 address is counted by itself, also as an IPv4-mapped IPv6 address', (t) => {
+  for (const ip of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:c000:201', '0:0:0:0:0:ffff:192.0.2.1'])
+    t.is(addressKey(ip), '192.0.2.1', ip);
+});
+
+test('IPv6 addresses of one /64 have one key, those of another /64 have another', (t) => {
+  const key = '2001:db8:0:a::/64';
+  for (const ip of [
+    '2001:db8:0:a::1',
+    '2001:0DB8:0:000a:ffff:1:2:3',
+    '2001:db8::a:0:0:192.0.2.1',
+    '2001:db8:0:a::%eth0',
+  ])
+    t.is(addressKey(ip), key, ip);
+  for (const ip of ['2001:db8:0:b::1', '2001:db8::1', '::1', '::', '1::ffff:192.0.2.1']) t.not(addressKey(ip), key, ip);
+  t.is(addressKey('::1'), '0:0:0:0::/64');
+  t.is(addressKey('fe80::1%lo'), 'fe80:0:0:0::/64');
+});
+
+test('the port that some proxies add to an address does not count', (t) => {
+  for (const ip of ['192.0.2.1:443', '192.0.2.1:50123', '[::ffff:192.0.2.1]:1']) t.is(addressKey(ip), '192.0.2.1', ip);
+  for (const ip of ['[2001:db8:0:a::1]:443', '[2001:db8:0:a::2]']) t.is(addressKey(ip), '2001:db8:0:a::/64', ip);
+});
+
+test('the text form of a row becomes its values: doubled quotes and backslashes, empty texts and NULL', (t) => {
+  const texts: readonly (readonly [string, ...(string | null)[]])[] = [
+    ['(1,t,2026-01-31)', '1', 't', '2026-01-31'],
+    ['(,"",)', null, '', null],
+    ['()', null],
+    ['("a ""b"" \\\\ (c, d)","""",""",""")', 'a "b" \\ (c, d)', '"', '","'],
+    ['("\\\\""","2026-03-14 09:26:53.5+00",NULL)', '\\"', '2026-03-14 09:26:53.5+00', 'NULL'],
+  ];
+  for (const [text, ...values] of texts) t.deepEqual(valuesOfComposite(text), values, text);
+  t.throws(() => valuesOfComposite('(1,"a'), { instanceOf: SyntaxError });
+});
+
+test('a semicolon in a comment, a string, a name, a dollar quote or a body ends no statement', (t) => {
+  const statements = [
+    `select ';', 'it''s; so', e'it\\'s; so', E'\\\\', ";", "a"";", $1 /* ; /* ; */ ; */ -- ;
+      from "x;y"`,
+    `do $$ begin perform 1; end $$`,
+    `do $body$ select $$ ; $$; $body$`,
+    `create function f() returns int language sql begin atomic select case when true then 1 end; select 2; end`,
+    `CREATE OR REPLACE PROCEDURE p() LANGUAGE sql BEGIN ATOMIC INSERT INTO t VALUES (1); END`,
+    `create rule r as on insert to t do instead (select 1; select 2)`,
+    `create view v as select case when a then 1 end, tag$x from "begin"`,
+    'begin',
+  ];
+  const found = statementsOf(`-- a comment; about it\n${statements.join(';\n\n /* ; */ ')}`);
+  t.deepEqual(
+    found.map(({ text }) => text),
+    statements,
+  );
+});
+
+test('each statement has the line in which it begins, whatever stands before it', (t) => {
+  const sql = '-- one\n\nselect 1; select 2\n;\n/* four\nfive */ select\n3';
+  t.deepEqual(statementsOf(sql), [
+    { text: 'select 1', line: 3 },
+    { text: 'select 2', line: 3 },
+    { text: 'select\n3', line: 6 },
+  ]);
+  t.deepEqual(statementsOf('-- nothing\n;;\n'), []);
+  t.is(statementsOf("select 'open").length, 1);
+});
+
+test('the statements of every shipped file are the file without comments between them', (t) => {
+  for (const { path, text } of [...sourcesIn('sql/core', '.sql'), ...sourcesIn('sql/views', '.sql')]) {
+    const statements = statementsOf(text);
+    t.true(statements.length > 0, path);
+    for (const { text: statement, line } of statements) {
+      t.regex(statement, /^(create|alter|grant|revoke|do|comment|insert|drop|set)\b/i, path);
+      t.true(text.split('\n')[line - 1]?.includes(statement.split('\n')[0] as string), path);
+    }
+  }
+});
+
+test('a file of the views whose name does not count is refused, not passed over', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'views-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  for (const name of ['klanten.sql', '._klanten.sql', 'notes.txt']) writeFileSync(join(folder, name), 'select 1');
+  const names = () => readSqlFiles('views', folder).map(({ name }) => name);
+  t.deepEqual(names(), ['klanten.sql']);
+  writeFileSync(join(folder, 'work.orders.sql'), 'select 1');
+  t.throws(names, { message: /not named such as klanten\.sql, .*: work\.orders\.sql\. Rename them/ });
+});
