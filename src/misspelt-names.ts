@@ -20,8 +20,8 @@ export function misspeltNames(env: Readonly<Record<string, string | undefined>>)
     .filter((name) => !known.includes(name) && !ofKubernetes.test(name))
     .flatMap((name) => {
       const meant = nearestName(name, known, distanceMax) ?? known.find((one) => isCut(name, one));
-      if (meant) return [`${name} is no setting and is ignored: is ${meant} meant?`];
-      return prefixes.test(name) ? [`${name} is no setting and is ignored.`] : [];
+      if (meant) return [`Unknown setting ${name} ignored; did you mean ${meant}?`];
+      return prefixes.test(name) ? [`Unknown setting ${name} ignored.`] : [];
     });
 }
 

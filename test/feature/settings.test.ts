@@ -44,15 +44,18 @@ test('serve warns of misspelt environment names, and check reports them', async 
   const settings = { replicaUrl: 'x', ratelimitPerMinute: '5', shortConnectionsMax: '1' } as object;
   const { stderr, code } = await commandLine(['serve', '--print-config'], settings);
   const sentences = [
-    'REPLICA_URL is no setting and is ignored: is REPLICA_URLS meant?',
-    'RATELIMIT_PER_MINUTE is no setting and is ignored: is RATE_LIMIT_PER_MINUTE meant?',
-    'SHORT_CONNECTIONS_MAX is no setting and is ignored.',
+    'Unknown setting REPLICA_URL ignored; did you mean REPLICA_URLS?',
+    'Unknown setting RATELIMIT_PER_MINUTE ignored; did you mean RATE_LIMIT_PER_MINUTE?',
+    'Unknown setting SHORT_CONNECTIONS_MAX ignored.',
   ];
   t.is(code, 0);
   t.is(stderr, sentences.map((sentence) => `Warning: ${sentence}\n`).join(''));
   const refused = await commandLine(['serve'], { ...settings, port: 99_999 });
   t.is(refused.code, 2);
-  t.regex(refused.stderr, /^Warning: REPLICA_URL is no setting[\s\S]*\nThe settings are not valid:\n {2}PORT must be/);
+  t.regex(
+    refused.stderr,
+    /^Warning: Unknown setting REPLICA_URL ignored[\s\S]*\nThe settings are not valid:\n {2}PORT must be/,
+  );
   const checked = await commandLine(['check', '--json'], settings);
   t.is(checked.code, 1);
   const { findings } = JSON.parse(checked.stdout) as { findings: Finding[] };
