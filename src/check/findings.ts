@@ -134,6 +134,11 @@ export const findings = {
     advice:
       'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; where JSON has no such value (NaN, infinity), let the view show another. The row named is an example.',
   },
+  clear_values: {
+    meaning:
+      'The same rows show no changes of records without `"clean": "audit-diff"`, no image or signature without `"clean"`, no e-mail addresses, and no values that look encrypted; a warning',
+    advice: 'Give the field "clean", a codec or a diff, or leave its column out of the view and the definition.',
+  },
   schema: {
     meaning: 'The same rows fit the JSON Schema of the OpenAPI document',
     advice: 'Let the view give the types of the contract (docs/definitions.md), or change the definition.',

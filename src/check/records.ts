@@ -8,6 +8,7 @@ import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '.
 import { compileSerializer } from '../definition/row-serializer.js';
 import { compileStatements } from '../definition/statements.js';
 import type { ProjectionOptions } from '../projection/redact.js';
+import { ClearValues } from './clear-values.js';
 import { failure, type Item, type Level, verdict, withFile } from './finding.js';
 import { isPassing, lockTimeout } from './views.js';
 
@@ -50,6 +51,7 @@ export async function checkRecords(
   const cells = leaves(resource).map((leaf) => ({ leaf, at: positions.indexOf(leaf.field.column) }));
   const tallies = new Map<string, Tally>();
   const misfits = new Set<string>();
+  const clear = new ClearValues();
   let count = 0;
   let sampled = 0;
   await client.query(begin);
@@ -61,6 +63,7 @@ export async function checkRecords(
         const record = JSON.parse(serializer.json(Row.of(texts), workspace)) as object;
         const id = texts[positions.indexOf('id')] as string;
         for (const { leaf, at } of cells) {
+          if (thorough) clear.add(leaf, valueAt(record, leaf));
           if (texts[at] !== null) tally(tallies, leaf, { id, record, reasons });
           else if (thorough && !mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
         }
@@ -81,7 +84,11 @@ export async function checkRecords(
       failure('schema', `Records do not fit it: ${withFile([...misfits], resource).join('; ')}.`, resource.name),
     );
   else if (thorough) items.push(verdict('schema', [], `${count} records fit it.`, resource.name));
-  return items;
+  return [...items, ...clear.items(resource)];
+}
+
+function valueAt(record: object, { path }: Pick<Leaf, 'path'>): unknown {
+  return path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], record);
 }
 
 async function bothEnds(
@@ -110,7 +117,7 @@ function tally(
 ): void {
   const at = pointer(path);
   const undecodable = reasons.get(at);
-  const value = path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], record);
+  const value = valueAt(record, { path });
   const isRemoved = field.clean !== undefined || field.pointer !== undefined || field.type === 'json';
   const entry = tallies.get(placeOf(path)) ?? { stored: 0, empty: 0, example: id, reasons: new Set<string>() };
   tallies.set(placeOf(path), entry);
