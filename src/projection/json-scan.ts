@@ -82,41 +82,27 @@ export function memberOf(json: string, name: string): string | undefined {
   return found;
 }
 
+/** Visits the items of the object or array that `json` is: start and end of a member's name (of an element: nothing of use) and of the value. */
 function itemsOf(
   json: string,
-  opening: string,
+  opening: '{' | '[',
   found: (name: number, nameEnd: number, start: number, end: number) => void,
 ): void {
-  const start = skipSpace(json, 0);
-  if (json[start] !== opening) throw new MalformedJson();
-  const behind = eachItem(json, start, (name, nameEnd, value) => {
+  const isObject = opening === '{';
+  const closing = isObject ? '}' : ']';
+  let at = skipSpace(json, 0);
+  if (json[at] !== opening) throw new MalformedJson();
+  at = skipSpace(json, at + 1);
+  for (let isFirst = true; json[at] !== closing; isFirst = false) {
+    if (!isFirst && json[at] !== ',') throw new MalformedJson();
+    const name = isFirst ? at : skipSpace(json, at + 1);
+    const nameEnd = isObject ? memberNameEnd(json, name) : name;
+    const value = isObject ? behindColon(json, nameEnd) : name;
     const end = valueEnd(json, value);
     found(name, nameEnd, value, end);
-    return end;
-  });
-  if (skipSpace(json, behind) !== json.length) throw new MalformedJson();
-}
-
-/**
- * Visits the items of the object or array at `start`; returns the position behind it. `visit` gets the start and end of a
- * member's name (of an element: nothing of use), the start of the value, and the index, and returns the end of the value. Throws MalformedJson.
- */
-function eachItem(
-  json: string,
-  start: number,
-  visit: (name: number, nameEnd: number, value: number, index: number) => number,
-): number {
-  const isObject = json[start] === '{';
-  const closing = isObject ? '}' : ']';
-  let at = skipSpace(json, start + 1);
-  if (json[at] === closing) return at + 1;
-  for (let index = 0; ; index++) {
-    const nameEnd = isObject ? memberNameEnd(json, at) : at;
-    at = skipSpace(json, visit(at, nameEnd, isObject ? behindColon(json, nameEnd) : at, index));
-    if (json[at] === closing) return at + 1;
-    if (json[at] !== ',') throw new MalformedJson();
-    at = skipSpace(json, at + 1);
+    at = skipSpace(json, end);
   }
+  if (skipSpace(json, at + 1) !== json.length) throw new MalformedJson();
 }
 
 function memberNameEnd(json: string, at: number): number {
