@@ -1,18 +1,27 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import { Row } from '../../src/db/row.js';
+import { Row, wordsOf } from '../../src/db/row.js';
 import { codecPresets } from '../../src/definition/load.js';
+import { projectRoot } from '../../src/paths.js';
 import {
+  type CellContext,
   type Codec,
   type CodecOptions,
   DecodeError,
+  type DecodeFunction,
   type DecodeReason,
   type EncodedColumn,
+  loadCodecModule,
   type RowDecoder,
 } from '../../src/projection/codec.js';
 import { compileCodec, decryptModeOf } from '../../src/projection/codecs.js';
-import { JsonBytes } from '../../src/projection/json-bytes.js';
+import { decodeBase64 } from '../../src/projection/encodings.js';
+import { constantJson, JsonBytes } from '../../src/projection/json-bytes.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 
 const keyring = parseKeyring(
@@ -249,18 +258,7 @@ test('base64 is read when it is canonical base64 of UTF-8 and refused otherwise'
       t.is(land(Buffer.from(text).toString('base64'), workspace, row), text);
     }),
   );
-  for (const stored of [
-    'TmVk*',
-    'TmVk\n',
-    ' TmVk',
-    'TmV',
-    'TmVkZQ',
-    'TmVkZR==',
-    'TmVkZQ=',
-    'Nederland!',
-    '__8=',
-    '====',
-  ]) {
+  for (const stored of ['TmVk*', 'TmVk\n', 'TmV', 'TmVkZQ', 'TmVkZR==', 'TmVkZQ=', '__8=', '====']) {
     refuses(t, () => land(stored, workspace, row), 'bad_format');
   }
   for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80]]) {
@@ -320,4 +318,274 @@ test('older values of another form are read by the codec that is named for them,
   refuses(t, () => read(base64, strict, 'S2FkZQ=='), 'legacy_refused');
   refuses(t, () => read(unbound, strict, older), 'legacy_refused');
   t.is(read(base64, strict, sealed), 'Kade');
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'codec-'));
+test.after.always(() => rmSync(folder, { recursive: true }));
+const moduleKeyring = parseKeyring(JSON.stringify({ k1: Buffer.alloc(32).toString('base64') }));
+const options = (decode?: DecodeFunction): CodecOptions => ({
+  keyring: moduleKeyring,
+  legacy: false,
+  decrypt: 'native',
+  reportMismatch: () => {},
+  decode,
+});
+
+function moduleDecoded(codec: Codec, decode: DecodeFunction, stored: string, keyId: string | null = 'k1'): unknown {
+  const rows = { table: 'people', columns: [{ name: 'name', at: 0 }], others: new Map([['key_id', 1]]) };
+  const decoder = compileCodec(codec, options(decode), rows);
+  decoder.startRow(Row.of([stored, keyId]), 'w', '7');
+  const json = new JsonBytes(1);
+  try {
+    decoder.writeCell(0, json);
+    return JSON.parse(json.toString());
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+    return error;
+  }
+}
+
+const hex: Codec = { cipher: 'module', encoding: 'hex', prefix: 'x{keyId}:' };
+
+test('a module gets bytes or text, and the cell they come from', (t) => {
+  const seen: [unknown, CellContext][] = [];
+  const decode: DecodeFunction = (stored, context) => {
+    seen.push([stored, context]);
+    return 'a "text" \u2028';
+  };
+  t.is(moduleDecoded(hex, decode, 'xk1:4a4b'), 'a "text" \u2028');
+  t.is(
+    moduleDecoded({ cipher: 'module', encoding: 'text', keyId: { column: 'key_id' } }, decode, 'as it is', 'k9'),
+    'a "text" \u2028',
+  );
+  t.deepEqual(
+    seen.map(([stored]) => stored),
+    [Buffer.from('JK'), 'as it is'],
+  );
+  const { keys, ...cell } = (seen[0] as [unknown, CellContext])[1];
+  t.deepEqual(cell, { workspace: 'w', table: 'people', column: 'name', id: '7', keyId: 'k1' });
+  t.is(keys.get('k1'), moduleKeyring.get('k1'));
+  t.is(keys.get('k9'), undefined);
+  t.is(seen[1]?.[1].keyId, 'k9');
+});
+
+test('errors of a module and results that are no text are decode errors without its words', (t) => {
+  const faulty: Readonly<Record<string, DecodeFunction>> = {
+    error: () => {
+      throw new Error('secret');
+    },
+    'no text': () => 7 as unknown as string,
+    promise: () => Promise.resolve('secret') as unknown as string,
+    'too long': () => 'x'.repeat(1_048_577),
+  };
+  for (const [name, decode] of Object.entries(faulty)) {
+    const error = moduleDecoded(hex, decode, 'xk1:4a') as DecodeError;
+    t.is(error.reason, 'module', name);
+    t.false(`${error.stack} ${JSON.stringify(error)} ${error.cause}`.includes('secret'));
+  }
+  t.is((moduleDecoded(hex, () => '', 'xk1:4z') as DecodeError).reason, 'bad_format');
+  t.is((moduleDecoded(hex, () => '', 'k1:4a') as DecodeError).reason, 'bad_format');
+});
+
+test('a codec of cipher module is refused without a module', (t) => {
+  t.throws(() => compileCodec(hex, options(), { table: 'people', columns: [] }), {
+    message: /CODEC_MODULE is not set/,
+  });
+});
+
+test('the example of docs/keys.md decodes what node:crypto sealed', async (t) => {
+  const guide = readFileSync(join(projectRoot, 'docs/keys.md'), 'utf8');
+  const path = join(folder, 'example.mjs');
+  writeFileSync(path, /```js\n([\s\S]*?)```/.exec(guide)?.[1] ?? '');
+  const decode = (await loadCodecModule(path)) as DecodeFunction;
+  const iv = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', Buffer.alloc(32), iv);
+  const data = Buffer.concat([cipher.update('Jansen é'), cipher.final()]);
+  const parts = [iv, cipher.getAuthTag(), data].map((part) => part.toString('hex'));
+  const own: Codec = { cipher: 'module', encoding: 'text', keyId: 'k1' };
+  t.is(moduleDecoded(own, decode, parts.join(':')), 'Jansen é');
+  t.is((moduleDecoded(own, decode, parts.toReversed().join(':')) as DecodeError).reason, 'module');
+});
+
+const modules: readonly (readonly [name: string, source: string | null, refusal: RegExp | null])[] = [
+  ['whole', 'export default (stored) => String(stored);', null],
+  ['class', 'export default { decode() {} };', /class\.mjs has no function as its default export/],
+  ['named', 'export const decode = () => "";', /named\.mjs has no function as its default export/],
+  ['async', 'export default async () => "";', /the function of .*async\.mjs is asynchronous or a generator/],
+  ['generator', 'export default function* () {}', /the function of .*generator\.mjs is asynchronous or a generator/],
+  ['broken', 'export default (', /broken\.mjs cannot be loaded: /],
+  ['throwing', 'throw new Error("at load");', /throwing\.mjs cannot be loaded: at load/],
+  ['absent', null, /absent\.mjs cannot be loaded: Cannot find module/],
+];
+for (const [name, source, refusal] of modules) {
+  test(`a codec module is ${refusal === null ? 'loaded' : 'refused'}: ${name}`, async (t) => {
+    const path = join(folder, `${name}.mjs`);
+    if (source !== null) writeFileSync(path, source);
+    if (refusal === null) t.is((await loadCodecModule(path))?.('a', {} as CellContext), 'a');
+    else await t.throwsAsync(loadCodecModule(path), { message: refusal });
+  });
+}
+
+test('no module is loaded when the setting is empty', async (t) => {
+  t.is(await loadCodecModule(''), undefined);
+});
+
+const newKey = () => randomBytes(32).toString('base64');
+
+test('a keyring holds every key of the setting under its id', (t) => {
+  const keys = { k1: newKey(), 'k-2.b_3': newKey() };
+  const keyring = parseKeyring(JSON.stringify(keys));
+  t.deepEqual(keyring.ids, ['k1', 'k-2.b_3']);
+  t.is(keyring.get('k1')?.export().toString('base64'), keys.k1);
+  t.is(keyring.get('k3'), undefined);
+  t.is(keyring.get('toString'), undefined);
+});
+
+test('an empty keyring is a keyring, for a workspace app that encrypts nothing', (t) => {
+  t.deepEqual(parseKeyring('{}').ids, []);
+});
+
+test('a keyring prints no key when it is inspected or serialized', (t) => {
+  const k1 = newKey();
+  const keyring = parseKeyring(JSON.stringify({ k1 }));
+  const printed = inspect(keyring, { depth: 9 }) + JSON.stringify(keyring) + inspect(keyring.get('k1'), { depth: 9 });
+  t.false(printed.includes(k1));
+});
+
+test('every fault of the keyring is named at once, and no key is in the message', (t) => {
+  const short = randomBytes(16).toString('base64');
+  const long = randomBytes(33).toString('base64');
+  const misplaced = newKey();
+  const setting = {
+    good: newKey(),
+    short,
+    long,
+    [misplaced]: 'k1',
+    'a:b': newKey(),
+    number: 7,
+    gap: ` ${newKey()}`,
+    '': newKey(),
+  };
+  const { message } = t.throws(() => parseKeyring(JSON.stringify(setting)));
+  for (const id of ['short', 'long', 'number', 'gap']) t.regex(message, new RegExp(`\\("${id}"\\): the key must be`));
+  for (const position of [4, 5, 8]) t.regex(message, new RegExp(`entry ${position}: the key id must be`));
+  t.notRegex(message, /good/);
+  const secrets = [misplaced, ...Object.values(setting).filter((value) => `${value}`.length > 20)];
+  for (const secret of secrets) t.false(message.includes(`${secret}`.trim().slice(0, 12)));
+});
+
+test('two keys with one id are refused: the values of one of them would be lost', (t) => {
+  const setting = `{"k1": "${newKey()}", "k2": "${newKey()}", "k1": "${newKey()}"}`;
+  t.is(
+    t.throws(() => parseKeyring(setting)).message,
+    'The keyring is not usable: entry 3 ("k1"): the id stands there twice.',
+  );
+});
+
+test('a setting that is not JSON, or not an object, is refused without being quoted', (t) => {
+  const secret = newKey();
+  t.is(t.throws(() => parseKeyring(secret)).message, 'The keyring is not usable: it is not JSON.');
+  for (const json of ['null', '7', '[]', `["${secret}"]`, `"${secret}"`]) {
+    t.is(
+      t.throws(() => parseKeyring(json)).message,
+      'The keyring is not usable: it is not a JSON object of key id to key.',
+    );
+  }
+});
+
+/** The canonical result of the decoder, by way of Node's lenient one: canonical is what encodes back to itself. */
+function canonical(text: string): Buffer | null {
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.toString('base64') === text ? bytes : null;
+}
+
+function base64Decoded(text: string): Buffer | null {
+  const into = Buffer.alloc(text.length + 8);
+  const from = Buffer.from(`é:${text}A`);
+  const length = decodeBase64(from, 3, from.length - 1, into, 3);
+  return length < 0 ? null : into.subarray(3, 3 + length);
+}
+
+test('canonical base64 of any bytes is base64Decoded', (t) => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      t.deepEqual(base64Decoded(Buffer.from(bytes).toString('base64')), Buffer.from(bytes));
+    }),
+  );
+});
+
+test('every last group of four characters is judged as node judges it', (t) => {
+  const characters = ['A', 'B', 'Q', 'g', 'w', '/', '+', '-', '_', '=', ' ', '\n', '\u00c1', '\u0141', '\ud83d'];
+  for (const a of characters)
+    for (const b of characters)
+      for (const c of characters)
+        for (const d of characters)
+          for (const text of [a + b + c + d, `AAAA${a}${b}${c}${d}`]) {
+            const [want, got] = [canonical(text), base64Decoded(text)];
+            if (want === null ? got !== null : got === null || !got.equals(want)) t.fail(JSON.stringify(text));
+          }
+  t.pass();
+});
+
+test('a changed character anywhere is judged as node judges it', (t) => {
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 1, maxLength: 40 }), fc.nat(), fc.nat(0xffff), (bytes, place, code) => {
+      const text = Buffer.from(bytes).toString('base64');
+      const at = place % text.length;
+      const changed = text.slice(0, at) + String.fromCharCode(code < 0x8000 ? code & 0xff : code) + text.slice(at + 1);
+      t.deepEqual(base64Decoded(changed), canonical(changed), JSON.stringify(changed));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+const text = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc
+    .array(fc.constantFrom('a', '"', '\\', '\n', '\u001f', ' ', '\u007f', 'é', '𝄞', 'abcd'), { maxLength: 20 })
+    .map((some) => some.join('')),
+);
+const around = fc.string({ maxLength: 5, unit: 'binary' });
+
+test('a text is the same JSON string by bytes and by words, wherever it stands', (t) => {
+  fc.assert(
+    fc.property(text, around, around, (value, before, behind) => {
+      const bytes = Buffer.from(`${before}${value}${behind}`);
+      const [start, size] = [Buffer.byteLength(before), Buffer.byteLength(value)];
+      const json = new JsonBytes(1);
+      json.stringPart({ bytes, words: wordsOf(bytes) }, start, start + size);
+      json.comma();
+      json.string(bytes, start, start + size);
+      t.is(json.toString(), `${JSON.stringify(value)},${JSON.stringify(value)}`);
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+test('bytes and constants of any length are copied as they are', (t) => {
+  fc.assert(
+    fc.property(fc.string({ maxLength: 300 }), around, around, (value, before, behind) => {
+      const bytes = Buffer.from(`${before}${value}${behind}`);
+      const [start, size] = [Buffer.byteLength(before), Buffer.byteLength(value)];
+      const json = new JsonBytes(1);
+      json.part({ bytes, words: wordsOf(bytes) }, start, start + size);
+      json.constant(constantJson(value));
+      json.quoted({ bytes, words: wordsOf(bytes) }, start, start + size);
+      t.is(json.toString(), `${value}${value}"${value}"`);
+    }),
+  );
+});
+
+test('a moment has milliseconds, cut or filled up', (t) => {
+  for (const [fraction, milliseconds] of [
+    ['', '000'],
+    ['.5', '500'],
+    ['.123456', '123'],
+    ['.999999', '999'],
+  ]) {
+    const bytes = Buffer.from(`x2026-03-29 01:59:59${fraction}+00`);
+    const json = new JsonBytes(1);
+    json.instant({ bytes, words: wordsOf(bytes) }, 1, bytes.length - 3);
+    t.is(json.toString(), `"2026-03-29T01:59:59.${milliseconds}Z"`);
+  }
 });

@@ -1,8 +1,13 @@
 import { createCipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
-import { inspect } from 'node:util';
 import test from 'ava';
 import fc from 'fast-check';
-import { AadHash, cipherBytesMax, GcmKey, openNative } from '../../src/projection/aes-gcm/gcm-key.js';
+import { Row } from '../../src/db/row.js';
+import { codecPresets } from '../../src/definition/load.js';
+import { AadHash, cipherBytesMax, GcmKey, Ghash, openNative } from '../../src/projection/aes-gcm/gcm-key.js';
+import { verifyKeys } from '../../src/projection/aes-gcm/verify-keys.js';
+import type { Codec } from '../../src/projection/codec.js';
+import { compileCodec } from '../../src/projection/codecs.js';
+import { JsonBytes } from '../../src/projection/json-bytes.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 
 interface Message {
@@ -225,56 +230,86 @@ test('the hash of associated data is that of the whole, whatever the lengths of 
   );
 });
 
-const key = () => randomBytes(32).toString('base64');
+// The batched decryption is right, so these tests break it: they put a fault into it and see that node:crypto is believed.
 
-test('a keyring holds every key of the setting under its id', (t) => {
-  const keys = { k1: key(), 'k-2.b_3': key() };
-  const keyring = parseKeyring(JSON.stringify(keys));
-  t.deepEqual(keyring.ids, ['k1', 'k-2.b_3']);
-  t.is(keyring.get('k1')?.export().toString('base64'), keys.k1);
-  t.is(keyring.get('k3'), undefined);
-  t.is(keyring.get('toString'), undefined);
-});
+const raw = randomBytes(32);
+const keyring = parseKeyring(JSON.stringify({ k1: raw.toString('base64'), k2: randomBytes(32).toString('base64') }));
 
-test('an empty keyring is a keyring, for a workspace app that encrypts nothing', (t) => {
-  t.deepEqual(parseKeyring('{}').ids, []);
-});
-
-test('a keyring prints no key when it is inspected or serialized', (t) => {
-  const k1 = key();
-  const keyring = parseKeyring(JSON.stringify({ k1 }));
-  const printed = inspect(keyring, { depth: 9 }) + JSON.stringify(keyring) + inspect(keyring.get('k1'), { depth: 9 });
-  t.false(printed.includes(k1));
-});
-
-test('every fault of the keyring is named at once, and no key is in the message', (t) => {
-  const short = randomBytes(16).toString('base64');
-  const long = randomBytes(33).toString('base64');
-  const misplaced = key();
-  const setting = { good: key(), short, long, [misplaced]: 'k1', 'a:b': key(), number: 7, gap: ` ${key()}`, '': key() };
-  const { message } = t.throws(() => parseKeyring(JSON.stringify(setting)));
-  for (const id of ['short', 'long', 'number', 'gap']) t.regex(message, new RegExp(`\\("${id}"\\): the key must be`));
-  for (const position of [4, 5, 8]) t.regex(message, new RegExp(`entry ${position}: the key id must be`));
-  t.notRegex(message, /good/);
-  const secrets = [misplaced, ...Object.values(setting).filter((value) => `${value}`.length > 20)];
-  for (const secret of secrets) t.false(message.includes(`${secret}`.trim().slice(0, 12)));
-});
-
-test('two keys with one id are refused: the values of one of them would be lost', (t) => {
-  const setting = `{"k1": "${key()}", "k2": "${key()}", "k1": "${key()}"}`;
-  t.is(
-    t.throws(() => parseKeyring(setting)).message,
-    'The keyring is not usable: entry 3 ("k1"): the id stands there twice.',
-  );
-});
-
-test('a setting that is not JSON, or not an object, is refused without being quoted', (t) => {
-  const secret = key();
-  t.is(t.throws(() => parseKeyring(secret)).message, 'The keyring is not usable: it is not JSON.');
-  for (const json of ['null', '7', '[]', `["${secret}"]`, `"${secret}"`]) {
-    t.is(
-      t.throws(() => parseKeyring(json)).message,
-      'The keyring is not usable: it is not a JSON object of key id to key.',
-    );
+function withFault<T, K extends keyof T>(prototype: T, method: K, faulty: T[K], run: () => void): void {
+  const whole = prototype[method];
+  prototype[method] = faulty;
+  try {
+    run();
+  } finally {
+    prototype[method] = whole;
   }
-});
+}
+
+/** A GHASH that counts the associated data a byte too long. */
+const { finish } = Ghash.prototype;
+function wrongFinish(this: Ghash, associatedBytes: number, cipherBytes: number): void {
+  finish.call(this, associatedBytes + 1, cipherBytes);
+}
+
+test.serial(
+  'a cell that only node:crypto opens is shown and reported, a damaged one is refused and not reported',
+  (t) => {
+    const reported: unknown[] = [];
+    const reportMismatch = (cell: unknown): unknown => reported.push(cell);
+    const options = { keyring, legacy: true, decrypt: 'batched', reportMismatch } as const;
+    const codec = codecPresets()['aes-256-gcm'] as Codec;
+    const decoder = compileCodec(codec, options, { table: 'klanten', columns: [{ name: 'naam', at: 0 }] });
+    const iv = randomBytes(12);
+    const cipher = createCipheriv('aes-256-gcm', createSecretKey(raw), iv).setAAD(Buffer.from('w|klanten|naam|7'));
+    const sealed = Buffer.concat([iv, cipher.update('Jansen'), cipher.final(), cipher.getAuthTag()]).toString('base64');
+    const decoded = (id: string): string => {
+      const json = new JsonBytes(9);
+      decoder.startRow(Row.of([`enc:v2:k1:${sealed}`]), 'w', id);
+      decoder.writeCell(0, json);
+      return json.toString();
+    };
+    withFault(Ghash.prototype, 'finish', wrongFinish, () => {
+      t.is(decoded('7'), '"Jansen"');
+      t.deepEqual(reported, [{ table: 'klanten', column: 'naam', row: '7' }]);
+      t.throws(() => decoded('8'), { message: 'bad_tag' });
+      t.is(reported.length, 1);
+    });
+    t.is(decoded('7'), '"Jansen"');
+    t.is(reported.length, 1);
+  },
+);
+
+test.serial(
+  'keys are verified before any value is decrypted, and a difference is an error without key material',
+  (t) => {
+    verifyKeys(keyring);
+    const expectRefusal = (): void => {
+      const { message } = t.throws(() => verifyKeys(keyring));
+      t.regex(
+        message,
+        /^Decryption \(batched\) under key "k1" differs from node:crypto's for a message of \d+ bytes\./,
+      );
+    };
+    withFault(Ghash.prototype, 'finish', wrongFinish, expectRefusal);
+    withFault(GcmKey.prototype, 'open', () => true, expectRefusal);
+    withFault(GcmKey.prototype, 'open', () => false, expectRefusal);
+    const { open, queue } = GcmKey.prototype;
+    for (let skipped = 0; skipped < 16; skipped++) {
+      /** Compares all bytes of the tag but one: it is tried with each value. */
+      const careless: typeof open = function (this: GcmKey, bytes, start, cipherBytes, tag, stream, associatedBytes) {
+        const state = this.hash.save();
+        for (let value = 0; value < 256; value++) {
+          bytes[tag + skipped] = value;
+          this.hash.startFrom(state, new Int32Array(4));
+          if (open.call(this, bytes, start, cipherBytes, tag, stream, associatedBytes)) return true;
+        }
+        return false;
+      };
+      withFault(GcmKey.prototype, 'open', careless, expectRefusal);
+    }
+    function wrongCounter(this: GcmKey, bytes: Uint8Array, iv: number, cipherBytes: number): number {
+      return queue.call(this, bytes, iv, cipherBytes) + (cipherBytes === 257 ? 16 : 0);
+    }
+    withFault(GcmKey.prototype, 'queue', wrongCounter, expectRefusal);
+  },
+);
