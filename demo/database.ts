@@ -66,9 +66,9 @@ export async function makeDatabase(
 }
 
 /** Applies missing migrations and indexes, which a newer gateway on kept data may have, and sets the roles' passwords. */
-export async function bringUpToDate(cluster: Cluster, { viewsDir }: SeededApp): Promise<void> {
+export async function bringUpToDate(cluster: Cluster, { viewsDir, resourcesDir }: SeededApp): Promise<void> {
   const url = cluster.primary.url(databaseName);
-  await migrate(url, { viewsDir });
+  await migrate(url, { viewsDir, resourcesDir });
   await createIndexes(url, { viewsDir });
   await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
 }

@@ -1,13 +1,9 @@
 -- The views named in $1 ("schema.name"): owner, definition and columns of each. A missing view gives no row.
--- A domain counts as the type below it. `filtered`: its definition calls gateway.workspace(). `hidden_tables`: tables below it whose
+-- A domain counts as the type below it. `hidden_tables`: tables below it whose
 -- row-level security shows no row to the role that reads them, because no policy is for that role, and none that is for every role
 -- is `true` (CREATE POLICY). Views below a view read as their own owners.
 select v.name, c.relkind = 'v' as is_view, o.rolname as owner, o.rolsuper as owner_superuser, o.rolbypassrls as owner_bypasses,
   coalesce(array_to_string(c.reloptions, ',') ~ 'security_invoker=(true|on|1|yes)', false) as invoker,
-  exists (
-    select from pg_rewrite r
-      join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_proc'::regclass
-    where r.ev_class = c.oid and d.refobjid = to_regprocedure('gateway.workspace()')) as filtered,
   array(
     select distinct t.oid::regclass::text
     from pg_rewrite r

@@ -1,7 +1,8 @@
 -- Three roles. They belong to the cluster, so a second database finds them already there.
 -- Logins get no password here: set one (ALTER ROLE … PASSWORD) or use certificates.
---   gateway_owner   owns the views that clients read and write; no login, no superuser, owner of no table of the app
---   gateway_reader  the gateway's login on replicas: SELECT on the views, EXECUTE on five functions
+--   gateway_owner   owns the views that clients read and write, and may use the operator's in the schema records; no login, no
+--                   superuser, owner of no table of the app
+--   gateway_reader  the gateway's login on replicas: SELECT on the views, EXECUTE on a few functions
 --   gateway_writer  the gateway's login on the primary: the write views and the idempotency table
 -- The migrating admin keeps the schema: to own it a role needs CREATE on the database, which only its owner can grant.
 -- Two databases migrated at the same moment collide here; `migrate` repeats the file then.
@@ -75,3 +76,10 @@ end $$;
 revoke all on schema gateway from public;
 grant usage, create on schema gateway to gateway_owner;
 grant usage on schema gateway to gateway_reader, gateway_writer;
+-- Whether the views are those that `migrate` made: hashes and names of views, no data.
+grant select on gateway.applied_files to gateway_reader, gateway_writer;
+
+-- The operator's views say what a record is and show the rows of all workspaces: the login roles cannot use them.
+create schema records;
+revoke all on schema records from public;
+grant usage on schema records to gateway_owner;

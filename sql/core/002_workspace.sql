@@ -1,23 +1,44 @@
 -- The workspace of the running statement, or NULL, which equals nothing: unset or '' means no rows.
 -- The gateway sets it for the transaction only, bound in the same message as the statement it guards.
--- It is text, because the ids of workspaces have the app's type: each view casts it to the type of its column, here uuid.
--- The tenant wall is two conditions in every view, which mean the same and are needed both:
---   workspace_id = gateway.workspace()::uuid
---     A plain SQL function, so that the planner inlines it and the comparison becomes an index condition. The cast belongs on
---     the function: "workspace_id::text = gateway.workspace()" can use no index on the column.
---   coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)
---     PostgreSQL evaluates conditions in the order of their cost. The first one costs more than many a function, so that in a
---     sequential scan "where set_config('my.value', naam, false) is null" or the error of "where naam::int = 1" showed values of
---     other workspaces. A comparison with an array of one element costs half an operator: less than any built-in function. The
---     subquery runs once per statement; coalesce() keeps the condition out of the index and its selectivity out of the estimates.
---     It adds 0.1 us per row, pages and plans stay the same: 203,000 rows counted in 39 ms instead of 18.
--- (json_value() and its like are no functions: the planner assigns them no cost, see docs/security.md.)
--- Tried: security_barrier views turn an index scan with LIMIT into a full scan and a sort; gateway.workspace() in plpgsql with a
--- tiny cost still leaves the comparison's own cost, and set_config() came first.
--- Functions of a lower cost can be made by a role that can create one: so the login roles can create nothing, nowhere (001).
+-- It is text, because the ids of workspaces have the app's type: each view casts it to the type of its column.
+-- The tenant wall stands in the views that `migrate` makes (src/definition/walls.ts):
+--   workspace_id = (select gateway.workspace()::uuid)
+-- in views with security_barrier, so that no condition of a statement sees a row before the wall, whatever the condition costs. The cast
+-- belongs on the function: "workspace_id::text = gateway.workspace()" can use no index on the column.
+-- Where a filter has an operator that is not leakproof, which no barrier lets through to an index, the view has no barrier and
+--   and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)
+-- PostgreSQL evaluates conditions in the order of their cost: a comparison with an array of one element costs half an operator, less
+-- than any built-in function. Functions of a lower cost can be made by a role that can create one: so the login roles can create
+-- nothing, nowhere (001). json_value() and its like are no functions, and cost nothing: docs/security.md says what that means.
 create function gateway.workspace() returns text
   language sql stable parallel safe
   as $$ select nullif(current_setting('gateway.workspace_id', true), '') $$;
 alter function gateway.workspace() owner to gateway_owner;
 revoke all on function gateway.workspace() from public;
 grant execute on function gateway.workspace() to gateway_owner, gateway_reader, gateway_writer;
+
+-- A digest of these views and functions of the schemas records and gateway, named as DROP names them: their definitions and owners, and in
+-- gateway their privileges, which in records the views of the roles bring with them. NULL when one of them is gone. `migrate` notes it, so that `check` sees what was changed by hand.
+create function gateway.digest_of(objects text[]) returns text
+  language sql stable set search_path = '' set quote_all_identifiers = off
+  as $$
+    select case when count(*) = cardinality(objects) then coalesce(md5(string_agg(v.definition, '' order by o.identity)), '') end
+    from pg_catalog.pg_depend d
+      join pg_catalog.pg_namespace n on n.oid = d.refobjid
+      cross join lateral pg_catalog.pg_identify_object(d.classid, d.objid, 0) o
+      cross join lateral (
+        select concat_ws(' ', pg_catalog.pg_get_viewdef(c.oid), c.relowner::regrole, c.reloptions, case when n.nspname = 'gateway' then coalesce(c.relacl, pg_catalog.acldefault('r', c.relowner))::text end, array(
+            select concat_ws(' ', a.attname, case when n.nspname = 'gateway' then a.attacl::text end, pg_catalog.pg_get_expr(f.adbin, f.adrelid))
+            from pg_catalog.pg_attribute a left join pg_catalog.pg_attrdef f on f.adrelid = a.attrelid and f.adnum = a.attnum
+            where a.attrelid = c.oid and (n.nspname = 'gateway' and a.attacl is not null or f.oid is not null) order by a.attnum), array(
+            select pg_catalog.pg_get_triggerdef(t.oid) from pg_catalog.pg_trigger t where t.tgrelid = c.oid order by t.tgname))
+          from pg_catalog.pg_class c where d.classid = 'pg_catalog.pg_class'::regclass and c.oid = d.objid and c.relkind = 'v'
+        union all
+        select concat_ws(' ', p.prosrc, pg_catalog.pg_get_function_arguments(p.oid), p.prosecdef, p.proconfig, p.proowner::regrole,
+            p.proacl::text)
+          from pg_catalog.pg_proc p where d.classid = 'pg_catalog.pg_proc'::regclass and p.oid = d.objid
+        union all
+        select '' where d.classid not in ('pg_catalog.pg_class'::regclass, 'pg_catalog.pg_proc'::regclass)) v (definition)
+    where d.refclassid = 'pg_catalog.pg_namespace'::regclass and d.deptype = 'n'
+      and n.nspname in ('gateway', 'records') and concat(o.type, ' ', o.identity) = any (objects)
+  $$;

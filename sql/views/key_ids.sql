@@ -5,6 +5,8 @@
 -- a table with partitions never has by itself, the size tells how many rows there are.
 -- A key that only a handful of rows use can be missed; those rows then show decodeErrors.
 -- enc:v_: is the prefix of both versions of the codec of these columns (config/codecs.json): another codec needs another pattern here.
+grant usage on schema app to gateway_owner;
+grant select (naam, straat, huisnummer, toevoeging, postcode, plaats, kvk_nummer) on app.klanten to gateway_owner;
 create function gateway.key_ids() returns table (key_id text, seen bigint)
   language sql stable security definer set search_path = ''
   as $$

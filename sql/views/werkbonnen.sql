@@ -1,16 +1,10 @@
--- Work orders with their actions and hours. The signature column is not selected and its owner cannot read it.
+-- Work orders with their actions and hours. The signature is not selected.
 -- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/sync.md).
 -- Relies on app.werkbonnen (workspace_id, datum, id) for lists, the primary key for details, and on
 -- (werkbon_id, volgorde) and (werkbon_id, datum, van) for the parts of each row.
 -- The parts are correlated subqueries on purpose: they run for the rows a page returns and no others, and not at all
 -- where only keys are asked for, which leaves skips and counts index-only. A join with GROUP BY read all work orders.
-grant select (workspace_id, id, installatie_id, nummer, datum, status, omschrijving, ondertekend_op, created_at, updated_at,
-    xmin)
-  on app.werkbonnen to gateway_owner;
-grant select (workspace_id, id, werkbon_id, volgorde, code, omschrijving, resultaat, gegevens)
-  on app.werkbon_handelingen to gateway_owner;
-grant select (workspace_id, id, werkbon_id, medewerker, datum, van, tot, uren) on app.werkbon_uren to gateway_owner;
-create view gateway.werkbonnen as
+create view records.werkbonnen as
   select w.workspace_id, w.id, w.installatie_id as installation_id, w.nummer, w.datum, w.status, w.omschrijving,
     (select coalesce(json_agg(h), '[]')
       from (select h.id, h.code, h.omschrijving, h.resultaat, h.gegevens
@@ -23,8 +17,4 @@ create view gateway.werkbonnen as
             where u.werkbon_id = w.id and u.workspace_id = w.workspace_id
             order by u.datum, u.van, u.id) u) as uren,
     w.ondertekend_op, w.created_at, w.updated_at, w.xmin as row_xid
-  from app.werkbonnen w
-  where w.workspace_id = gateway.workspace()::uuid
-    and coalesce(w.workspace_id = any (array[(select gateway.workspace()::uuid)]), false); -- the tenant wall, see sql/core/002_workspace.sql
-alter view gateway.werkbonnen owner to gateway_owner;
-grant select on gateway.werkbonnen to gateway_reader;
+  from app.werkbonnen w;

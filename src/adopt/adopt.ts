@@ -10,9 +10,9 @@ import { AdoptRefused } from './catalog.js';
 import { type Draft, draftOf } from './draft.js';
 import { logWrite } from './log-write.js';
 import { rowSecurityFile } from './row-security.js';
-import { accessFile, keyIdsFile, tokensFile } from './shared-files.js';
+import { keyIdsFile, tokensFile } from './shared-files.js';
 import { type Survey, type SurveyOptions, survey } from './survey.js';
-import { indexFiles, viewFile, writeViewFile } from './view-file.js';
+import { indexFiles, viewFile } from './view-file.js';
 
 /** Folder of the files, and names of the tables whose resources are drafted with writes. */
 export interface AdoptOptions extends SurveyOptions {
@@ -92,7 +92,6 @@ function render(
   const open: OpenPoint[] = [];
   const rowSecurity = rowSecurityFile(found);
   const shared = {
-    'access.sql': accessFile(found, found.schema),
     ...(rowSecurity && { 'row_security.sql': rowSecurity }),
     'tokens.sql': tokensFile(found, drafts),
     'key_ids.sql': keyIdsFile(drafts),
@@ -113,9 +112,7 @@ function render(
       `${viewsFolder}/${draft.view}.sql`,
       `${resourcesFolder}/${draft.definition.name}.json`,
     ];
-    const isReferredTo = drafts.some(({ write }) => write?.references.includes(draft.subject));
-    files.set(sqlFile, viewFile(draft, isReferredTo));
-    if (draft.write) files.set(`${viewsFolder}/${draft.view}_write.sql`, writeViewFile(draft, draft.write));
+    files.set(sqlFile, viewFile(draft));
     files.set(jsonFile, `${JSON.stringify({ $schema, ...draft.definition }, null, 2)}\n`);
     for (const [name, sql] of indexFiles(draft)) files.set(`${viewsFolder}/indexes/${name}`, sql);
     for (const [name, sql] of draft.sync.files) files.set(`${viewsFolder}/${name}`, sql);

@@ -32,7 +32,7 @@ const xmin: Column = {
 /** A resource as it is drafted: its view and its definition. */
 export interface Draft extends Pick<Fields, 'columns' | 'sealed'> {
   readonly subject: Subject;
-  /** Name of the view in the schema gateway, and of the SQL file. */
+  /** Name of the view in the schema records, and of the SQL file. */
   readonly view: string;
   readonly softDelete: SoftDelete | undefined;
   readonly list: ListDraft;
@@ -69,7 +69,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     name,
     record,
     description: table.comment ?? `The ${name.replaceAll('-', ' ')} of the workspace.`,
-    view: `gateway.${view}`,
+    view: `records.${view}`,
     ...(table.name !== name && /^[a-z_][a-z0-9_]*$/.test(table.name) && { table: table.name }),
     detail: log === undefined,
     ...((write ?? version) !== undefined && { version: write?.version ?? version }),
@@ -78,7 +78,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ...(sync.sync && { sync: sync.sync }),
     filters: list.filters,
     ...(entity !== undefined && { auditEntity: entity }),
-    ...(write && { write: { ...write.write, view: `gateway.${view}_write` } }),
+    ...(write && { write: write.write }),
     fields: {
       ...(write?.fields ?? drafted.fields),
       ...(versionColumn && { rowVersion: versionField }),
@@ -137,6 +137,6 @@ function isSameThing(word: string, table: string): boolean {
 function reasons(leftOut: Fields['leftOut']): string[] {
   return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
     const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
-    return `left out: ${names.join(', ')} (${reason}). Where clients may see them, add them to grant, view and definition.`;
+    return `left out: ${names.join(', ')} (${reason}). Where clients may see them, add them to view and definition.`;
   });
 }

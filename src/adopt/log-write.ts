@@ -8,8 +8,13 @@ import type { Survey } from './survey.js';
 /** How writes appear in the app's audit log, and the view that adds its entries. */
 export interface LogWrite {
   /** The part of a definition; absent: the gateway cannot write the log. */
-  readonly audit?: { readonly created: string; readonly changed: string; readonly actorType: string };
-  /** The SQL file of gateway.logboeken_write. */
+  readonly audit?: {
+    readonly created: string;
+    readonly changed: string;
+    readonly actorType: string;
+    readonly view: string;
+  };
+  /** The SQL file of records.logboeken_write. */
   readonly sql?: string;
 }
 
@@ -17,7 +22,9 @@ export interface LogWrite {
 const created = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)$/i;
 const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
 
-/** Drafts gateway.logboeken_write over the log of the schema, when all that an entry needs is known. */
+const view = 'records.logboeken_write';
+
+/** Drafts records.logboeken_write over the log of the schema, when all that an entry needs is known. */
 export function logWrite({ subjects }: Survey): LogWrite {
   const subject = subjects.find(({ log, steps }) => log?.shape !== undefined && steps.length === 0);
   const log = subject?.log;
@@ -40,7 +47,6 @@ export function logWrite({ subjects }: Survey): LogWrite {
   const others = table.columns.filter((column) => column.notNull && !column.made && !given.has(column));
   const moment = others.find((column) => isTextual(column) && isMoments(valuesOf(rows, column.name)));
   if (!id.made || others.some((column) => column !== moment)) return {};
-  const columns = [...entry.map(([column]) => column), ...(moment ? [moment] : [])];
   const items = entry.map(([{ quoted }, name]) => (quoted === name ? name : `${quoted} as ${name}`));
   const words = valuesOf(rows, log.action.name);
   return {
@@ -48,29 +54,24 @@ export function logWrite({ subjects }: Survey): LogWrite {
       created: words.find((word) => created.test(word)) ?? 'create',
       changed: words.find((word) => changed.test(word)) ?? 'update',
       actorType: 'api_token',
+      view,
     },
     sql: [
       `-- The app's own audit log: entries are added, never changed and never read here.`,
-      `grant insert (${columns.map(({ quoted }) => quoted).join(', ')})`,
-      `  on ${table.quoted} to gateway_owner;`,
       ...(id.sequence
         ? [
             `grant usage on sequence ${id.sequence} to gateway_writer; -- a column default runs with the rights of the inserting role`,
           ]
         : []),
-      `create view gateway.logboeken_write as`,
+      `create view ${view} as`,
       `  select ${[...items, ...(moment ? [moment.quoted] : [])].join(', ')}`,
-      `  from ${table.quoted}`,
-      `  where ${tenant.quoted} = gateway.workspace()::${tenant.type}`,
-      `  with cascaded check option;`,
+      `  from ${table.quoted};`,
       ...(moment
         ? [
-            `alter view gateway.logboeken_write alter column ${moment.quoted}`,
+            `alter view ${view} alter column ${moment.quoted}`,
             `  set default to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');`,
           ]
         : []),
-      `alter view gateway.logboeken_write owner to gateway_owner;`,
-      `grant insert (${entry.map(([, name]) => name).join(', ')}) on gateway.logboeken_write to gateway_writer;`,
       '',
     ].join('\n'),
   };

@@ -17,7 +17,6 @@ export interface PartDraft {
   readonly name: string;
   readonly member: string;
   readonly sql: string;
-  readonly grant: string;
   /** The field of the definition. */
   readonly field: FieldJson;
   readonly open: readonly string[];
@@ -62,9 +61,6 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
       order.length > 0
         ? order.map((column) => `p.${column.quoted}`)
         : shown.map((column) => `p.${column.quoted}::text`);
-    const read = part.columns.filter(
-      (column) => isKey(column) || column === softDelete?.column || shown.includes(column) || order.includes(column),
-    );
     const fields = shown.map((column) => {
       const as = column.inView === column.quoted || column.name === 'id' ? '' : ` as ${column.inView}`;
       return `p.${column.quoted}${as}`;
@@ -78,7 +74,6 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
         `            from ${part.quoted} p`,
         `            where ${conditions.join(' and ')}${sorted.length > 0 ? `\n            order by ${sorted.join(', ')}` : ''}) p)`,
       ].join('\n'),
-      grant: `grant select (${read.map((column) => column.quoted).join(', ')})\n  on ${part.quoted} to gateway_owner;`,
       field: {
         column: name,
         type: 'json',

@@ -3,7 +3,7 @@ import type { Subject, Survey } from './survey.js';
 
 /** Names that the gateway uses itself: views and tables of its schema, the files of `adopt` beside those of views, paths, schemas of OpenAPI. */
 const taken = {
-  view: /^(tokens|token_uses|api_tokens|idempotency|migrations|migrations_lock|applied_files|workspaces|token_owners|access|key_ids|row_security|logboeken_write)$/,
+  view: /^(tokens|token_uses|api_tokens|idempotency|migrations|migrations_lock|applied_files|workspaces|token_owners|key_ids|row_security|logboeken_write)$/,
   name: /^(sync|self|openapi|v1)$/,
   record: /^(problem|pagination)$/,
   recordEnd: /(Page|Create|Patch|Written)$/,

@@ -15,12 +15,12 @@ export function rowSecurityFile({ subjects }: Survey): SharedFile | undefined {
   if (tables.length === 0) return undefined;
   const open = tables.flatMap(openPoints);
   const sql = [
-    `-- The app's row-level security shows gateway_owner no row of these tables. The tenant wall in each view divides them instead: true lets`,
+    `-- The app's row-level security may show no row of these tables to the role that runs migrate, as which the views read. The tenant wall divides them instead: true lets`,
     `-- PostgreSQL plan as if there were no policy, where a condition would keep indexes on expressions from use.`,
     ...openLines(open),
     ...tables.flatMap(({ quoted }) => [
-      `drop policy if exists gateway_owner on ${quoted};`,
-      `create policy gateway_owner on ${quoted} to gateway_owner using (true);`,
+      `drop policy if exists gateway on ${quoted};`,
+      `create policy gateway on ${quoted} to current_user using (true);`,
     ]),
     '',
   ].join('\n');
@@ -31,7 +31,7 @@ function openPoints({ quoted, restrictive, isSampled }: Table): string[] {
   return [
     ...restrictive.map(
       (policy) =>
-        `the restrictive policy ${policy} of ${quoted} holds for gateway_owner, too, and can hide rows: name the app's roles in it (ALTER POLICY … TO …).`,
+        `the restrictive policy ${policy} of ${quoted} holds for the views' owner, too, and can hide rows: name the app's roles in it (ALTER POLICY … TO …).`,
     ),
     ...(isSampled
       ? []

@@ -4,18 +4,10 @@ import { dollarQuoted, literal, openLines } from './sql-text.js';
 import type { Survey } from './survey.js';
 import { as, ownersOf } from './users.js';
 
-/** The SQL of access.sql, tokens.sql or key_ids.sql, and its open points. */
+/** The SQL of tokens.sql or key_ids.sql, and its open points. */
 export interface SharedFile {
   readonly sql: string;
   readonly open: readonly string[];
-}
-
-export function accessFile({ subjects }: Survey, schema: string): SharedFile {
-  const quoted = subjects[0]?.table.quoted.split('.')[0] ?? schema;
-  return {
-    sql: `-- The schema in which the views find the app's tables.\ngrant usage on schema ${quoted} to gateway_owner;\n`,
-    open: [],
-  };
 }
 
 /** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
@@ -51,7 +43,6 @@ ${openLines(open)
 grant select on gateway.api_tokens to gateway_owner; -- the owner of find_token
 
 create view gateway.workspaces as ${workspaces};
-grant select (id) on gateway.workspaces to gateway_owner; -- the owner of sample_workspaces
 
 create view gateway.token_owners as ${owners.sql};
 `;
@@ -60,7 +51,8 @@ create view gateway.token_owners as ${owners.sql};
 
 /** key_ids.sql: counts of the key ids in use, of every sealed column, with one scan per table. */
 export function keyIdsFile(drafts: readonly Draft[]): SharedFile {
-  const scans = drafts.filter(({ sealed }) => sealed.length > 0).map(scanOf);
+  const read = drafts.filter(({ sealed }) => sealed.length > 0);
+  const scans = read.map(scanOf);
   const body =
     scans.length === 0
       ? 'select null::text, 0::bigint where false'
@@ -69,7 +61,7 @@ export function keyIdsFile(drafts: readonly Draft[]): SharedFile {
 -- the keyring. SECURITY DEFINER because the wall shows no row without a workspace; all that comes out are key ids and counts.
 -- Columns, prefixes and key ids are those of the codecs in the definitions: change both together.
 -- Of a large table a sample of some 20,000 rows: a key that only a handful of rows use can be missed.
-create function gateway.key_ids() returns table (key_id text, seen bigint)
+${read.map(grantsOf).join('')}create function gateway.key_ids() returns table (key_id text, seen bigint)
   language sql stable security definer set search_path = ''
   as ${dollarQuoted(`
     ${body}
@@ -79,6 +71,15 @@ revoke all on function gateway.key_ids() from public;
 grant execute on function gateway.key_ids() to gateway_reader;
 `;
   return { sql, open: [] };
+}
+
+/** The owner of the function may read these columns and no others. */
+function grantsOf({ subject, sealed }: Draft): string {
+  const columns = sealed.flatMap(({ column, keyColumn }) => [column, ...(keyColumn ? [keyColumn] : [])]);
+  const { quoted } = subject.table;
+  return `grant usage on schema ${/^(?:"(?:[^"]|"")*"|[^.]+)/.exec(quoted)?.[0]} to gateway_owner;
+grant select (${[...new Set(columns.map((column) => column.quoted))].join(', ')}) on ${quoted} to gateway_owner;
+`;
 }
 
 /** SQL of the key ids in the sealed columns of a table. */

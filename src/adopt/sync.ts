@@ -10,7 +10,7 @@ import { softDeleteOf } from './soft-delete.js';
 import { comment } from './sql-text.js';
 import type { Subject, Survey } from './survey.js';
 import type { WorkspaceOf } from './tenant.js';
-import { fromOf, grantsOf, optionsOf, workspaceSql } from './wall.js';
+import { fromOf, workspaceSql } from './wall.js';
 
 /** How a resource is synced (docs/sync.md). */
 export interface SyncDraft {
@@ -46,7 +46,7 @@ export function syncDraft(
     };
   const views = parts.map(({ name, part, keys }) => [name, part, keys as PartKeys] as const);
   const sync = Object.fromEntries(
-    views.map(([name, , keys]) => [name, { view: `gateway.${partView(view, name)}`, idType: shownId(keys.id).type }]),
+    views.map(([name, , keys]) => [name, { view: `records.${partView(view, name)}`, idType: shownId(keys.id).type }]),
   );
   return {
     sync: views.length === 0 ? {} : { parts: sync },
@@ -95,15 +95,12 @@ function partViewFile(view: string, part: string, table: Table, keys: PartKeys):
   const read = columnsOf(keys)
     .map((column) => column.quoted)
     .join(', ');
-  const name = `gateway.${partView(view, part)}`;
-  return `${comment(`The rows of ${quoted} for sync: a record of gateway.${view} counts as changed when ${rowXid} of one of them does.`)}
+  const name = `records.${partView(view, part)}`;
+  return `${comment(`The rows of ${quoted} for sync: a record of records.${view} counts as changed when ${rowXid} of one of them does.`)}
 ${softDeleteOf(table) ? `-- Deleted rows are here, too: the record changes when a row is deleted.\n` : ''}${comment(`A pass reads them here in one scan, in the order of the records. Relies on an index on ${quoted} (${read}).`)}
-${[`grant select (${read}, xmin) on ${quoted} to gateway_owner;`, ...grantsOf(keys)].join('\n')}
-create view ${name}${optionsOf(keys.steps)} as
+create view ${name} as
   select ${workspaceSql(keys)} as workspace_id, ${shownId(link).select} as id, ${shownId(id).select} as part_id, ${alias}.xmin as ${rowXid}
 ${fromOf(quoted, keys).join('\n')};
-alter view ${name} owner to gateway_owner;
-grant select on ${name} to gateway_reader;
 `;
 }
 

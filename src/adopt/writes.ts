@@ -8,31 +8,26 @@ import { namesOf } from './resource-names.js';
 import type { FieldJson } from './sealed-fields.js';
 import type { Subject, Survey } from './survey.js';
 
-/** How a resource is written: parts of its definition, and columns for the grants. */
+/** How a resource is written: parts of its definition, and what its view has for it. */
 export interface WriteDraft {
   readonly fields: Fields['fields'];
   readonly write: Readonly<Record<string, unknown>>;
   readonly version: string;
   /** A column of the view that holds the version where the table has none. */
   readonly versionColumn?: { readonly name: string; readonly select: string };
-  /** Times and ids that the app sets itself, without a default and without a trigger, which the write view sets in its place. */
+  /** Times and ids that the app sets itself, without a default and without a trigger, which the view sets in its place. */
   readonly stamps: readonly Stamp[];
-  /** Columns of the table by their names in the view. */
-  readonly inserts: ReadonlyMap<string, Column>;
-  readonly updates: ReadonlyMap<string, Column>;
-  /** Views of the resources that it refers to. */
-  readonly references: readonly Subject[];
   readonly open: readonly string[];
 }
 
-/** A column of the table that the write view has as it is stored, because clients see another form of it, or that they see as it is. */
+/** A column of the table that the view has as it is stored beside the form that clients see, or that they see as it is. */
 export interface Stamp {
-  /** In the write view. */
+  /** In the view. */
   readonly name: string;
   readonly of: Column;
-  /** Whether the view that is read lacks it. */
+  /** Whether no field shows it. */
   readonly isAdded: boolean;
-  /** SQL of its default in the write view. */
+  /** SQL of its default in the view. */
   readonly value: string;
 }
 
@@ -62,13 +57,12 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
   const log = logWrite(survey);
   const logged = log.audit && entity !== undefined;
   const writable = new Map<string, Column>();
-  const references: Subject[] = [];
   const fields: Record<string, FieldJson> = {};
   for (const [member, field] of Object.entries(drafted.fields)) {
     const name = String(field.column);
     const column = drafted.columns.get(name);
     const target = column && referredById(subject, survey, column.of);
-    const rule = column && writeRule(column.of, field, target && `gateway.${namesOf(target, survey).view}`);
+    const rule = column && writeRule(column.of, field, target && `records.${namesOf(target, survey).view}`);
     const refersAway = column && !target && column.of.refers;
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
     const isOwn =
@@ -80,7 +74,6 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     const auditName = logged && column.of.name !== name ? { auditName: column.of.name } : {};
     fields[member] = { ...field, write: { ...rule, ...auditName } };
     writable.set(name, column.of);
-    if (target) references.push(target);
   }
   if (writable.size === 0) throw new AdoptRefused(`${table.quoted} cannot be written: no column of it can be.`);
   const given = [...writable.values(), ...stamps.map(({ of }) => of), id, tenant];
@@ -89,7 +82,6 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
   return {
     fields,
     write: {
-      view: '',
       ids: makesIds ? 'gateway' : 'database',
       ...(Object.keys(moved.onChange).length > 0 && { onChange: moved.onChange }),
       audit: logged ? log.audit : false,
@@ -97,17 +89,11 @@ export function writeDraft(subject: Subject, survey: Survey, drafted: Fields, en
     version: moved.version,
     ...(moved.versionColumn && { versionColumn: moved.versionColumn }),
     stamps,
-    inserts: new Map([['workspace_id', tenant], ...(makesIds ? ([['id', id]] as const) : []), ...writable]),
-    updates: new Map([
-      ...writable,
-      ...Object.keys(moved.onChange).map((name) => [name, columnBehind(name, drafted, stamps)] as const),
-    ]),
-    references,
     open: [
-      `clients may write ${[...writable.keys()].join(', ')}: where they must not, remove "write" there and the column from the grants.`,
+      `clients may write ${[...writable.keys()].join(', ')}: where they must not, remove "write" there.`,
       ...(ofId.length > 0
         ? [
-            'a new record gets a UUID as its id: where the app makes ids of another form, give the write view another default.',
+            'a new record gets a UUID as its id: where the app makes ids of another form, give the view another default.',
           ]
         : []),
       ...Object.entries(moved.onChange)
@@ -198,8 +184,4 @@ function stampsOf({ table }: Subject, { columns }: Fields): Stamp[] {
 /** The time, as the column holds it; a time without a zone is taken as UTC. */
 function now({ type }: Column): string {
   return type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
-}
-
-function columnBehind(name: string, { columns }: Fields, stamps: readonly Stamp[]): Column {
-  return (columns.get(name) ?? stamps.find((stamp) => stamp.name === name))?.of as Column;
 }

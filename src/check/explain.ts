@@ -25,9 +25,9 @@ export interface Plan {
 
 /** The generic plan of a statement, in a transaction whose plan_cache_mode is force_generic_plan. */
 export async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {
-  const values = parameters.map(() => 'null').join(', ');
+  const values = parameters.length === 0 ? '' : ` (${parameters.map(() => 'null').join(', ')})`;
   const results: unknown = await client.query(
-    `prepare checked as ${text}; explain (format json) execute checked (${values}); deallocate checked`,
+    `prepare checked as ${text}; explain (format json) execute checked${values}; deallocate checked`,
   );
   const [, explained] = results as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>[];
   return (explained as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>).rows[0]?.['QUERY PLAN'][0].Plan as Plan;

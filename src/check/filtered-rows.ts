@@ -24,7 +24,7 @@ export async function filtersWithoutIndex(client: pg.Client, resource: Resource)
     const place = statement.parameters.indexOf(name) + 1;
     const walks = nodes.flatMap(({ Filter = '', 'Index Name': index = '' }) =>
       columnsComparedWith(`${place}(?!\\d)`, Filter)
-        .filter((column) => !ofWorkspace.has(column))
+        .filter((column) => !ofWorkspace.has(column) && column !== 'true') // the second member of a row comparison
         .slice(0, 1)
         .map((column): Walk => ({ index, column })),
     );

@@ -103,8 +103,13 @@ export const findings = {
   },
   view: {
     meaning:
-      'There, every column with a fitting type, filtered, owned as it must be, and without a workspace it shows no row, whatever other condition a statement has: `check` tries this on the view',
-    advice: 'Correct the view in the folder of views and run migrate --views DIR.',
+      'Every view that `migrate` makes of the definition is there, with every column in a fitting type, and owned as it must be',
+    advice: 'Correct the view in the folder of views, or the definition, and run migrate --views DIR.',
+  },
+  migrated: {
+    meaning:
+      'The views are those that `migrate` made, and made of these definitions. Refused where a view of the schema `gateway` was changed since, because its wall may be gone',
+    advice: 'Run migrate --views DIR with the same RESOURCES_DIR: it makes them again.',
   },
   scans: {
     meaning:
@@ -114,23 +119,17 @@ export const findings = {
   },
   workspaces: {
     meaning:
-      '`gateway.sample_workspaces()` works; the items below use its workspaces. No row-level security of the app hides workspaces or users from `tokens`',
-    advice: 'Run migrate, grant EXECUTE on the function to gateway_reader, or create the policy.',
-  },
-  tenant_wall: {
-    meaning:
-      'Between two real workspaces that have rows: 250 rows of each end of every list carry the workspace that is set, and the other workspace sees none of them; where both have the same ids, twenty rows are compared, and a few equal ones are a warning. Only this finds a view that filters by "any workspace is set"',
-    advice:
-      'Let the view compare workspace_id with gateway.workspace(), as the shipped views do; see migrate --indexes if a page is slow.',
+      '`ADMIN_URL` gives a sample of workspaces, whose records the items below read; without it, a warning. No row-level security of the app hides workspaces or users from `tokens`',
+    advice: 'Give `check` the ADMIN_URL of `migrate`, run migrate, or create the policy.',
   },
   ids: {
     meaning:
-      'No id repeats within a workspace: those of the rows that `tenant_wall` reads are looked for in all rows of their workspace. A walk by cursor would lose rows with the same id, and a detail shows one of them',
+      'No id repeats within a workspace: those of 250 rows of each end of the list are looked for in all rows of their workspace. A walk by cursor would lose rows with the same id, and a detail shows one of them',
     advice: 'Let the view show an id that a unique index proves, or the newest of the rows with one id alone.',
   },
   values: {
     meaning:
-      '500 rows of each of two workspaces, half of each end of the list, are decoded as a list does it (by `serve` 50, of resources with encoded values). Values that are stored but shown as null: a warning with the number, the reason and the first row; failed when they are more than 5 % of twenty or more values of a field; refused when they are all of ten or more',
+      '500 rows of each of two workspaces, half of each end of the list, are decoded as a list does it. Values that are stored but shown as null: a warning with the number, the reason and the first row; failed when they are more than 5 % of twenty or more values of a field; refused when they are all of ten or more',
     advice:
       'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; where JSON has no such value (NaN, infinity), let the view show another. The row named is an example.',
   },

@@ -3,7 +3,8 @@ import { applicationName } from '../db/connection.js';
 import { connectionUrls, serverName } from '../db/connection-url.js';
 import type { CheckResult } from '../db/late-check.js';
 import type { WorkspaceId } from '../db/statement.js';
-import { leaves, type Resource, viewsOf } from '../definition/resource.js';
+import type { Resource } from '../definition/resource.js';
+import { plainViewsOf } from '../definition/walls.js';
 import { databaseErrorKind } from '../errors.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
@@ -18,13 +19,11 @@ import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkSession } from './session.js';
 import { checkResult, type ServerKind, spared, uncheckedServers } from './spared.js';
 import { checkEncryption, checkPooler } from './transport.js';
-import { isOccupied, queryCanceled, viewCheck } from './views.js';
-import { checkWall, sampleWorkspaces } from './workspaces.js';
+import { checkApplied, isOccupied, queryCanceled, viewCheck } from './views.js';
+import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
 
 const statementTimeoutMs = 5000;
-/** Connections to each replica over which a start checks resources; the pools take more, which are not open yet. */
-const resourceConnectionsMax = 4;
 
 /** Opens a connection to the server that is checked. */
 type Connect = () => Promise<pg.Client>;
@@ -36,6 +35,8 @@ interface Inspection {
   /** Null: CODEC_MODULE cannot be loaded, so no value can be decoded. */
   readonly projection: ProjectionOptions | null;
   readonly thorough: boolean;
+  /** Workspaces whose records `check` reads; a start knows none. */
+  readonly workspaces: readonly WorkspaceId[];
 }
 
 /** The result of an inspection. */
@@ -50,8 +51,6 @@ export interface Inspected {
 
 /** Facts of servers that the findings of others need. */
 interface Seen {
-  /** The writer cannot list them. */
-  readonly workspaces: Set<WorkspaceId>;
   /** System identifiers of the clusters, by server. */
   readonly systems: Map<string, string>;
 }
@@ -59,7 +58,7 @@ interface Seen {
 /**
  * Checks every replica and every server of PRIMARY_URLS at the same time, and throws nothing: a server that cannot be reached
  * is a finding that does not refuse. `serve` starts when no finding refuses. Changes nothing; `thorough`, for `check` alone, also
- * compares records with their schema, scans views for longer, makes plans, and tries writes that are rolled back.
+ * decodes records, compares them with their schema, makes plans, and tries writes that are rolled back.
  */
 export async function inspect(
   settings: Settings,
@@ -75,20 +74,19 @@ export async function inspect(
       system: undefined,
     };
   const { projection, items } = await checkedProjection(settings, resources);
-  const inspection = { settings, resources, projection, thorough };
-  const seen: Seen = { workspaces: new Set(), systems: new Map() };
+  const sample = thorough ? await sampleWorkspaces(settings.adminUrl) : { ids: [] };
+  if ('item' in sample) items.push(sample.item);
+  const inspection = { settings, resources, projection, thorough, workspaces: sample.ids };
+  const seen: Seen = { systems: new Map() };
   const onReplicas = Promise.all(
     replicas.map((url, i) => {
       const name = `replica ${i + 1}`;
-      return inspectServer(name, url, settings, (client, connect) =>
-        checkReplica(client, inspection, seen, name, connect),
-      );
+      return inspectServer(name, url, settings, (client) => checkReplica(client, inspection, seen, name));
     }),
   );
-  const sampled = onReplicas.then(() => [...seen.workspaces]);
   const onPrimaries = connectionUrls(settings.primaryUrls).map((url, i, { length }) => {
     const name = length === 1 ? 'primary' : `primary ${i + 1}`;
-    return inspectServer(name, url, settings, (client) => checkPrimary(client, inspection, seen, sampled, name));
+    return inspectServer(name, url, settings, (client) => checkPrimary(client, inspection, seen, name));
   });
   const servers = [...(await onReplicas), ...(await Promise.all(onPrimaries))].flat();
   const strangers = strangersOf(seen.systems);
@@ -112,118 +110,65 @@ export async function checkServerLate(
   { settings, resources, system }: Pick<Inspection, 'settings' | 'resources'> & Pick<Inspected, 'system'>,
 ): Promise<CheckResult> {
   const { projection } = await checkedProjection(settings, resources);
-  const inspection = { settings, resources, projection, thorough: false };
-  const seen: Seen = { workspaces: new Set(), systems: new Map() };
-  const findings = await inspectServer(kind, url, settings, (client, connect) =>
-    kind === 'replica'
-      ? checkReplica(client, inspection, seen, kind, connect)
-      : checkPrimary(client, inspection, seen, Promise.resolve([]), kind),
+  const inspection = { settings, resources, projection, thorough: false, workspaces: [] };
+  const seen: Seen = { systems: new Map() };
+  const findings = await inspectServer(kind, url, settings, (client) =>
+    kind === 'replica' ? checkReplica(client, inspection, seen, kind) : checkPrimary(client, inspection, seen, kind),
   );
   if (system !== undefined && seen.systems.get(kind) !== system)
     return { refusal: 'it belongs to another cluster, or cannot be checked', uncheckedViews: new Set() };
   return checkResult(findings);
 }
 
-/**
- * Views and records are most of a start's wait for PostgreSQL, so a start checks them over connections of their own, beside the
- * checks of the server. `check` makes one check after the other: its statements would slow each other down on a replica in use. So
- * does a start through a pooler, which may have no connection to spare.
- */
 async function* checkReplica(
   client: pg.Client,
   inspection: Inspection,
   seen: Seen,
   name: string,
-  connect: Connect | null,
 ): AsyncGenerator<Item[]> {
-  const { settings, resources, thorough } = inspection;
-  const count = Math.min(resources.length, resourceConnectionsMax);
-  const more = thorough || connect === null ? [] : await openSome(connect, count);
-  try {
-    const beside = more.length > 0 ? checkResources(more, inspection, seen) : null;
-    beside?.catch(() => undefined); // the checks of the server can throw first
-    const server = await checkServer(client, 'replica', settings);
-    yield server.items;
-    seen.systems.set(name, server.systemIdentifier);
-    yield [await checkTimeZone(client, settings.timeZone)];
-    yield await checkRole(client, readerPrivileges(resources));
-    yield await checkFunctions(client, settings).catch((error) => {
-      if (isOccupied(error)) return [broken(error)];
-      throw error;
-    });
-    yield await (beside ?? checkResources([client], inspection, seen));
-  } finally {
-    for (const each of more) each.end().catch(() => undefined);
-  }
+  const { settings, resources } = inspection;
+  const server = await checkServer(client, 'replica', settings);
+  yield server.items;
+  seen.systems.set(name, server.systemIdentifier);
+  yield [await checkTimeZone(client, settings.timeZone)];
+  yield await checkRole(client, readerPrivileges(resources));
+  yield await checkFunctions(client, settings).catch((error) => {
+    if (isOccupied(error)) return [broken(error)];
+    throw error;
+  });
+  yield* checkResources(client, inspection);
 }
 
-/** Connections, as many of them as the server grants. */
-async function openSome(connect: Connect, count: number): Promise<pg.Client[]> {
-  const opened = await Promise.allSettled(Array.from({ length: count }, connect));
-  return opened.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
-}
-
-/**
- * Checks the views and the records of all resources, one resource at a time on each of the clients. Items are in the order of the
- * resources. A connection that fails ends the check of its resource alone: the other connections check the rest.
- */
-async function checkResources(
-  clients: readonly pg.Client[],
-  { resources, projection, thorough }: Inspection,
-  { workspaces }: Seen,
-): Promise<Item[]> {
-  const first = clients[0] as pg.Client;
-  const checkView = await viewCheck(first, resources, { thorough });
-  const scans = await scanItems(first, resources.flatMap(viewsOf));
-  const { ids, item } = await sampleWorkspaces(first);
-  for (const id of ids) workspaces.add(id);
-  const { checkRecords } = await import('./records.js');
-  const views: Item[] = [];
-  const records: Item[][] = [];
-  const rest = resources.entries();
+/** Checks the views of all resources, and for `check` the records of those whose views are as they should be. */
+async function* checkResources(
+  client: pg.Client,
+  { resources, projection, thorough, workspaces }: Inspection,
+): AsyncGenerator<Item[]> {
+  const views = resources.map(await viewCheck(client, resources));
+  yield views;
+  yield await checkApplied(client, resources);
+  const scans = await scanItems(client, resources.flatMap(plainViewsOf));
+  yield scans;
+  if (!thorough) return;
   const locked = scans.filter(({ code }) => code === 'connection').map(({ object }) => object);
-  const check = async (client: pg.Client, resource: Resource, i: number, found: Item[]): Promise<void> => {
-    if (locked.includes(resource.view)) return;
-    const view = await checkView(client, resource);
-    views[i] = view;
-    if (view.level !== 'ok') return;
-    if (ids.length > 0) found.push(...(await checkWall(client, resource, ids, { thorough })));
-    if (projection && (thorough || isEncoded(resource)))
-      found.push(...(await checkRecords(client, resource, projection, ids, { thorough })));
-    if (thorough) found.push(await (await import('./plans.js')).checkPlans(client, resource));
-  };
-  const checkNext = async (client: pg.Client): Promise<void> => {
-    for (const [i, resource] of rest) {
-      const found: Item[] = [];
-      records[i] = found;
-      try {
-        await check(client, resource, i, found);
-      } catch (error) {
-        found.push(unfinished(resource, (error as Error).message));
-        if (!isOccupied(error)) return;
-      }
+  const [{ checkRecords }, { checkPlans }] = await Promise.all([import('./records.js'), import('./plans.js')]);
+  for (const [i, resource] of resources.entries()) {
+    if (views[i]?.level !== 'ok' || locked.includes(resource.view)) continue;
+    try {
+      yield await checkIds(client, resource, workspaces);
+      if (projection) yield await checkRecords(client, resource, projection, workspaces);
+      yield [await checkPlans(client, resource)];
+    } catch (error) {
+      if (!isOccupied(error)) throw error;
+      yield [failure('connection', `The check of the view did not end: ${(error as Error).message}.`, resource.view)];
     }
-  };
-  await Promise.all(clients.map(checkNext));
-  const untried = [...rest].map(([, resource]) => unfinished(resource, 'no connection is left'));
-  return [...views.flat(), ...scans, item, ...records.flat(), ...untried];
-}
-
-/** The server counts as one that cannot be reached: a start checks it again before its first use. */
-function unfinished({ view }: Resource, reason: string): Item {
-  return failure('connection', `The check of the view did not end: ${reason}.`, view);
-}
-
-/** Whether values of the resource are decoded: with a wrong key all of them would be null. */
-function isEncoded(resource: Resource): boolean {
-  return leaves(resource).some(({ field }) => field.codec !== undefined);
+  }
 }
 
 async function* checkPrimary(
   client: pg.Client,
-  { settings, resources, projection, thorough }: Inspection,
+  { settings, resources, projection, thorough, workspaces }: Inspection,
   { systems }: Seen,
-  workspaces: Promise<readonly WorkspaceId[]>,
   name: string,
 ): AsyncGenerator<Item[]> {
   const server = await checkServer(client, 'primary', settings);
@@ -232,19 +177,18 @@ async function* checkPrimary(
   yield await checkRole(client, writer);
   const views = await checkWriteViews(client, resources, settings);
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
-  const scans = await scanItems(client, [...resources.flatMap(viewsOf), ...ofWrites]);
+  const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);
   yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];
   // Writes are tried on a server that accepts them, and where nothing that they need is missing already.
   if (!thorough || projection === null || server.items[0]?.level !== 'ok' || views.some(({ level }) => level !== 'ok'))
     return;
-  const sample = await workspaces;
   const [{ compileResource }, { checkWrites }] = await Promise.all([
     import('../definition/compiled.js'),
     import('./writes.js'),
   ]);
   for (const resource of resources) {
     const { write, ...compiled } = compileResource(resource, projection, () => undefined);
-    if (write !== null) yield [await checkWrites(client, { ...compiled, write }, sample)];
+    if (write !== null) yield [await checkWrites(client, { ...compiled, write }, workspaces)];
   }
 }
 
@@ -252,7 +196,7 @@ async function inspectServer(
   name: string,
   url: string,
   settings: Settings,
-  check: (client: pg.Client, connect: Connect | null) => AsyncGenerator<Item[]>,
+  check: (client: pg.Client) => AsyncGenerator<Item[]>,
 ): Promise<Finding[]> {
   const items: Item[] = [];
   const connect: Connect = () => connectTo(url, settings);
@@ -263,7 +207,7 @@ async function inspectServer(
     items.push(verdict('connection', [], 'It answers.'), checkEncryption(client));
     const { isPooled, item } = await checkPooler(client, connect, settings.namedStatements);
     items.push(item, ...(await checkSession(client, kind, settings, isPooled)));
-    for await (const some of check(client, isPooled ? null : connect)) items.push(...some);
+    for await (const some of check(client)) items.push(...some);
   } catch (error) {
     items.push(...tlsFault(error), broken(error));
   } finally {

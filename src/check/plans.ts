@@ -77,7 +77,9 @@ function syncShapesOf(resource: Resource): [string, Statement[]][] {
     'the sync list by since',
     ...Object.keys(resource.sync?.parts ?? {}).map((part) => `${part} by since`),
   ];
-  const ofSection = ({ ahead, find }: Section): Statement[] => [...Object.values(ahead), ...Object.values(find)];
+  // A statement that reads in the order of the table sorts the few rows that it finds.
+  const ofSection = ({ ahead, find }: Section): Statement[] =>
+    [...Object.values(ahead), ...Object.values(find)].filter(({ inTableOrder }) => !inTableOrder);
   const lists = changed.map((section, i): [string, Statement[]] => [names[i] as string, ofSection(section)]);
   return [...lists, ['digest and ids', [...ofSection(hashed), ...Object.values(digest)]]];
 }
@@ -101,5 +103,5 @@ function isJoin(plan: Plan): boolean {
 
 /** Whether the rows come from the query of the rows that a list of ids names (`fewRows` of the statements), or are cut to a number. */
 function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: Plan): boolean {
-  return Alias === 'few' || type === 'Limit' || Plans.some(readsFewRows);
+  return /^(few|one)$/.test(Alias ?? '') || type === 'Limit' || Plans.some(readsFewRows);
 }

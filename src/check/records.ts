@@ -12,8 +12,8 @@ import { ClearValues } from './clear-values.js';
 import { failure, type Item, type Level, verdict, withFile } from './finding.js';
 import { isPassing, lockTimeout } from './views.js';
 
-/** Rows that are read of each end of the list in each of two workspaces, by `check` and by a start, and the time for a statement. */
-const rowsPerEnd = { thorough: 250, quick: 12 };
+/** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
+const rowsPerEnd = 250;
 const begin = `begin read only; ${lockTimeout}; set local statement_timeout = '1s'`;
 /** With fewer stored values, all of them may be damaged and the keys right nevertheless. */
 const lostMin = 10;
@@ -31,22 +31,20 @@ interface Tally {
 }
 
 /**
- * Serializes rows of two workspaces as a list does: members that are null although a value is stored are counted. `thorough` takes more
- * rows, and compares the records with their JSON Schema. No value is in the findings.
+ * Serializes rows of two workspaces as a list does: members that are null although a value is stored are counted, and the records are
+ * compared with their JSON Schema. No value is in the findings.
  */
 export async function checkRecords(
   client: pg.Client,
   resource: Resource,
   projection: ProjectionOptions,
   workspaces: readonly WorkspaceId[],
-  { thorough }: { readonly thorough: boolean },
 ): Promise<Item[]> {
   const reasons = new Map<string, string>();
   const serializer = compileSerializer(resource, projection, (event) => {
     if (event.type === 'decode_failed') reasons.set(event.pointer, event.reason);
   });
-  const misfitsOf = thorough ? misfitsIn(resource) : () => [];
-  const limit = thorough ? rowsPerEnd.thorough : rowsPerEnd.quick;
+  const misfitsOf = misfitsIn(resource);
   const positions = columnsOf(resource);
   const cells = leaves(resource).map((leaf) => ({ leaf, at: positions.indexOf(leaf.field.column) }));
   const tallies = new Map<string, Tally>();
@@ -57,15 +55,15 @@ export async function checkRecords(
   await client.query(begin);
   try {
     for (const workspace of workspaces) {
-      const rows = await bothEnds(client, resource, workspace, limit);
+      const rows = await bothEnds(client, resource, workspace);
       for (const texts of rows) {
         reasons.clear();
         const record = JSON.parse(serializer.json(Row.of(texts), workspace)) as object;
         const id = texts[positions.indexOf('id')] as string;
         for (const { leaf, at } of cells) {
-          if (thorough) clear.add(leaf, valueAt(record, leaf));
+          clear.add(leaf, valueAt(record, leaf));
           if (texts[at] !== null) tally(tallies, leaf, { id, record, reasons });
-          else if (thorough && !mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
+          else if (!mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
         }
         for (const misfit of misfitsOf(record)) misfits.add(misfit);
       }
@@ -83,7 +81,7 @@ export async function checkRecords(
     items.push(
       failure('schema', `Records do not fit it: ${withFile([...misfits], resource).join('; ')}.`, resource.name),
     );
-  else if (thorough) items.push(verdict('schema', [], `${count} records fit it.`, resource.name));
+  else items.push(verdict('schema', [], `${count} records fit it.`, resource.name));
   return [...items, ...clear.items(resource)];
 }
 
@@ -91,20 +89,15 @@ function valueAt(record: object, { path }: Pick<Leaf, 'path'>): unknown {
   return path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], record);
 }
 
-async function bothEnds(
-  client: pg.Client,
-  resource: Resource,
-  workspace: WorkspaceId,
-  limit: number,
-): Promise<TextRow[]> {
+async function bothEnds(client: pg.Client, resource: Resource, workspace: WorkspaceId): Promise<TextRow[]> {
   const { list } = compileStatements(resource);
   const idAt = columnsOf(resource).indexOf('id');
   const rows = new Map<string, TextRow>();
   for (const direction of ['asc', 'desc'] as const) {
-    const step = { statement: list([], direction).rows.all, values: { limit } };
+    const step = { statement: list([], direction).rows.all, values: { limit: rowsPerEnd } };
     const [found] = await transactionOn(client, workspace).run(step);
     for (const row of found) rows.set(row[idAt] as string, row);
-    if (rows.size < limit) break;
+    if (rows.size < rowsPerEnd) break;
   }
   return [...rows.values()];
 }

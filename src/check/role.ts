@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { type Resource, viewsOf } from '../definition/resource.js';
+import type { Resource } from '../definition/resource.js';
+import { viewsOf } from '../definition/walls.js';
 import { checkSql, faultIf, type Item, verdict, warning } from './finding.js';
 
 /** All privileges that a role of the gateway is meant to have, on the relations that match the expression. */
@@ -10,9 +11,9 @@ export interface AllowedPrivileges {
   readonly privileges: readonly string[];
 }
 
-/** The reader has SELECT on the views of the resources. */
+/** The reader has SELECT on the views of the resources, and on the list of what `migrate` applied. */
 export function readerPrivileges(resources: readonly Resource[]): AllowedPrivileges {
-  const views = resources.flatMap(viewsOf).map((view) => view.replaceAll('.', '[.]'));
+  const views = ['gateway.applied_files', ...resources.flatMap(viewsOf)].map((view) => view.replaceAll('.', '[.]'));
   return { role: 'gateway_reader', relations: new RegExp(`^(${views.join('|')})$`), privileges: ['SELECT'] };
 }
 

@@ -101,12 +101,21 @@ function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[
             ? new Set<string>()
             : undefined;
   const own = [node['Index Cond'], node['Recheck Cond'], node['Hash Cond'], node['Merge Cond'], node['Join Filter']];
+  // The rows of an inner nested loop met the condition of the scan inside it, on both sides.
+  const isInnerLoop = join === 'Inner' && node['Node Type'] === 'Nested Loop';
+  const [inside] = Plans.filter((each) => isInnerLoop && each['Parent Relationship'] === 'Inner').map(withoutCache);
   return [
+    ...equalities([inside?.['Index Cond'], inside?.['Recheck Cond']], workspaces),
     ...equalities([...own, Alias === undefined ? undefined : node.Filter], workspaces).filter(
       ({ alias }) => bound?.has(alias) ?? true,
     ),
     ...(Alias === undefined ? equalities([node.Filter], workspaces) : []),
   ];
+}
+
+/** The scan below a node that keeps its rows for the next run. */
+function withoutCache(plan: Plan): Plan {
+  return /^(Memoize|Materialize)$/.test(plan['Node Type']) ? withoutCache(plan.Plans?.[0] as Plan) : plan;
 }
 
 function equalities(conditions: readonly (string | undefined)[], workspaces: ReadonlySet<string>): Comparison[] {

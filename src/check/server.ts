@@ -108,7 +108,7 @@ async function keyringItem(client: pg.Client, { dataKeys }: Settings): Promise<I
 type QueryOutcome = { readonly rows: readonly Record<string, unknown>[] } | { readonly fault: string };
 
 /** The rows of a statement, or the reason why PostgreSQL refuses it. */
-export async function tryQuery(client: pg.Client, text: string): Promise<QueryOutcome> {
+async function tryQuery(client: pg.Client, text: string): Promise<QueryOutcome> {
   const { rows, error } = await attempt(client, text);
   return error ? { fault: error.message } : { rows };
 }

@@ -1,9 +1,10 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { fieldType } from '../definition/field-types.js';
-import { columnsOf, type Field, leaves, placeOf, type Resource, viewsOf } from '../definition/resource.js';
+import { columnsOf, type Field, leaves, placeOf, type Resource } from '../definition/resource.js';
+import { viewsOf, wallsOf } from '../definition/walls.js';
 import { sqlStateOf } from '../errors.js';
 import { codecColumns } from '../projection/codec.js';
-import { checkSql, type Item, verdict, withFile } from './finding.js';
+import { checkSql, failure, type Item, verdict, withFile } from './finding.js';
 
 /** A view as the catalog has it. */
 export interface ViewRow {
@@ -13,45 +14,68 @@ export interface ViewRow {
   readonly owner_superuser: boolean;
   readonly owner_bypasses: boolean;
   readonly invoker: boolean;
-  readonly filtered: boolean;
   readonly owned_tables: string[];
   readonly hidden_tables: string[];
   readonly columns: Readonly<Record<string, { readonly type: string; readonly readable: boolean }>>;
 }
 
-/** Checks the view of a resource over the given connection. */
-export type ViewCheck = (client: pg.Client, resource: Resource) => Promise<Item>;
+/** Checks the view of a resource. */
+export type ViewCheck = (resource: Resource) => Item;
 
-/**
- * Reads the catalog of all views, once. The check of a view is of its columns, owner, workspace filter, and of the tenant wall by
- * trying it; `thorough` reads more rows.
- */
-export async function viewCheck(
-  client: pg.Client,
-  resources: readonly Resource[],
-  { thorough }: { readonly thorough: boolean },
-): Promise<ViewCheck> {
+/** Reads the catalog of all views, once. The check of a view is of its columns and its owner. */
+export async function viewCheck(client: pg.Client, resources: readonly Resource[]): Promise<ViewCheck> {
   const { rows } = await client.query<ViewRow>(checkSql('views'), [resources.flatMap(viewsOf)]);
   const found = new Map(rows.map((row) => [row.name, row]));
-  const scanMs = scanMsMax[thorough ? 'thorough' : 'quick'];
-  return async (client, resource) => {
+  return (resource) => {
     const view = found.get(resource.view);
-    const textColumn = leaves(resource).find(({ field }) => columnTypes(field, resource).includes('text'))?.field
-      .column;
+    const missing = viewsOf(resource).filter((name) => !found.has(name));
     const faults =
-      view === undefined
-        ? ['it does not exist (/view): run `migrate`, or write it']
-        : viewFaults(neededColumns(resource), view);
-    const absent = absentWorkspaces[view?.columns.workspace_id?.type ?? ''];
-    if (view && absent !== undefined && textColumn !== undefined && view.columns[textColumn]?.readable)
-      faults.push(...(await wallFaults(client, resource.view, textColumn, absent, scanMs)));
-    faults.push(...partsFaults(resource, found));
+      view === undefined || missing.length > 0
+        ? [`${missing.join(', ')} is missing: run \`migrate\` with these definitions`]
+        : [...viewFaults(neededColumns(resource), view), ...partsFaults(resource, found)];
     const { horizonHours } = resource.sync?.appendOnly ?? {};
     const horizon =
       horizonHours && ` Sync passes look back ${horizonHours} hours: no transaction must stay open longer.`;
-    const whenOk = `Every column is there; without its workspace it shows no row.${horizon ?? ''}`;
-    return verdict('view', withFile(faults, resource), whenOk, resource.view);
+    return verdict('view', withFile(faults, resource), `Every column is there.${horizon ?? ''}`, resource.view);
   };
+}
+
+interface AppliedRow {
+  readonly root: 'views' | 'gateway';
+  readonly name: string;
+  readonly hash: string;
+  readonly isSame: boolean;
+}
+
+/**
+ * Checks that the views are those that `migrate` made, of these definitions. A view of the roles that was changed since may have lost its
+ * wall, and is refused; with other definitions a gateway can be served while the new ones are rolled out.
+ */
+export async function checkApplied(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
+  const text = `select root, name, hash, digest is not distinct from gateway.digest_of(objects) as "isSame"
+    from gateway.applied_files where root in ('views', 'gateway')`;
+  const attempted = await attempt<AppliedRow>(client, text).catch((error) => {
+    if (isOccupied(error)) return null; // a lock on a view, which the check of the view reports
+    throw error;
+  });
+  if (attempted === null) return [];
+  const { rows, error } = attempted;
+  if (error) return [verdict('migrated', [`what \`migrate\` applied cannot be read: ${error.message}`])];
+  const altered = rows.filter(({ isSame }) => !isSame).map(({ root, name }) => `${root}/${name}`);
+  const walls = altered.filter((name) => name.startsWith('gateway/'));
+  if (walls.length > 0)
+    return [verdict('migrated', [`changed since \`migrate\` made them: the views of ${walls.join(', ')}`])];
+  const hashes = new Map(rows.map(({ root, name, hash }) => [`${root}/${name}`, hash]));
+  const others = wallsOf(resources).filter(({ name, hash }) => hashes.get(`gateway/${name}`) !== hash);
+  if (altered.length + others.length === 0)
+    return [verdict('migrated', [], 'The views are those that `migrate` made.')];
+  const faults = [
+    ...(altered.length > 0 ? [`changed since \`migrate\` made them: the views of ${altered.join(', ')}`] : []),
+    ...(others.length > 0
+      ? [`made of other definitions: the views of ${others.map(({ name }) => name).join(', ')}`]
+      : []),
+  ];
+  return [failure('migrated', `${faults.join('; ')}.`)];
 }
 
 /** Faults of the views of a record's parts, each with the name of its view. */
@@ -59,9 +83,9 @@ function partsFaults({ sync, idType }: Resource, found: ReadonlyMap<string, View
   return Object.entries(sync?.parts ?? {}).flatMap(([name, part]) => {
     const view = found.get(part.view);
     const place = ` (/sync/parts/${name})`;
-    if (view === undefined) return [`${part.view} does not exist${place}: run \`migrate\`, or write it`];
+    if (view === undefined) return [];
     const columns = new Map<string, NeededColumn>([
-      ['workspace_id', { types: Object.keys(absentWorkspaces), place: '' }],
+      ['workspace_id', { types: workspaceTypes, place: '' }],
       ['id', { types: fieldType(idType).columnTypes, place: '' }],
       ['part_id', { types: fieldType(part.idType).columnTypes, place: `${place.slice(0, -1)}/idType)` }],
       [sync?.xid as string, { types: ['xid'], place: ' (/sync/xid)' }],
@@ -70,15 +94,8 @@ function partsFaults({ sync, idType }: Resource, found: ReadonlyMap<string, View
   });
 }
 
-/** The types that workspace_id may have, each with a workspace that does not exist. */
-const absentWorkspaces: Readonly<Record<string, string>> = {
-  uuid: '00000000-0000-0000-0000-000000000000',
-  bigint: '-1',
-  integer: '-1',
-  smallint: '-1',
-  text: '-',
-  'character varying': '-',
-};
+/** The types that workspace_id may have. */
+const workspaceTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
 
 interface NeededColumn {
   /** The types that it can have; empty: every type fits. */
@@ -96,7 +113,7 @@ function neededColumns(resource: Resource): Map<string, NeededColumn> {
         .filter((column) => used.includes(column))
         .map((column) => [column, { types: [], place: ` (/codecs/${name})` }] as const),
     ),
-    ['workspace_id', { types: Object.keys(absentWorkspaces), place: '' }],
+    ['workspace_id', { types: workspaceTypes, place: '' }],
     ...(resource.sync ? [[resource.sync.xid, { types: ['xid'], place: ' (/sync/xid)' }] as const] : []),
     ...leaves(resource).map(
       ({ field, path }) =>
@@ -122,7 +139,6 @@ export function viewFaults(needed: ReadonlyMap<string, NeededColumn>, view: View
       faults.push(`column ${column} is ${actual.type}, not ${types.join(' or ')}${place}`);
     } else if (!actual.readable) faults.push(`the role cannot select column ${column}${place}`);
   }
-  if (!view.filtered) faults.push('its definition does not call gateway.workspace(): the workspace filter is missing');
   if (view.invoker) faults.push('it has security_invoker, and the role may read no table');
   if (view.owner_superuser) faults.push(`its owner ${view.owner} is a superuser`);
   else if (view.owner_bypasses) faults.push(`its owner ${view.owner} has BYPASSRLS`);
@@ -135,47 +151,7 @@ export function viewFaults(needed: ReadonlyMap<string, NeededColumn>, view: View
   return faults;
 }
 
-/** Without an index every condition may see every row. */
-const scanAll =
-  'set local enable_indexscan = off; set local enable_indexonlyscan = off; set local enable_bitmapscan = off';
-/**
- * The longest scan of a view by `check` and by a start, in milliseconds. A condition in front of the wall fails at the first row that it
- * sees, but where the wall holds the scan goes on to the end of the table: a start would wait a second for four large views.
- */
-const scanMsMax = { thorough: 250, quick: 25 };
 export const queryCanceled = '57014';
-
-/**
- * Tries the tenant wall: no rows, and no row seen by another condition. set_config() fails with an empty name, and no
- * built-in function costs less.
- */
-async function wallFaults(
-  client: pg.Client,
-  view: string,
-  textColumn: string,
-  absent: string,
-  scanMs: number,
-): Promise<string[]> {
-  const faults: string[] = [];
-  const inNone = `set local gateway.workspace_id = '${absent}'`;
-  const foreignWorkspaces = {
-    'without a workspace': 'reset gateway.workspace_id',
-    'in a workspace that does not exist': inNone,
-  };
-  for (const [where, setWorkspace] of Object.entries(foreignWorkspaces)) {
-    const open = await attempt(client, `${setWorkspace}; select from ${view} limit 1`);
-    if (open.error) return [`it cannot be read: ${open.error.message}`];
-    if (open.rows.length > 0) faults.push(`it shows rows ${where}`);
-  }
-  // Not without a workspace: PostgreSQL may then read no row, and it orders the conditions by their cost in both cases.
-  const { error } = await attempt(
-    client,
-    `${inNone}; ${scanAll}; set local statement_timeout = ${scanMs}; select from ${view} where set_config('', ${pg.escapeIdentifier(textColumn)}, true) is null`,
-  );
-  if (error && error.code !== queryCanceled)
-    faults.push('other conditions see rows of other workspaces: its filter must be the cheapest condition');
-  return faults;
-}
 
 /** The longest wait for a lock; below the time-outs of the statements, which would tell of a slow view. */
 export const lockTimeout = `set local lock_timeout = '200ms'`;

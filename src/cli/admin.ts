@@ -1,5 +1,8 @@
+import { loadResources } from '../definition/load.js';
+import type { Resource } from '../definition/resource.js';
+import { StartRefused } from '../errors.js';
 import type { LockOptions } from '../migrate/lock.js';
-import { loadSettings, SettingsError } from '../settings.js';
+import { loadSettings, type Settings, SettingsError } from '../settings.js';
 import { say, wholeNumber } from './command.js';
 
 /** The setting ADMIN_URL, which only `migrate`, `views`, `adopt` and `tokens` use. Throws SettingsError when it is not set. */
@@ -17,4 +20,13 @@ export const waitOption = { type: 'string', default: '60' } as const;
 /** The longest wait for another migration, from the value of --wait in seconds; the wait is announced on stderr. */
 export function lockOptions(seconds: string): LockOptions {
   return { waitMs: wholeNumber('--wait', seconds, 0, 86_400) * 1000, onWait: say };
+}
+
+/** Throws SettingsError: definitions are as unusable as settings that are wrong. */
+export function definitions({ resourcesDir }: Settings): readonly Resource[] {
+  try {
+    return loadResources(resourcesDir);
+  } catch (error) {
+    throw error instanceof StartRefused ? new SettingsError(error.message) : error;
+  }
 }

@@ -1,11 +1,9 @@
 import { parseArgs } from 'node:util';
 import { type Finding, found, type Level, titleOf, warning } from '../check/finding.js';
 import { inspect } from '../check/inspect.js';
-import { loadResources } from '../definition/load.js';
-import type { Resource } from '../definition/resource.js';
-import { StartRefused } from '../errors.js';
 import { misspeltNames } from '../misspelt-names.js';
-import { loadSettings, type Settings, SettingsError } from '../settings.js';
+import { loadSettings } from '../settings.js';
+import { definitions } from './admin.js';
 import { type Command, print, printText } from './command.js';
 
 /** `check`: tells whether the databases fit the gateway. */
@@ -21,15 +19,6 @@ export const check: Command = async (args) => {
   else for (const line of report(findings)) print(line);
   return isOk ? 0 : 1;
 };
-
-/** Throws SettingsError: definitions are as unusable as settings that are wrong. */
-function definitions({ resourcesDir }: Settings): readonly Resource[] {
-  try {
-    return loadResources(resourcesDir);
-  } catch (error) {
-    throw error instanceof StartRefused ? new SettingsError(error.message) : error;
-  }
-}
 
 const marks: Readonly<Record<Level, string>> = {
   ok: 'ok     ',

@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util';
 import { createIndexes, hasIndexes } from '../migrate/indexes.js';
-import { listFiles, migrate, plannedChanges } from '../migrate/migrations.js';
+import { listFiles, type MigrateOptions, migrate, plannedChanges } from '../migrate/migrations.js';
 import { defaultViewsDir } from '../migrate/sql-files.js';
-import { adminUrl, lockOptions, waitOption } from './admin.js';
+import { loadSettings } from '../settings.js';
+import { adminUrl, definitions, lockOptions, waitOption } from './admin.js';
 import { type Command, print, UsageError } from './command.js';
 
 /** `migrate`: applies sql/core, the views and index proposals. */
@@ -21,26 +22,29 @@ export const migrateCommand: Command = async (args) => {
   const { views: viewsDir, list, pending, 'dry-run': dryRun, indexes } = values;
   if ([list, pending, dryRun, indexes].filter(Boolean).length > 1)
     throw new UsageError('Give one of --list, --pending, --dry-run and --indexes.');
-  if (pending) return listPending(viewsDir);
+  const settings = loadSettings(process.env);
+  const { resourcesDir } = settings;
+  if (!indexes) definitions(settings);
+  if (pending) return listPending({ viewsDir, resourcesDir });
   const wait = lockOptions(values.wait);
   const changes: string[] = [];
   const note = (change: string): void => {
     changes.push(change);
     print(change);
   };
-  if (list) for (const file of await listFiles(adminUrl(), viewsDir)) note(file);
-  else if (dryRun) for (const change of await plannedChanges(adminUrl(), viewsDir)) note(change);
+  if (list) for (const file of await listFiles(adminUrl(), { viewsDir, resourcesDir })) note(file);
+  else if (dryRun) for (const change of await plannedChanges(adminUrl(), { viewsDir, resourcesDir })) note(change);
   else if (indexes && !hasIndexes(viewsDir)) note(`no index is proposed: ${viewsDir} has no folder indexes`);
   else if (indexes)
     await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
-  else await migrate(adminUrl(), { viewsDir, onChange: note, ...wait });
+  else await migrate(adminUrl(), { viewsDir, resourcesDir, onChange: note, ...wait });
   if (changes.length === 0) print('nothing to do');
   return 0;
 };
 
 /** Prints the files that the database lacks or has in another form; exit code 1 if there are any. */
-async function listPending(viewsDir: string): Promise<number> {
-  const files = (await listFiles(adminUrl(), viewsDir)).filter((file) => !file.startsWith('applied '));
+async function listPending(options: MigrateOptions): Promise<number> {
+  const files = (await listFiles(adminUrl(), options)).filter((file) => !file.startsWith('applied '));
   for (const file of files) print(file);
   if (files.length === 0) print('nothing to do');
   return files.length === 0 ? 0 : 1;

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
 import { createViews, dropAllViews } from '../migrate/migrations.js';
 import { defaultViewsDir } from '../migrate/sql-files.js';
-import { adminUrl, lockOptions, waitOption } from './admin.js';
+import { loadSettings } from '../settings.js';
+import { adminUrl, definitions, lockOptions, waitOption } from './admin.js';
 import { type Command, print, UsageError } from './command.js';
 
 /** `views`: drops and creates the views around changes of the app's tables. */
@@ -14,8 +15,11 @@ export const viewsCommand: Command = async (args) => {
   if (values.drop && values.views !== undefined)
     throw new UsageError('--drop takes no --views: it drops what was created.');
   const wait = lockOptions(values.wait);
+  const settings = loadSettings(process.env);
+  const { resourcesDir } = settings;
+  if (values.create) definitions(settings);
   if (values.drop) await dropAllViews(adminUrl(), wait);
-  else await createViews(adminUrl(), { viewsDir: values.views ?? defaultViewsDir, ...wait });
+  else await createViews(adminUrl(), { viewsDir: values.views ?? defaultViewsDir, resourcesDir, ...wait });
   print(values.drop ? 'dropped the views' : 'created the views');
   return 0;
 };

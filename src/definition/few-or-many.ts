@@ -16,11 +16,14 @@ interface Read {
   readonly key: readonly string[];
   readonly reading: Direction;
   readonly tail: Tail;
-  /** All rows of the workspace, and those of the filter. */
+  /** All rows of the workspace in the order of the filter's index, of which `place` are the columns. */
   readonly all: () => Knex.QueryBuilder;
-  readonly found: () => Knex.QueryBuilder;
-  /** The filter's column, and those of the other filters. */
-  readonly column: string;
+  readonly place: readonly string[];
+  /** Leaves of the rows those of the filter. */
+  readonly found: (from: Knex.QueryBuilder) => Knex.QueryBuilder;
+  /** The rows of the filter in any order. */
+  readonly many: Knex.QueryBuilder;
+  /** The columns of the other filters. */
   readonly others: readonly string[];
   /** The rows of all filters within the bounds, in order. */
   readonly walked: Knex.QueryBuilder;
@@ -31,19 +34,18 @@ interface Read {
 /**
  * Selects the columns in one of two ways: where the filter finds many rows, by the index of the list's order, which has the filter's column
  * behind it; where it finds few, by the index that begins with the column. `many` is a row if there are more than `fewMax`, and PostgreSQL
- * begins only the way whose condition on it holds. Both read the view, and so have the tenant wall. Of few rows the keys are sorted and
+ * begins only the way whose condition on it holds. Of few rows the keys are sorted and
  * cut first, so that the parts of a record are made for those of the page. "order by" the column keeps PostgreSQL from the other
  * index; without an index of its own it leaves a sort, which `check` reports.
  */
 export function fewOrMany(builder: Knex, read: Read): Knex.Raw {
-  const { columns, key, reading, tail, all, found, column, others, walked, narrowed } = read;
-  const many = builder.raw(`(? offset ${fewMax} limit 1)`, [found().select(builder.raw('1 as n'))]);
+  const { columns, key, reading, tail, all, place, found, others, walked, narrowed } = read;
+  const many = builder.raw(`(? offset ${fewMax} limit 1)`, [read.many.select(builder.raw('1 as n'))]);
   const walk = walked.where(builder.raw('(select n from many) is not null')).select(columns);
-  const place = [column, ...key.filter((each) => each !== column)];
-  const few = found()
+  const few = found(all())
     .where(builder.raw('(select n from many) is null'))
     .select([...new Set([...place, ...others])])
-    .orderBy(column);
+    .orderBy([...place]);
   const keysOfFew = (selected: readonly string[]): Knex.Raw =>
     cut(builder, narrowed(builder.from(builder.raw(`(? limit ${fewMax}) as few`, [few]))).select(selected), tail);
   const isKey = columns.every((each) => key.includes(each));

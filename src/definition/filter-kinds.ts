@@ -98,8 +98,7 @@ export function hasValue(column: string, value: string, type: FieldType): string
 
 /**
  * The condition of a filter in knex's form, and the bindings of its placeholders: columns and names of parameters. At the `farEnd` of a
- * range it is a row comparison, for the reason that `comparison` (statements.ts) gives. It means the same, because the workspace is the
- * same on both sides.
+ * range it is a row comparison, for the reason that `comparison` (statements.ts) gives. The second column is the same on both sides.
  */
 export function filterCondition(
   name: string,
@@ -118,8 +117,7 @@ export function filterCondition(
       return token === 'COLUMN' || token === 'VIEW' ? '??' : '?';
     });
   if (end === undefined || end !== farEnd) return { sql, bindings };
-  const asRow = sql.replace(/^\?\? (\S+) (.*)$/, '(??, workspace_id) $1 ($2, ?)');
-  return { sql: asRow, bindings: [...bindings, 'workspace'] };
+  return { sql: sql.replace(/^\?\? (\S+) (.*)$/, '(??, true) $1 ($2, true)'), bindings };
 }
 
 /** Values that the parameter of a filter takes. */

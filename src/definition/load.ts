@@ -22,6 +22,7 @@ import {
   type ResourceSync,
   type ResourceWrite,
 } from './resource.js';
+import { walled, walledWrite } from './walls.js';
 
 /** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
 export interface DefinitionFile
@@ -43,7 +44,10 @@ export interface DefinitionFile
   readonly order: readonly string[];
   readonly filters: Readonly<Record<string, Omit<Filter, 'type'>>>;
   readonly sync?: Omit<ResourceSync, 'appendOnly'> & Partial<Pick<ResourceSync, 'appendOnly'>>;
-  readonly write?: Omit<ResourceWrite, 'audit'> & { readonly audit: AuditRule | false };
+  readonly write?: Omit<ResourceWrite, 'audit' | 'view' | 'records'> & {
+    readonly view?: string;
+    readonly audit: AuditRule | false;
+  };
 }
 
 const filesMax = 100;
@@ -163,8 +167,11 @@ function resourceOf(path: string, file: DefinitionFile, audit: LoggedAs | null):
   const fields = new Map(leaves(file).map(({ field }) => [field.column, field]));
   const typeOf = (column: string) => (fields.get(column) as Field).type;
   const { write, sync, order, filters, ...rest } = file;
+  const records = write?.view ?? file.view;
+  const parts = Object.entries(sync?.parts ?? {}).map(([name, part]) => [name, { ...part, view: walled(part.view) }]);
   return {
     ...rest,
+    view: walled(file.view),
     file: shortPath(path),
     table: file.table ?? file.name,
     idType: typeOf('id') as Resource['idType'],
@@ -175,8 +182,8 @@ function resourceOf(path: string, file: DefinitionFile, audit: LoggedAs | null):
         { ...filter, type: typeOf(filter.column) },
       ]),
     ),
-    ...(sync && { sync: { ...sync, appendOnly: sync.appendOnly ?? null } }),
-    ...(write && { write: { ...write, audit } }),
+    ...(sync && { sync: { ...sync, parts: Object.fromEntries(parts), appendOnly: sync.appendOnly ?? null } }),
+    ...(write && { write: { ...write, view: walledWrite(records), records, audit } }),
   };
 }
 

@@ -7,6 +7,7 @@ import { filterKind, parameterNames } from './filter-kinds.js';
 import type { CompileSchema, DefinitionFile } from './load.js';
 import { canFail, readSchema, writeSchema } from './record-schema.js';
 import { type Field, type JsonSchema, type LoggedAs, leaves, type Move, placeOf } from './resource.js';
+import { walledWrite } from './walls.js';
 
 /** A flaw of a definition. */
 export interface Flaw {
@@ -465,6 +466,9 @@ function readable(column: string, at: string, { columns }: Examined): Flaw[] {
   ];
 }
 
+/** The operator's view that entries are inserted through where neither the definition nor a log names one. */
+const usualRecords = 'records.logboeken_write';
+
 /**
  * Finds the shape in which each resource logs its writes, by path of the file: that of the log which `write.audit.log` names, else the one shape of all
  * logs, else the usual one. A resource for which this is not unambiguous has a flaw.
@@ -476,18 +480,20 @@ export function resolveAuditLogs(files: ReadonlyMap<string, DefinitionFile>): {
   const logs = [...files.values()].flatMap((file) =>
     leaves(file)
       .filter(({ field }) => field.clean === 'audit-diff')
-      .map(({ field }) => ({ name: file.name, shape: field.diff ?? usualDiff })),
+      .map(({ field }) => ({ name: file.name, view: file.view, shape: field.diff ?? usualDiff })),
   );
   const resolved = new Map<string, LoggedAs>();
   const flaws: [string, Flaw][] = [];
   for (const [path, { write }] of files) {
     if (!write?.audit) continue;
-    const { log, view } = write.audit;
+    const { log } = write.audit;
     const [first, ...others] = logs.filter(({ name }) => log === undefined || name === log);
+    const records = write.audit.view ?? first?.view ?? usualRecords;
+    const view = walledWrite(records);
     const diff = first?.shape ?? usualDiff;
     const other = others.find(({ shape }) => !isSameShape(shape, diff));
     const rival = [...resolved].find(([, each]) => each.view === view && !isSameShape(each.diff, diff));
-    resolved.set(path, { ...write.audit, diff });
+    resolved.set(path, { ...write.audit, view, records, diff });
     const at = '/write/audit';
     const names = logs.map(({ name }) => name).join(', ');
     const unknown = refuse(
@@ -513,7 +519,7 @@ export function resolveAuditLogs(files: ReadonlyMap<string, DefinitionFile>): {
     const contested = refuse(
       rival !== undefined,
       at,
-      `${rival?.[0]} adds entries of another shape through ${view}`,
+      `${rival?.[0]} adds entries of another shape through ${records}`,
       'name the same log, or set /write/audit/view to a view of its own',
     );
     const [flaw] = [...unknown, ...ambiguous, ...contested];

@@ -10,7 +10,7 @@ export type JsonSchema = { readonly [keyword: string]: unknown };
 export interface WriteRule {
   /** Must be given on POST, and must not be null. */
   readonly required?: boolean;
-  /** View in which a record of the same workspace must have this id. */
+  /** The operator's view in which a record of the same workspace must have this id. */
   readonly references?: string;
   /** Name of the field in the app's audit log; default: its column in the view. */
   readonly auditName?: string;
@@ -77,8 +77,8 @@ export interface AuditRule {
   readonly actorType: string;
   /** Name of the resource that reads the log; absent: all logs have one shape. */
   readonly log?: string;
-  /** The view that entries are inserted through. */
-  readonly view: string;
+  /** The operator's view that entries are inserted through; absent: that of the log. */
+  readonly view?: string;
   /** Its columns. */
   readonly columns: AuditColumns;
 }
@@ -90,6 +90,9 @@ export type AuditColumns = Readonly<
 
 /** An audit rule with the shape of the diff, which the definition of the audit log has. */
 export interface LoggedAs extends AuditRule {
+  readonly view: string;
+  /** The operator's view below it. */
+  readonly records: string;
   readonly diff: DiffShape;
 }
 
@@ -100,6 +103,8 @@ export type Move = 'increment' | 'now';
 export interface ResourceWrite {
   /** The view they go through, on the primary. */
   readonly view: string;
+  /** The operator's view below it. */
+  readonly records: string;
   /** Where the id of a new record comes from: a random UUID of the gateway, or a default of the column. */
   readonly ids: 'gateway' | 'database';
   /** Columns that a PATCH moves beside those of its fields. */
@@ -110,7 +115,7 @@ export interface ResourceWrite {
 
 /** Rows of another table that a record shows. */
 export interface ResourceParts {
-  /** View with workspace_id, id (of the record), part_id and the xid. */
+  /** View of the schema gateway with workspace_id, id (of the record), part_id and the xid. */
   readonly view: string;
   /** Type of part_id. */
   readonly idType: IdType;
@@ -138,7 +143,7 @@ export interface Resource {
   /** Name of one record in OpenAPI. */
   readonly record: string;
   readonly description: string;
-  /** View in the database, with a workspace_id column beside those of the fields. */
+  /** View of the schema gateway (walls.ts) over the operator's view of the same name in the schema records. */
   readonly view: string;
   /** The app's table that encrypted values are bound to (AAD). */
   readonly table: string;
@@ -179,11 +184,6 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
       ? Object.entries(field.group).map(([inner, leaf]) => ({ path: [name, inner], field: leaf }))
       : [{ path: [name], field }],
   );
-}
-
-/** The views that a resource reads: that of its records, and those of their parts. */
-export function viewsOf({ view, sync }: Resource): string[] {
-  return [view, ...Object.values(sync?.parts ?? {}).map((part) => part.view)];
 }
 
 /** The columns of a row, in the order of SQL: those of the fields, of which several can share one, and those that codecs read. */

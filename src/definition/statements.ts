@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import knexModule, { type Knex } from 'knex';
 import { LRUCache } from 'lru-cache';
 import type { Statement } from '../db/statement.js';
@@ -6,6 +5,7 @@ import { fewOrMany, type Tail } from './few-or-many.js';
 import { fieldType } from './field-types.js';
 import { filterCondition, filterKind, hasValue } from './filter-kinds.js';
 import { columnsOf, type Direction, type Filter, type OrderColumn, type Resource } from './resource.js';
+import { orderFrom, shortName, viewInOrder } from './walls.js';
 
 const { knex } = knexModule;
 
@@ -42,7 +42,7 @@ type FarEnd = (typeof farEnd)[Direction];
 /** How many combinations of filters are kept; the least recently used one makes room. */
 const combinationsKept = 128;
 
-/** Builds the statements of the resource. Every one carries the workspace as a parameter. */
+/** Builds the statements of the resource, each over the view that has its order. */
 export function compileStatements(resource: Resource): ResourceStatements {
   const builder = knex({ client: 'pg' });
   const lists = new LRUCache<string, ListStatements>({ max: combinationsKept });
@@ -64,14 +64,8 @@ export function compileStatements(resource: Resource): ResourceStatements {
   return { list, detail: resource.detail ? finish(`${resource.name}.detail`, detail) : null };
 }
 
-const nameBytesMax = 63;
-
-/** A name that PostgreSQL does not cut (NAMEDATALEN - 1 bytes): of a longer one the end becomes a digest of the whole. */
 export function statementName(...parts: readonly string[]): string {
-  const name = parts.join('.');
-  if (Buffer.byteLength(name) <= nameBytesMax) return name;
-  const digest = createHash('sha256').update(name).digest('base64url').slice(0, 22);
-  return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}.${digest}`;
+  return shortName(parts.join('.'));
 }
 
 /** Filters by name, in order, a direction, and how the names of the statements begin; null: they have none. */
@@ -120,12 +114,11 @@ function compileReads(builder: Knex, resource: Resource, filters: readonly strin
   const unlisted = filters.filter((name) => !listed.includes(name));
   const where = (query: Knex.QueryBuilder, names: readonly string[], end: FarEnd | null): Knex.QueryBuilder =>
     names.reduce((all, name) => all.where(condition(builder, resource, name, end)), query);
-  const all = (): Knex.QueryBuilder => scoped(builder, resource);
   const rare = listed.length > 0 ? undefined : unlisted.find((name) => resource.filters[name]?.nearlyUnique);
   const compared = rare === undefined ? [] : unlisted.filter((name) => name !== rare && !isInOrder(resource, name));
-  /** The rows of the filters, for a statement that reads in the direction. */
-  const filtered = (reading: Direction): Knex.QueryBuilder => {
-    const from = listed.length > 0 ? builder.from(fewRows(builder, resource, listed)) : all();
+  /** The rows of the filters in the view, for a statement that reads in the direction. */
+  const filtered = (view: string, reading: Direction): Knex.QueryBuilder => {
+    const from = listed.length > 0 ? builder.from(fewRows(builder, resource, listed)) : builder(view);
     const indexed = unlisted.filter((name) => !compared.includes(name));
     return compared.reduce(
       (query, name) => query.where(withoutIndex(builder, condition(builder, resource, name))),
@@ -135,24 +128,30 @@ function compileReads(builder: Knex, resource: Resource, filters: readonly strin
   const isFew = listed.length > 0 || rare !== undefined;
   const own = isFew ? undefined : unlisted.find((name) => resource.filters[name]?.ownIndex);
   // The order names the index of a nearly unique value.
-  const order = rare === undefined ? key : [(resource.filters[rare] as Filter).column, ...key];
+  const order = rare === undefined ? key : orderFrom((resource.filters[rare] as Filter).column, resource);
   const read = (columns: readonly string[], bound: Bound, reading: Direction, tail: Tail): Read => {
     const sorted = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
       bound(query).orderBy(order.map((column) => ({ column, order: reading })));
-    const walked = sorted(filtered(reading));
+    const inOrder = filtered(viewInOrder(resource, order, reading), reading);
+    // The view has the order. PostgreSQL hands the limit on to the view only without an ORDER BY here: else it would plan for all of the
+    // view's rows, and make the parts of a record before a sort.
+    const walked = listed.length > 0 ? sorted(inOrder) : bound(inOrder);
     if (own === undefined) return [walked.select(columns), tail];
     const others = unlisted.filter((name) => name !== own);
-    const found = (): Knex.QueryBuilder => where(all(), [own], null);
+    const place = orderFrom((resource.filters[own] as Filter).column, resource);
+    const all = (): Knex.QueryBuilder => builder(viewInOrder(resource, place, 'asc'));
+    const found = (from: Knex.QueryBuilder): Knex.QueryBuilder => where(from, [own], null);
     const narrowed = (query: Knex.QueryBuilder): Knex.QueryBuilder => sorted(where(query, others, null));
-    const [column, ...more] = [own, ...others].map((name) => resource.filters[name]?.column as string);
-    const ways = { columns, key, reading, tail, all, found, column: column as string, others: more, walked, narrowed };
+    const more = others.map((name) => resource.filters[name]?.column as string);
+    const many = found(builder(resource.view));
+    const ways = { columns, key, reading, tail, all, found, many, place, others: more, walked, narrowed };
     return [fewOrMany(builder, ways), []];
   };
   const count = (reading: Direction): Query => {
     // By its own index alone all rows are counted faster than in their order; with other filters each of them would be read. A nearly
     // unique value needs the order.
     const isAlone = own === undefined || unlisted.length === 1;
-    if (isAlone && rare === undefined) return filtered(reading).count('*');
+    if (isAlone && rare === undefined) return filtered(resource.view, reading).count('*');
     const [ways] = read(key, (query) => query, reading, []);
     return builder.from(builder.raw('(?) as found', [ways])).count('*');
   };
@@ -257,14 +256,9 @@ export function beyond(builder: Knex, resource: Ordered, operator: Operator, end
   return builder.raw(`${first} and ?`, [column, `${end}0`, comparison(builder, resource, operator, end)]);
 }
 
-/** A query of the view's rows of the workspace. */
-export function scoped(builder: Knex, resource: Pick<Resource, 'view'>): Knex.QueryBuilder {
-  return builder(resource.view).where(builder.raw('workspace_id = ?', ['workspace']));
-}
-
 /** The row of an id. */
 function byId(builder: Knex, resource: Resource, id: Knex.Raw): Knex.QueryBuilder {
-  return scoped(builder, resource)
+  return builder(viewInOrder(resource, ['id'], 'asc'))
     .where(builder.raw(hasValue('id', '?', resource.idType), [id, id, id]))
     .orderBy('id');
 }

@@ -2,16 +2,17 @@ import knexModule, { type Knex } from 'knex';
 import type { Statement } from '../db/statement.js';
 import type { IdType } from './field-types.js';
 import type { OrderColumn, Resource } from './resource.js';
-import { type Bounds, beyond, byBounds, ends, finish, onFirstUse, scoped, statementName } from './statements.js';
+import { type Bounds, beyond, byBounds, ends, finish, onFirstUse, statementName } from './statements.js';
+import { partInOrder, viewInOrder } from './walls.js';
 
 const { knex } = knexModule;
 
 /** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
 export interface Section {
   readonly order: readonly OrderColumn[];
-  /** The planner's estimate of the number of rows, as a plan in JSON. Parameters: workspace, horizon. */
+  /** The planner's estimate of the number of rows, as a plan in JSON. Parameter: horizon. */
   readonly estimate: Statement;
-  /** The key so many rows ahead. Parameters: workspace, after0/after1, horizon, limit, skip. */
+  /** The key so many rows ahead. Parameters: after0/after1, horizon, limit, skip. */
   readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
   /**
    * Keys of the rows of a range that meet the condition, of a view of parts one for each record; the record's id is `idAt`.
@@ -57,7 +58,7 @@ const changedSince = (column: string): Condition => ({
 const hashOf = (idType: IdType): string =>
   `encode(sha256(convert_to(${idType === 'text' ? 'concat(id)' : 'id::text'}, 'UTF8')), 'hex')`;
 
-/** Builds the statements; null for a resource without sync. Every one carries workspace_id = $1. */
+/** Builds the statements; null for a resource without sync. */
 export function compileSyncStatements(resource: Resource): SyncStatements | null {
   const { sync, name, view } = resource;
   if (sync === undefined) return null;
@@ -65,16 +66,29 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const hash = hashOf(resource.idType);
   const hasPrefix: Condition = { sql: `${hash} ^@ any(?::text[])`, bindings: ['prefixes'] };
   const idColumn: OrderColumn = { column: 'id', type: resource.idType };
-  const own = { name: `${name}.sync`, view, order: resource.order };
+  const own = {
+    name: `${name}.sync`,
+    view,
+    order: resource.order,
+    inOrder: viewInOrder(resource, keysOf(resource.order), 'asc'),
+  };
   // Rows that never change keep the order of the list, whose index they have; others can move in it, and are read by id.
-  const hashed = { name: `${name}.hashed`, view, order: sync.appendOnly ? resource.order : [idColumn] };
+  const hashedOrder = sync.appendOnly ? resource.order : [idColumn];
+  const inOrder = viewInOrder(resource, keysOf(hashedOrder), 'asc');
+  const hashed = { name: `${name}.hashed`, view, order: hashedOrder, inOrder };
   const horizon: Condition | null = sync.appendOnly && {
     sql: '?? >= ?::timestamptz',
     bindings: [resource.order[0]?.column as string, 'horizon'],
   };
   const parts = Object.entries(sync.parts).map(([part, each]) => {
     const order: OrderColumn[] = [idColumn, { column: 'part_id', type: each.idType }];
-    const rows = { name: `${name}.${part}`, view: each.view, order, onePerRecord: true };
+    const rows = {
+      name: `${name}.${part}`,
+      view: each.view,
+      order,
+      inOrder: partInOrder(each.view).view,
+      onePerRecord: true,
+    };
     return compileSection(builder, rows, changedSince(sync.xid), null);
   });
   return {
@@ -89,27 +103,30 @@ interface Rows {
   readonly name: string;
   readonly view: string;
   readonly order: readonly OrderColumn[];
+  /** The view that has the order. */
+  readonly inOrder: string;
   /** The view shows parts: of those of one record, the first that meets the condition is enough. */
   readonly onePerRecord?: boolean;
 }
 
 function compileSection(builder: Knex, rows: Rows, condition: Condition, horizon: Condition | null): Section {
-  const keys = rows.order.map(({ column }) => column);
-  const selected = (bounds: Bounds, conditions: readonly (Condition | null)[]): Knex.QueryBuilder => {
-    const query = bounded(builder, rows, bounds);
+  const keys = keysOf(rows.order);
+  const selected = (view: string, bounds: Bounds, conditions: readonly (Condition | null)[]): Knex.QueryBuilder => {
+    const query = bounded(builder, { ...rows, view }, bounds);
     for (const each of conditions) if (each !== null) query.where(builder.raw(each.sql, [...each.bindings]));
-    return query.select(keys).orderBy(keys);
+    return view === rows.view ? query.select(keys).orderBy(keys) : query.select(keys);
   };
   const ahead = (bounds: 'all' | 'after'): Statement =>
-    finish(statementName(rows.name, `ahead-${bounds}`), selected(bounds, [horizon]), ['limit', 'skip']);
+    finish(statementName(rows.name, `ahead-${bounds}`), selected(rows.inOrder, bounds, [horizon]), ['limit', 'skip']);
   const find = (bounds: Bounds): Statement => {
-    const query = selected(bounds, [horizon, condition]);
+    // In the order of the table all rows would be sorted before the condition leaves a few of them.
+    const query = selected(condition.inTableOrder ? rows.view : rows.inOrder, bounds, [horizon, condition]);
     if (rows.onePerRecord) query.distinctOn('id');
     const statement = finish(statementName(rows.name, `find-${bounds}`), query, ['limit']);
     return { ...statement, ...(condition.inTableOrder && { inTableOrder: true }) };
   };
   const estimate = (): Statement => {
-    const statement = finish(statementName(rows.name, 'estimate'), selected('all', [horizon]));
+    const statement = finish(statementName(rows.name, 'estimate'), selected(rows.inOrder, 'all', [horizon]));
     return { ...statement, text: `explain (format json) ${statement.text}` };
   };
   return onFirstUse<Section>({
@@ -136,9 +153,11 @@ function digestOf(builder: Knex, rows: Rows, hash: string, bounds: Bounds): Stat
   return finish(statementName(rows.name, `digest-${bounds}`), query);
 }
 
-function bounded(builder: Knex, rows: Rows, bounds: Bounds): Knex.QueryBuilder {
+const keysOf = (order: readonly OrderColumn[]): string[] => order.map(({ column }) => column);
+
+function bounded(builder: Knex, rows: Pick<Rows, 'view' | 'order'>, bounds: Bounds): Knex.QueryBuilder {
   const { after, until } = ends[bounds];
-  const query = scoped(builder, rows);
+  const query = builder(rows.view);
   if (after) query.where(beyond(builder, rows, '>', 'after'));
   if (until) query.where(beyond(builder, rows, '<=', 'until'));
   return query;

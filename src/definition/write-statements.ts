@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Statement } from '../db/statement.js';
 import { type FieldType, fieldType } from './field-types.js';
-import { type AuditColumns, columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
+import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
 import { statementName } from './statements.js';
+import { entryOf, walled } from './walls.js';
 
 /** The statements of a write, built once. Parameters are named after the members they take; the name of no member has a dot. */
 export interface WriteStatements {
@@ -33,17 +34,6 @@ const moves: Readonly<Record<Move, (column: string) => string>> = {
   now: () => 'clock_timestamp()',
 };
 
-/** The parameters of an entry of the audit log, by column. */
-const entryOf = (columns: AuditColumns): readonly (readonly [column: string, parameter: string])[] => [
-  ['workspace_id', 'workspace'],
-  [columns.entity, 'log.entity'],
-  [columns.entityId, 'id'],
-  [columns.action, 'log.action'],
-  [columns.actorType, 'log.actorType'],
-  [columns.actorId, 'claim.token'],
-  [columns.changes, 'log.changes'],
-];
-
 /** Whether this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
 const claimed = (place: Place): string =>
   `select from gateway.idempotency where token_id = ${place('claim.token')} and key = ${place('claim.key')} and status is null`;
@@ -62,7 +52,7 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
     `workspace_id = ${place('workspace')} and id = ${typed(place('id'), resource.idType)}`;
   const references = writable.flatMap(({ field: { type, write }, path: [name = ''] }) => {
     const { references: other } = write as { references?: string };
-    return other === undefined ? [] : [{ name, type, other: quoted(other) }];
+    return other === undefined ? [] : [{ name, type, other: quoted(walled(other)) }];
   });
   /** A reference that is not given, NULL, is no unknown one. */
   const known = (place: Place): string[] =>

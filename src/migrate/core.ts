@@ -12,7 +12,7 @@ const lockTimeoutSeconds = 10;
 /** The files of sql/core. Throws MigrationFailed when one changed after the database has applied it, or is missing. */
 export async function unchangedCore(client: pg.Client): Promise<{ files: SqlFile[]; pending: string[] }> {
   const files = readSqlFiles('core', coreDir);
-  const states = await fileStates(client, 'core', files);
+  const states = await fileStates(client, ['core'], files);
   const named = (state: string): string[] =>
     states.filter((file) => file.state === state).map(({ name }) => `core/${name}`);
   const [changed, removed] = [named('changed'), named('removed')];

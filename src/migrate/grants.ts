@@ -17,9 +17,10 @@ export async function appPrivileges(client: pg.Client): Promise<string[]> {
       select 'schema', quote_ident(n.nspname), '', n.nspacl, n.oid from pg_namespace n
       union all
       select 'routine', p.oid::regprocedure::text, '', p.proacl, p.pronamespace from pg_proc p) o
-      cross join lateral aclexplode(o.acl) a
+      cross join lateral aclexplode(case when o.acl::text ~ 'gateway_' then o.acl end) a
       join pg_roles r on r.oid = a.grantee
-    where r.rolname in ('gateway_owner', 'gateway_reader', 'gateway_writer') and o.schema <> 'gateway'::regnamespace
+    where r.rolname in ('gateway_owner', 'gateway_reader', 'gateway_writer')
+      and o.schema not in (select oid from pg_namespace where nspname in ('gateway', 'records'))
     order by 1`);
   return rows.map(({ revoke }) => revoke);
 }

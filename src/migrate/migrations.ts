@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { asAdmin } from '../db/admin.js';
+import { loadResources } from '../definition/load.js';
 import { applyCore, unchangedCore } from './core.js';
 import { type LockOptions, lock } from './lock.js';
 import {
@@ -10,28 +11,31 @@ import {
   MigrationFailed,
   prepare,
   readSqlFiles,
+  type SqlFile,
+  wallFiles,
 } from './sql-files.js';
 import { dropViews, replaceViews } from './views.js';
 
-/** The folder of the views, and a listener to each committed change, such as "applied core/001_roles.sql". */
+/** The folders of the views and of the definitions, and a listener to each committed change, such as "applied core/001_roles.sql". */
 export interface MigrateOptions extends LockOptions {
   readonly viewsDir?: string;
+  readonly resourcesDir?: string;
   readonly onChange?: (change: string) => void;
 }
 
 /**
- * Applies the files of sql/core that the database lacks, and replaces the views when a file of them differs from the
- * database's. Throws MigrationFailed, or pg's error when it cannot connect.
+ * Applies the files of sql/core that the database lacks, and replaces the views whose file or definition differs from the
+ * database's. Throws MigrationFailed, StartRefused for definitions with flaws, or pg's error when it cannot connect.
  */
 export async function migrate(
   adminUrl: string,
-  { viewsDir = defaultViewsDir, onChange = () => undefined, ...wait }: MigrateOptions = {},
+  { onChange = () => undefined, ...options }: MigrateOptions = {},
 ): Promise<void> {
-  const views = readSqlFiles('views', viewsDir);
-  await locked(adminUrl, wait, async (client) => {
+  const views = viewFiles(options);
+  await locked(adminUrl, options, async (client) => {
     const { files } = await unchangedCore(client);
     await applyCore(adminUrl, files, (file) => onChange(`applied ${file}`));
-    const changes = differences(await fileStates(client, 'views', views));
+    const changes = differences(await fileStates(client, viewRoots, views));
     if (changes.length === 0) return;
     await replaceViews(client, views);
     onChange(`replaced the views: ${changes.join(', ')}`);
@@ -39,11 +43,11 @@ export async function migrate(
 }
 
 /** The changes that `migrate` would make, in words; refuses what `migrate` would refuse. */
-export async function plannedChanges(adminUrl: string, viewsDir = defaultViewsDir): Promise<string[]> {
-  const views = readSqlFiles('views', viewsDir);
+export async function plannedChanges(adminUrl: string, options: MigrateOptions = {}): Promise<string[]> {
+  const views = viewFiles(options);
   return asAdmin(adminUrl, async (client) => {
     const { pending } = await unchangedCore(client);
-    const changes = differences(await fileStates(client, 'views', views));
+    const changes = differences(await fileStates(client, viewRoots, views));
     return [
       ...pending.map((file) => `would apply ${file}`),
       ...(changes.length === 0 ? [] : [`would replace the views: ${changes.join(', ')}`]),
@@ -51,26 +55,23 @@ export async function plannedChanges(adminUrl: string, viewsDir = defaultViewsDi
   });
 }
 
-/** Every file of both roots with its state, such as "pending core/001_roles.sql". */
-export async function listFiles(adminUrl: string, viewsDir = defaultViewsDir): Promise<string[]> {
-  const [core, views] = [readSqlFiles('core', coreDir), readSqlFiles('views', viewsDir)];
+/** Every file with its state, such as "pending core/001_roles.sql". */
+export async function listFiles(adminUrl: string, options: MigrateOptions = {}): Promise<string[]> {
+  const [core, views] = [readSqlFiles('core', coreDir), viewFiles(options)];
   return asAdmin(adminUrl, async (client) => [
-    ...(await fileStates(client, 'core', core)).map(({ name, state }) => `${state} core/${name}`),
-    ...(await fileStates(client, 'views', views)).map(({ name, state }) => `${state} views/${name}`),
-  ]);
+    ...(await fileStates(client, ['core'], core)),
+    ...(await fileStates(client, viewRoots, views)),
+  ]).then((states) => states.map(({ root, name, state }) => `${state} ${root}/${name}`));
 }
 
 /** Creates the views, or creates them again, whether their files changed or not. */
-export async function createViews(
-  adminUrl: string,
-  { viewsDir = defaultViewsDir, ...wait }: MigrateOptions = {},
-): Promise<void> {
-  const views = readSqlFiles('views', viewsDir);
-  await locked(adminUrl, wait, async (client) => {
+export async function createViews(adminUrl: string, options: MigrateOptions = {}): Promise<void> {
+  const views = viewFiles(options);
+  await locked(adminUrl, options, async (client) => {
     const { pending } = await unchangedCore(client);
     if (pending.length > 0)
       throw new MigrationFailed(`Run \`migrate\` first: the database lacks ${pending.join(', ')}.`);
-    await replaceViews(client, views);
+    await replaceViews(client, views, { all: true });
   });
 }
 
@@ -87,7 +88,14 @@ function locked(adminUrl: string, wait: LockOptions, work: (client: pg.Client) =
   });
 }
 
-/** Such as "klanten.sql changed". */
+const viewRoots = ['views', 'gateway'] as const;
+
+/** The operator's views, and those of the roles over them. */
+function viewFiles({ viewsDir = defaultViewsDir, resourcesDir = '' }: MigrateOptions): SqlFile[] {
+  return [...readSqlFiles('views', viewsDir), ...wallFiles(loadResources(resourcesDir))];
+}
+
+/** Such as "views/klanten.sql changed". */
 function differences(states: readonly FileState[]): string[] {
-  return states.filter(({ state }) => state !== 'applied').map(({ name, state }) => `${name} ${state}`);
+  return states.filter(({ state }) => state !== 'applied').map(({ root, name, state }) => `${root}/${name} ${state}`);
 }

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
+import type { Resource } from '../definition/resource.js';
+import { wallsOf } from '../definition/walls.js';
 import { projectRoot, readFault, readText } from '../paths.js';
 import { lineAt, type SqlStatement } from './sql-statements.js';
 
@@ -15,26 +17,29 @@ export class MigrationFailed extends Error {
   override readonly name = 'MigrationFailed';
 }
 
-/** The two roots of SQL files: `core` is applied by number and only once, `views` as often as a file of it changes. */
-export type Root = 'core' | 'views';
+/**
+ * The roots of SQL files: `core` is applied by number and only once, `views` as often as a file of it changes, and so is `gateway`, the
+ * views of the roles, which are made of the definitions.
+ */
+export type Root = 'core' | 'views' | 'gateway';
 
 /** A file of one of the roots. */
 export interface SqlFile {
   readonly root: Root;
-  /** Such as 001_roles.sql. */
+  /** Such as 001_roles.sql, or klanten for the views of a definition. */
   readonly name: string;
   readonly sql: string;
   /** SHA-256 of the text, hexadecimal. */
   readonly hash: string;
 }
 
-const shapes: Readonly<Record<Root, { readonly name: RegExp; readonly example: string }>> = {
+const shapes: Readonly<Record<'core' | 'views', { readonly name: RegExp; readonly example: string }>> = {
   core: { name: /^\d{3}_\w+\.sql$/, example: '001_roles.sql' },
   views: { name: /^[\w-]+\.sql$/, example: 'klanten.sql' },
 };
 
 /** The SQL files of the folder in the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
-export function readSqlFiles(root: Root, folder: string): SqlFile[] {
+export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] {
   const names = sqlNames(folder).filter((name) => !name.startsWith('.')); // such as those that macOS leaves on other disks
   const others = names.filter((name) => !shapes[root].name.test(name));
   if (others.length > 0)
@@ -44,9 +49,17 @@ export function readSqlFiles(root: Root, folder: string): SqlFile[] {
   if (names.length === 0)
     throw new MigrationFailed(`The folder ${folder} holds no files such as ${shapes[root].example}.`);
   return names.map((name) => {
-    const sql = sqlText(folder, name);
-    return { root, name, sql, hash: createHash('sha256').update(sql).digest('hex') };
+    return sqlFile(root, name, sqlText(folder, name));
   });
+}
+
+/** The views of the roles, one file for each definition and each log. */
+export function wallFiles(resources: readonly Resource[]): SqlFile[] {
+  return wallsOf(resources).map((wall) => ({ root: 'gateway', ...wall }));
+}
+
+function sqlFile(root: Root, name: string, sql: string): SqlFile {
+  return { root, name, sql, hash: createHash('sha256').update(sql).digest('hex') };
 }
 
 /** The text of an SQL file. Throws MigrationFailed. */
@@ -69,45 +82,53 @@ export function sqlNames(folder: string): string[] {
   }
 }
 
-/** State of a file in a database; `removed`: the database has it and the folder does not. */
+/**
+ * State of a file in a database; `removed`: the database has it and there is no such file; `altered`: what it created is not as it was created,
+ * such as a view that was replaced by hand.
+ */
 export interface FileState {
+  readonly root: Root;
   readonly name: string;
-  readonly state: 'applied' | 'pending' | 'changed' | 'removed';
+  readonly state: 'applied' | 'pending' | 'changed' | 'removed' | 'altered';
 }
 
-/** The hashes of the applied files, and for files of `views` what they created, as DROP names it, and granted, as REVOKE statements. */
+/** For files of views: what they created, as DROP names it, a digest of it as it was created, and what they granted, as REVOKE statements. */
 const appliedFiles = `create table if not exists gateway.applied_files (
-  root text, name text, hash text not null, objects text[] not null default '{}', primary key (root, name));
-  alter table gateway.applied_files add column if not exists revokes text[] not null default '{}'`;
+  root text, name text, hash text not null, objects text[] not null default '{}', digest text, revokes text[] not null default '{}',
+  primary key (root, name))`;
 
 /** Creates the schema and the table of applied files where they are missing. */
 export async function prepare(client: pg.Client): Promise<void> {
   await client.query(`create schema if not exists gateway; ${appliedFiles}`);
 }
 
-/** All objects of the schema in the order of their creation, named as DROP does: parts of an object, such as the row type of a view, are not listed. */
-export const objectsInSchema = `select concat(d.classid, ' ', d.objid) as id, o.type, concat(o.type, ' ', o.identity) as object
-  from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
-  where d.refclassid = 'pg_namespace'::regclass and d.refobjid = 'gateway'::regnamespace and d.deptype = 'n'
-  order by d.objid`;
-
-/** Compares the files of a root with those that the database has. A file whose objects are gone, as by DROP … CASCADE, is pending. Changes nothing. */
-export async function fileStates(client: pg.Client, root: Root, files: readonly SqlFile[]): Promise<FileState[]> {
-  const table = await client.query(`select to_regclass('gateway.applied_files') is not null as present`);
-  const text = `select name, hash, objects <@ array(select object from (${objectsInSchema}) present) as "isWhole"
-    from gateway.applied_files where root = $1 order by name`;
-  const rows: { name: string; hash: string; isWhole: boolean }[] = table.rows[0].present
-    ? (await client.query(text, [root])).rows
+/** Compares files with those of their roots that the database has. A file whose objects are gone, as by DROP … CASCADE, is pending. Changes nothing. */
+export async function fileStates(
+  client: pg.ClientBase,
+  roots: readonly Root[],
+  files: readonly SqlFile[],
+): Promise<FileState[]> {
+  const { rows: found } = await client.query<{ table: boolean; digests: boolean }>(
+    `select to_regclass('gateway.applied_files') is not null as table, to_regproc('gateway.digest_of') is not null as digests`,
+  );
+  const digest = found[0]?.digests ? 'gateway.digest_of(objects)' : 'digest';
+  const text = `select root, name, hash, digest is null or digest is not distinct from ${digest} as "isSame", ${digest} is null and digest is not null as "isGone"
+    from gateway.applied_files where root = any ($1) order by root, name`;
+  const rows: { root: Root; name: string; hash: string; isSame: boolean; isGone: boolean }[] = found[0]?.table
+    ? (await client.query(text, [roots])).rows
     : [];
-  const applied = new Map(rows.map((row) => [row.name, row]));
-  const removed = [...applied.keys()].filter((name) => !files.some((file) => file.name === name));
+  const applied = new Map(rows.map((row) => [`${row.root}/${row.name}`, row]));
+  const there = new Set(files.map(({ root, name }) => `${root}/${name}`));
   return [
-    ...files.map(({ name, hash }): FileState => {
-      const before = applied.get(name);
-      if (!before?.isWhole) return { name, state: 'pending' };
-      return { name, state: before.hash === hash ? 'applied' : 'changed' };
+    ...files.map(({ root, name, hash }): FileState => {
+      const before = applied.get(`${root}/${name}`);
+      if (before === undefined || before.isGone) return { root, name, state: 'pending' };
+      const same = before.isSame ? 'applied' : 'altered';
+      return { root, name, state: before.hash === hash ? same : 'changed' };
     }),
-    ...removed.map((name): FileState => ({ name, state: 'removed' })),
+    ...rows
+      .filter(({ root, name }) => !there.has(`${root}/${name}`))
+      .map(({ root, name }): FileState => ({ root, name, state: 'removed' })),
   ];
 }
 
@@ -115,10 +136,11 @@ export async function fileStates(client: pg.Client, root: Root, files: readonly 
 export async function noteApplied(
   client: pg.ClientBase,
   { root, name, hash }: SqlFile,
-  { objects, revokes }: { objects: readonly string[]; revokes: readonly string[] } = { objects: [], revokes: [] },
+  made: { objects: readonly string[]; revokes: readonly string[] } | null = null,
 ): Promise<void> {
-  const text = 'insert into gateway.applied_files (root, name, hash, objects, revokes) values ($1, $2, $3, $4, $5)';
-  await client.query(text, [root, name, hash, objects, revokes]);
+  const digest = made === null ? 'null' : 'gateway.digest_of($4)';
+  const text = `insert into gateway.applied_files (root, name, hash, objects, revokes, digest) values ($1, $2, $3, $4, $5, ${digest})`;
+  await client.query(text, [root, name, hash, made?.objects ?? [], made?.revokes ?? []]);
 }
 
 /** Characters of a statement that an error shows. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { appPrivileges } from './grants.js';
-import { MigrationFailed, noteApplied, objectsInSchema, refused, type SqlFile } from './sql-files.js';
+import { fileStates, MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
 import { statementsOf } from './sql-statements.js';
 
 /**
@@ -13,21 +13,87 @@ const pauseMs = 700;
 const attemptsMax = 60;
 /** SQLSTATEs of a lock that was not granted in time, and of a deadlock with a statement of the app. */
 const isInUse: ReadonlySet<unknown> = new Set(['55P03', '40P01']);
+const hasDependents = '2BP01';
+
+/** The objects and privileges that a file made. */
+interface Applied {
+  readonly root: string;
+  readonly name: string;
+  readonly objects: readonly string[];
+  readonly revokes: readonly string[];
+}
 
 /**
- * Drops what the files created earlier and creates it again, in one transaction: other sessions see either the old views or
- * the new ones. Throws MigrationFailed with the file, or when the views are in use for a minute.
+ * Brings the views of the files up to date: those of files that differ from the database's, and those that depend on them, are dropped and
+ * created again, in one transaction; other sessions see either the old ones or the new ones, and other views stay as they are. `all`: as if
+ * each file had changed. Throws MigrationFailed with the file, or when the views are in use for a minute.
  */
-export function replaceViews(client: pg.Client, files: readonly SqlFile[]): Promise<void> {
-  return inTransaction(client, async () => {
-    await drop(client);
-    for (const file of files) await create(client, file);
+export async function replaceViews(client: pg.Client, files: readonly SqlFile[], { all = false } = {}): Promise<void> {
+  const states = await fileStates(client, ['views', 'gateway'], files);
+  const stale = new Set(states.filter(({ state }) => all || state !== 'applied').map(keyOf));
+  const applied = await appliedFiles(client);
+  const outdated = await withDependents(client, applied, stale);
+  for (const file of outdated) stale.add(keyOf(file));
+  const before = await schemaObjects(client, []);
+  const privileges = await appPrivileges(client);
+  await inTransaction(client, async () => {
+    await drop(client, outdated, privileges);
+    const known = before.map(({ oid }) => oid);
+    const granted = new Set(privileges);
+    for (const { revokes } of outdated) for (const revoke of revokes) granted.delete(revoke);
+    for (const file of files) if (stale.has(keyOf(file))) await create(client, file, known, granted);
   });
 }
 
 /** Drops all that the files created, in one transaction. Throws MigrationFailed as replaceViews does. */
-export function dropViews(client: pg.Client): Promise<void> {
-  return inTransaction(client, () => drop(client));
+export async function dropViews(client: pg.Client): Promise<void> {
+  const privileges = await appPrivileges(client);
+  const applied = await appliedFiles(client);
+  await inTransaction(client, () => drop(client, applied, privileges));
+}
+
+const keyOf = ({ root, name }: { readonly root: string; readonly name: string }): string => `${root}/${name}`;
+
+/** In the order in which they are applied. */
+async function appliedFiles(client: pg.Client): Promise<Applied[]> {
+  const { rows } = await client.query<Applied>(
+    `select root, name, objects, revokes from gateway.applied_files where root in ('views', 'gateway') order by root desc, name collate "C"`,
+  );
+  return rows;
+}
+
+/**
+ * Objects that depend on these, directly or not, as DROP names them: a rule, trigger or default stands for its view, and the row type of a view for
+ * the functions that use it.
+ */
+const dependents = `
+  with recursive present as (
+    select d.classid, d.objid, concat(o.type, ' ', o.identity) as object
+    from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
+    where d.refclassid = 'pg_namespace'::regclass and d.deptype = 'n'
+      and d.refobjid in (select oid from pg_namespace where nspname in ('gateway', 'records'))
+  ), above (classid, objid) as (
+    select classid, objid from present where object = any ($1)
+    union
+    select case when owner.oid is null then d.classid else 'pg_class'::regclass::oid end, coalesce(owner.oid, d.objid)
+    from above a join pg_depend d on d.refclassid = a.classid and d.refobjid = a.objid
+      cross join lateral (select case d.classid
+        when 'pg_rewrite'::regclass then (select ev_class from pg_rewrite where oid = d.objid)
+        when 'pg_trigger'::regclass then (select tgrelid from pg_trigger where oid = d.objid)
+        when 'pg_attrdef'::regclass then (select adrelid from pg_attrdef where oid = d.objid) end as oid) owner
+  )
+  select object from present join above using (classid, objid)`;
+
+/** The applied files of these keys, and those whose objects depend on theirs. */
+async function withDependents(
+  client: pg.Client,
+  applied: readonly Applied[],
+  keys: ReadonlySet<string>,
+): Promise<Applied[]> {
+  const objects = applied.filter((file) => keys.has(keyOf(file))).flatMap((file) => file.objects);
+  const { rows } = await client.query<{ object: string }>(dependents, [objects]);
+  const dropped = new Set(rows.map(({ object }) => object));
+  return applied.filter((file) => keys.has(keyOf(file)) || file.objects.some((object) => dropped.has(object)));
 }
 
 async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
@@ -50,17 +116,33 @@ async function inTransaction(client: pg.Client, work: () => Promise<void>): Prom
   }
 }
 
-/** In the reverse order of creation, so that an object goes before those that it is made of. Takes back what the files granted. */
-async function drop(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ name: string; objects: string[]; revokes: string[] }>(
-    `delete from gateway.applied_files where root = 'views' returning name, objects, revokes`,
-  );
-  const present = new Set(await appPrivileges(client));
-  for (const revoke of rows.flatMap(({ revokes }) => revokes)) if (present.has(revoke)) await client.query(revoke);
-  const objects = rows.sort((a, b) => (a.name < b.name ? -1 : 1)).flatMap((row) => row.objects);
-  // DROP COLUMN … CASCADE of the app takes views with it.
-  for (const object of objects.reverse())
-    await client.query(`drop ${object.replace(' gateway.', ' if exists gateway.')}`).catch(refuse);
+/**
+ * Takes back what the files granted, and drops what they created: from the last file to the first, and an object that another one depends on
+ * after that one, such as a function after the view whose trigger calls it.
+ */
+async function drop(client: pg.Client, files: readonly Applied[], privileges: readonly string[]): Promise<void> {
+  const keys = files.map(keyOf);
+  await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [keys]);
+  for (const revoke of files.flatMap(({ revokes }) => revokes))
+    if (privileges.includes(revoke)) await client.query(revoke);
+  let objects = files.flatMap((file) => file.objects).reverse();
+  while (objects.length > 0) {
+    const kept: string[] = [];
+    let refusal: unknown;
+    for (const object of objects) {
+      try {
+        // DROP COLUMN … CASCADE of the app takes views with it.
+        await client.query(`savepoint object; drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
+      } catch (error) {
+        if ((error as { code?: string }).code !== hasDependents) throw error;
+        await client.query('rollback to savepoint object');
+        kept.push(object);
+        refusal = error;
+      }
+    }
+    if (kept.length === objects.length) refuse(refusal);
+    objects = kept;
+  }
 }
 
 /** Such as a view of the app that reads one of these: PostgreSQL's detail names it. */
@@ -69,21 +151,43 @@ function refuse(error: unknown): never {
   throw new MigrationFailed([message, ...(detail ? [detail] : [])].join(': '), { cause: error });
 }
 
-/** EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
-async function create(client: pg.Client, file: SqlFile): Promise<void> {
-  const before = new Set((await schemaObjects(client)).map(({ id }) => id));
-  const granted = new Set(await appPrivileges(client));
-  await client.query(`savepoint file; ${executed(file.sql)}`).catch(async (error: unknown) => {
-    throw isInUse.has((error as { code?: string }).code) ? error : await located(client, file, error);
+/** Runs the file and notes what it made; adds that to what is known. EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
+async function create(client: pg.Client, file: SqlFile, known: string[], granted: Set<string>): Promise<void> {
+  const sql = await withTypes(client, file);
+  await client.query(`savepoint file; ${executed(sql)}`).catch(async (error: unknown) => {
+    throw isInUse.has((error as { code?: string }).code) ? error : await located(client, { ...file, sql }, error);
   });
-  const created = (await schemaObjects(client)).filter(({ id }) => !before.has(id));
+  const created = await schemaObjects(client, known);
   const stored = created.find(({ type }) => type === 'table' || type === 'sequence');
   if (stored !== undefined)
     throw new MigrationFailed(
-      `views/${file.name}: it creates the ${stored.object}, whose rows would be lost with the next change of a view.`,
+      `${keyOf(file)}: it creates the ${stored.object}, whose rows would be lost with the next change of a view.`,
     );
-  const revokes = (await appPrivileges(client)).filter((revoke) => !granted.has(revoke));
+  const grants = file.root === 'views' && /\bgrant\b/i.test(sql);
+  const revokes = grants ? (await appPrivileges(client)).filter((revoke) => !granted.has(revoke)) : [];
   await noteApplied(client, file, { objects: created.map(({ object }) => object), revokes });
+  known.push(...created.map(({ oid }) => oid));
+  for (const revoke of revokes) granted.add(revoke);
+}
+
+/** The SQL of views that are made of a definition, with the types that the workspace has in the operator's views. */
+export async function withTypes(client: pg.Client, { root, name, sql }: SqlFile): Promise<string> {
+  if (root !== 'gateway') return sql;
+  const views = [...new Set([...sql.matchAll(/\{type of ([\w.]+)\}/g)].map(([, view]) => view as string))];
+  const { rows } = await client.query<{ view: string; isThere: boolean; type: string | null }>(
+    `select v.view, to_regclass(v.view) is not null as "isThere", format_type(a.atttypid, a.atttypmod) as type
+     from unnest($1::text[]) v (view) left join pg_attribute a on a.attrelid = to_regclass(v.view) and a.attname = 'workspace_id'`,
+    [views],
+  );
+  const types = new Map<string, string>();
+  for (const { view, isThere, type } of rows) {
+    if (type === null)
+      throw new MigrationFailed(
+        `The definition of ${name} reads ${view}, which ${isThere ? 'has no column workspace_id' : 'does not exist'}: ${isThere ? 'add it to the view' : 'create it in a file of the views'}.`,
+      );
+    types.set(view, type);
+  }
+  return sql.replace(/\{type of ([\w.]+)\}/g, (_, view: string) => types.get(view) as string);
 }
 
 function executed(sql: string): string {
@@ -103,16 +207,25 @@ async function located(client: pg.Client, file: SqlFile, error: unknown): Promis
     );
     if (failed !== null) return failed;
   }
-  return new MigrationFailed(`views/${file.name}: ${(error as Error).message}`, { cause: error });
+  return new MigrationFailed(`${keyOf(file)}: ${(error as Error).message}`, { cause: error });
 }
 
 interface SchemaObject {
-  readonly id: string;
+  readonly oid: string;
   readonly type: string;
   /** As DROP names it: "view gateway.klanten". */
   readonly object: string;
 }
 
-async function schemaObjects(client: pg.Client): Promise<SchemaObject[]> {
-  return (await client.query<SchemaObject>(objectsInSchema)).rows;
+/** The objects of both schemas that are not known, in the order of their creation: parts of an object, such as the row type of a view, are not listed. */
+async function schemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
+  const { rows } = await client.query<SchemaObject>(
+    `select d.objid as oid, o.type, concat(o.type, ' ', o.identity) as object
+     from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
+     where d.refclassid = 'pg_namespace'::regclass and d.deptype = 'n' and not d.objid = any ($1::oid[])
+       and d.refobjid in (select oid from pg_namespace where nspname in ('gateway', 'records'))
+     order by d.objid`,
+    [known],
+  );
+  return rows;
 }

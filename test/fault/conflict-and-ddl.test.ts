@@ -105,9 +105,9 @@ test.serial('a page waits for a lock that goes away, and a request for one that 
 });
 
 /** The view again, with a column of another type: what a prepared statement of before cannot return. */
-const retyped = `do $$ declare definition text := pg_get_viewdef('gateway.werkbonnen'); begin
-  drop view gateway.werkbonnen;
-  execute 'create view gateway.werkbonnen as ' || regexp_replace(definition, ' ((\\w+\\.)?status),', ' \\1::varchar(40) as status,');
-  alter view gateway.werkbonnen owner to gateway_owner;
-  grant select on gateway.werkbonnen to gateway_reader;
+const retyped = `do $$ declare definition text := pg_get_viewdef('gateway.werkbonnen_asc'); begin
+  drop view gateway.werkbonnen_asc;
+  execute 'create view gateway.werkbonnen_asc as ' || regexp_replace(definition, ' ((\\w+\\.)?status),', ' \\1::varchar(40) as status,');
+  alter view gateway.werkbonnen_asc owner to gateway_owner;
+  grant select on gateway.werkbonnen_asc to gateway_reader;
 end $$`;

@@ -29,7 +29,7 @@ test.serial('parts whose key is the reference alone are drafted, and no table ta
   t.deepEqual(
     [...draft.resources.values()].map(({ name, view }) => [name, view]),
     [
-      ['access', 'gateway.app_access'],
+      ['access', 'gateway.access'],
       ['jobs', 'gateway.jobs'],
       ['key-ids', 'gateway.app_key_ids'],
     ],

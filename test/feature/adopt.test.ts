@@ -70,7 +70,7 @@ test.serial(
       'updatedAt',
     ]);
     t.like(resources.get('activity')?.fields.diff, { clean: 'audit-diff', diff: { old: 0, new: 1 } });
-    t.regex(readFileSync(join(folder, 'sql/views/assets.sql'), 'utf8'), /\n {4}and t\.deleted_at is null;\n/);
+    t.regex(readFileSync(join(folder, 'sql/views/assets.sql'), 'utf8'), /\n {2}where t\.deleted_at is null;\n/);
     t.like(resources.get('activity')?.sync, { appendOnly: { horizonHours: 72 } });
     t.like(resources.get('assets')?.sync, { xid: 'row_xid', parts: {}, appendOnly: null });
     t.like(resources.get('assets')?.write, {

@@ -161,41 +161,12 @@ test.serial('check finds nothing wrong where the role quotes all identifiers', a
 
 test.serial('serve does not start with a refused configuration, and says what is wrong', async (t) => {
   const { database } = t.context;
-  const { change, undo } = wrongViews['a view shows every workspace the rows of all'] as Configuration;
+  const { change, undo } = wrongViews['the wall of a view is gone'] as Configuration;
   await database.primary.query(change?.(database) as string);
   await database.caughtUp();
   const error = await t.throwsAsync(startGateway(database.settings));
-  t.regex(error?.message ?? '', /tenant wall gateway\.klanten: in a workspace it shows rows of another one/);
+  t.regex(error?.message ?? '', /migrated: changed since `migrate` made them: the views of gateway\/klanten/);
   await database.primary.query(undo?.(database) as string);
-});
-
-test.serial('a connection that ends during the check of a view takes no finding of another view away', async (t) => {
-  const { primary } = t.context.database;
-  const { rows } = await primary.query<{ sql: string }>(`select pg_get_viewdef('gateway.klanten') as sql`);
-  const shipped = `create or replace view gateway.klanten as ${rows[0]?.sql.replace(/;$/, '')}`;
-  const owned = (owner: string): string =>
-    `alter view gateway.installaties owner to ${owner}; alter view gateway.werkbonnen owner to ${owner}`;
-  const ofReplica = async (thorough: boolean): Promise<string[]> =>
-    (await wrong(t, {}, thorough))
-      .filter(({ where }) => where.startsWith('replica'))
-      .map(({ level, code, object }) => `${level} ${code} ${object}`)
-      .sort();
-  await primary.query(`${shipped} and pg_terminate_backend(pg_backend_pid()); ${owned('postgres')}`);
-  try {
-    t.deepEqual(await ofReplica(true), [
-      'failed connection gateway.klanten',
-      'failed connection gateway.logboeken',
-      'failed connection gateway.werkbonnen',
-      'refused view gateway.installaties',
-    ]);
-    t.deepEqual(await ofReplica(false), [
-      'failed connection gateway.klanten',
-      'refused view gateway.installaties',
-      'refused view gateway.werkbonnen',
-    ]);
-  } finally {
-    await primary.query(`${shipped}; ${owned('gateway_owner')}`);
-  }
 });
 
 test.serial('a locked table refuses no start: the replica is checked again before its first use', async (t) => {
@@ -206,8 +177,8 @@ test.serial('a locked table refuses no start: the replica is checked again befor
   try {
     for (const [table, objects, before] of [
       ['app.klanten', ['gateway.key_ids()', 'gateway.klanten'], ''],
-      ['gateway.api_tokens', ['', ''], ''],
-      ['gateway.api_tokens', ['', ''], 'grant update (koudemiddel) on gateway.installaties_write to gateway_reader'],
+      ['gateway.api_tokens', [''], ''],
+      ['gateway.api_tokens', [''], 'grant update (koudemiddel) on gateway.installaties_write to gateway_reader'],
     ] as const) {
       if (before !== '') await primary.query(before);
       await primary.query(`begin; lock table ${table} in access exclusive mode; select pg_switch_wal()`);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
 import type { ApiReply } from '../support/client.js';
+import { makeWalls } from '../support/walls.js';
 import { gatewayTest } from '../support/workspace.js';
 import { newKey } from '../support/writes.js';
 
@@ -13,7 +14,7 @@ const tools = {
   name: 'tools',
   record: 'tool',
   description: 'Tools.',
-  view: 'gateway.tools',
+  view: 'records.tools',
   version: 'version',
   order: ['label', 'seen_at', 'id'],
   filters: {
@@ -25,7 +26,7 @@ const tools = {
     seenTo: { column: 'seen_at', kind: 'instantTo', description: 'Last instant.' },
     number: { column: 'id', kind: 'equals', description: 'Only the tool of this number.' },
   },
-  write: { view: 'gateway.tools_write', ids: 'database', audit: false },
+  write: { ids: 'database', audit: false },
   fields: {
     id: { column: 'id', type: 'bigint', description: 'Number.' },
     label: {
@@ -43,7 +44,7 @@ const tools = {
       type: 'bigint',
       nullable: true,
       description: 'Whole.',
-      write: { references: 'gateway.tools' },
+      write: { references: 'records.tools' },
     },
     colour: { column: 'details', pointer: '/colour', type: 'text', nullable: true, description: 'Colour.' },
     length: { column: 'details', pointer: '/size/0', type: 'number', nullable: true, description: 'Length.' },
@@ -57,7 +58,7 @@ const codes = {
   name: 'codes',
   record: 'code',
   description: 'Codes.',
-  view: 'gateway.codes',
+  view: 'records.codes',
   order: ['id'],
   fields: { id: { column: 'id', type: 'text', description: 'Code.' } },
 };
@@ -68,28 +69,12 @@ function bounded(column: string, type: string): object {
   return { column, type, nullable: true, description: 'A number.', write: { schema } };
 }
 
-const columns = 'id, workspace_id, label, rank, weight, lent, bought, part_of, details, seen_at';
-const written = 'label, rank, weight, lent, bought, part_of';
-const wall = `workspace_id = gateway.workspace()::uuid
-  and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)`;
-const view = (name: string, rest: string): string =>
-  `create view gateway.${name} as select ${columns}, xmin::text::bigint as version from app.tools
-     where ${wall} ${rest};
-   alter view gateway.${name} owner to gateway_owner;`;
 const tables = `
   create table app.codes (workspace_id uuid not null, id text primary key);
-  grant select on app.codes to gateway_owner;
-  create view gateway.codes as select workspace_id, id from app.codes where ${wall};
-  alter view gateway.codes owner to gateway_owner;
-  grant select on gateway.codes to gateway_reader;
-
+  create view records.codes as select workspace_id, id from app.codes;
   create table app.tools (id integer generated always as identity primary key, workspace_id uuid not null, label text not null,
     rank smallint, weight numeric(8, 3), lent boolean, bought date, part_of integer, details jsonb default '{"colour": "red", "size": [12.50]}', seen_at timestamptz not null default now());
-  grant select, insert (workspace_id, ${written}), update (${written}) on app.tools to gateway_owner;
-  ${view('tools', '')}
-  grant select on gateway.tools to gateway_reader, gateway_writer;
-  ${view('tools_write', 'with cascaded check option')}
-  grant select, insert (workspace_id, ${written}), update (${written}) on gateway.tools_write to gateway_writer;`;
+  create view records.tools as select *, xmin::text::bigint as version from app.tools;`;
 
 interface Page {
   readonly data: { readonly id: string }[];
@@ -111,6 +96,7 @@ test('a fifth resource is one definition and its views: ids of the database, xmi
     writeFileSync(join(folder, 'tools.json'), JSON.stringify(tools));
     writeFileSync(join(folder, 'codes.json'), JSON.stringify(codes));
     await database.primary.query(tables);
+    await makeWalls(database.primary, folder);
     await database.primary.query('insert into app.codes select $1, unnest($2::text[])', [
       database.workspaces[0]?.id,
       codeIds,

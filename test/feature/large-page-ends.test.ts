@@ -8,6 +8,7 @@ import type { ApiClient } from '../support/client.js';
 import { field } from '../support/definitions.js';
 import { type HoldingProxy, holdingProxy } from '../support/holding-proxy.js';
 import { type Page, page, pages } from '../support/lists.js';
+import { makeWalls } from '../support/walls.js';
 import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
 
 // The end of a large page and its first rows are read by two statements at the same time; here a commit comes between them.
@@ -20,7 +21,7 @@ const codes = ['bigint', 'text'].map((type) => ({
   name: `${type}codes`,
   record: `${type}Code`,
   description: 'Codes.',
-  view: `gateway.${type}codes`,
+  view: `records.${type}codes`,
   order: ['id'],
   fields: { id: field('id', type) },
 }));
@@ -44,12 +45,8 @@ async function setUp(t: ExecutionContext<TestContext>, list: string): Promise<Se
     await primary.query(`
       create table if not exists app.${type}codes (workspace_id uuid not null, id ${type} primary key);
       truncate app.${type}codes;
-      grant select on app.${type}codes to gateway_owner;
-      create or replace view gateway.${type}codes as select workspace_id, id from app.${type}codes
-        where workspace_id = gateway.workspace()::uuid
-          and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false);
-      alter view gateway.${type}codes owner to gateway_owner;
-      grant select on gateway.${type}codes to gateway_reader`);
+      create or replace view records.${type}codes as select workspace_id, id from app.${type}codes`);
+  await makeWalls(primary, folder);
   await caughtUp();
   const server = new URL(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
   const proxy = await holdingProxy(server);

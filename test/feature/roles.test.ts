@@ -30,7 +30,8 @@ test('an admin without CREATEROLE migrates, once a DBA has run deploy/roles.sql'
     await dba.query(`set gateway.admin = '${admin}'; ${read('deploy/roles.sql')}`);
     const { stderr, code } = await commandLine(['migrate'], { adminUrl });
     t.deepEqual({ stderr, code }, { stderr: '', code: 0 });
-    t.is((await commandLine(['migrate', '--pending'], { adminUrl })).code, 0);
+    const pending = await commandLine(['migrate', '--pending'], { adminUrl });
+    t.is(pending.code, 0, pending.stdout);
   } finally {
     await dba.query(`drop database ${admin} with (force)`);
     await dba.query(`drop role ${admin}`);

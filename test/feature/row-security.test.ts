@@ -24,21 +24,25 @@ test.serial(
     const draft = await adopted(t, settings, '--schema', 'Shop Floor', '--write', 'Orders');
     t.regex(
       draft.output,
-      /row_security\.sql: the restrictive policy present of "Shop Floor"\."Orders" holds for gateway_owner, too/,
+      /row_security\.sql: the restrictive policy present of "Shop Floor"\."Orders" holds for the views' owner, too/,
     );
     t.deepEqual(await wrong(t, draft), []);
     const policies = join(draft.folder, 'sql/views/row_security.sql');
-    t.regex(readFileSync(policies, 'utf8'), /^create policy gateway_owner on "Shop Floor"\."OrderLine" /m);
+    t.regex(readFileSync(policies, 'utf8'), /^create policy gateway on "Shop Floor"\."OrderLine" to current_user /m);
     const client = new pg.Client(settings.adminUrl as string);
     await client.connect();
-    await client.query('drop policy gateway_owner on "Shop Floor"."Orders"').finally(() => client.end());
+    // A superuser sees all rows: another role owns the views, as where such a role runs `migrate`.
+    await client
+      .query(`grant usage on schema "Shop Floor" to gateway_owner; grant select on all tables in schema "Shop Floor" to gateway_owner;
+        alter view records.orders owner to gateway_owner`)
+      .finally(() => client.end());
     let detail = '';
     await eventually(t, 'check refuses the view', async () => {
       const { findings } = JSON.parse((await draft.run('check', '--json')).stdout) as { findings: Finding[] };
       detail = findings.find(({ level, object }) => level === 'refused' && object === 'gateway.orders')?.detail ?? '';
       return detail !== '';
     });
-    t.regex(detail, /row-level security of "Shop Floor"\."Orders" hides rows: create a policy .* `to gateway_owner /);
+    t.regex(detail, /row-level security of .*"Shop Floor"\."Orders" hides rows: create a policy .* `to gateway_owner /);
   },
 );
 
@@ -65,7 +69,10 @@ test.serial(
     });
     t.deepEqual(
       found.map(({ level, code }) => [level, code]),
-      [['failed', 'workspaces']],
+      [
+        ['failed', 'workspaces'],
+        ['failed', 'migrated'],
+      ],
     );
     t.regex(found[0]?.detail ?? '', /^Row-level security hides rows of "Shop Floor"\."Companies" from gateway_owner, /);
   },

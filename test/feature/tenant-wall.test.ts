@@ -1,9 +1,13 @@
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
+import { loadResources } from '../../src/definition/load.js';
+import { viewsOf } from '../../src/definition/walls.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
+/** The views without an order, and all that the reader may use. */
 const views = ['klanten', 'installaties', 'werkbonnen', 'logboeken', 'werkbonnen_handelingen', 'werkbonnen_uren'];
+const all = loadResources('').flatMap(viewsOf);
 const refused = '42501'; // insufficient_privilege
 
 /** A connection by hand as the role the gateway reads with. */
@@ -31,8 +35,9 @@ async function failure(client: pg.Client, sql: string): Promise<string | undefin
 
 test('without a workspace the views show nothing', async (t) => {
   const hand = handOf(t.context);
-  for (const view of views) {
-    const count = async () => (await hand.query<{ n: string }>(`select count(*) as n from gateway.${view}`)).rows[0]?.n;
+  t.true(all.length > 20);
+  for (const view of all) {
+    const count = async () => (await hand.query<{ n: string }>(`select count(*) as n from ${view}`)).rows[0]?.n;
     t.is(await count(), '0', view);
     await hand.query("select set_config('gateway.workspace_id', '', false)");
     t.is(await count(), '0', `${view}, with an empty setting`);
@@ -51,13 +56,24 @@ test('no condition sees a row of another workspace, whatever it costs and howeve
     logboeken: 'entity',
     werkbonnen_uren: 'part_id::text',
   };
+  const { rows } = await hand.query<{ version: number }>(
+    `select current_setting('server_version_num')::int as version`,
+  );
+  const version = rows[0]?.version as number;
   for (const scan of ['indexscan', 'indexonlyscan', 'bitmapscan']) await hand.query(`set enable_${scan} = off`);
   for (const workspace of ['', '00000000-0000-0000-0000-000000000000']) {
     await hand.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
     for (const [view, text] of Object.entries(texts)) {
-      for (const condition of [`${text}::integer = 1`, `set_config('', ${text}, true) is null`]) {
-        const sql = `select from gateway.${view} where ${condition}`;
-        t.is(await failure(hand, sql), undefined, `${sql}, workspace "${workspace}"`);
+      for (const condition of [
+        `${text}::integer = 1`,
+        `${text} like any (array['n%\\'])`,
+        `set_config('', ${text}, true) is null`,
+        ...(version < 160_000 ? [] : [`json_object(${text}: 1, ${text}: 2 with unique keys) is null`]),
+      ]) {
+        for (const order of ['', '_asc', '_desc'].slice(0, view === 'werkbonnen_uren' ? 2 : 3)) {
+          const sql = `select from gateway.${view}${order} where ${order === '' ? condition : condition.replaceAll('part_id', 'id')}`;
+          t.is(await failure(hand, sql), undefined, `${sql}, workspace "${workspace}"`);
+        }
       }
     }
   }
@@ -119,9 +135,9 @@ test('the reader cannot select any column of any table of the app, nor anything 
   const { rows } = await t.context.database.replica.query<{ relation: string; column: string }>(
     `select format('%I.%I', n.nspname, c.relname) as relation, quote_ident(a.attname) as column
      from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
-     where c.relkind in ('r', 'p', 'v', 'm') and a.attnum > 0 and n.nspname in ('app', 'gateway')
-       and not (n.nspname = 'gateway' and c.relname = any ($1))`,
-    [views],
+     where c.relkind in ('r', 'p', 'v', 'm') and a.attnum > 0 and n.nspname in ('app', 'records', 'gateway')
+       and not n.nspname || '.' || c.relname = any ($1)`,
+    [[...all, 'gateway.applied_files']],
   );
   t.true(rows.length > 100);
   for (const { relation, column } of rows) {
@@ -129,7 +145,7 @@ test('the reader cannot select any column of any table of the app, nor anything 
   }
 });
 
-test('the reader may call find_token, key_ids, received_timeline, sample_workspaces and workspace, and no other function of the app or the gateway', async (t) => {
+test('the reader may call digest_of, find_token, key_ids, received_timeline and workspace, and no other function: it cannot list workspaces', async (t) => {
   const hand = handOf(t.context);
   const { rows } = await t.context.database.replica.query<{ name: string; callable: boolean }>(
     `select p.oid::regprocedure::text as name,
@@ -142,16 +158,19 @@ test('the reader may call find_token, key_ids, received_timeline, sample_workspa
       .map(({ name }) => name)
       .sort(),
     [
+      'gateway.digest_of(text[])',
       'gateway.find_token(bytea)',
       'gateway.key_ids()',
       'gateway.received_timeline()',
-      'gateway.sample_workspaces()',
       'gateway.workspace()',
     ],
   );
   t.true(rows.length > 6);
   t.is(await failure(hand, 'select app.installaties_versie()'), refused);
   t.is(await failure(hand, 'select gateway.list_tokens(null)'), refused);
+  t.is(await failure(hand, 'select gateway.sample_workspaces()'), refused);
+  t.is(await failure(hand, 'select id from records.klanten limit 1'), refused);
+  t.is(await failure(hand, 'select id from gateway.workspaces limit 1'), refused);
   t.is(await failure(hand, "select pg_read_file('/etc/passwd')"), refused);
   t.is(await failure(hand, 'select * from pg_authid'), refused);
   t.is(await failure(hand, 'set role gateway_owner'), refused);
@@ -185,7 +204,7 @@ test('the reader is no superuser, member of nothing, and the signature is in no 
   t.deepEqual(rows, [{ strong: false, member: false }]);
   const columns = await replica.query(
     `select 1 from pg_attribute a join pg_class c on c.oid = a.attrelid
-     where c.relnamespace = 'gateway'::regnamespace and a.attname ~ 'handtekening|email|telefoon'
+     where c.relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and a.attname ~ 'handtekening|email|telefoon'
        and (has_column_privilege('gateway_reader', c.oid, a.attnum, 'select') or has_column_privilege('gateway_writer', c.oid, a.attnum, 'select'))`,
   );
   t.is(columns.rowCount, 0);

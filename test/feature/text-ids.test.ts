@@ -10,6 +10,7 @@ import type { ApiReply } from '../support/client.js';
 import { load } from '../support/definitions.js';
 import { analyzed, buffersIn } from '../support/plan-buffers.js';
 import { replicaReader } from '../support/replica-reader.js';
+import { makeWalls } from '../support/walls.js';
 import { gatewayTest } from '../support/workspace.js';
 import { newKey } from '../support/writes.js';
 
@@ -20,14 +21,13 @@ const notes = {
   name: 'notes',
   record: 'note',
   description: 'Notes.',
-  view: 'gateway.notes',
+  view: 'records.notes',
   version: 'version',
   order: ['id'],
   auditEntity: 'note',
   write: {
-    view: 'gateway.notes',
     ids: 'database',
-    audit: { created: 'made', changed: 'moved', actorType: 'token', view: 'gateway.note_log' },
+    audit: { created: 'made', changed: 'moved', actorType: 'token', view: 'records.note_log' },
     onChange: { version: 'increment' },
   },
   fields: {
@@ -36,20 +36,11 @@ const notes = {
     version: { column: 'version', type: 'integer', description: 'Version.' },
   },
 };
-const wall = `workspace_id = gateway.workspace()::uuid
-  and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)`;
 const noteTables = `
   create table app.notes (workspace_id uuid not null, id text primary key default gen_random_uuid()::text, label text, version int default 1);
-  grant select, insert (workspace_id, label), update (label, version) on app.notes to gateway_owner;
-  create view gateway.notes as select workspace_id, id, label, version from app.notes where ${wall} with cascaded check option;
-  alter view gateway.notes owner to gateway_owner;
-  grant select on gateway.notes to gateway_reader;
-  grant select, insert (workspace_id, label), update (label, version) on gateway.notes to gateway_writer;
+  create view records.notes as select * from app.notes;
   create table app.note_log (workspace_id uuid, entity text, entity_id uuid, action text, actor_type text, actor_id uuid, changes jsonb);
-  grant select, insert on app.note_log to gateway_owner;
-  create view gateway.note_log as select * from app.note_log;
-  alter view gateway.note_log owner to gateway_owner;
-  grant insert on gateway.note_log to gateway_writer;`;
+  create view records.note_log as select * from app.note_log;`;
 
 test.serial('the log may hold ids as another type than the database makes them', async (t) => {
   const { database } = t.context;
@@ -58,8 +49,9 @@ test.serial('the log may hold ids as another type than the database makes them',
   cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
   writeFileSync(join(folder, 'notes.json'), JSON.stringify(notes));
   await database.primary.query(noteTables);
+  await makeWalls(database.primary, folder);
   await database.caughtUp();
-  t.teardown(() => database.primary.query('drop view gateway.notes, gateway.note_log'));
+  t.teardown(() => database.primary.query('drop view records.notes, records.note_log cascade'));
   const { client } = await database.gateway({ resourcesDir: folder });
   const token = await database.token({ scopes: ['read:notes', 'write:notes'] });
   const write = (method: string, path: string, body: object, headers: object = {}): Promise<ApiReply> =>
@@ -86,7 +78,7 @@ test.serial('an id of type character(n) is found as it is shown, with its blanks
     name: 'codes',
     record: 'code',
     description: 'Codes.',
-    view: 'gateway.codes',
+    view: 'records.codes',
     version: 'version',
     order: ['id'],
     sync: {},
@@ -99,10 +91,8 @@ test.serial('an id of type character(n) is found as it is shown, with its blanks
     create index on app.codes (workspace_id, id);
     create index on app.codes (workspace_id, label, id);
     insert into app.codes (workspace_id, id, label) values ('${database.workspaces[0]?.id}', 'ab', 'x'), ('${database.workspaces[0]?.id}', 'abcde', 'wxyz');
-    grant select on app.codes to gateway_owner;
-    create view gateway.codes as select workspace_id, id, label, version, xmin as row_xid from app.codes where ${wall};
-    alter view gateway.codes owner to gateway_owner;
-    grant select on gateway.codes to gateway_reader`);
+    create view records.codes as select workspace_id, id, label, version, xmin as row_xid from app.codes`);
+  await makeWalls(database.primary, folder);
   await database.caughtUp();
   const { client } = await database.gateway({ resourcesDir: folder });
   const token = await database.token({ scopes: ['read:codes'] });
@@ -143,17 +133,15 @@ test.serial('an id of any text type is found by its index, alone and in a list',
       insert into app.${name} select '${workspace}', md5(n::text)::char(26) from generate_series(1, 20000) n;
       create unique index on app.${name} (workspace_id, id);
       analyze app.${name};
-      grant select on app.${name} to gateway_owner;
-      create view gateway.${name} as select workspace_id, id from app.${name} where ${wall};
-      alter view gateway.${name} owner to gateway_owner;
-      grant select on gateway.${name} to gateway_reader`);
-    await database.caughtUp();
+      create view records.${name} as select workspace_id, id from app.${name}`);
     const [resource] = load({
       'keys.json': {
-        ...{ name: 'keys', record: 'key', description: 'Keys.', view: `gateway.${name}`, order: ['id'] },
+        ...{ name: 'keys', record: 'key', description: 'Keys.', view: `records.${name}`, order: ['id'] },
         fields: { id: notes.fields.id },
       },
     });
+    await makeWalls(database.primary, [resource as Resource]);
+    await database.caughtUp();
     const { detail, list } = compileStatements(resource as Resource);
     const client = await replicaReader(t);
     const { rows } = await client.query<{ id: string }>(`select id from gateway.${name} order by id desc limit 3`);

@@ -21,7 +21,7 @@ test.serial.before(
   async (t) => {
     const { primary, workspaces, caughtUp } = t.context.database;
     const { rows } = await primary.query<{ id: string; view: string }>(
-      `select id, pg_get_viewdef('gateway.installaties') as view from app.installaties
+      `select id, pg_get_viewdef('records.installaties') as view from app.installaties
      where workspace_id = $1 order by created_at, id offset 400 limit 1`,
       [workspaces[0]?.id],
     );
@@ -32,7 +32,7 @@ test.serial.before(
       while not pg_try_advisory_xact_lock_shared(${gate}) loop perform pg_sleep(0.01); end loop;
     end if; return true; end $$`);
     await primary.query(
-      `create or replace view gateway.installaties as ${view.replace(/;\s*$/, '')} and public.pass_gate(id)`,
+      `create or replace view records.installaties as ${view.replace(/;\s*$/, '')} where public.pass_gate(id)`,
     );
     await caughtUp();
   },

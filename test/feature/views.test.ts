@@ -1,9 +1,10 @@
-import { appendFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { defaultViewsDir } from '../../src/migrate/sql-files.js';
+import { projectRoot } from '../../src/paths.js';
 import { type CommandResult, commandLine, connections } from '../support/command-line.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 import { newKey } from '../support/writes.js';
@@ -23,17 +24,27 @@ const migrate = (t: ExecutionContext<TestContext>): Promise<CommandResult> => ru
 /** Identities of the views: each creation gives others. */
 async function oids({ context }: ExecutionContext<TestContext>): Promise<string> {
   const { rows } = await context.database.primary.query<{ oids: string }>(
-    `select string_agg(oid::text, ' ' order by oid) as oids from pg_class where relnamespace = 'gateway'::regnamespace and relkind = 'v'`,
+    `select string_agg(oid::text, ' ' order by oid) as oids from pg_class
+     where relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and relkind = 'v'`,
   );
   return rows[0]?.oids ?? '';
+}
+
+/** The views by name, with their identities. */
+async function identities({ context }: ExecutionContext<TestContext>): Promise<Map<string, string>> {
+  const { rows } = await context.database.primary.query<{ name: string; oid: string }>(
+    `select oid::regclass::text as name, oid::text from pg_class
+     where relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and relkind = 'v'`,
+  );
+  return new Map(rows.map(({ name, oid }) => [name, oid]));
 }
 
 /** Privileges and owners of all in the schema. */
 async function rights({ context }: ExecutionContext<TestContext>): Promise<string[]> {
   const { rows } = await context.database.primary.query<{ right: string }>(
-    `select format('%s %s %s', relname, relowner::regrole, relacl) as right from pg_class where relnamespace = 'gateway'::regnamespace and relkind <> 'i'
+    `select format('%s %s %s', relname, relowner::regrole, relacl) as right from pg_class where relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and relkind <> 'i'
      union all select format('%s %s %s %s', relname, attname, attacl, atttypid::regtype) from pg_attribute a join pg_class c on c.oid = attrelid
-       where relnamespace = 'gateway'::regnamespace and relkind = 'v' and attnum > 0
+       where relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and relkind = 'v' and attnum > 0
      union all select format('%s %s %s', proname, proowner::regrole, proacl) from pg_proc where pronamespace = 'gateway'::regnamespace order by 1`,
   );
   return rows.map(({ right }) => right);
@@ -86,7 +97,7 @@ test.serial('while the views are replaced again and again no read and no write f
     appendFileSync(file('klanten.sql'), `-- change ${turn}\n`);
     const { stdout, stderr, code } = await migrate(t);
     t.is(code, 0, stderr);
-    t.is(stdout, 'replaced the views: klanten.sql changed\n');
+    t.is(stdout, 'replaced the views: views/klanten.sql changed\n');
     const now = await oids(t);
     t.not(now, last);
     last = now;
@@ -105,29 +116,91 @@ test.serial('migrate shows what it would do, and does nothing twice', async (t) 
   t.is((await migrate(t)).stdout, 'nothing to do\n');
   appendFileSync(file('werkbonnen.sql'), '-- changed\n');
   writeFileSync(file('zero.sql'), `create function gateway.zero() returns integer language sql as 'select 0';`);
-  rmSync(file('access.sql'));
-  const planned = 'replaced the views: werkbonnen.sql changed, zero.sql pending, access.sql removed\n';
+  const planned = 'replaced the views: views/werkbonnen.sql changed, views/zero.sql pending\n';
   const listed = (await run(t, 'migrate', '--list', '--views', folder)).stdout;
-  for (const line of ['applied core/001_roles.sql', 'applied views/klanten.sql', 'changed views/werkbonnen.sql'])
+  for (const line of [
+    'applied core/001_roles.sql',
+    'applied views/klanten.sql',
+    'changed views/werkbonnen.sql',
+    'applied gateway/werkbonnen',
+  ])
     t.true(listed.includes(`${line}\n`), listed);
   t.is((await run(t, 'migrate', '--dry-run', '--views', folder)).stdout, planned.replace('replaced', 'would replace'));
   t.is((await migrate(t)).stdout, planned);
   t.is((await migrate(t)).stdout, 'nothing to do\n');
-  cpSync(join(defaultViewsDir, 'access.sql'), file('access.sql'));
   rmSync(file('zero.sql'));
-  t.is((await migrate(t)).code, 0);
+  t.is((await migrate(t)).stdout, 'replaced the views: views/zero.sql removed\n');
   t.is((await t.context.database.primary.query(`select to_regproc('gateway.zero') as it`)).rows[0].it, null);
+});
+
+test.serial('only the views of a changed file and those above them are replaced', async (t) => {
+  const before = await identities(t);
+  appendFileSync(file('klanten.sql'), '-- again\n');
+  t.is((await migrate(t)).code, 0);
+  const now = await identities(t);
+  t.deepEqual([...now.keys()].sort(), [...before.keys()].sort());
+  t.deepEqual([...now].flatMap(([name, oid]) => (before.get(name) === oid ? [] : [name])).sort(), [
+    'gateway.klanten',
+    'gateway.klanten_asc',
+    'gateway.klanten_by_id',
+    'gateway.klanten_desc',
+    'records.klanten',
+  ]);
+});
+
+test.serial('the views of the roles follow the definitions, and what was changed by hand is made again', async (t) => {
+  const definitions = mkdtempSync(join(tmpdir(), 'resources-'));
+  t.teardown(() => rmSync(definitions, { recursive: true }));
+  cpSync(join(projectRoot, 'config/resources'), definitions, { recursive: true });
+  const path = join(definitions, 'klanten.json');
+  const klanten = JSON.parse(readFileSync(path, 'utf8'));
+  const own = (...args: string[]): Promise<CommandResult> =>
+    commandLine([...args, '--views', folder], { ...connections(t.context.database), resourcesDir: definitions });
+  const before = await identities(t);
+  writeFileSync(path, JSON.stringify({ ...klanten, order: ['updated_at', 'id'] }));
+  t.is((await own('migrate', '--dry-run')).stdout, 'would replace the views: gateway/klanten changed\n');
+  t.is((await own('migrate')).stdout, 'replaced the views: gateway/klanten changed\n');
+  const { primary } = t.context.database;
+  const definition = async (view: string): Promise<string> =>
+    (await primary.query(`select pg_get_viewdef($1) as text`, [view])).rows[0].text;
+  t.regex(await definition('gateway.klanten_desc'), /ORDER BY (klanten\.)?updated_at DESC/);
+  t.is((await identities(t)).get('records.klanten'), before.get('records.klanten'));
+  writeFileSync(path, JSON.stringify({ ...klanten, order: ['nothing', 'id'] }));
+  const flawed = await own('migrate');
+  t.is(flawed.code, 2);
+  t.regex(flawed.stderr, /klanten\.json \/order\/0: no field shows column nothing/);
+  writeFileSync(path, JSON.stringify(klanten));
+  const log = join(definitions, 'logboeken.json');
+  writeFileSync(log, readFileSync(log, 'utf8').replace('records.logboeken', 'records.others'));
+  t.regex((await own('migrate')).stderr, /^The definition of logboeken reads records\.others, which does not exist/);
+  t.is((await migrate(t)).stdout, 'replaced the views: gateway/klanten changed\n');
+  await primary.query('create or replace view gateway.klanten as select * from records.klanten');
+  t.is((await run(t, 'migrate', '--pending', '--views', folder)).stdout, 'altered gateway/klanten\n');
+  t.is((await migrate(t)).stdout, 'replaced the views: gateway/klanten altered\n');
+  t.regex(await definition('gateway.klanten'), /gateway\.workspace\(\)/);
+});
+
+test.serial('a file with a view, its function and its trigger is applied again', async (t) => {
+  const sql = `create view records.notices as select id from app.klanten;
+    create function records.note() returns trigger language plpgsql as 'begin return new; end';
+    create trigger note instead of insert on records.notices for each row execute function records.note();`;
+  writeFileSync(file('notices.sql'), sql);
+  t.is((await migrate(t)).stdout, 'replaced the views: views/notices.sql pending\n');
+  appendFileSync(file('notices.sql'), '-- again\n');
+  t.is((await migrate(t)).stdout, 'replaced the views: views/notices.sql changed\n');
+  rmSync(file('notices.sql'));
+  t.is((await migrate(t)).code, 0);
 });
 
 test.serial('a view that the app dropped by CASCADE is pending, and migrate creates it again', async (t) => {
   const before = await rights(t);
-  await t.context.database.primary.query('drop view gateway.werkbonnen cascade');
+  await t.context.database.primary.query('drop view records.werkbonnen cascade');
   const pending = await run(t, 'migrate', '--pending', '--views', folder);
   t.is(pending.code, 1, pending.stdout);
   t.true((await run(t, 'migrate', '--list', '--views', folder)).stdout.includes('pending views/werkbonnen.sql\n'));
-  t.is((await migrate(t)).stdout, 'replaced the views: werkbonnen.sql pending\n');
+  t.is((await migrate(t)).stdout, 'replaced the views: views/werkbonnen.sql pending, gateway/werkbonnen pending\n');
   t.deepEqual(await rights(t), before);
-  await t.context.database.primary.query('drop view gateway.klanten cascade');
+  await t.context.database.primary.query('drop view records.klanten cascade');
   t.is((await run(t, 'views', '--drop')).code, 0);
   t.is((await run(t, 'views', '--create')).code, 0);
   t.deepEqual(await rights(t), before);
@@ -194,11 +267,11 @@ test.serial('a privilege that a changed file no longer grants is taken back, and
 
 test.serial('a view of the app over one of these is not dropped with it, but named', async (t) => {
   const { primary } = t.context.database;
-  await primary.query('create view app.report as select id from gateway.klanten');
+  await primary.query('create view app.report as select id from records.klanten');
   const before = await oids(t);
   const { stderr, code } = await run(t, 'views', '--drop');
   t.is(code, 1);
-  t.regex(stderr, /cannot drop view gateway\.klanten .*view app\.report depends on view gateway\.klanten/);
+  t.regex(stderr, /cannot drop view records\.klanten .*view app\.report depends on view records\.klanten/);
   t.is(await oids(t), before);
   await primary.query('drop view app.report');
 });
@@ -228,7 +301,7 @@ test.serial(
     t.true(waitedMs < 900, `a statement waited ${Math.round(waitedMs)} ms`);
     await busy.query('commit');
     await busy.end();
-    t.is((await replaced).stdout, 'replaced the views: klanten.sql changed\n');
+    t.is((await replaced).stdout, 'replaced the views: views/klanten.sql changed\n');
   },
 );
 

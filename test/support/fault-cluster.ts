@@ -157,8 +157,8 @@ const pacing = [
        return value;
      end $$`,
   `do $$ begin
-     execute 'create or replace view gateway.installaties as '
-       || regexp_replace(pg_get_viewdef('gateway.installaties'), '((\\w+\\.)?interne_notities),', 'fault.paced(\\1) as interne_notities,');
+     execute 'create or replace view records.installaties as '
+       || regexp_replace(pg_get_viewdef('records.installaties'), '((\\w+\\.)?interne_notities),', 'fault.paced(\\1) as interne_notities,');
    end $$`,
 ];
 

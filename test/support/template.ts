@@ -44,7 +44,7 @@ export async function makeTemplate(
       keys: bytes,
       now: new Date('2026-11-21T12:00:00Z'),
     });
-    await migrate(url, { viewsDir: app.viewsDir });
+    await migrate(url, { viewsDir: app.viewsDir, resourcesDir: app.resourcesDir });
     await createIndexes(url, { viewsDir: app.viewsDir });
     await client.query(await readFile(join(projectRoot, `test/support/probe/${app.name}.sql`), 'utf8'));
     await cluster.setPasswords(['gateway_reader', 'gateway_writer']);

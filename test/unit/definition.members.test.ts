@@ -15,7 +15,7 @@ const definition = {
   name: 'customers',
   record: 'customer',
   description: 'Customers.',
-  view: 'api.customers',
+  view: 'records.customers',
   order: ['made', 'id'],
   fields: {
     id: field('id', 'bigint'),

@@ -15,9 +15,9 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   ['record', 'owner', /\/record: owner is that of/],
   ['record', 'problem', /\/record: problem is the gateway's own/],
   ['record', 'ownerPage', /\/record: it must match pattern/],
-  ['view', 'api.owners', /\/view: api\.owners is that of/],
+  ['view', 'records.owners', /\/view: records\.owners is that of/],
   ['view', 'items', /\/view: it must match pattern/],
-  ['view', 'api.items; drop table', /\/view: it must match pattern/],
+  ['view', 'records.items; drop table', /\/view: it must match pattern/],
   ['sort', ['id'], /\/sort: there is no such key; remove it, or correct its spelling/],
   ['fields/id', undefined, /\/fields: no field shows the column id; add one/],
   ['fields/id/type', 'boolean', /\/fields\/id\/type: an id cannot be of type boolean; use uuid, bigint, text/],
@@ -164,8 +164,8 @@ const refusals: readonly (readonly [path: string, value: unknown, message: RegEx
   ['fields/entity/write', {}, /\/fields\/entity\/write: POST may leave it out, and it cannot be NULL; set required/],
   [
     'fields/ownerId/write/references',
-    'api.people',
-    /\/fields\/ownerId\/write\/references: no resource reads view api\.people/,
+    'records.people',
+    /\/fields\/ownerId\/write\/references: no resource reads view records\.people/,
   ],
   [
     'fields/ownerId/type',
@@ -194,7 +194,7 @@ const logOf = (name: string, diff?: object) => ({
   ...owners,
   name,
   record: `${name}Entry`,
-  view: `api.${name}`,
+  view: `records.${name}`,
   fields: {
     id: field('id', 'bigint'),
     entity: field('entity', 'text'),
@@ -205,7 +205,7 @@ const pairs = { old: 0, new: 1 };
 const twoShapes = { 'log.json': logOf('log'), 'old-log.json': logOf('oldlog', pairs) };
 const otherWrites = (audit: object) => ({
   ...altered(items, 'write/audit', { ...items.write.audit, ...audit }),
-  ...{ name: 'others', record: 'other', view: 'api.others', auditEntity: 'Other' },
+  ...{ name: 'others', record: 'other', view: 'records.others', auditEntity: 'Other' },
 });
 const logs: readonly (readonly [files: object, message: RegExp])[] = [
   [
@@ -230,10 +230,10 @@ const logs: readonly (readonly [files: object, message: RegExp])[] = [
   [
     {
       'items.json': altered(items, 'write/audit/log', 'log'),
-      'others.json': otherWrites({ log: 'oldlog' }),
+      'others.json': otherWrites({ log: 'oldlog', view: 'records.log' }),
       ...twoShapes,
     },
-    /others\.json \/write\/audit: .*items\.json adds entries of another shape through gateway\.logboeken_write; name the same log/,
+    /others\.json \/write\/audit: .*items\.json adds entries of another shape through records\.log; name the same log/,
   ],
   [
     { 'items.json': altered(items, 'write/audit/view', 'log') },
@@ -255,12 +255,14 @@ test('a write is logged in the shape of the log that its definition names, of th
     );
   const usual = 'gateway.logboeken_write';
   t.deepEqual(shapes({ 'items.json': items }), [['items', usual, usualDiff]]);
-  t.deepEqual(shapes({ 'items.json': items, 'log.json': logOf('log', pairs) }), [['items', usual, pairs]]);
+  t.deepEqual(shapes({ 'items.json': items, 'log.json': logOf('log', pairs) }), [
+    ['items', 'gateway.log_write', pairs],
+  ]);
   const named = altered(items, 'write/audit/log', 'oldlog');
-  const others = otherWrites({ log: 'log', view: 'api.log_write' });
+  const others = otherWrites({ log: 'log', view: 'records.log_write' });
   t.deepEqual(shapes({ 'items.json': named, 'others.json': others, ...twoShapes }), [
-    ['items', usual, pairs],
-    ['others', 'api.log_write', usualDiff],
+    ['items', 'gateway.oldlog_write', pairs],
+    ['others', 'gateway.log_write', usualDiff],
   ]);
 });
 
@@ -319,11 +321,11 @@ const customers = {
   name: 'customers',
   record: 'customer',
   description: 'Customers.',
-  view: 'api.customers',
+  view: 'records.customers',
   version: 'version',
   order: ['made', 'id'],
   codecs: { vault, plainer: { cipher: 'none', encoding: 'hex' }, own: { cipher: 'module', encoding: 'text' } },
-  write: { view: 'api.customers_write', ids: 'database', audit: false },
+  write: { view: 'records.customers_write', ids: 'database', audit: false },
   fields: {
     id: field('id', 'bigint'),
     made: field('made', 'date'),

@@ -137,6 +137,7 @@ export const wrongServers: Configurations = {
     code: 'values',
     detail:
       /[/]naam: (\d+) of \1 values are stored but shown as null \(bad_tag(, bad_format)?\), such as in row [-0-9a-f]{36}/,
+    thorough: true,
   },
   'the clock of the gateway is off': {
     clockMs: 5000,

@@ -1,13 +1,11 @@
 import type { Configurations } from './configuration.js';
 
-const klantenColumns =
-  'id, naam, straat, huisnummer, toevoeging, postcode, plaats, land, kvk_nummer, created_at, updated_at, xmin as row_xid';
-const wall = ' and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)';
-const klanten = (where: string, workspace = 'workspace_id'): string =>
-  `create or replace view gateway.klanten as select ${workspace}, ${klantenColumns} from app.klanten where ${where}`;
-const klantenAsShipped = (): string => klanten(`workspace_id = gateway.workspace()::uuid${wall}`);
-const anyWorkspace = 'exists (select from app.workspaces w where w.id = (select gateway.workspace()::uuid))';
-const seesWorkspaces = 'grant select (id) on app.workspaces to gateway_owner; ';
+/** Replaces a view of the operator's by one with another text in it, and keeps the shipped one. */
+const changedView = (name: string, text: string, other: string): string =>
+  `create table public.definition as select 'create or replace view records.${name} as ' || pg_get_viewdef('records.${name}') as text;
+   do $$ begin execute (select regexp_replace(text, '(klanten[.])?${text}', '${other}') from public.definition); end $$`;
+const shippedView = (): string =>
+  `do $$ begin execute (select text from public.definition); end $$; drop table public.definition`;
 
 /** Values of klanten that no key opens, and the values before. */
 const damage = (where: string) => (): string =>
@@ -18,20 +16,12 @@ const repair = (): string =>
 /** Wrong views and values, and lists without an index. */
 export const wrongViews: Configurations = {
   'a view is missing': {
-    change: () => 'alter view gateway.klanten rename to customers',
-    undo: () => 'alter view gateway.customers rename to klanten',
+    change: () => 'alter view gateway.klanten_desc rename to customers',
+    undo: () => 'alter view gateway.customers rename to klanten_desc',
     level: 'refused',
     code: 'view',
-    detail: /it does not exist \([/]view\): run `migrate`.*the definition is config[/]resources[/]klanten[.]json/,
-    also: ['privileges'],
-  },
-  'a view of parts is missing': {
-    change: () => 'alter view gateway.werkbonnen_uren rename to hours',
-    undo: () => 'alter view gateway.hours rename to werkbonnen_uren',
-    level: 'refused',
-    code: 'view',
-    detail: /gateway\.werkbonnen_uren does not exist .*run `migrate`, or write it/,
-    also: ['privileges'],
+    detail: /gateway\.klanten_desc is missing: run `migrate`.*the definition is config[/]resources[/]klanten[.]json/,
+    also: ['privileges', 'migrated'],
   },
   'a column has a type that does not fit': {
     change: () => 'alter view gateway.klanten rename column naam to name',
@@ -40,38 +30,49 @@ export const wrongViews: Configurations = {
     code: 'view',
     detail:
       /column naam is missing \([/]fields[/]naam[/]column\); the definition is config[/]resources[/]klanten[.]json/,
+    also: ['migrated'],
   },
-  'a view is not filtered by workspace': {
-    change: () => klanten('true'),
-    undo: klantenAsShipped,
+  'the wall of a view is gone': {
+    change: () => `create table public.definition as select pg_get_viewdef('gateway.klanten_asc') as text;
+      do $$ begin execute (select 'create or replace view gateway.klanten_asc as ' || regexp_replace(text, 'WHERE.*ORDER', 'ORDER') from public.definition); end $$`,
+    undo: () =>
+      `do $$ begin execute (select 'create or replace view gateway.klanten_asc with (security_barrier) as ' || text from public.definition); end $$;
+       drop table public.definition`,
     level: 'refused',
-    code: 'view',
-    detail: /does not call gateway.workspace\(\).*it shows rows without a workspace/,
-    also: ['tenant_wall', 'scans'],
+    code: 'migrated',
+    detail: /^changed since `migrate` made them: the views of gateway[/]klanten\.$/,
   },
-  'other conditions see rows before the filter of a view': {
-    change: () => klanten('workspace_id = gateway.workspace()::uuid'),
-    undo: klantenAsShipped,
-    level: 'refused',
-    code: 'view',
-    detail: /other conditions see rows of other workspaces: its filter must be the cheapest condition/,
+  "a view of the operator's was changed by hand": {
+    change: () => 'alter view records.klanten alter column land set default 1',
+    undo: () => 'alter view records.klanten alter column land drop default',
+    level: 'failed',
+    code: 'migrated',
+    detail: /^changed since `migrate` made them: the views of views[/]klanten\.sql\.$/,
+  },
+  'the views are made of another definition': {
+    change: () => `update gateway.applied_files set hash = 'x' || hash where name = 'klanten'`,
+    undo: () => `update gateway.applied_files set hash = substr(hash, 2) where name = 'klanten'`,
+    level: 'failed',
+    code: 'migrated',
+    detail: /^made of other definitions: the views of klanten\.$/,
   },
   'a value comes from a row of any workspace': {
-    change: () =>
-      klantenAsShipped().replace('updated_at,', '(select max(o.updated_at) from app.klanten o) as updated_at,'),
-    undo: klantenAsShipped,
+    change: () => changedView('klanten', 'updated_at,', '(select max(o.updated_at) from app.klanten o) as updated_at,'),
+    undo: shippedView,
     level: 'refused',
     code: 'scans',
     detail: /^it reads app[.]klanten [(]o[)] without comparing workspace_id with the workspace[.]$/,
+    also: ['migrated'],
   },
   'a function of the schema gateway reads as its owner': {
     change:
       () => `create function gateway.newest() returns timestamptz language sql stable security definer as 'select max(updated_at) from app.klanten';
-      ${klantenAsShipped().replace('updated_at,', 'gateway.newest() as updated_at,')}`,
-    undo: () => `${klantenAsShipped()}; drop function gateway.newest`,
+      ${changedView('klanten', 'updated_at,', 'gateway.newest() as updated_at,')}`,
+    undo: () => `${shippedView()}; drop function gateway.newest`,
     level: 'refused',
     code: 'scans',
     detail: /^it calls gateway[.]newest[(][)], which reads as its owner, and whose scans no check sees[.]$/,
+    also: ['migrated'],
   },
   'a superuser owns a view': {
     change: () => 'alter view gateway.klanten owner to postgres',
@@ -79,39 +80,26 @@ export const wrongViews: Configurations = {
     level: 'refused',
     code: 'view',
     detail: /its owner postgres is a superuser/,
-  },
-  'a view shows every workspace the rows of all as its own': {
-    change: () => seesWorkspaces + klanten(anyWorkspace, 'gateway.workspace()::uuid as workspace_id'),
-    undo: klantenAsShipped,
-    level: 'refused',
-    code: 'tenant_wall',
-    detail: /^two workspaces see the same rows\.$/,
-    also: ['values', 'scans'],
-  },
-  'a view shows every workspace the rows of all': {
-    change: () => seesWorkspaces + klanten(anyWorkspace),
-    undo: klantenAsShipped,
-    level: 'refused',
-    code: 'tenant_wall',
-    detail: /^in a workspace it shows rows of another one; two workspaces see the same rows\.$/,
-    also: ['scans'],
+    also: ['migrated'],
   },
   'a view shows several rows with one id': {
     change: () =>
-      `${klantenAsShipped()} union all select workspace_id, ${klantenColumns} from app.klanten where workspace_id = gateway.workspace()::uuid${wall}`,
-    undo: klantenAsShipped,
+      `create table public.definition as select pg_get_viewdef('records.klanten') as text;
+       do $$ begin execute (select 'create or replace view records.klanten as ' || rtrim(text, ';') || ' union all ' || text from public.definition); end $$`,
+    undo: () => `do $$ begin execute (select 'create or replace view records.klanten as ' || text from public.definition); end $$;
+       drop table public.definition`,
     level: 'failed',
     code: 'ids',
     detail: /^Several rows of a workspace have one id, such as [-0-9a-f]{36}\.$/,
-    also: ['plans'],
+    also: ['plans', 'migrated'],
     thorough: true,
   },
   'no workspaces can be taken as a sample': {
-    change: () => 'revoke execute on function gateway.sample_workspaces() from gateway_reader',
-    undo: () => 'grant execute on function gateway.sample_workspaces() to gateway_reader',
-    level: 'refused',
+    settings: () => ({ adminUrl: '' }),
+    level: 'warning',
     code: 'workspaces',
-    detail: /cannot be executed, so the tenant wall is not tried/,
+    detail: /^ADMIN_URL is not set, so no workspace is known/,
+    thorough: true,
   },
   'a value is damaged': {
     change: damage('id = (select id from app.klanten where naam is not null order by created_at, id limit 1)'),
@@ -119,6 +107,7 @@ export const wrongViews: Configurations = {
     level: 'warning',
     code: 'values',
     detail: /[/]naam: 1 of \d+ values are stored but shown as null \(bad_format\), such as in row [-0-9a-f]{36}/,
+    thorough: true,
   },
   'one of ten values is damaged': {
     change: damage(`right(id::text, 1) in ('a', 'b')`),
@@ -126,6 +115,7 @@ export const wrongViews: Configurations = {
     level: 'failed',
     code: 'values',
     detail: /[/]naam: \d+ of \d+ values are stored but shown as null \(bad_format\)/,
+    thorough: true,
   },
   'all values of a field are damaged': {
     change: damage('naam is not null'),
@@ -133,17 +123,19 @@ export const wrongViews: Configurations = {
     level: 'refused',
     code: 'values',
     detail: /[/]naam: (\d+) of \1 values are stored but shown as null \(bad_format\)/,
+    thorough: true,
   },
   'records do not fit their schema': {
-    change: () => `create table public.definition as select pg_get_viewdef('gateway.werkbonnen') as text;
-      do $$ begin execute 'create or replace view gateway.werkbonnen as ' ||
+    change: () => `create table public.definition as select pg_get_viewdef('records.werkbonnen') as text;
+      do $$ begin execute 'create or replace view records.werkbonnen as ' ||
         regexp_replace((select text from public.definition), '\\(\\s*SELECT COALESCE\\(json_agg\\(h[.*]*\\)[^;]*?AS handelingen', '''{}''::json AS handelingen'); end $$`,
-    undo: () => `do $$ begin execute 'create or replace view gateway.werkbonnen as ' || (select text from public.definition); end $$;
+    undo: () => `do $$ begin execute 'create or replace view records.werkbonnen as ' || (select text from public.definition); end $$;
       drop table public.definition`,
     level: 'failed',
     code: 'schema',
     detail:
       /^Records do not fit it: [/]fields[/]handelingen \(type\); the definition is config[/]resources[/]werkbonnen[.]json\.$/,
+    also: ['migrated'],
     thorough: true,
   },
   'a list has no index': {

@@ -15,17 +15,7 @@ export const wrongWrites: Configurations = {
     level: 'refused',
     code: 'write_view',
     detail: /the role may update koudemiddel \([/]fields[/]koudemiddel[/]write\)/,
-  },
-  'a write view is not filtered by workspace': {
-    change: () => `create table public.definition as select pg_get_viewdef('gateway.installaties_write') as text;
-      do $$ begin execute (select 'create or replace view gateway.installaties_write as ' || split_part(text, 'WHERE', 1) from public.definition); end $$`,
-    undo: () =>
-      `do $$ begin execute (select 'create or replace view gateway.installaties_write with (check_option = cascaded) as ' || text from public.definition); end $$;
-       drop table public.definition`,
-    level: 'refused',
-    code: 'write_view',
-    detail: /its definition does not call gateway[.]workspace\(\): the workspace filter is missing/,
-    also: ['scans'],
+    also: ['migrated'],
   },
   'a superuser owns a write view': {
     change: () => 'alter view gateway.installaties_write owner to postgres',
@@ -33,6 +23,7 @@ export const wrongWrites: Configurations = {
     level: 'refused',
     code: 'write_view',
     detail: /its owner postgres is a superuser/,
+    also: ['migrated'],
   },
   'the writer cannot read what it has written': {
     change: () => 'revoke select on gateway.installaties from gateway_writer',
@@ -40,6 +31,7 @@ export const wrongWrites: Configurations = {
     level: 'failed',
     code: 'write_view',
     detail: /cannot select workspace_id, .* of gateway[.]installaties, so a workspace that has just written gets 500/,
+    also: ['migrated'],
   },
   'an UPDATE leaves the version as it is': {
     change: () => 'alter table app.installaties disable trigger user',
@@ -70,10 +62,12 @@ export const wrongWrites: Configurations = {
   },
   'the writer cannot add entries to the audit log': {
     change: () => 'revoke insert on gateway.logboeken_write from gateway_writer',
-    undo: () => 'grant insert on gateway.logboeken_write to gateway_writer',
+    undo: () =>
+      'grant insert (workspace_id, entity, entity_id, actie, actor_type, actor_id, wijzigingen) on gateway.logboeken_write to gateway_writer',
     level: 'failed',
     code: 'writes',
     detail: /the statement installaties[.]update: permission denied for view logboeken_write/,
+    also: ['migrated'],
     thorough: true,
   },
   'the writer cannot number entries of the audit log': {

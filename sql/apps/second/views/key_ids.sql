@@ -1,5 +1,7 @@
 -- The ids of the data keys in use, over all tenants, with the number of values seen: `check` and `serve` hold them against the
 -- keyring. SECURITY DEFINER because the wall shows no customer without a tenant; all that comes out are key ids and counts.
+grant usage on schema fieldops to gateway_owner;
+grant select (sealed, vault_key, deleted_at) on fieldops.customers to gateway_owner;
 create function gateway.key_ids() returns table (key_id text, seen bigint)
   language sql stable security definer set search_path = ''
   as $$

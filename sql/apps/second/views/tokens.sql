@@ -4,6 +4,5 @@ create view gateway.api_tokens as select * from gateway.tokens;
 grant select on gateway.api_tokens to gateway_owner; -- the owner of find_token
 
 create view gateway.workspaces as select id, title as name from fieldops.tenants;
-grant select (id) on gateway.workspaces to gateway_owner; -- the owner of sample_workspaces
 
 create view gateway.token_owners as select tenant_id as workspace_id, id, email from fieldops.staff where is_admin;

@@ -1,15 +1,9 @@
--- Work orders with their hours, and their actions, which the app keeps in one jsonb. The signature is not selected and the
--- view's owner cannot read it.
+-- Work orders with their hours, and their actions, which the app keeps in one jsonb. The signature is not selected.
 -- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/sync.md).
 -- Relies on fieldops.work_orders (tenant_id, planned_on, id) where deleted_at is null for lists, the primary key for details,
 -- and (work_order_id, starts_at) for the hours of each row. The subqueries run for the rows of a page and no others.
 -- jsonb_array_elements() of anything but an array is an error, which would fail the page: such a cell has no actions.
-grant select (tenant_id, id, asset_id, number, planned_on, status, notes, actions, signed_at, created_at, updated_at, deleted_at,
-    xmin)
-  on fieldops.work_orders to gateway_owner;
-grant select (tenant_id, id, work_order_id, staff_id, starts_at, minutes) on fieldops.time_entries to gateway_owner;
-grant select (tenant_id, id, full_name) on fieldops.staff to gateway_owner;
-create view gateway.werkbonnen as
+create view records.werkbonnen as
   select w.tenant_id as workspace_id, w.id, w.asset_id, w.number, w.planned_on, w.status, w.notes,
     (select coalesce(json_agg(json_build_object('id', a.action ->> 'id', 'code', a.action ->> 'code', 'omschrijving', a.action ->> 'title',
         'resultaat', a.action ->> 'result', 'gegevens', a.action -> 'data') order by a.place), '[]')
@@ -22,8 +16,4 @@ create view gateway.werkbonnen as
       where t.work_order_id = w.id and t.tenant_id = w.tenant_id) as hours,
     w.signed_at, w.created_at, w.updated_at, w.xmin as row_xid
   from fieldops.work_orders w
-  where w.tenant_id = gateway.workspace()::integer
-    and coalesce(w.tenant_id = any (array[(select gateway.workspace()::integer)]), false) -- the tenant wall, see sql/core/002_workspace.sql
-    and w.deleted_at is null;
-alter view gateway.werkbonnen owner to gateway_owner;
-grant select on gateway.werkbonnen to gateway_reader;
+  where w.deleted_at is null;

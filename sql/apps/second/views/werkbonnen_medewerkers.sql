@@ -1,12 +1,6 @@
 -- The staff of work orders for sync: hours show the name of the member of staff, so a work order counts as changed when row_xid of
 -- one of theirs does.
 -- Relies on the proposed index fieldops.time_entries (tenant_id, work_order_id, id) and on the primary key of fieldops.staff.
-grant select (tenant_id, id, work_order_id, staff_id) on fieldops.time_entries to gateway_owner;
-grant select (tenant_id, id, xmin) on fieldops.staff to gateway_owner;
-create view gateway.werkbonnen_medewerkers as
+create view records.werkbonnen_medewerkers as
   select t.tenant_id as workspace_id, t.work_order_id as id, t.id as part_id, s.xmin as row_xid
-  from fieldops.time_entries t join fieldops.staff s on s.id = t.staff_id and s.tenant_id = t.tenant_id
-  where t.tenant_id = gateway.workspace()::integer
-    and coalesce(t.tenant_id = any (array[(select gateway.workspace()::integer)]), false); -- the tenant wall, see sql/core/002_workspace.sql
-alter view gateway.werkbonnen_medewerkers owner to gateway_owner;
-grant select on gateway.werkbonnen_medewerkers to gateway_reader;
+  from fieldops.time_entries t join fieldops.staff s on s.id = t.staff_id and s.tenant_id = t.tenant_id;

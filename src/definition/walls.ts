@@ -1,0 +1,232 @@
+import { createHash } from 'node:crypto';
+import { type AuditColumns, columnsOf, type Direction, type LoggedAs, leaves, type Resource } from './resource.js';
+
+// The tenant wall. The operator's view in the schema `records` says what a record is; the roles of the gateway use views of the schema
+// `gateway` that `migrate` makes of it: with the rows of one workspace, the columns of the definition, and the order in which a statement
+// reads them. A security barrier lets no condition of a statement see a row before the wall does (PostgreSQL, "Rules and Privileges"). It
+// is planned by itself, so an index serves a list in order only where the order stands inside the barrier: hence a view for each order.
+
+/** The views of one definition, or of a log of the app, as SQL to be run by `migrate`. */
+export interface Wall {
+  /** Such as "klanten", for messages. */
+  readonly name: string;
+  /** `{type of records.klanten}` stands for the type of that view's workspace_id, which the catalog knows. */
+  readonly sql: string;
+  /** SHA-256 of the SQL, hexadecimal. */
+  readonly hash: string;
+}
+
+function wall(name: string, statements: readonly string[]): Wall {
+  const sql = statements.map((statement) => `${statement};\n`).join('');
+  return { name, sql, hash: createHash('sha256').update(sql).digest('hex') };
+}
+
+const nameBytesMax = 63;
+
+/** A name that PostgreSQL does not cut (NAMEDATALEN - 1 bytes): of a longer one the end becomes a digest of the whole. */
+export function shortName(name: string): string {
+  if (Buffer.byteLength(name) <= nameBytesMax) return name;
+  const digest = createHash('sha256').update(name).digest('hex').slice(0, 22);
+  return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}_${digest}`;
+}
+
+/** "records.klanten" → "gateway.klanten". */
+export function walled(records: string, suffix = ''): string {
+  return `gateway.${shortName(`${records.slice(records.indexOf('.') + 1)}${suffix}`)}`;
+}
+
+/** "records.installaties", and where it is a view for writes alone "records.installaties_write" → "gateway.installaties_write". */
+export function walledWrite(records: string): string {
+  return walled(records.replace(/_write$/, ''), '_write');
+}
+
+/** "gateway.klanten" → "records.klanten". */
+function recordsOf(view: string): string {
+  return view.replace(/^gateway\./, 'records.');
+}
+
+type Ordered = Pick<Resource, 'view' | 'order'>;
+
+/** The view for statements that read in the order of these columns, which ends with the key of the list or is `id` alone. */
+export function viewInOrder({ view, order }: Ordered, columns: readonly string[], direction: Direction): string {
+  const isKey = columns.join() === order.map(({ column }) => column).join();
+  return walled(view, isKey ? `_${direction}` : `_by_${columns[0]}${direction === 'asc' ? '' : '_desc'}`);
+}
+
+/** The columns, then those of the list's key that are not among them. */
+export function orderFrom(column: string, { order }: Pick<Resource, 'order'>): string[] {
+  return [...new Set([column, ...order.map((each) => each.column)])];
+}
+
+interface ViewInOrder {
+  readonly view: string;
+  readonly columns: readonly string[];
+  readonly direction: Direction;
+}
+
+function viewsInOrder(resource: Resource): ViewInOrder[] {
+  const key = resource.order.map(({ column }) => column);
+  const filters = Object.values(resource.filters);
+  const orders: (readonly [readonly string[], readonly Direction[]])[] = [
+    [key, ['asc', 'desc']],
+    [['id'], ['asc']],
+    ...filters
+      .filter(({ nearlyUnique, ownIndex }) => nearlyUnique || ownIndex)
+      .map(
+        ({ column, nearlyUnique }) =>
+          [orderFrom(column, resource), nearlyUnique ? (['asc', 'desc'] as const) : (['asc'] as const)] as const,
+      ),
+  ];
+  const views = orders.flatMap(([columns, directions]) =>
+    directions.map((direction) => ({ view: viewInOrder(resource, columns, direction), columns, direction })),
+  );
+  return [...new Map(views.map((each) => [each.view, each])).values()];
+}
+
+function partViews({ sync }: Pick<Resource, 'sync'>): ViewInOrder[] {
+  return Object.values(sync?.parts ?? {}).map(({ view }) => partInOrder(view));
+}
+
+/** The view of parts in the order in which a pass reads them. */
+export function partInOrder(view: string): ViewInOrder {
+  return { view: walled(view, '_asc'), columns: ['id', 'part_id'], direction: 'asc' };
+}
+
+/** The views of the records and of their parts, without an order. */
+export function plainViewsOf({ view, sync }: Resource): string[] {
+  return [view, ...Object.values(sync?.parts ?? {}).map((part) => part.view)];
+}
+
+/** The views that read a resource, without an order and with each. */
+export function viewsOf(resource: Resource): string[] {
+  return [...plainViewsOf(resource), ...[...viewsInOrder(resource), ...partViews(resource)].map(({ view }) => view)];
+}
+
+/**
+ * Operators that are not leakproof are no condition of an index behind a barrier. Of those that filters use, that is the equality of enumerated
+ * types: a resource with such a filter has no barrier, and a second condition that costs less than every function. A JSON constructor,
+ * which costs nothing, can then still see rows of other workspaces (docs/security.md).
+ */
+function isOpen({ filters }: Resource): boolean {
+  return Object.values(filters).some(({ type }) => type === 'enum');
+}
+
+/** The walls of the resources, by their files' names in order. */
+export function wallsOf(resources: readonly Resource[]): Wall[] {
+  const referredTo = new Set(
+    resources.flatMap((resource) =>
+      leaves(resource).flatMap(({ field }) => (field.write?.references ? [walled(field.write.references)] : [])),
+    ),
+  );
+  const logs = new Map<string, LoggedAs[]>();
+  for (const { write } of resources)
+    if (write?.audit) logs.set(write.audit.view, [...(logs.get(write.audit.view) ?? []), write.audit]);
+  return [
+    ...resources.map((resource) => wallOf(resource, referredTo.has(resource.view))),
+    ...[...logs.values()].map(logWall),
+  ];
+}
+
+/** The parameters of an entry of the audit log, by column. */
+export const entryOf = (columns: AuditColumns): readonly (readonly [column: string, parameter: string])[] => [
+  ['workspace_id', 'workspace'],
+  [columns.entity, 'log.entity'],
+  [columns.entityId, 'id'],
+  [columns.action, 'log.action'],
+  [columns.actorType, 'log.actorType'],
+  [columns.actorId, 'claim.token'],
+  [columns.changes, 'log.changes'],
+];
+
+interface Made {
+  readonly view: string;
+  readonly source: string;
+  readonly columns: readonly string[];
+  readonly orderBy?: string;
+  readonly isOpen?: boolean;
+  readonly isWrite?: boolean;
+}
+
+function wallOf(resource: Resource, isReferredTo: boolean): Wall {
+  const { view, write, sync } = resource;
+  const source = recordsOf(view);
+  const open = isOpen(resource);
+  const columns = columnsOf(resource);
+  const all = ['workspace_id', ...columns, ...(sync ? [sync.xid] : [])];
+  const parts = Object.values(sync?.parts ?? {});
+  const partColumns = ['workspace_id', 'id', 'part_id', sync?.xid ?? ''];
+  const made: Made[] = [
+    { view, source, columns: all, isOpen: open },
+    ...viewsInOrder(resource).map((each) => ({ ...each, source, columns, orderBy: orderBy(each), isOpen: open })),
+    ...parts.flatMap((part): Made[] => {
+      const of = { source: recordsOf(part.view), columns: partColumns };
+      const ordered = partInOrder(part.view);
+      return [
+        { ...of, view: part.view },
+        { ...of, view: ordered.view, orderBy: orderBy(ordered) },
+      ];
+    }),
+  ];
+  const reads = made.map((each) => each.view);
+  return wall(resource.name, [
+    granted('select', all, source, 'gateway_owner'),
+    ...parts.map((part) => granted('select', partColumns, recordsOf(part.view), 'gateway_owner')),
+    ...made.map(created),
+    `grant select on ${reads.map(quoted).join(', ')} to gateway_reader${write ? ', gateway_writer' : ''}`,
+    ...(isReferredTo && !write ? [granted('select', ['workspace_id', 'id'], view, 'gateway_writer')] : []),
+    ...(write ? writeSql(resource, write) : []),
+  ]);
+}
+
+function writeSql(resource: Resource, { view, records, ids, onChange }: NonNullable<Resource['write']>): string[] {
+  const columns = ['workspace_id', ...columnsOf(resource)];
+  const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
+  const inserted = ['workspace_id', ...(ids === 'gateway' ? ['id'] : []), ...writable];
+  const updated = [...writable, ...Object.keys(onChange)];
+  const all = [...new Set([...columns, ...updated])];
+  return [
+    granted('select', all, records, 'gateway_owner'),
+    granted('insert', inserted, records, 'gateway_owner'),
+    granted('update', updated, records, 'gateway_owner'),
+    created({ view, source: records, columns: all, isWrite: true }),
+    granted('select', columns, view, 'gateway_writer'),
+    granted('insert', inserted, view, 'gateway_writer'),
+    granted('update', updated, view, 'gateway_writer'),
+  ];
+}
+
+/** Entries are added to a log, never changed and never read by writes. */
+function logWall(rules: readonly LoggedAs[]): Wall {
+  const { view, records } = rules[0] as LoggedAs;
+  const entryColumns = [...new Set(rules.flatMap(({ columns }) => entryOf(columns).map(([column]) => column)))];
+  return wall(view.slice(view.indexOf('.') + 1), [
+    granted('insert', entryColumns, records, 'gateway_owner'),
+    created({ view, source: records, columns: entryColumns, isWrite: true }),
+    granted('insert', entryColumns, view, 'gateway_writer'),
+  ]);
+}
+
+/**
+ * The workspace stands in a subquery, which the planner cannot evaluate: it expects a workspace of average size, so that one plan serves all of
+ * them. The check option keeps a row in its workspace on the way in.
+ */
+function created({ view, source, columns, orderBy = '', isOpen = false, isWrite = false }: Made): string {
+  const workspace = `(select gateway.workspace()::{type of ${source}})`;
+  const isCheapest = isOpen ? `\n    and coalesce(workspace_id = any (array[${workspace}]), false)` : '';
+  return `create view ${quoted(view)}${isOpen ? '' : ' with (security_barrier)'} as
+  select ${columns.map(name).join(', ')}
+  from ${quoted(source)}
+  where workspace_id = ${workspace}${isCheapest}${orderBy}${isWrite ? '\n  with cascaded check option' : ''};
+alter view ${quoted(view)} owner to gateway_owner`;
+}
+
+function orderBy({ columns, direction }: ViewInOrder): string {
+  return `\n  order by ${columns.map((column) => `${name(column)} ${direction}`).join(', ')}`;
+}
+
+function granted(privilege: string, columns: readonly string[], view: string, role: string): string {
+  return `grant ${privilege} (${[...new Set(columns)].map(name).join(', ')}) on ${quoted(view)} to ${role}`;
+}
+
+const name = (text: string): string => `"${text}"`;
+const quoted = (relation: string): string => relation.split('.').map(name).join('.');

@@ -1,0 +1,15 @@
+import type pg from 'pg';
+import { loadResources } from '../../src/definition/load.js';
+import type { Resource } from '../../src/definition/resource.js';
+import { wallFiles } from '../../src/migrate/sql-files.js';
+import { withTypes } from '../../src/migrate/views.js';
+
+/** Makes the views of the roles that the database lacks, for the definitions or those in a folder, as `migrate` does. */
+export async function makeWalls(primary: pg.Client, definitions: string | readonly Resource[]): Promise<void> {
+  const resources = typeof definitions === 'string' ? loadResources(definitions) : definitions;
+  for (const file of wallFiles(resources)) {
+    const [, view] = /create view (\S+)/.exec(file.sql) ?? [];
+    const { rows } = await primary.query('select to_regclass($1) as it', [view]);
+    if (rows[0].it === null) await primary.query(await withTypes(primary, file));
+  }
+}
