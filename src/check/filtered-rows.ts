@@ -18,7 +18,8 @@ export async function filtersWithoutIndex(client: pg.Client, resource: Resource)
   // Before version 17 PostgreSQL prints the result of a subquery, with which the workspace is compared, like a parameter.
   const ofWorkspace = new Set(unfiltered.flatMap((node) => columnsComparedWith('\\d+', conditionsOf(node))));
   const found: string[] = [];
-  for (const name of Object.keys(resource.filters)) {
+  for (const [name, filter] of Object.entries(resource.filters)) {
+    if (resource.order.some(({ column }) => column === filter.column)) continue; // the index of the list has it
     const statement = list([name]).rows.all;
     const nodes = scans(await explain(client, statement));
     const place = statement.parameters.indexOf(name) + 1;

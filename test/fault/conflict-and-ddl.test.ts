@@ -110,4 +110,5 @@ const retyped = `do $$ declare definition text := pg_get_viewdef('gateway.werkbo
   execute 'create view gateway.werkbonnen_asc as ' || regexp_replace(definition, ' ((\\w+\\.)?status),', ' \\1::varchar(40) as status,');
   alter view gateway.werkbonnen_asc owner to gateway_owner;
   grant select on gateway.werkbonnen_asc to gateway_reader;
+  update gateway.applied_files set digest = gateway.digest_of(objects) where root = 'gateway' and name = 'werkbonnen';
 end $$`;

@@ -55,13 +55,13 @@ test('the walls and keysets of integer tenants and of times in text are conditio
     (await replica.query<Record<string, string>>(`explain ${sql}`)).rows.map((row) => Object.values(row)[0]).join('\n');
   await replica.query(`set gateway.workspace_id = '102'; set random_page_cost = 1.1`);
   t.regex(
-    await explain('select id from gateway.klanten order by created_at, id limit 10'),
-    /Index Cond: \(.*tenant_id = .*gateway\.workspace_id/,
+    await explain('select id from gateway.klanten_asc limit 10'),
+    /Limit[^\n]*\n[^\n]*Subquery Scan[^\n]*\n[^\n]*Index Only Scan[^\n]*\n *Index Cond: \(tenant_id = (\(InitPlan 1\)|\$0)/,
   );
   const moment = `'2024-05-01 00:00:00+00'::timestamptz`;
   t.regex(
     await explain(
-      `select id from gateway.logboeken where logged_at >= ${moment} and (logged_at, id) > (${moment}, 5) order by logged_at, id limit 10`,
+      `select id from gateway.logboeken_asc where logged_at >= ${moment} and (logged_at, id) > (${moment}, 5) limit 10`,
     ),
     /Index Cond: \(.*tenant_id = .*make_timestamp/,
   );
