@@ -26,6 +26,7 @@ import { metricsEvents, type ReadMetrics } from './ops/metrics.js';
 import { type Readiness, readinessOf } from './ops/readiness.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
 import { statusOf } from './ops/status/status.js';
+import { readText } from './paths.js';
 import { type Peers, standalone } from './peers/peers.js';
 import { loadCodecModule } from './projection/codec.js';
 import { decryptModeOf } from './projection/codecs.js';
@@ -218,8 +219,9 @@ async function compile({ given, resources, keyring, observe }: Opening): Promise
     reportMismatch: (cell) => observe({ type: 'decrypt_mismatch', ...cell }),
     redaction: redactionOf(resources),
     decode: await loadCodecModule(given.codecModule),
+    moduleText: given.codecModule === '' ? undefined : readText(given.codecModule),
   };
-  return resources.map((resource) => compileResource(resource, projection, observe));
+  return resources.map((resource) => compileResource(resource, projection, observe, resources));
 }
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. Loads no code of the others. */

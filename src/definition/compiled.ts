@@ -6,6 +6,7 @@ import { codecsInUse, columnsOf, type LoggedAs, leaves, type Resource, type Reso
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileStatements, type ResourceStatements } from './statements.js';
 import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
+import { versionSeedOf } from './version-seed.js';
 import { compileWriteStatements, type WriteStatements } from './write-statements.js';
 import { compileWriteValidators, type WriteValidators } from './write-validators.js';
 
@@ -14,7 +15,7 @@ export interface CompiledResource {
   readonly resource: Resource;
   readonly statements: ResourceStatements;
   /** Null: the resource has no sync endpoints. */
-  readonly sync: SyncStatements | null;
+  readonly sync: CompiledSync | null;
   readonly serializer: RowSerializer;
   /** Filters that are the two ends of a range. */
   readonly filterRanges: readonly FilterRange[];
@@ -22,6 +23,13 @@ export interface CompiledResource {
   readonly tag: TagColumns | null;
   /** Null: the resource is only read. */
   readonly write: CompiledWrite | null;
+}
+
+/** All that is made for the sync of a resource. */
+export interface CompiledSync {
+  readonly statements: SyncStatements;
+  /** Statements and serializer of records with their version. */
+  readonly rows: CompiledResource;
 }
 
 /** Positions of the columns that the entity tag of a row is made of. */
@@ -47,20 +55,37 @@ export interface CompiledWrite {
   readonly writeScopeRecord: RowSerializer;
 }
 
-/** Compiles a definition that loadResources has accepted. */
-export function compileResource(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledResource {
+/** Compiles a definition that loadResources has accepted, one of `all`. */
+export function compileResource(
+  resource: Resource,
+  options: ProjectionOptions,
+  observe: Observe,
+  all: readonly Resource[] = [resource],
+): CompiledResource {
   const tag = tagColumns(resource);
   const serializer = compileSerializer(resource, options, observe);
   const { write } = resource;
   return {
     resource,
     statements: compileStatements(resource),
-    sync: compileSyncStatements(resource),
+    sync: compileSync(resource, options, observe, all),
     serializer,
     filterRanges: filterRanges(resource.filters),
     tag,
     write: write && tag ? compileWrite({ ...resource, write }, options, observe, tag, serializer) : null,
   };
+}
+
+function compileSync(
+  resource: Resource,
+  options: ProjectionOptions,
+  observe: Observe,
+  all: readonly Resource[],
+): CompiledSync | null {
+  if (resource.versionSeed !== undefined) return null;
+  const versioned = { ...resource, versionSeed: versionSeedOf(resource, options, all) };
+  const statements = compileSyncStatements(versioned);
+  return statements && { statements, rows: compileResource(versioned, options, observe) };
 }
 
 function tagColumns(resource: Resource): TagColumns | null {

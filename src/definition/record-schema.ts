@@ -53,6 +53,17 @@ export function recordSchema(resource: Resource): JsonSchema {
   };
 }
 
+/** The same with the version that records of a sync pass have. `x-record` names the record, for programs that make tables. */
+export function versionedSchema(resource: Resource): JsonSchema {
+  const { required, properties, ...schema } = recordSchema(resource) as { required: string[]; properties: object };
+  return {
+    ...schema,
+    'x-record': resource.record,
+    required: [...required, 'syncVersion'],
+    properties: { ...properties, syncVersion: { $ref: '#/components/schemas/SyncVersion' } },
+  };
+}
+
 /**
  * The response to a write by a token that may write but not read: the writable fields, the identifier, the version and
  * the timestamps. The write scope reveals nothing else.

@@ -163,6 +163,8 @@ export interface Resource {
   readonly write?: ResourceWrite;
   /** Absent: it has no sync endpoints. */
   readonly sync?: ResourceSync;
+  /** Given for the rows of a sync pass, which have a version as their last column and member: what it is seeded with. */
+  readonly versionSeed?: bigint;
   /** Name of the resource in the app's audit log; needed where writes are logged. */
   readonly auditEntity?: string;
   /** Fields of the audit log that a reader of it may see beside the resource's own columns. */
@@ -186,10 +188,14 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
   );
 }
 
+/** Column of the generated views with the version of a row and its parts, a bigint. */
+export const versionColumn = 'sync_version';
+
 /** The columns of a row, in the order of SQL: those of the fields, of which several can share one, and those that codecs read. */
 export function columnsOf(resource: Resource): string[] {
   const shown = leaves(resource).map(({ field }) => field.column);
-  return [...new Set([...shown, ...codecsInUse(resource).flatMap(codecColumns)])];
+  const version = resource.versionSeed === undefined ? [] : [versionColumn];
+  return [...new Set([...shown, ...codecsInUse(resource).flatMap(codecColumns)]), ...version];
 }
 
 /** Whether CODEC_MODULE decodes values of the resource. */

@@ -9,7 +9,7 @@ import type { ProjectionOptions } from '../projection/redact.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
 import { canFail } from './record-schema.js';
-import { columnsOf, type Field, type Leaf, leaves, pointer, type Resource } from './resource.js';
+import { columnsOf, type Field, type Leaf, leaves, pointer, type Resource, versionColumn } from './resource.js';
 
 /**
  * Makes the function that finds, in a JSON cell, the JSON of a field that is a member of it; "null" where there is none. Scanned, not
@@ -91,6 +91,8 @@ export function compileSerializer(
   const members = all.filter(({ field }) => shown(field));
   const positions = members.map(({ field }) => columns.indexOf(field.column));
   const idAt = columns.indexOf('id');
+  const { versionSeed } = resource;
+  const versionAt = columns.indexOf(versionColumn);
   let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
   const cells = new Map<number, string>(); // JSON cells of that row by position: each is decoded once
   const decoders = compileDecoders(resource, options, members, columns);
@@ -138,6 +140,8 @@ export function compileSerializer(
       json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
       failed = [];
     }
+    if (versionSeed !== undefined)
+      json.text(`,"syncVersion":"${hexVersion(row.text(versionAt) as string, versionSeed)}"`);
     json.constant(brace);
   };
   const own = new JsonBytes(4096);
@@ -150,6 +154,13 @@ export function compileSerializer(
     },
     keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
   };
+}
+
+/** The version of a record as it is shown, 16 hexadecimal digits: that of its row, seeded. */
+function hexVersion(version: string, seed: bigint): string {
+  return BigInt.asUintN(64, BigInt(version) ^ seed)
+    .toString(16)
+    .padStart(16, '0');
 }
 
 /** The text of an encoded cell that holds JSON. Throws DecodeError. */

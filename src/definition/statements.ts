@@ -53,7 +53,7 @@ export function compileStatements(resource: Resource): ResourceStatements {
     const kept = lists.get(shape);
     if (kept !== undefined) return kept;
     // Each connection keeps the statements that have names: beyond a number of combinations they have none.
-    const prefix = ++combinations <= combinationsKept ? resource.name : null;
+    const prefix = ++combinations <= combinationsKept ? nameOf(resource) : null;
     const made = compileList(builder, resource, { names, direction, prefix });
     lists.set(shape, made);
     return made;
@@ -63,6 +63,9 @@ export function compileStatements(resource: Resource): ResourceStatements {
   );
   return { list, detail: resource.detail ? finish(`${resource.name}.detail`, detail) : null };
 }
+
+/** Rows of a pass have a column more, so their statements have names of their own. */
+const nameOf = ({ name, versionSeed }: Resource): string => (versionSeed === undefined ? name : `${name}.versioned`);
 
 export function statementName(...parts: readonly string[]): string {
   return shortName(parts.join('.'));

@@ -1,9 +1,9 @@
 import knexModule, { type Knex } from 'knex';
 import type { Statement } from '../db/statement.js';
 import type { IdType } from './field-types.js';
-import type { OrderColumn, Resource } from './resource.js';
+import type { OrderColumn, Resource, ResourceSync } from './resource.js';
 import { type Bounds, beyond, byBounds, ends, finish, onFirstUse, statementName } from './statements.js';
-import { partInOrder, viewInOrder } from './walls.js';
+import { noPartsVersion, partInOrder, partsVersion, sourceColumn, versionOf, viewInOrder } from './walls.js';
 
 const { knex } = knexModule;
 
@@ -30,6 +30,8 @@ export interface SyncStatements {
   readonly hashed: Section;
   /** Count and hash per prefix of a range of `hashed`. Parameter: depth. */
   readonly digest: Readonly<Record<Bounds, Statement>>;
+  /** Ids and versions of a range of `hashed`. Parameters: prefixes, limit. */
+  readonly versions: Readonly<Record<Bounds, Statement>>;
 }
 
 /** A condition in knex's form; with `inTableOrder` on a column that no index has. */
@@ -54,16 +56,21 @@ const changedSince = (column: string): Condition => ({
   inTableOrder: true,
 });
 
-/** SHA-256 of the id as it is shown, 64 hexadecimal digits. A cast would drop the blanks at the end of a character(n). */
-const hashOf = (idType: IdType): string =>
-  `encode(sha256(convert_to(${idType === 'text' ? 'concat(id)' : 'id::text'}, 'UTF8')), 'hex')`;
+/** SHA-256 of a text, 64 hexadecimal digits. */
+const hashOf = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
+/** The id as it is shown. A cast would drop the blanks at the end of a character(n). */
+const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
+
+/** A resource with sync. */
+type Synced = Resource & { readonly sync: ResourceSync };
 
 /** Builds the statements; null for a resource without sync. */
-export function compileSyncStatements(resource: Resource): SyncStatements | null {
-  const { sync, name, view } = resource;
+export function compileSyncStatements({ sync, ...given }: Resource): SyncStatements | null {
   if (sync === undefined) return null;
+  const resource = { ...given, sync };
+  const { name, view } = resource;
   const builder = knex({ client: 'pg' });
-  const hash = hashOf(resource.idType);
+  const hash = hashOf(textOf('id', resource.idType));
   const hasPrefix: Condition = { sql: `${hash} ^@ any(?::text[])`, bindings: ['prefixes'] };
   const idColumn: OrderColumn = { column: 'id', type: resource.idType };
   const own = {
@@ -94,7 +101,8 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   return {
     changed: [compileSection(builder, own, changedSince(sync.xid), horizon), ...parts],
     hashed: compileSection(builder, hashed, hasPrefix, null),
-    digest: byBounds((bounds) => digestOf(builder, hashed, hash, bounds)),
+    digest: byBounds((bounds) => digestOf(builder, resource, hashed, bounds)),
+    versions: byBounds((bounds) => versionsOf(builder, resource, hashed, bounds)),
   };
 }
 
@@ -138,20 +146,51 @@ function compileSection(builder: Knex, rows: Rows, condition: Condition, horizon
   });
 }
 
-function digestOf(builder: Knex, rows: Rows, hash: string, bounds: Bounds): Statement {
-  const hashes = bounded(builder, rows, bounds)
-    .select(builder.raw(`${hash} as hash`))
-    .as('hashes');
+/**
+ * The hash of the id, the id and the version of each row in bounds. The parts of the range are read once and joined: the column of the view
+ * would look them up for each row.
+ */
+function versioned(builder: Knex, resource: Synced, rows: Rows, bounds: Bounds): Knex.QueryBuilder {
+  const { sync, versionSeed = 0n, view, idType } = resource;
+  const within = bounded(builder, { view, order: rows.order }, bounds);
+  const query = builder.from(within.select('id', sync.xid, sourceColumn).as('found'));
+  const versions = Object.values(sync.parts).map((part, i) => {
+    const isById = rows.order[0]?.column === 'id';
+    const parts = isById ? bounded(builder, { view: part.view, order: rows.order }, bounds) : builder(part.view);
+    const grouped = parts.select('id', builder.raw(`${partsVersion(sync.xid)} as version`)).groupBy('id');
+    query.leftJoin(grouped.as(`part${i}`), `part${i}.id`, 'found.id');
+    return `coalesce(part${i}.version, ${noPartsVersion})`;
+  });
+  const version = hexVersion(versionOf(`found."${sync.xid}"`, [...versions, `found.${sourceColumn}`]), versionSeed);
+  const id = textOf('found.id', idType);
+  return query.select(builder.raw(`${hashOf(id)} as hash, ${id} as id, ${version} as version`));
+}
+
+/** Count and hash of ids and versions by prefix of the hash of the id. */
+function digestOf(builder: Knex, resource: Synced, rows: Rows, bounds: Bounds): Statement {
   const query = builder
-    .from(hashes)
+    .from(versioned(builder, resource, rows, bounds).as('versions'))
     .select(
       builder.raw('left(hash, ?::int) as prefix', ['depth']),
       builder.raw(`count(*)`),
-      builder.raw(`bit_xor(('x' || left(hash, 16))::bit(64))::text`),
+      builder.raw(`bit_xor(('x' || left(${hashOf(`concat(id, chr(10), version)`)}, 16))::bit(64))::text`),
     )
     .groupByRaw('1');
   return finish(statementName(rows.name, `digest-${bounds}`), query);
 }
+
+/** Ids and versions of the rows whose hash begins with a prefix. */
+function versionsOf(builder: Knex, resource: Synced, rows: Rows, bounds: Bounds): Statement {
+  const query = builder
+    .from(versioned(builder, resource, rows, bounds).as('versions'))
+    .where(builder.raw('hash ^@ any(?::text[])', ['prefixes']))
+    .select('id', 'version');
+  return finish(statementName(rows.name, `versions-${bounds}`), query, ['limit']);
+}
+
+/** A version as it is shown: 16 hexadecimal digits. */
+const hexVersion = (version: string, seed: bigint): string =>
+  `lpad(to_hex(${version} # (${BigInt.asIntN(64, seed)})::bigint), 16, '0')`;
 
 const keysOf = (order: readonly OrderColumn[]): string[] => order.map(({ column }) => column);
 

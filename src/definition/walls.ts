@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { type AuditColumns, columnsOf, type Direction, type LoggedAs, leaves, type Resource } from './resource.js';
+import {
+  type AuditColumns,
+  columnsOf,
+  type Direction,
+  type LoggedAs,
+  leaves,
+  type Resource,
+  type ResourceSync,
+  versionColumn,
+} from './resource.js';
 
 // The tenant wall. The operator's view in the schema `records` says what a record is; the roles of the gateway use views of the schema
 // `gateway` that `migrate` makes of it: with the rows of one workspace, the columns of the definition, and the order in which a statement
@@ -10,7 +19,7 @@ import { type AuditColumns, columnsOf, type Direction, type LoggedAs, leaves, ty
 export interface Wall {
   /** Such as "klanten", for messages. */
   readonly name: string;
-  /** `{type of records.klanten}` stands for the type of that view's workspace_id, which the catalog knows. */
+  /** `{type of records.klanten}` stands for the type of that view's workspace_id, and `{digest of …}` for a digest of the view: the catalog knows. */
   readonly sql: string;
   /** SHA-256 of the SQL, hexadecimal. */
   readonly hash: string;
@@ -142,6 +151,8 @@ interface Made {
   readonly view: string;
   readonly source: string;
   readonly columns: readonly string[];
+  /** Columns that are computed, as SQL. */
+  readonly computed?: readonly string[];
   readonly orderBy?: string;
   readonly isOpen?: boolean;
   readonly isWrite?: boolean;
@@ -155,9 +166,18 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
   const all = ['workspace_id', ...columns, ...(sync ? [sync.xid] : [])];
   const parts = Object.values(sync?.parts ?? {});
   const partColumns = ['workspace_id', 'id', 'part_id', sync?.xid ?? ''];
+  const computed = sync ? [`${rowVersion(resource, sync)} as ${name(versionColumn)}`] : [];
+  const digest = sync ? [`${digestOf(resource)} as ${sourceColumn}`] : [];
   const made: Made[] = [
-    { view, source, columns: all, isOpen: open },
-    ...viewsInOrder(resource).map((each) => ({ ...each, source, columns, orderBy: orderBy(each), isOpen: open })),
+    { view, source, columns: all, computed: [...computed, ...digest], isOpen: open },
+    ...viewsInOrder(resource).map((each) => ({
+      ...each,
+      source,
+      columns,
+      computed,
+      orderBy: orderBy(each),
+      isOpen: open,
+    })),
     ...parts.flatMap((part): Made[] => {
       const of = { source: recordsOf(part.view), columns: partColumns };
       const ordered = partInOrder(part.view);
@@ -177,6 +197,39 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
     ...(write ? writeSql(resource, write) : []),
   ]);
 }
+
+/**
+ * The version of a row with its parts, a bigint: a hash of the transaction that wrote the row and of those that wrote its parts, and of the
+ * operator's view. The planner leaves it out of statements that do not ask for it. An operator's view that shows the rows of a table twice
+ * would show them with one version.
+ */
+function rowVersion(resource: Resource, sync: ResourceSync): string {
+  const parts = Object.values(sync.parts).map((part) => {
+    return `(select ${partsVersion(sync.xid)} from ${quoted(recordsOf(part.view))} part
+      where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id)`;
+  });
+  return versionOf(`${sourceName}.${name(sync.xid)}`, [...parts, digestOf(resource)]);
+}
+
+/** Column with a digest of the operator's view, a bigint. */
+export const sourceColumn = 'sync_source';
+
+const digestOf = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${recordsOf(view)}}`;
+
+/** The version of a row by its transaction, the versions of its parts and the digest of the view. */
+export function versionOf(xid: string, parts: readonly string[]): string {
+  return `hash_record_extended(row(${[xid, ...parts].join(', ')}), 0)`;
+}
+
+/** An aggregate over the parts of a record: it differs when one is added, changed, deleted or moved. */
+export function partsVersion(xid: string): string {
+  return `hash_record_extended(row(count(*), bit_xor(hash_record_extended(row(part_id, ${name(xid)}), 0))), 0)`;
+}
+
+/** `partsVersion` of a record without parts. */
+export const noPartsVersion = 'hash_record_extended(row(0::bigint, null::bigint), 0)';
+
+const sourceName = 'source';
 
 function writeSql(resource: Resource, { view, records, ids, onChange }: NonNullable<Resource['write']>): string[] {
   const columns = ['workspace_id', ...columnsOf(resource)];
@@ -210,12 +263,20 @@ function logWall(rules: readonly LoggedAs[]): Wall {
  * The workspace stands in a subquery, which the planner cannot evaluate: it expects a workspace of average size, so that one plan serves all of
  * them. The check option keeps a row in its workspace on the way in.
  */
-function created({ view, source, columns, orderBy = '', isOpen = false, isWrite = false }: Made): string {
+function created({
+  view,
+  source,
+  columns,
+  computed = [],
+  orderBy = '',
+  isOpen = false,
+  isWrite = false,
+}: Made): string {
   const workspace = `(select gateway.workspace()::{type of ${source}})`;
   const isCheapest = isOpen ? `\n    and coalesce(workspace_id = any (array[${workspace}]), false)` : '';
   return `create view ${quoted(view)}${isOpen ? '' : ' with (security_barrier)'} as
-  select ${columns.map(name).join(', ')}
-  from ${quoted(source)}
+  select ${[...columns.map(name), ...computed].join(', ')}
+  from ${quoted(source)} ${sourceName}
   where workspace_id = ${workspace}${isCheapest}${orderBy}${isWrite ? '\n  with cascaded check option' : ''};
 alter view ${quoted(view)} owner to gateway_owner`;
 }

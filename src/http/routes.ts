@@ -1,8 +1,7 @@
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { after } from '../awaitable.js';
-import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
-import type { SyncStatements } from '../definition/sync-statements.js';
+import type { CompiledResource, CompiledSync, CompiledWrite } from '../definition/compiled.js';
 import { Problem } from '../errors.js';
 import type { Gates } from '../flow/gates.js';
 import { windowSeconds } from '../flow/rate-limiter.js';
@@ -54,7 +53,7 @@ export function routes(deps: RouteDeps): Middleware {
     if (detail) add('get', `${apiPrefix}/${name}/:id`, detailRoute(deps, compiled));
     if (compiled.sync !== null) {
       const path = `${apiPrefix}/sync/${name}`;
-      const route = syncRoute(deps, compiled, compiled.sync);
+      const route = syncRoute(deps, compiled.sync);
       add(
         'get',
         path,
@@ -156,7 +155,7 @@ async function enterLargePage({ gates }: RouteDeps, { res }: Context, { tokenId,
 }
 
 /** The whole way of a request of sync, which counts as a large page: it can examine every record of the workspace. */
-function syncRoute(deps: RouteDeps, compiled: CompiledResource, sync: SyncStatements) {
+function syncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: CompiledSync) {
   return <Request>(
     parse: (call: SyncCall) => Request,
     read: (deps: SyncDeps, request: Request) => Promise<Reply>,

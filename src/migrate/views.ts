@@ -170,24 +170,27 @@ async function create(client: pg.Client, file: SqlFile, known: string[], granted
   for (const revoke of revokes) granted.add(revoke);
 }
 
-/** The SQL of views that are made of a definition, with the types that the workspace has in the operator's views. */
+/** The SQL of views that are made of a definition, with the types that the workspace has in the operator's views, and digests of those. */
 export async function withTypes(client: pg.Client, { root, name, sql }: SqlFile): Promise<string> {
   if (root !== 'gateway') return sql;
   const views = [...new Set([...sql.matchAll(/\{type of ([\w.]+)\}/g)].map(([, view]) => view as string))];
-  const { rows } = await client.query<{ view: string; isThere: boolean; type: string | null }>(
-    `select v.view, to_regclass(v.view) is not null as "isThere", format_type(a.atttypid, a.atttypmod) as type
+  const { rows } = await client.query<{ view: string; isThere: boolean; type: string | null; digest: string }>(
+    `select v.view, to_regclass(v.view) is not null as "isThere", format_type(a.atttypid, a.atttypmod) as type,
+       ('x' || left(md5(pg_get_viewdef(to_regclass(v.view))), 16))::bit(64)::bigint as digest
      from unnest($1::text[]) v (view) left join pg_attribute a on a.attrelid = to_regclass(v.view) and a.attname = 'workspace_id'`,
     [views],
   );
-  const types = new Map<string, string>();
-  for (const { view, isThere, type } of rows) {
+  const known = new Map<string, { readonly type: string; readonly digest: string }>();
+  for (const { view, isThere, type, digest } of rows) {
     if (type === null)
       throw new MigrationFailed(
         `The definition of ${name} reads ${view}, which ${isThere ? 'has no column workspace_id' : 'does not exist'}: ${isThere ? 'add it to the view' : 'create it in a file of the views'}.`,
       );
-    types.set(view, type);
+    known.set(view, { type, digest: `(${digest})::bigint` });
   }
-  return sql.replace(/\{type of ([\w.]+)\}/g, (_, view: string) => types.get(view) as string);
+  return sql.replace(/\{(type|digest) of ([\w.]+)\}/g, (_, which: 'type' | 'digest', view: string) =>
+    String(known.get(view)?.[which]),
+  );
 }
 
 function executed(sql: string): string {

@@ -1,6 +1,12 @@
 import { dateSchema, fieldType, timestampSchema } from '../definition/field-types.js';
 import { filterForm, filterKind } from '../definition/filter-kinds.js';
-import { createSchema, patchSchema, recordSchema, writeScopeSchema } from '../definition/record-schema.js';
+import {
+  createSchema,
+  patchSchema,
+  recordSchema,
+  versionedSchema,
+  writeScopeSchema,
+} from '../definition/record-schema.js';
 import { type Field, type Filter, type Leaf, leaves, type Resource } from '../definition/resource.js';
 import { problems, problemType } from '../errors.js';
 import type { Settings } from '../settings.js';
@@ -90,6 +96,8 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
     filters: Object.keys(resource.filters).map((filter) => component('parameters', `${name}.${filter}`)),
     recordSchema: recordSchema(resource),
     ...examplesOf(resource),
+    versionedSchema: resource.sync && versionedSchema(resource),
+    syncExample: { ...examplesOf(resource).recordExample, syncVersion: '9f2c4e6a81b3d507' },
     createSchema: writable ? createSchema(resource) : undefined,
     patchSchema: writable ? patchSchema(resource) : undefined,
     writeScopeSchema: writable ? writeScopeSchema(resource) : undefined,

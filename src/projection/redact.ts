@@ -255,5 +255,7 @@ function wordAt(words: DataView, at: number, end: number): number {
 
 /** Dependencies of the projection, made once at start-up. */
 export interface ProjectionOptions extends CodecOptions {
+  /** Text of CODEC_MODULE: another one can decode the same value otherwise. */
+  readonly moduleText?: string | undefined;
   readonly redaction: Redaction;
 }

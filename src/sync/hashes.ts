@@ -14,7 +14,7 @@ const idsMax = 100_000;
 /** Hashing is most of the work of these statements. */
 const sizes: RangeSizes = { first: 100_000, growth: 1, max: 100_000 };
 
-/** Rows grouped by the first hexadecimal digits of the SHA-256 of their ids: number, and XOR of the first 8 bytes of the hashes. */
+/** Rows grouped by the first hexadecimal digits of the SHA-256 of their ids: number, and XOR of the first 8 bytes of SHA-256(id, newline, version). */
 export async function readDigest(deps: SyncDeps, request: HashRequest): Promise<Reply> {
   const groups = new Map<string, { count: number; hash: bigint }>();
   const { digest } = request.sync;
@@ -39,21 +39,20 @@ export async function readDigest(deps: SyncDeps, request: HashRequest): Promise<
   );
 }
 
-/** The ids whose SHA-256 begins with one of the prefixes. Throws invalid() when there are too many for an answer. */
+/** Ids and versions of the records whose ids' SHA-256 begins with one of the prefixes. Throws invalid() when there are too many for an answer. */
 export async function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
-  const { hashed } = request.sync;
-  const ids: string[] = [];
+  const found: { id: string; syncVersion: string }[] = [];
   const values = { prefixes: arrayText(request.prefixes), limit: idsMax + 1 };
   return reply(
     deps,
     request,
-    hashed.find,
+    request.sync.versions,
     values,
-    (row) => {
-      ids.push(row[hashed.idAt] as string);
-      if (ids.length > idsMax) throw tooMany();
+    ([id, syncVersion]) => {
+      found.push({ id: id as string, syncVersion: syncVersion as string });
+      if (found.length > idsMax) throw tooMany();
     },
-    () => ids,
+    () => found,
   );
 }
 

@@ -10,7 +10,7 @@ const test = gatewayTest({ chunkRowsMax: 500 });
 type Context = ExecutionContext<TestContext>;
 
 interface Page {
-  readonly data: readonly { readonly id: string; readonly [member: string]: unknown }[];
+  readonly data: readonly { readonly id: string; readonly syncVersion: string; readonly [member: string]: unknown }[];
   readonly pagination: {
     readonly perPage: number;
     readonly count: number;
@@ -60,7 +60,13 @@ for (const resource of resources) {
       const list = (await client.get(`/${resource}?perPage=10000`)).json<Page>().data;
       for (const perPage of [1000, 10_000, Math.ceil(list.length / 3)]) {
         const { rows, since, pages } = await pass(t, resource, `perPage=${perPage}`);
-        t.deepEqual(rows, list);
+        t.deepEqual(
+          rows.map(({ syncVersion, ...record }) => record),
+          list,
+        );
+        t.true(
+          rows.every((row) => /^[0-9a-f]{16}$/.test(row.syncVersion) && Object.keys(row).at(-1) === 'syncVersion'),
+        );
         t.is(pages, Math.max(1, Math.ceil(list.length / perPage)));
         t.regex(since, /^[\w-]+$/);
       }
@@ -90,7 +96,8 @@ test.serial('a pass since the last one finds changes without updated_at, by a pa
   for (const perPage of [1, 2, 100]) {
     const { rows } = await pass(t, 'werkbonnen', `since=${since}&perPage=${perPage}`);
     t.deepEqual([...new Set(rows.map(({ id }) => id))].sort(), [own, action, hours].sort());
-    for (const row of rows) t.deepEqual(row, (await t.context.client.get(`/werkbonnen/${row.id}`)).json());
+    for (const { syncVersion, ...row } of rows)
+      t.deepEqual(row, (await t.context.client.get(`/werkbonnen/${row.id}`)).json());
   }
 });
 
@@ -144,12 +151,12 @@ for (const resource of ['klanten', 'logboeken']) {
     const hashOf = (id: string): string => createHash('sha256').update(id).digest('hex');
     for (const depth of [0, 1, 2, 4]) {
       const groups = new Map<string, { count: number; hash: bigint }>();
-      for (const { id } of rows) {
+      for (const { id, syncVersion } of rows) {
         const hash = hashOf(id);
         const group = groups.get(hash.slice(0, depth)) ?? { count: 0, hash: 0n };
         groups.set(hash.slice(0, depth), {
           count: group.count + 1,
-          hash: group.hash ^ BigInt(`0x${hash.slice(0, 16)}`),
+          hash: group.hash ^ BigInt(`0x${hashOf(`${id}\n${syncVersion}`).slice(0, 16)}`),
         });
       }
       const expected = [...groups]
@@ -164,18 +171,20 @@ for (const resource of ['klanten', 'logboeken']) {
         expected,
       );
     }
-    const all = (await client.get(`/sync/${resource}/ids?since=${since}`)).json<{ data: string[] }>().data;
-    t.deepEqual([...all].sort(), ids({ rows }));
-    const few = (await client.get(`/sync/${resource}/ids?prefix=a,3b`)).json<{ data: string[] }>().data;
+    const versions = ({ rows: some }: Pick<PassRead, 'rows'>): string[] =>
+      some.map(({ id, syncVersion }) => `${id} ${syncVersion}`).sort();
+    const all = (await client.get(`/sync/${resource}/ids?since=${since}`)).json<{ data: Page['data'] }>().data;
+    t.deepEqual(versions({ rows: all }), versions({ rows }));
+    const few = (await client.get(`/sync/${resource}/ids?prefix=a,3b`)).json<{ data: Page['data'] }>().data;
     const expected = ids({ rows }).filter((id) => /^(a|3b)/.test(hashOf(id)));
-    t.deepEqual([...few].sort(), expected);
+    t.deepEqual(ids({ rows: few }), expected);
     const read = await pass(t, resource, 'prefix=a,3b&perPage=50').catch(() => null);
     t.deepEqual(read && ids(read), expected);
   });
 }
 
 test.serial('a deleted record is missing in the digest, and no pass repeats it', async (t) => {
-  const { since } = await pass(t, 'logboeken', 'perPage=10000');
+  const { rows, since } = await pass(t, 'logboeken', 'perPage=10000');
   const digest = async (): Promise<unknown> =>
     (await t.context.client.get('/sync/logboeken/digest')).json<{ data: unknown }>().data;
   const [before] = (await digest()) as [{ count: number; hash: string }];
@@ -185,14 +194,53 @@ test.serial('a deleted record is missing in the digest, and no pass repeats it',
     [t.context.database.workspaces[0]?.id],
   );
   const [after] = (await digest()) as [{ count: number; hash: string }];
-  const hash = createHash('sha256')
-    .update(gone?.id as string)
-    .digest('hex')
-    .slice(0, 16);
+  const version = rows.find(({ id }) => id === gone?.id)?.syncVersion;
+  const hash = createHash('sha256').update(`${gone?.id}\n${version}`).digest('hex').slice(0, 16);
   t.is(after.count, before.count - 1);
   t.is(BigInt(`0x${after.hash}`) ^ BigInt(`0x${before.hash}`), BigInt(`0x${hash}`));
   // Entries from before can come again: a transaction of another database on the server may be older than they.
   t.false(ids(await pass(t, 'logboeken', `since=${since}`)).includes(gone?.id as string));
+});
+
+/** Versions of the records by id, as `ids` has them. */
+async function versionsOf({ client }: Pick<TestContext, 'client'>, resource: string): Promise<Map<string, string>> {
+  const { data } = (await client.get(`/sync/${resource}/ids`)).json<{ data: Page['data'] }>();
+  return new Map(data.map(({ id, syncVersion }) => [id, syncVersion]));
+}
+
+const changedIn = (before: Map<string, string>, after: Map<string, string>): string[] =>
+  [...before].flatMap(([id, version]) => (after.get(id) === version ? [] : [id])).sort();
+
+test.serial('a version changes with the record and with each of its parts, also with one that goes', async (t) => {
+  const workspace = t.context.database.workspaces[0]?.id;
+  // Of an update to itself PostgreSQL makes a new version of the row all the same.
+  const [one, other] = await sql<{ id: string; part: string }>(
+    t,
+    `select id::text, min(part_id::text) as part from probe.uren where workspace_id = $1 group by id order by count(*) desc, id limit 2`,
+    [workspace],
+  );
+  let before = await versionsOf(t.context, 'werkbonnen');
+  const expectChanged = async (text: string, values: unknown[], ...expected: (string | undefined)[]): Promise<void> => {
+    await sql(t, text, values);
+    const after = await versionsOf(t.context, 'werkbonnen');
+    t.deepEqual(changedIn(before, after), expected.sort(), text);
+    before = after;
+  };
+  await expectChanged('update probe.werkbonnen set omschrijving = omschrijving where id = $1', [one?.id], one?.id);
+  await expectChanged('update probe.uren set id = id where part_id = $1', [one?.part], one?.id);
+  await expectChanged('update probe.uren set id = $2 where part_id = $1', [one?.part, other?.id], one?.id, other?.id);
+  await expectChanged('delete from probe.uren where part_id = $1', [one?.part], other?.id);
+});
+
+test.serial('versions change when the gateway shows the same rows otherwise, and with nothing else', async (t) => {
+  const { database } = t.context;
+  const before = await versionsOf(t.context, 'klanten');
+  const same = await database.gateway({ rateLimitPerMinute: 1000 });
+  t.deepEqual(changedIn(before, await versionsOf(same, 'klanten')), []);
+  const keys = JSON.parse(database.settings.dataKeys) as Record<string, string>;
+  const more = { ...keys, k9: Buffer.alloc(32, 9).toString('base64') };
+  const other = await database.gateway({ dataKeys: JSON.stringify(more) });
+  t.is(changedIn(before, await versionsOf(other, 'klanten')).length, before.size);
 });
 
 test.serial(

@@ -131,6 +131,7 @@ function schemaValidator(document: OpenApiDocument): (schema: JsonSchema, value:
   const code = { optimize: false }; // each test file compiles the schemas, and optimizing takes longer than it saves
   const validateSchema = false; // it compiles the schema of schemas first; test/unit/openapi.test.ts holds the document against that
   const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true, validateSchema, code });
+  ajv.addVocabulary(['x-record', 'x-references']);
   addFormats.default(ajv);
   // Each by itself: of a single schema with all of them ajv would compile those that no response of the test file needs.
   for (const [name, schema] of Object.entries(document.components.schemas))

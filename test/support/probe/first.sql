@@ -13,3 +13,4 @@ create function probe.add_hours(werkbon uuid) returns void language sql as $$
   insert into app.werkbon_uren (id, workspace_id, werkbon_id, medewerker, datum, van, tot, uren)
   select gen_random_uuid(), w.workspace_id, w.id, 'Jan', '2026-01-01', '08:00', '09:00', 1 from app.werkbonnen w where w.id = werkbon
 $$;
+create view probe.uren as select id as part_id, werkbon_id as id, workspace_id from app.werkbon_uren;

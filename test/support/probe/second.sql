@@ -34,3 +34,4 @@ create function probe.add_hours(werkbon bigint) returns void language sql as $$
   select w.tenant_id, w.id, (select min(s.id) from fieldops.staff s where s.tenant_id = w.tenant_id), '2026-01-01 08:00', 60
   from fieldops.work_orders w where w.id = werkbon
 $$;
+create view probe.uren as select id as part_id, work_order_id as id, tenant_id as workspace_id from fieldops.time_entries;
