@@ -48,16 +48,6 @@ export function printText(lines: string): void {
   process.stdout.write(`${visible(lines)}\n`);
 }
 
-/** Columns of the terminal that shows stdout; null when it is none. */
-export function terminalColumns(): number | null {
-  return process.stdout.isTTY ? process.stdout.columns || 80 : null; // 0: it does not say
-}
-
-/** Replaces the line that the terminal shows last, such as a progress bar, by another. Only for a terminal. */
-export function redraw(line: string): void {
-  process.stdout.write(`\r${visible(oneLine(line))}\u001b[K`);
-}
-
 /** Prints one line to stderr: explanations, so that stdout holds nothing but the result. */
 export function say(line: string): void {
   sayText(oneLine(line));

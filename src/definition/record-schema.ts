@@ -4,7 +4,8 @@ import { type Field, type JsonSchema, leaves, pointer, type Resource } from './r
 /** A member as it is given back. */
 export function readSchema(field: Field): JsonSchema {
   const { schema: ofType, hasValuesWithoutJson } = fieldType(field.type);
-  const schema = { ...ofType, ...field.schema };
+  const reference = field.references === undefined ? {} : { 'x-references': field.references };
+  const schema = { ...ofType, ...field.schema, ...reference };
   return annotated(field, mayLackValue(field) || hasValuesWithoutJson ? orNull(schema) : schema);
 }
 

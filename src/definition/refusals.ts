@@ -244,7 +244,13 @@ const ofField: readonly ((placed: PlacedField, examined: Examined) => Flaw[])[] 
     ];
   },
   function naming({ path, at }) {
-    return refuse(path[0] === 'decodeErrors', at, "decodeErrors is the gateway's own member", 'rename it');
+    const [name = ''] = path;
+    return refuse(
+      ['decodeErrors', 'syncVersion'].includes(name),
+      at,
+      `${name} is the gateway's own member`,
+      'rename it',
+    );
   },
   function pointing({ field: { pointer, type, nullable, clean }, at }) {
     if (pointer === undefined) return [];
@@ -277,6 +283,11 @@ const ofField: readonly ((placed: PlacedField, examined: Examined) => Flaw[])[] 
       ),
       ...refuse(lacksEntity, `${at}/clean`, needed, 'add a field named entity'),
     ];
+  },
+  function referring({ field: { references }, at }, { views }) {
+    if (references === undefined || views === null) return [];
+    const isUnknown = ![...views.values()].some(({ name }) => name === references);
+    return refuse(isUnknown, `${at}/references`, `there is no resource ${references}`, 'name another, or remove it');
   },
   /** The parts of a change stand at different places of one array or of one object, and are shown under different names. */
   function changes({ field: { diff, words, clean }, at: place }) {

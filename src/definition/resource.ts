@@ -37,6 +37,8 @@ export interface Field {
   /** Shape of a `json` field. */
   readonly schema?: JsonSchema;
   readonly example?: unknown;
+  /** Name of the resource whose records have these ids. */
+  readonly references?: string;
   readonly write?: WriteRule;
 }
 

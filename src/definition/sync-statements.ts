@@ -176,7 +176,7 @@ function digestOf(builder: Knex, resource: Synced, rows: Rows, bounds: Bounds): 
       builder.raw(`bit_xor(('x' || left(${hashOf(`concat(id, chr(10), version)`)}, 16))::bit(64))::text`),
     )
     .groupByRaw('1');
-  return finish(statementName(rows.name, `digest-${bounds}`), query);
+  return { ...finish(statementName(rows.name, `digest-${bounds}`), query), inTableOrder: true };
 }
 
 /** Ids and versions of the rows whose hash begins with a prefix. */
@@ -185,7 +185,7 @@ function versionsOf(builder: Knex, resource: Synced, rows: Rows, bounds: Bounds)
     .from(versioned(builder, resource, rows, bounds).as('versions'))
     .where(builder.raw('hash ^@ any(?::text[])', ['prefixes']))
     .select('id', 'version');
-  return finish(statementName(rows.name, `versions-${bounds}`), query, ['limit']);
+  return { ...finish(statementName(rows.name, `versions-${bounds}`), query, ['limit']), inTableOrder: true };
 }
 
 /** A version as it is shown: 16 hexadecimal digits. */

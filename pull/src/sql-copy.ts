@@ -1,0 +1,333 @@
+import type { Commit, Copy, Groups, Progress } from './destination.js';
+import { Unusable } from './destination.js';
+import {
+  type Column,
+  type ColumnType,
+  hashColumn,
+  type PartTable,
+  type Resource,
+  type Table,
+  versionColumn,
+} from './document.js';
+import { elements } from './json-text.js';
+
+/** A value of a parameter. */
+export type Value = string | number | null;
+
+/** A connection to a database. Parameters are $1, $2, … */
+export interface Session {
+  rows<T extends object>(sql: string, values?: readonly Value[]): Promise<T[]>;
+}
+
+/** How a database spells what the statements of a copy need. */
+export interface Dialect {
+  readonly schema: string;
+  readonly types: Readonly<Record<ColumnType, string>>;
+  /** Makes the empty temporary table `page` (id, n, r). */
+  readonly makePage: (resource: Resource) => string;
+  /** Adds the records of the JSON array $1 to it, numbered from $2 on. */
+  readonly fillPage: (resource: Resource) => string;
+  /** Readies the text of records for `fillPage`. */
+  readonly textOf: (resource: Resource, records: string) => string;
+  /** The value of a column in a record or an element. */
+  readonly valueIn: (json: 'r' | 'e', column: Column) => string;
+  /** A FROM clause of the elements of a part: id, e, position. */
+  readonly elements: (part: PartTable) => string;
+  /** MD5 of a text, 32 hexadecimal digits. */
+  readonly md5: (text: string) => string;
+  /** SHA-256 of a text, 64 hexadecimal digits. */
+  readonly sha256: (text: string) => string;
+  /** The XOR of the first 16 digits of a hash over a group, 16 hexadecimal digits. */
+  readonly xorOf: (hash: string) => string;
+  /** A text that differs whenever a value differs. */
+  readonly rowText: (columns: readonly string[]) => string;
+  /** A query of the texts in the JSON array $1. */
+  readonly texts: string;
+  /** Indexes on these columns help; without: the database finds them by the order of its blocks. */
+  readonly hasIndexes: boolean;
+}
+
+export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** The statements of a copy, for one resource in one database. */
+export async function sqlCopy(session: Session, dialect: Dialect, resource: Resource): Promise<Copy> {
+  const { run, inTransaction } = runner(session);
+  const at = (name: string): string => `${quoted(dialect.schema)}.${quoted(name)}`;
+  const table = at(resource.name);
+  const progress = await prepare(session, dialect, resource);
+  const columns = resource.columns.map(({ name }) => quoted(name));
+  const version = quoted(versionColumn);
+  const idHash = dialect.sha256('id');
+
+  const note = ({ since, cursor, changeFiles }: Commit): Promise<unknown> =>
+    run(
+      `update ${at('pull_state')} set since = $2, cursor = $3, change_files = $4, stored_at = current_timestamp where resource = $1`,
+      [resource.name, since, cursor, changeFiles],
+    );
+  const remove = async (ids: string, values: readonly Value[] = []): Promise<void> => {
+    for (const { name, owner } of resource.parts)
+      await run(`delete from ${at(name)} where ${quoted(owner)} in (${ids})`, values);
+    await run(`delete from ${table} where id in (${ids})`, values);
+  };
+  /** Records of a source (id, the columns, the version), each with the hash of all that is stored of it. */
+  const hashed = (source: string, ofParts: string): string => {
+    const joins = resource.parts.map(({ name, owner, columns: own }, i) => {
+      const text = dialect.rowText(['position', ...own.map(({ name: column }) => quoted(column))]);
+      return `left join (select ${quoted(owner)} as id, ${dialect.md5(`string_agg(${text}, '|' order by position)`)} as h
+        from ${at(name)} ${ofParts.replace('OWNER', quoted(owner))} group by 1) p${i} on p${i}.id = m.id`;
+    });
+    const own = [...columns, version].map((column) => `m.${column}`);
+    const texts = [dialect.rowText(own), ...resource.parts.map((_, i) => `coalesce(p${i}.h, '')`)];
+    return `select m.*, ${dialect.md5(texts.join(` || '|' || `))} as computed from ${source} m ${joins.join(' ')}`;
+  };
+
+  return {
+    progress,
+    store: (body, commit) =>
+      inTransaction(async () => {
+        await run(dialect.makePage(resource));
+        let n = 0;
+        for (const slice of slicesOf(body)) {
+          await run(dialect.fillPage(resource), [dialect.textOf(resource, storable(`[${slice.join(',')}]`)), n]);
+          n += slice.length;
+        }
+        await run(
+          'delete from page where exists (select 1 from page later where later.id = page.id and later.n > page.n)',
+        );
+        await remove('select id from page');
+        for (const part of resource.parts) {
+          const names = [part.owner, 'position', ...part.columns.map(({ name }) => name)].map(quoted);
+          const values = part.columns.map((column) => dialect.valueIn('e', column));
+          await run(
+            `insert into ${at(part.name)} (${names.join(', ')})
+             select ${['id', 'position', ...values].join(', ')} from ${dialect.elements(part)}`,
+          );
+        }
+        const values = resource.columns.map((column) => `${dialect.valueIn('r', column)} as ${quoted(column.name)}`);
+        const syncVersion: Column = { name: versionColumn, path: ['syncVersion'], type: 'text', comment: '' };
+        const source = `(select ${values.join(', ')}, ${dialect.valueIn('r', syncVersion)} as ${version} from page)`;
+        await run(
+          `insert into ${table} (${[...columns, version, quoted(hashColumn)].join(', ')})
+           ${hashed(source, 'where OWNER in (select id from page)')}`,
+        );
+        const [row] = await session.rows<{ count: number | string }>('select count(*) as count from page');
+        await note(commit);
+        return Number(row?.count ?? 0);
+      }),
+    delete: (ids, commit) =>
+      inTransaction(async () => {
+        await remove(dialect.texts, [JSON.stringify(ids)]);
+        await note(commit);
+      }),
+    digest: async (depth): Promise<Groups> => {
+      const versioned = dialect.sha256(`id || chr(10) || coalesce(${version}, '')`);
+      const found = await session.rows<{ prefix: string; digest: string }>(
+        `select prefix, cast(count(*) as varchar) || ' ' || ${dialect.xorOf('h')} as digest
+         from (select left(${idHash}, ${depth}) as prefix, ${versioned} as h from ${table}) hashes group by 1`,
+      );
+      return new Map(found.map(({ prefix, digest }) => [prefix, digest]));
+    },
+    versions: async (prefixes) => {
+      const depth = prefixes[0]?.length ?? 0;
+      const found = await session.rows<{ id: string; version: string | null }>(
+        `select id, ${version} as version from ${table} where left(${idHash}, ${depth}) in (${dialect.texts})`,
+        [JSON.stringify(prefixes)],
+      );
+      return new Map(found.map(({ id, version: own }) => [id, own ?? '']));
+    },
+    recheck: () =>
+      inTransaction(async () => {
+        let found = 0;
+        const count = async (sql: string): Promise<void> => {
+          found += (await run(`${sql} returning 1`)).length;
+        };
+        for (const { name, owner } of resource.parts)
+          await count(
+            `delete from ${at(name)} where ${quoted(owner)} is null or ${quoted(owner)} not in (select id from ${table} where id is not null)`,
+          );
+        await count(`delete from ${table} where id is null`);
+        const differing = `select id from (${hashed(table, '')}) c where c.computed is distinct from c.${quoted(hashColumn)}`;
+        const repeated = `select id from ${table} group by id having count(*) > 1`;
+        await count(`update ${table} set ${version} = '' where id in (${differing} union ${repeated})`);
+        return found;
+      }),
+    finish: async () => {
+      if (!dialect.hasIndexes) return;
+      const wanted = [
+        ...resource.references.map(({ column }) => column),
+        ...resource.columns.filter(({ type }) => type === 'date' || type === 'timestamp').map(({ name }) => name),
+      ];
+      for (const column of new Set(wanted))
+        await run(`create index if not exists ${quoted(`${resource.name}_${column}`)} on ${table} (${quoted(column)})`);
+    },
+  };
+}
+
+type Runner = (sql: string, values?: readonly Value[]) => Promise<object[]>;
+
+function runner(session: Session): { run: Runner; inTransaction: <T>(work: () => Promise<T>) => Promise<T> } {
+  const run: Runner = (sql, values) => session.rows(sql, values);
+  const inTransaction = async <T>(work: () => Promise<T>): Promise<T> => {
+    await run('begin');
+    try {
+      const result = await work();
+      await run('commit');
+      return result;
+    } catch (error) {
+      await run('rollback').catch(() => undefined); // a lost connection has rolled back
+      throw error;
+    }
+  };
+  return { run, inTransaction };
+}
+
+/** Makes the table of the state. Throws Unusable where its name is taken. */
+export async function prepareState(session: Session, { schema }: Dialect): Promise<number> {
+  const state = `${quoted(schema)}.pull_state`;
+  const columns = await columnsIn(session, schema, 'pull_state');
+  if (columns.size > 0 && !columns.has('shape'))
+    throw new Unusable(
+      `${schema}.pull_state was not made by this version of pull: drop the copy, or give another destination.`,
+    );
+  await session.rows(`create table if not exists ${state} (resource text primary key, since text, cursor text,
+    change_files bigint not null default 0, shape text, stored_at timestamp with time zone)`);
+  const [row] = await session.rows<{ files: number | string | null }>(
+    `select max(change_files) as files from ${state}`,
+  );
+  return Number(row?.files ?? 0);
+}
+
+/** Makes the tables of a resource, or those columns that they lack, and returns its progress: none after a change of columns. */
+async function prepare(session: Session, dialect: Dialect, resource: Resource): Promise<Progress> {
+  const { schema, types } = dialect;
+  const state = `${quoted(schema)}.pull_state`;
+  const tables = tablesOf(resource);
+  const shape = JSON.stringify(
+    tables.map(({ name, columns }) => [name, columns.map((each) => [each.name, each.type])]),
+  );
+  const [known] = await session.rows<Progress & { shape: string | null }>(
+    `select since, cursor, shape from ${state} where resource = $1`,
+    [resource.name],
+  );
+  let isChanged = known?.shape !== shape;
+  const { run, inTransaction } = runner(session);
+  for (const { name, columns, key } of tables) {
+    const place = `${quoted(schema)}.${quoted(name)}`;
+    const present = await columnsIn(session, schema, name);
+    if (present.size > 0 && known === undefined)
+      throw new Unusable(`${schema}.${name} exists and was not made by pull: drop it, or give another destination.`);
+    for (const { name: column, type } of columns) {
+      const found = present.get(column);
+      if (found !== undefined && found.toLowerCase() !== types[type].toLowerCase())
+        throw new Unusable(
+          `${schema}.${name}.${column} is ${found}, and the API has ${types[type]}: drop the table, and the next run fills it again.`,
+        );
+      if (found === undefined) isChanged = true;
+    }
+    await inTransaction(async () => {
+      const primary = dialect.hasIndexes ? `, primary key (${key.map(quoted).join(', ')})` : '';
+      const first = columns.map((each) => `${quoted(each.name)} ${types[each.type]}`);
+      await run(`create table if not exists ${place} (${first.join(', ')}${primary})`);
+      if (present.size > 0)
+        for (const each of columns)
+          await run(`alter table ${place} add column if not exists ${quoted(each.name)} ${types[each.type]}`);
+    });
+  }
+  if (!isChanged && known !== undefined) return { since: known.since, cursor: known.cursor };
+  await inTransaction(async () => {
+    for (const { name, comment, columns } of tables) {
+      const place = `${quoted(schema)}.${quoted(name)}`;
+      await run(`comment on table ${place} is ${literal(comment)}`);
+      for (const each of columns)
+        await run(`comment on column ${place}.${quoted(each.name)} is ${literal(each.comment)}`);
+    }
+    await run(`delete from ${state} where resource = $1`, [resource.name]);
+    await run(`insert into ${state} (resource, shape) values ($1, $2)`, [resource.name, shape]);
+  });
+  return { since: null, cursor: null };
+}
+
+/** A table with all of its columns. */
+export interface WholeTable extends Table {
+  readonly key: readonly string[];
+  /** Columns of an export: all but those that `pull` keeps for itself. */
+  readonly shown: readonly string[];
+}
+
+/** The tables of a resource, with the columns that `pull` adds. */
+export function tablesOf(resource: Resource): WholeTable[] {
+  const added = (name: string, type: ColumnType, comment: string): Column => ({ name, path: [], type, comment });
+  const kept = [
+    added(versionColumn, 'text', 'Version of the record, as the gateway gave it.'),
+    added(hashColumn, 'text', 'Hash of the record and its parts as they were stored.'),
+  ];
+  const main = {
+    ...resource,
+    columns: [...resource.columns, ...kept],
+    key: ['id'],
+    shown: resource.columns.map(({ name }) => name),
+  };
+  const parts = resource.parts.map((part) => {
+    const owner = added(part.owner, 'text', `Id of the record in ${resource.name}.`);
+    const position = added('position', 'integer', 'Place in the record, from 1.');
+    const columns = [owner, position, ...part.columns];
+    return { ...part, columns, key: [part.owner, 'position'], shown: columns.map(({ name }) => name) };
+  });
+  return [main, ...parts];
+}
+
+/** Columns of a table with their types; none if it does not exist. */
+async function columnsIn(session: Session, schema: string, table: string): Promise<Map<string, string>> {
+  const found = await session.rows<{ name: string; type: string }>(
+    `select column_name as name, data_type as type from information_schema.columns where table_schema = $1 and table_name = $2`,
+    [schema, table],
+  );
+  return new Map(found.map(({ name, type }) => [name, type]));
+}
+
+/** A text as a literal. */
+export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+/** Records whose reference leads nowhere, of references between copied resources. */
+export async function danglingIn(
+  session: Session,
+  { schema }: Dialect,
+  resources: readonly Resource[],
+): Promise<number> {
+  let sum = 0;
+  const place = (name: string): string => `${quoted(schema)}.${quoted(name)}`;
+  for (const { name, references } of resources)
+    for (const { column, resource } of references) {
+      const target = resources.find((each) => each.name === resource);
+      if (target === undefined) continue;
+      const [row] = await session.rows<{ count: number | string }>(
+        `select count(*) as count from ${place(name)} where ${quoted(column)} is not null
+         and not exists (select 1 from ${place(target.name)} t where t.id = ${quoted(column)})`,
+      );
+      sum += Number(row?.count ?? 0);
+    }
+  return sum;
+}
+
+const recordsPerSlice = 1000;
+
+/** The records of a page in slices: a database keeps what it parses at once in memory. */
+function* slicesOf(body: string): Generator<string[]> {
+  let slice: string[] = [];
+  for (const record of elements(body.slice(body.indexOf('[')))) {
+    if (slice.push(record) < recordsPerSlice) continue;
+    yield slice;
+    slice = [];
+  }
+  if (slice.length > 0) yield slice;
+}
+
+const unstorable = /\\u(0000|[dD][89a-fA-F])/;
+/** A pair of surrogates, or any other escape: a reverse solidus that is escaped itself begins none. */
+const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)/g;
+
+/** The text with U+FFFD for U+0000 and for each half of a pair of surrogates, which no text column can hold. */
+function storable(text: string): string {
+  if (!unstorable.test(text)) return text;
+  return text.replace(escapes, (each) => (each.length === 6 && unstorable.test(each) ? '\\ufffd' : each));
+}

@@ -1,0 +1,95 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import pg from 'pg';
+import { projectRoot } from '../../src/paths.js';
+
+/** How a run of `workspace-data-pull` ended. */
+export interface PullRun {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A run that goes on. */
+export interface RunningPull {
+  readonly child: ChildProcess;
+  readonly ended: Promise<PullRun>;
+}
+
+/** Starts `workspace-data-pull` with these arguments. */
+export function startPull(args: readonly string[]): RunningPull {
+  const child = spawn(process.execPath, [join(projectRoot, 'dist/pull/src/main.js'), ...args], {
+    env: { PATH: process.env.PATH },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (bytes: Buffer) => (stdout += bytes.toString()));
+  child.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()));
+  const ended = new Promise<PullRun>((resolve) => child.on('close', (code) => resolve({ code, stdout, stderr })));
+  return { child, ended };
+}
+
+/** Runs `workspace-data-pull` to its end, or for so long. */
+export async function runPull(args: readonly string[], killMs?: number): Promise<PullRun> {
+  const { child, ended } = startPull(args);
+  const timer = killMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killMs);
+  const run = await ended;
+  clearTimeout(timer);
+  return run;
+}
+
+/** A destination of `pull`, as its owner sees it. */
+export interface PulledCopy {
+  readonly to: string;
+  /** Runs statements in it; the tables are named without schema. Returns the rows of the last. */
+  sql(...statements: string[]): Promise<Record<string, unknown>[]>;
+}
+
+export function duckdbCopy(file: string): PulledCopy {
+  return {
+    to: file,
+    sql: async (...statements) => {
+      const instance = await DuckDBInstance.create(file);
+      const connection = await instance.connect();
+      try {
+        let rows: Record<string, unknown>[] = [];
+        for (const each of statements)
+          rows = (await connection.runAndReadAll(each)).getRowObjectsJson() as Record<string, unknown>[];
+        return rows;
+      } finally {
+        connection.closeSync();
+        instance.closeSync();
+      }
+    },
+  };
+}
+
+export function postgresCopy(url: string): PulledCopy {
+  return {
+    to: url,
+    sql: async (...statements) => {
+      const client = new pg.Client(url);
+      await client.connect();
+      try {
+        await client.query('set search_path = workspace_data');
+        let rows: Record<string, unknown>[] = [];
+        for (const each of statements) rows = (await client.query(each)).rows as Record<string, unknown>[];
+        return rows;
+      } finally {
+        await client.end();
+      }
+    },
+  };
+}
+
+/** The files of an export, by name. */
+export function exported(folder: string): Record<string, string> {
+  mkdirSync(folder, { recursive: true });
+  return Object.fromEntries(
+    readdirSync(folder)
+      .sort()
+      .map((name) => [name, readFileSync(join(folder, name), 'utf8')]),
+  );
+}
