@@ -1,7 +1,8 @@
+import { createContext, Script } from 'node:vm';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FieldError, FieldErrorCode } from '../errors.js';
-import { type FieldType, fieldType, type IdType } from './field-types.js';
+import { type FieldType, type FieldTypeRow, fieldType, fieldTypes, type IdType } from './field-types.js';
 import { createSchema, patchSchema } from './record-schema.js';
 import { type JsonSchema, leaves, type Resource } from './resource.js';
 
@@ -68,6 +69,34 @@ export function compileWriteValidators(resource: Resource): WriteValidators {
   };
 }
 
+/** Longer than any test of a pattern without repetitions in repetitions takes, also on a machine that is busy. */
+const patternMsMax = 200;
+const patternTest = new Script('pattern.test(text)');
+const patternsOfTypes: ReadonlySet<unknown> = new Set(
+  Object.values<FieldTypeRow>(fieldTypes).map(({ writeSchema }) => writeSchema?.pattern),
+);
+
+/**
+ * A pattern of a definition, whose test ends: one that backtracks without end, such as ^(a+)+$, would stop the gateway with one value of a
+ * client. A value that it cannot judge in time does not match.
+ */
+function boundedPattern(source: string, flags: string): { readonly test: (text: string) => boolean } {
+  const pattern = new RegExp(source, flags);
+  if (patternsOfTypes.has(source)) return pattern;
+  const context = createContext({ pattern, text: '' });
+  return {
+    test: (text) => {
+      context.text = text;
+      try {
+        return patternTest.runInContext(context, { timeout: patternMsMax });
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+        return false;
+      }
+    },
+  };
+}
+
 function bodyCompiler(): Ajv2020 {
   const ajv = new Ajv2020({
     allErrors: true,
@@ -75,6 +104,7 @@ function bodyCompiler(): Ajv2020 {
     strictTypes: false,
     strict: true,
     meta: false,
+    code: { regExp: Object.assign(boundedPattern, { code: 'boundedPattern' }) },
     validateSchema: false, // the definition was validated with the schemas of its fields
   });
   formats.default(ajv);

@@ -1,8 +1,10 @@
 import test from 'ava';
 import { Row } from '../../src/db/row.js';
-import type { Resource } from '../../src/definition/resource.js';
+import { loadResources } from '../../src/definition/load.js';
+import type { Field, Resource } from '../../src/definition/resource.js';
 import { compileSerializer } from '../../src/definition/row-serializer.js';
 import { compileStatements } from '../../src/definition/statements.js';
+import { compileWriteValidators } from '../../src/definition/write-validators.js';
 import type { Event } from '../../src/events.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 import { compileRedaction, type ProjectionOptions } from '../../src/projection/redact.js';
@@ -116,4 +118,15 @@ test('a row does not show the cells of the row before it', (t) => {
 test('images are removed from members', (t) => {
   const { json } = recordOf(null, '{"rest":{"handtekening":"data:image/png;base64,iVBORw0KGgo="}}');
   t.deepEqual(JSON.parse(json).rest, { handtekening: null });
+});
+
+test('a pattern that backtracks without end refuses the value, and does not stop the gateway', (t) => {
+  const installations = loadResources('').find(({ name }) => name === 'installaties') as Resource;
+  const { naam } = installations.fields as Record<string, Field>;
+  const { patch } = compileWriteValidators({
+    ...installations,
+    fields: { ...installations.fields, naam: { ...naam, write: { schema: { pattern: '^(a+)+$' } } } as Field },
+  });
+  t.deepEqual(patch({ naam: 'a'.repeat(60) }), []);
+  t.like(patch({ naam: `${'a'.repeat(60)}!` }), [{ pointer: '/naam', code: 'invalid_format' }]);
 });
