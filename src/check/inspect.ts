@@ -1,5 +1,4 @@
 import pg from 'pg';
-import { applicationName } from '../db/connection.js';
 import { connectionUrls, serverName } from '../db/connection-url.js';
 import type { CheckResult } from '../db/late-check.js';
 import type { WorkspaceId } from '../db/statement.js';
@@ -8,7 +7,6 @@ import { plainViewsOf } from '../definition/walls.js';
 import { databaseErrorKind } from '../errors.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
-import { checkCluster, strangersOf } from './cluster.js';
 import { type Finding, failure, found, type Item, verdict } from './finding.js';
 import { checkOpenPoints } from './open-points.js';
 import { checkedProjection } from './projection.js';
@@ -16,9 +14,8 @@ import { checkRedis } from './redis.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
 import { scanItems } from './scans.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
-import { checkSession } from './session.js';
-import { checkResult, type ServerKind, spared, uncheckedServers } from './spared.js';
-import { checkEncryption, checkPooler } from './transport.js';
+import { checkEncryption, checkPooler, checkSession } from './session.js';
+import { checkCluster, checkResult, type ServerKind, spared, strangersOf, uncheckedServers } from './spared.js';
 import { checkApplied, isOccupied, queryCanceled, viewCheck } from './views.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
@@ -221,7 +218,7 @@ async function connectTo(url: string, { connectTimeoutMs }: Settings): Promise<p
     connectionString: url,
     connectionTimeoutMillis: connectTimeoutMs,
     query_timeout: statementTimeoutMs,
-    application_name: applicationName, // a view can tell sessions apart by it,
+    application_name: 'gateway-check',
   });
   client.on('error', () => undefined); // the statement on a lost connection rejects
   await client.connect();

@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import type { Plan } from './explain.js';
 import { checkSql, failure, type Item, verdict } from './finding.js';
+import type { Plan } from './plans.js';
 import { attempt, isOccupied } from './views.js';
 
 /** Plans that name every scan: of partitions as well, and with schemas in front of functions. */

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { applicationName } from '../db/connection.js';
 import { fieldType } from '../definition/field-types.js';
 import { columnsOf, type Field, leaves, placeOf, type Resource } from '../definition/resource.js';
 import { viewsOf, wallsOf } from '../definition/walls.js';
@@ -153,8 +154,11 @@ export function viewFaults(needed: ReadonlyMap<string, NeededColumn>, view: View
 
 export const queryCanceled = '57014';
 
-/** The longest wait for a lock; below the time-outs of the statements, which would tell of a slow view. */
-export const lockTimeout = `set local lock_timeout = '200ms'`;
+/**
+ * Settings of each transaction. The wait for a lock is below the time-outs of the statements, which would tell of a slow view. A view could
+ * tell sessions apart by their name, so it is that of `serve`.
+ */
+export const asServed = `set local lock_timeout = '200ms'; set local application_name = '${applicationName}'`;
 
 /** Whether the same statement can succeed later or on another server: this server cannot be checked now. */
 export function isPassing(error: unknown): boolean {
@@ -185,7 +189,7 @@ interface Attempt<R> {
  */
 export async function attempt<R extends pg.QueryResultRow>(client: pg.Client, statements: string): Promise<Attempt<R>> {
   try {
-    const results: unknown = await client.query(`begin read only; ${lockTimeout}; ${statements}; rollback`);
+    const results: unknown = await client.query(`begin read only; ${asServed}; ${statements}; rollback`);
     return { rows: (results as pg.QueryResult<R>[]).at(-2)?.rows ?? [] };
   } catch (error) {
     if (sqlStateOf(error) !== undefined) await client.query('rollback');
