@@ -30,7 +30,7 @@ test.serial('an app without workspaces gets one by its views, as docs/adapting.m
   const settings = await newDatabase(t, 'company', (client) => client.query(shop));
   const folder = emptyFolder(t);
   const { run, resourcesDir } = commandsIn(folder, settings);
-  const names = ['access', 'jobs', 'key_ids', 'tokens'].map((name) => `sql/views/${name}.sql`);
+  const names = ['jobs', 'key_ids', 'tokens'].map((name) => `sql/views/${name}.sql`);
   t.deepEqual([...files.keys()].sort(), ['config/resources/jobs.json', ...names]);
   for (const [name, text] of files) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
