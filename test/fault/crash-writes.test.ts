@@ -1,5 +1,5 @@
 import test from 'ava';
-import { crashWrites } from '../support/crash-writes.js';
+import { crashWrites } from '../support/crash/writes.js';
 
 test('every write has its effect exactly once, however often the primary is killed and COMMIT answers are lost', async (t) => {
   const report = await crashWrites({ writes: 800, clients: 8, upMs: [300, 1000], killsMax: 8, shareLost: 0.1 });

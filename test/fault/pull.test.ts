@@ -15,7 +15,7 @@ import {
   runPull,
   startPull,
 } from '../support/pulled-copy.js';
-import { syncWriters } from '../support/sync-writers.js';
+import { syncWriters } from '../support/sync/writers.js';
 import { templateName } from '../support/template.js';
 
 // A copy in PostgreSQL and in DuckDB beside a fresh one, after changes at the source, damage in the copy, and kills.

@@ -1,9 +1,9 @@
 import suite from 'ava';
 import { asAdmin } from '../../src/db/admin.js';
 import { faultCluster } from '../support/fault-cluster.js';
-import { advanceXidToWrapAround, nextXid, resetwalFolder, useXids } from '../support/reset-xid.js';
-import { SyncCopy } from '../support/sync-copy.js';
-import { changedToken } from '../support/sync-token.js';
+import { SyncCopy } from '../support/sync/copy.js';
+import { advanceXidToWrapAround, nextXid, resetwalFolder, useXids } from '../support/sync/reset-xid.js';
+import { changedToken } from '../support/sync/token.js';
 import { templateName } from '../support/template.js';
 
 const folder = resetwalFolder();

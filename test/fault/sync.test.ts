@@ -1,5 +1,5 @@
 import test from 'ava';
-import { syncStorm } from '../support/sync-storm.js';
+import { syncStorm } from '../support/sync/storm.js';
 
 test('copies by sync equal the views row by row, whatever writers and replicas do meanwhile', async (t) => {
   const { passes, changes, startedOver, wrong } = await syncStorm({

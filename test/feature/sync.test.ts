@@ -3,7 +3,7 @@ import type { ExecutionContext } from 'ava';
 import { asAdmin } from '../../src/db/admin.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
-import { changedPlace, changedToken } from '../support/sync-token.js';
+import { changedPlace, changedToken } from '../support/sync/token.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest({ chunkRowsMax: 500 });

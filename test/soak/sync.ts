@@ -1,4 +1,4 @@
-import { syncStorm } from '../support/sync-storm.js';
+import { syncStorm } from '../support/sync/storm.js';
 import type { Figures } from './run.js';
 
 /** Copies by sync under writers and faults, with transactions of a minute. The short form of this is test/fault/sync.test.ts. */

@@ -1,4 +1,4 @@
-import { crashWrites } from '../support/crash-writes.js';
+import { crashWrites } from '../support/crash/writes.js';
 import type { Figures } from './run.js';
 
 /** Writes that must survive: 10,000 by 12 clients. The short form of this is test/fault/crash-writes.test.ts. */

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { PgNode } from '../../demo/cluster/node.js';
-import { asAdmin } from '../../src/db/admin.js';
+import type { PgNode } from '../../../demo/cluster/node.js';
+import { asAdmin } from '../../../src/db/admin.js';
 
 const installed = '/usr/lib/postgresql';
 

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cluster } from '../../demo/cluster/cluster.js';
-import type { PgNode } from '../../demo/cluster/node.js';
-import { type FaultCluster, faultCluster } from './fault-cluster.js';
-import { SyncCopy } from './sync-copy.js';
-import { syncWriters } from './sync-writers.js';
-import { templateName } from './template.js';
+import type { Cluster } from '../../../demo/cluster/cluster.js';
+import type { PgNode } from '../../../demo/cluster/node.js';
+import { type FaultCluster, faultCluster } from '../fault-cluster.js';
+import { templateName } from '../template.js';
+import { SyncCopy } from './copy.js';
+import { syncWriters } from './writers.js';
 
 /** The length of a storm. */
 interface StormBounds {

@@ -1,5 +1,5 @@
-import type { Written } from './crash-clients.js';
-import type { FaultCluster } from './fault-cluster.js';
+import type { FaultCluster } from '../fault-cluster.js';
+import type { Written } from './clients.js';
 
 interface Row {
   readonly id: string;

@@ -1,5 +1,5 @@
-import type { ApiClient, ApiReply } from './client.js';
-import { type Installation, newKey, patch, post } from './writes.js';
+import type { ApiClient, ApiReply } from '../client.js';
+import { type Installation, newKey, patch, post } from '../writes.js';
 
 /** Outcome of one write, by the last answer that its client got. */
 export interface Written {

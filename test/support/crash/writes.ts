@@ -1,10 +1,10 @@
-import type { OpenApiDocument } from '../../src/openapi/document.js';
-import { apiClient } from './client.js';
+import type { OpenApiDocument } from '../../../src/openapi/document.js';
+import { apiClient } from '../client.js';
+import { contractValidator } from '../contract.js';
+import { faultCluster } from '../fault-cluster.js';
+import { type Encounters, writeUntilDone } from './clients.js';
 import { commitProxy } from './commit-proxy.js';
-import { contractValidator } from './contract.js';
-import { type Encounters, writeUntilDone } from './crash-clients.js';
-import { disagreements } from './crash-verdict.js';
-import { faultCluster } from './fault-cluster.js';
+import { disagreements } from './verdict.js';
 
 export interface CrashRun {
   readonly writes: number;
