@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
-import { until } from '../../demo/cluster/wait.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage, withoutCursors } from '../support/page-reader.js';
+import { limitMs, until } from '../support/patience.js';
 
 // Replicas that are well, and single backends of theirs that are frozen, or whose statements are cancelled.
 
@@ -33,7 +33,7 @@ async function toReading<Row extends object>(node: PgNode, action: string): Prom
 function isWhole(t: ExecutionContext, read: PageRead): void {
   t.true(read.complete);
   t.true(withoutCursors(read.body) === withoutCursors(undisturbed), 'it differs');
-  t.true(read.longestGapMs < 2500, `a pause of ${read.longestGapMs} ms`);
+  t.true(read.longestGapMs < limitMs(2500), `a pause of ${read.longestGapMs} ms`);
 }
 
 test.serial('a page continues within 2.5 s when the backend that reads it is frozen', async (t) => {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import pg from 'pg';
-import { until } from '../../demo/cluster/wait.js';
 import { projectRoot } from '../../src/paths.js';
+import { until } from '../support/patience.js';
 
 interface Ready {
   readonly baseUrl: string;

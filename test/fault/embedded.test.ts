@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import test from 'ava';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
 import { processesOf } from '../../demo/cluster/processes.js';
-import { until } from '../../demo/cluster/wait.js';
 import { asAdmin } from '../../src/db/admin.js';
+import { until } from '../support/patience.js';
 
 let cluster: Cluster;
 

@@ -1,10 +1,10 @@
 import { PassThrough } from 'node:stream';
 import test, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
-import { until } from '../../demo/cluster/wait.js';
 import { startGateway } from '../../src/gateway.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
+import { limitMs, until } from '../support/patience.js';
 import { templateName } from '../support/template.js';
 
 // Replicas that answer, but not with what they should: behind, promoted, or of another history.
@@ -132,7 +132,7 @@ test.serial('a page continues only on a replica as current as its first rows', a
   const whole = await begin(() => setTimeout(() => void resume(second), 700));
   t.true(whole.complete);
   t.true(withoutCursors(whole.body) === withoutCursors(undisturbed), 'the other replica catches up: the page goes on');
-  t.true(whole.longestGapMs < 2500);
+  t.true(whole.longestGapMs < limitMs(2500));
   await setUp.pace(0);
   await patient.backToNormal(t);
   await patient.stop();

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import pg from 'pg';
-import { until } from '../../demo/cluster/wait.js';
 import { walPositionStatement } from '../../src/db/wal-position.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { type ApiClient, apiClient } from '../support/client.js';
 import { contractValidator } from '../support/contract.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { until } from '../support/patience.js';
 import { templateName } from '../support/template.js';
 import { allScopes } from '../support/workspace.js';
 import { created, type Installation, patch } from '../support/writes.js';

@@ -2,12 +2,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
-import { until } from '../../demo/cluster/wait.js';
 import { asAdmin } from '../../src/db/admin.js';
 import type { Readiness } from '../../src/ops/readiness.js';
 import type { Settings } from '../../src/settings.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
+import { limitMs, until } from '../support/patience.js';
 import { type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { slowClients } from '../support/slow-clients.js';
 import { templateName } from '../support/template.js';
@@ -69,7 +69,7 @@ test.serial(
     t.false(page.complete);
     t.throws(() => JSON.parse(page.body));
     t.is(await serving.exited, 0);
-    t.true(performance.now() - stoppedMs < 2500);
+    t.true(performance.now() - stoppedMs < limitMs(2500));
     await setUp.pace(0);
   },
 );
@@ -134,7 +134,7 @@ test.serial(
     const stoppedMs = performance.now();
     serving.child.kill('SIGTERM');
     t.is(await serving.exited, 0);
-    t.true(performance.now() - stoppedMs < 4000);
+    t.true(performance.now() - stoppedMs < limitMs(4000));
   },
 );
 
@@ -197,7 +197,7 @@ for (const [encoding, encodings] of Object.entries({
     const startedMs = performance.now();
     await setUp.sql('vacuum app.installaties');
     await setUp.caughtUp();
-    t.true(performance.now() - startedMs < 3000, 'replay is not held up');
+    t.true(performance.now() - startedMs < limitMs(3000), 'replay is not held up');
     const megabytes = (await metric(serving, 'process_resident_memory_bytes')) / 2 ** 20;
     t.log(`RSS ${Math.round(megabytes)} MB`);
     t.true(megabytes <= 256, `RSS ${megabytes} MB`);

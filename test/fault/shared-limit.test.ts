@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 import type { ExecutionContext } from 'ava';
-import { until } from '../../demo/cluster/wait.js';
+import { until } from '../support/patience.js';
 import { type ServeProcess, serveProcess } from '../support/process.js';
 import { type RedisServer, redisBinary, startRedis } from '../support/redis.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';

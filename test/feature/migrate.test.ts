@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import test from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { until } from '../../demo/cluster/wait.js';
 import { defaultViewsDir } from '../../src/migrate/sql-files.js';
 import { projectRoot } from '../../src/paths.js';
 import { commandLine } from '../support/command-line.js';
+import { until } from '../support/patience.js';
 import { shared } from '../support/workspace.js';
 
 // `migrate` beside another run, with a faulty file, and after a run that was killed.

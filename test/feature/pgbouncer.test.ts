@@ -8,11 +8,11 @@ import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { type Account, give, runAs, serverAccount } from '../../demo/cluster/binaries.js';
 import { freePort } from '../../demo/cluster/ports.js';
-import { until } from '../../demo/cluster/wait.js';
 import type { FindingCode } from '../../src/check/findings.js';
 import { inspect } from '../../src/check/inspect.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Settings } from '../../src/settings.js';
+import { until } from '../support/patience.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 /** The pgbouncer program of this machine; null when there is none (Debian: package pgbouncer). */

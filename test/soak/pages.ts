@@ -1,8 +1,10 @@
-import { disturbedSettings, disturbPages } from '../support/disturbed-pages.js';
+import type { FaultCluster, FaultGateway } from '../support/fault-cluster.js';
 import { faultCluster } from '../support/fault-cluster.js';
+import { type PageRead, readPage, withoutCursors } from '../support/page-reader.js';
+import { until } from '../support/patience.js';
 import type { Figures } from './run.js';
 
-/** A thousand pages disturbed in every way. The short form of this is test/fault/hundred-pages.test.ts. */
+/** A thousand pages disturbed in every way. */
 export async function soakPages(): Promise<Figures> {
   const setUp = await faultCluster();
   try {
@@ -23,4 +25,108 @@ export async function soakPages(): Promise<Figures> {
   } finally {
     await setUp.stop();
   }
+}
+
+/** Result of a run of pages. */
+interface Disturbed {
+  /** Pages that lost a statement and were continued. */
+  readonly resumed: number;
+  readonly pages: number;
+  /** One sentence for each page that was not whole. */
+  readonly faults: readonly string[];
+  readonly longestGapMs: number;
+}
+
+/** How many pages are read at a time. */
+const pagesAtATime = 10;
+
+/** Settings under which that many pages run side by side, in many small chunks. */
+const disturbedSettings = {
+  chunkRowsMax: 40,
+  longConnections: pagesAtATime,
+  longPerWorkspace: pagesAtATime,
+  largePagesPerToken: pagesAtATime,
+  largePagesPerWorkspace: pagesAtATime,
+};
+
+interface Harm {
+  readonly harm: (setUp: FaultCluster, replica: number) => unknown;
+  readonly heal: (setUp: FaultCluster, replica: number) => unknown;
+}
+
+const nothing = (): undefined => undefined;
+
+/** Ways to take a replica, or its connections, from under running pages; the cheap ones come more often. */
+const harms: readonly Harm[] = [
+  { harm: terminateBackends, heal: nothing },
+  { harm: ({ proxies }, i) => proxies[i]?.cut(), heal: nothing },
+  { harm: ({ cluster }, i) => cluster.replicas[i]?.kill9(), heal: ({ cluster }, i) => cluster.replicas[i]?.start() },
+  { harm: terminateBackends, heal: nothing },
+  { harm: ({ proxies }) => proxies.map((proxy) => proxy.cut()), heal: nothing },
+  { harm: ({ cluster }, i) => cluster.replicas[i]?.freeze(), heal: ({ cluster }, i) => cluster.replicas[i]?.thaw() },
+  { harm: terminateBackends, heal: nothing },
+  { harm: ({ proxies }, i) => proxies[i]?.cut(), heal: nothing },
+  { harm: ({ proxies }, i) => proxies[i]?.blackHole(), heal: ({ proxies }, i) => proxies[i]?.restore() },
+];
+
+/**
+ * Reads pages, ten at a time, and harms a replica in the middle of each ten, until so many were continued elsewhere.
+ * Every page must come out as an undisturbed one.
+ */
+async function disturbPages(
+  setUp: FaultCluster,
+  gateway: FaultGateway,
+  path: string,
+  wanted: number,
+): Promise<Disturbed> {
+  const token = await setUp.token();
+  const url = gateway.url(path);
+  const { body: undisturbed } = await readPage(url, { token });
+  await setUp.pace(0.5);
+  const resumed = (): Promise<number> => gateway.metric('gateway_pages_resumed_total');
+  const allHealthy = (): boolean => gateway.gateway.replicas.every(({ state }) => state.healthy);
+  const before = await resumed();
+  const faults: string[] = [];
+  let [pages, longestGapMs] = [0, 0];
+  for (let round = 0; (await resumed()) - before < wanted && round < wanted; round++) {
+    const { harm, heal } = harms[round % harms.length] as Harm;
+    const replica = round % 2;
+    let begun = 0;
+    const reading = Array.from({ length: pagesAtATime }, () => readBegun(url, token, () => begun++));
+    await until(() => begun === pagesAtATime, 10_000, 5);
+    await new Promise((resolve) => setTimeout(resolve, (round * 37) % 150));
+    await harm(setUp, replica);
+    for (const page of await Promise.all(reading)) {
+      pages++;
+      longestGapMs = Math.max(longestGapMs, page.longestGapMs);
+      const fault = faultOf(page, undisturbed);
+      if (fault !== null) faults.push(`round ${round}: ${fault}`);
+    }
+    await heal(setUp, replica);
+    await until(allHealthy, 15_000, 25);
+  }
+  await setUp.pace(0);
+  return { resumed: (await resumed()) - before, pages, faults, longestGapMs };
+}
+
+/** A page that a busy machine could not begin in time (503) was not disturbed: it is asked for again, as Retry-After says. */
+async function readBegun(url: string, token: string, onFirstBytes: () => void): Promise<PageRead> {
+  for (let attempt = 1; ; attempt++) {
+    const page = await readPage(url, { token, onFirstBytes });
+    if (page.status !== 503 || attempt === 20) return page;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+function faultOf(page: PageRead, undisturbed: string): string | null {
+  if (page.status !== 200) return `status ${page.status}: ${page.body}`;
+  if (!page.complete) return `broken off after ${page.body.length} of ${undisturbed.length} characters`;
+  if (withoutCursors(page.body) !== withoutCursors(undisturbed)) return 'not what an undisturbed page gives';
+  return page.longestGapMs >= 2500 ? `a pause of ${Math.round(page.longestGapMs)} ms` : null;
+}
+
+/** On both replicas, so that the other one's idle connections are dead as well. */
+async function terminateBackends({ cluster }: FaultCluster): Promise<void> {
+  const text = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`;
+  await Promise.all(cluster.replicas.map((node) => node.query(text)));
 }

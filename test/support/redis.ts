@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { freePort } from '../../demo/cluster/ports.js';
-import { until } from '../../demo/cluster/wait.js';
 import type { Certificates } from './certificates.js';
+import { until } from './patience.js';
 
 /** Whether a redis-server or valkey-server can be started here; its name if so. */
 export const redisBinary: string | null =

@@ -11,6 +11,7 @@ import { loadSettings, type Settings } from '../../src/settings.js';
 import { appName } from './app.js';
 import { type ApiClient, apiClient } from './client.js';
 import { contractValidator } from './contract.js';
+import { limitMs, until } from './patience.js';
 import { shared } from './shared.js';
 import { cloned, type SharedTemplate } from './template.js';
 
@@ -197,7 +198,7 @@ async function onServer(sql: string): Promise<void> {
 
 async function replayed(primary: pg.Client, replica: pg.Client): Promise<void> {
   const { rows } = await primary.query<{ lsn: string }>('select pg_current_wal_flush_lsn()::text as lsn');
-  for (let waited = 0; waited < 30_000; waited += 10) {
+  for (let waited = 0; waited < limitMs(30_000); waited += 10) {
     const answer = await replica.query<{ there: boolean }>('select pg_last_wal_replay_lsn() >= $1::pg_lsn as there', [
       rows[0]?.lsn,
     ]);
@@ -214,9 +215,5 @@ export async function eventually(
   condition: () => boolean | Promise<boolean>,
   timeoutMs = 10_000,
 ): Promise<void> {
-  for (const started = Date.now(); Date.now() - started < timeoutMs; ) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
-  t.fail(`${what} did not happen within ${timeoutMs} ms`);
+  if (!(await until(condition, timeoutMs, 25))) t.fail(`${what} did not happen within ${timeoutMs} ms`);
 }

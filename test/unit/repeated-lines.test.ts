@@ -1,7 +1,7 @@
 import test from 'ava';
-import { until } from '../../demo/cluster/wait.js';
 import type { Event } from '../../src/events.js';
 import { type RepeatedLines, type Repetition, repeatedLines } from '../../src/ops/repeated-lines.js';
+import { until } from '../support/patience.js';
 
 type Line = readonly [Event, (Repetition | undefined)?];
 

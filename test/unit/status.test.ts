@@ -1,5 +1,4 @@
 import test from 'ava';
-import { until } from '../../demo/cluster/wait.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Event } from '../../src/events.js';
 import { metricsEvents } from '../../src/ops/metrics.js';
@@ -9,6 +8,7 @@ import { statusFrame, statusPage } from '../../src/ops/status/page.js';
 import { type StatusReport, type StatusSources, statusReport } from '../../src/ops/status/report.js';
 import { countsBetween, quantileSeconds, sampledMetrics, sampleOf, totalOf } from '../../src/ops/status/sample.js';
 import { bytes, duration } from '../../src/ops/status/words.js';
+import { until } from '../support/patience.js';
 
 const resources = loadResources('');
 const gateway = () =>
