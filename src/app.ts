@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { context } from '@opentelemetry/api';
+import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import Koa, { type Context } from 'koa';
 import { ClientGone, correctionOf, databaseErrorKind, Problem, sqlStateOf } from './errors.js';
 import type { Event } from './events.js';
@@ -8,7 +8,7 @@ import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
 import { send } from './http/respond.js';
 import { type RouteDeps, routes, unrouted } from './http/routes.js';
-import { traceRequests } from './http/trace-requests.js';
+import { tracerName } from './tracing.js';
 
 /** Dependencies and bounds of a request; made once by the gateway. */
 export interface AppDeps extends RouteDeps {
@@ -132,3 +132,20 @@ function failureOf(error: Error, requestId: string): Event {
   if (correction === undefined) return { type: 'request_failed', requestId, error };
   return { type: 'database_unfit', requestId, code: sqlStateOf(error) as string, correction, error };
 }
+
+/** Opens the span of each request, under the client's `traceparent` (W3C Trace Context) if it sent one. */
+const traceRequests: Koa.Middleware = (ctx, next) => {
+  const parent = propagation.extract(ROOT_CONTEXT, ctx.headers);
+  const options = { kind: SpanKind.SERVER, attributes: { 'http.request.method': ctx.method } };
+  const span = trace.getTracer(tracerName).startSpan(ctx.method, options, parent);
+  ctx.res.once('close', () => {
+    const route = String(ctx._matchedRoute ?? 'none');
+    const { statusCode, headersSent, writableFinished } = ctx.res;
+    span.updateName(`${ctx.method} ${route}`);
+    span.setAttribute('http.route', route);
+    if (headersSent) span.setAttribute('http.response.status_code', statusCode); // Koa's is 404 before
+    if (statusCode >= 500 || !writableFinished) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end();
+  });
+  return context.with(trace.setSpan(parent, span), next);
+};

@@ -8,6 +8,7 @@ import type { Closers } from './closers.js';
 import { databases } from './databases.js';
 import { primaryTarget } from './db/read-target.js';
 import type { Replica } from './db/replica.js';
+import { IdempotencyExpiry, TokenUses } from './db/upkeep.js';
 import { WritePositions } from './db/write-positions.js';
 import { type CompiledResource, compileResource, redactionOf } from './definition/compiled.js';
 import type { Resource } from './definition/resource.js';
@@ -19,7 +20,6 @@ import { encodingsOf } from './http/encodings.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
-import { TokenUses } from './http/token-uses.js';
 import { Tokens } from './http/tokens.js';
 import type { GaugeSources } from './ops/gauges.js';
 import { metricsEvents, type ReadMetrics } from './ops/metrics.js';
@@ -38,7 +38,6 @@ import { PageMemory } from './read/page-memory.js';
 import { RunningCounts } from './read/running-counts.js';
 import type { Settings } from './settings.js';
 import { LatestTimeline } from './sync/pass.js';
-import { IdempotencyExpiry } from './write/idempotency-expiry.js';
 import { RunningWrites } from './write/write.js';
 
 /** A running gateway. */

@@ -143,7 +143,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^demo\/|^src\/(db|check|migrate|adopt)\/|^pull\/src\/(sql-copy|postgres|duckdb)\.ts$|^src\/definition\/write-statements\.ts$|^src\/write\/idempotency-expiry\.ts$|^src\/http\/token(s|-uses)\.ts$|^src\/cli\/tokens\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(db|check|migrate|adopt)\/|^pull\/src\/(sql-copy|postgres|duckdb)\.ts$|^src\/definition\/write-statements\.ts$|^src\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
   },
 ];
 
