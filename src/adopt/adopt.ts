@@ -6,13 +6,11 @@ import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
 import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
+import { logWrite } from './audit-log.js';
 import { AdoptRefused } from './catalog.js';
 import { type Draft, draftOf } from './draft.js';
-import { logWrite } from './log-write.js';
-import { rowSecurityFile } from './row-security.js';
-import { keyIdsFile, tokensFile } from './shared-files.js';
+import { indexFile, keyIdsFile, rowSecurityFile, tokensFile, viewFile } from './files.js';
 import { type Survey, type SurveyOptions, survey } from './survey.js';
-import { indexFiles, viewFile } from './view-file.js';
 
 /** Folder of the files, and names of the tables whose resources are drafted with writes. */
 export interface AdoptOptions extends SurveyOptions {
@@ -114,8 +112,15 @@ function render(
     ];
     files.set(sqlFile, viewFile(draft));
     files.set(jsonFile, `${JSON.stringify({ $schema, ...draft.definition }, null, 2)}\n`);
-    for (const [name, sql] of indexFiles(draft)) files.set(`${viewsFolder}/indexes/${name}`, sql);
-    for (const [name, sql] of draft.sync.files) files.set(`${viewsFolder}/${name}`, sql);
+    const indexes = draft.list.indexes.map(({ name, purpose, definition }) =>
+      indexFile(
+        `${draft.view}_${name}`,
+        `For GET /${draft.definition.name}: ${purpose}`,
+        draft.subject.table,
+        definition,
+      ),
+    );
+    for (const [name, sql] of [...indexes, ...draft.sync.files]) files.set(`${viewsFolder}/${name}`, sql);
     note(sqlFile, draft.open);
     for (const [at, text] of openDescriptions(draft.definition)) open.push({ file: jsonFile, at, text });
   }

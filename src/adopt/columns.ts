@@ -1,5 +1,5 @@
 import type { FieldType } from '../definition/field-types.js';
-import type { Column } from './catalog.js';
+import type { Column, Table } from './catalog.js';
 import { isNamed } from './names.js';
 
 /** A column of a view, made of one of the table. */
@@ -106,4 +106,54 @@ export function reasonByOrigin(column: Column, leftOut: readonly string[]): stri
 
 function holdsValue({ type }: Column): boolean {
   return type !== 'boolean' && !/timestamp|date/.test(type);
+}
+
+/** Rows that count as deleted and stay in the table. */
+export interface SoftDelete {
+  readonly column: Column;
+  /** SQL of the rows that are not deleted. */
+  readonly condition: string;
+  /** The same as PostgreSQL prints it for a partial index. */
+  readonly printed: readonly string[];
+}
+
+/** The soft deletion of a table, by the name and type of a column; `as` is the alias of the table in the condition. */
+export function softDeleteOf({ columns }: Table, as = alias): SoftDelete | undefined {
+  const column = columns.find(
+    ({ name, type }) => isNamed('deleted', name) && (type === 'boolean' || /timestamp|date/.test(type)),
+  );
+  if (column === undefined) return undefined;
+  const { quoted, notNull, type } = column;
+  const mark = `${as}.${quoted}`;
+  if (type !== 'boolean') return { column, condition: `${mark} is null`, printed: [`(${quoted} IS NULL)`] };
+  if (notNull) return { column, condition: `not ${mark}`, printed: [`(NOT ${quoted})`, `(${quoted} = false)`] };
+  return { column, condition: `${mark} is not true`, printed: [`(${quoted} IS NOT TRUE)`] };
+}
+
+/** The open point of rows that count as deleted, and of those that may: of a column of another type nothing tells which value says so. */
+export function deletedPoints(rows: string, table: Table): string[] {
+  const known = softDeleteOf(table)?.column;
+  if (known) return [`${rows} with ${known.name} count as deleted and are not shown.`];
+  return table.columns
+    .filter(({ name }) => isNamed('deleted', name))
+    .map(
+      ({ name, type }) =>
+        `${rows} are shown whatever ${name} (${type}) says: if it marks those that are deleted, leave them out by a condition.`,
+    );
+}
+
+const moment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
+
+/** Whether all values are times in UTC (RFC 3339) that are kept as texts. */
+export function isMoments(values: readonly string[]): boolean {
+  return values.length > 0 && values.every((value) => moment.test(value));
+}
+
+/** SQL of the time in a text: immutable, as the cast of the whole text is not, so that an index can hold it. */
+export function momentOf(text: string): string {
+  const part = (from: number, length: number): string => `substr(${text}, ${from}, ${length})::int`;
+  return (
+    `make_timestamp(${part(1, 4)}, ${part(6, 2)}, ${part(9, 2)}, ${part(12, 2)}, ${part(15, 2)},\n      ` +
+    `rtrim(substr(${text}, 18), 'Z')::float8) at time zone 'UTC'`
+  );
 }

@@ -1,13 +1,9 @@
 import type pg from 'pg';
 import type { Keyring } from '../projection/keyring.js';
 import { type AuditLog, auditLogIn, documentsIn } from './audit-log.js';
-import { AdoptRefused, type Column, readCatalog, type Table } from './catalog.js';
-import { idColumn } from './ids.js';
-import { isNamed } from './names.js';
-import { namesFrom } from './resource-names.js';
-import { type SampleRow, sampleRows } from './samples.js';
-import { findTenant, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
-import { findUsers, type Users } from './users.js';
+import { AdoptRefused, type Column, readCatalog, type SampleRow, sampleRows, type Table } from './catalog.js';
+import { isNamed, namesFrom } from './names.js';
+import { findTenant, findUsers, idColumn, type Tenant, type Users, type WorkspaceOf, workspaceOf } from './tenant.js';
 
 /** A table of which a resource is drafted. */
 export interface Subject extends WorkspaceOf {

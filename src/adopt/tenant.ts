@@ -1,4 +1,5 @@
 import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table } from './catalog.js';
+import { isInteger, reasonToLeaveOut } from './columns.js';
 import { isNamed } from './names.js';
 
 /** How the rows of a schema belong to workspaces. */
@@ -174,4 +175,85 @@ function noCandidate(schema: string, tables: readonly Table[]): string {
     `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no ` +
     `column such as workspace_id or tenant_id is in most of its tables (${shown}). Name the column: --tenant COLUMN; docs/adapting.md shows the way for an app of one company.`
   );
+}
+
+/**
+ * The column that alone tells a row from the others of its workspace, or from those that have the same `others`: an index proves it,
+ * because a walk by cursor loses rows whose id repeats. That of the primary key, or the one that is called id, or else a number or
+ * UUID of its own; none whose name speaks of personal data, because clients see ids. Undefined: there is none.
+ */
+export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
+  const beside = [tenant.columnIn(table)?.name ?? '', ...others];
+  const own = table.primaryKey.filter((name) => !beside.includes(name));
+  const isKey = ({ name, refers }: Column): boolean => !refers && !beside.includes(name);
+  const keys = table.columns.filter((column) => isKey(column) && (column.type === 'uuid' || isInteger(column)));
+  const candidates = [columnOf(table, own.length === 1 ? own[0] : undefined), columnOf(table, 'id'), ...keys];
+  return candidates.find(
+    (column) =>
+      column !== undefined &&
+      reasonToLeaveOut(column) === undefined &&
+      (isUnique(table, column, beside) || isOfPartitions(table, column, beside)),
+  );
+}
+
+/** Whether an index allows each value once, beside columns that are the same for the rows to tell apart. */
+function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonly string[]): boolean {
+  const isSame = (each: string | null): boolean => each === name || (each !== null && beside.includes(each));
+  return (
+    notNull &&
+    indexes.some(
+      (index) =>
+        index.isUnique && index.condition === null && index.columns.includes(name) && index.columns.every(isSame),
+    )
+  );
+}
+
+/** Whether PostgreSQL proves it for each partition alone, and the database makes the values, or they are UUIDs. */
+function isOfPartitions(table: Table, column: Column, beside: readonly string[]): boolean {
+  const { partitionKey } = table;
+  const isMade = column.made || column.type === 'uuid';
+  return partitionKey.length > 0 && isMade && isUnique(table, column, [...beside, ...partitionKey]);
+}
+
+/** The open point of an id that no index of the whole table proves. */
+export function idPoints(table: Table, id: Column, tenant: Tenant): string[] {
+  if (isUnique(table, id, [tenant.columnIn(table)?.name ?? ''])) return [];
+  return [
+    `${id.name} is unique beside ${table.partitionKey.join(', ')} alone, as PostgreSQL has it in a table with partitions: where the app gives an id twice, take another column.`,
+  ];
+}
+
+/** The people who log in to the app, and the table whose rows tell the workspace of each. */
+export interface Users {
+  readonly table: Table;
+  /** The table itself; else a table that joins users with workspaces, or the list of workspaces, which names their owners. */
+  readonly link: Table;
+  /** From the link to the user; absent where the link is the table itself. */
+  readonly key?: ForeignKey;
+}
+
+/** A table of people with addresses by which they are known, and how they belong to workspaces. */
+export function findUsers(tables: readonly Table[], tenant: Tenant): Users | undefined {
+  const people = tables.filter(
+    ({ name, columns }) => isNamed('users', name) && columns.some((column) => isNamed('email', column.name)),
+  );
+  const own = people.find((table) => table !== tenant.root && tenant.columnIn(table));
+  if (own !== undefined) return { table: own, link: own };
+  const links = people.flatMap((table) =>
+    tables.flatMap((link): Users[] => {
+      const isOwner = link === tenant.root;
+      if (!isOwner && !(isNamed('membership', link.name) && tenant.columnIn(link))) return [];
+      const key = link.foreignKeys.find(
+        ({ table: to, columns: [name = '', ...others] }) =>
+          to === table.name && others.length === 0 && isNamed(isOwner ? 'ownerId' : 'memberId', name),
+      );
+      return key === undefined ? [] : [{ table, link, key }];
+    }),
+  );
+  const score = ({ link }: Users): number => (link === tenant.root ? 1 : roleOf(link) ? 2 : 0);
+  return links.sort((a, b) => score(b) - score(a))[0];
+}
+
+export function roleOf({ columns }: Table) {
+  return columns.find(({ name }) => isNamed('role', name));
 }

@@ -60,7 +60,7 @@ test.serial('ids may be the same in two workspaces, and the workspace is what ot
 });
 
 /** Ends a comment, a quoted name, a text or the body of a function, where such a name is not written as one. */
-const end = `"" -- */ /* $$ ' % ; alter role hostile superuser;`;
+const end = `"" -- */ /* $$ ' % ; create role hostile;`;
 const key = randomBytes(32);
 
 function sealed(text: string): string {
@@ -71,7 +71,7 @@ function sealed(text: string): string {
 
 const hostile = `
   create schema "s${end}"; set search_path = "s${end}";
-  create type "kind${end}" as enum ('a\n; alter role hostile superuser; --', 'b''"$$');
+  create type "kind${end}" as enum ('a\n; create role hostile; --', 'b''"$$');
   create table companies (id bigint primary key, name text not null);
   create table users (id bigint primary key, company_id bigint not null references companies, email text not null);
   create table "jobs${end}" (id bigint generated always as identity primary key, company_id bigint not null references companies,
@@ -92,9 +92,6 @@ const hostile = `
   insert into "lines${end}" select id, company_id, id, 'line' from "jobs${end}";`;
 
 test.serial('names that hold the ends of comments, names, texts and functions are drafted as names', async (t) => {
-  const { primary } = t.context.database;
-  await primary.query('create role hostile');
-  t.teardown(() => primary.query('drop role hostile'));
   const made = await newDatabase(t, 'hostile', (client) => client.query(hostile));
   const settings = { ...made, dataKeys: JSON.stringify({ 7: key.toString('base64') }) };
   const schema = `s${end}`.replaceAll('""', '"');
@@ -111,13 +108,13 @@ test.serial('names that hold the ends of comments, names, texts and functions ar
   t.is(data[0].cell, 'text 0');
   t.like(Object.values(data[0]).find(Array.isArray), [{ id: 1 }]);
   await asAdmin(settings.adminUrl as string, async (client) => {
-    const { rows } = await client.query(`select rolsuper from pg_roles where rolname = 'hostile'`);
-    t.deepEqual(rows, [{ rolsuper: false }]);
+    const { rows } = await client.query(`select from pg_roles where rolname = 'hostile'`);
+    t.deepEqual(rows, []);
   });
 });
 
 test.serial('a name with a control character, a line end or a mark of direction is refused by name', async (t) => {
-  const name = 'klant\nalter role hostile superuser;\n--';
+  const name = 'klant\ncreate role hostile;\n--';
   const changes: readonly (readonly [string, string])[] = [
     [`alter table jobs rename to "${name}"`, `table ${JSON.stringify(name)}`],
     [`alter table jobs rename title to "a\rb"`, String.raw`column "a\rb"`],

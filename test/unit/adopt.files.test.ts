@@ -1,13 +1,12 @@
 import test from 'ava';
 import type pg from 'pg';
+import { sampleRows } from '../../src/adopt/catalog.js';
+import { deletedPoints } from '../../src/adopt/columns.js';
 import type { Draft } from '../../src/adopt/draft.js';
-import { sampleRows } from '../../src/adopt/samples.js';
-import type { SealedRead } from '../../src/adopt/sealed-fields.js';
-import { keyIdsFile, tokensFile } from '../../src/adopt/shared-files.js';
-import { deletedPoints } from '../../src/adopt/soft-delete.js';
+import type { SealedRead } from '../../src/adopt/fields.js';
+import { keyIdsFile, tokensFile } from '../../src/adopt/files.js';
 import type { Survey } from '../../src/adopt/survey.js';
-import { findTenant } from '../../src/adopt/tenant.js';
-import { findUsers } from '../../src/adopt/users.js';
+import { findTenant, findUsers } from '../../src/adopt/tenant.js';
 import { column, table } from '../support/tables.js';
 
 // Users and keys in the files that `adopt` writes for all resources, its samples, and rows that count as deleted.

@@ -1,8 +1,7 @@
 import test from 'ava';
 import type { Column, Index, Table } from '../../src/adopt/catalog.js';
-import { idColumn, idPoints } from '../../src/adopt/ids.js';
-import { leads } from '../../src/adopt/index-proposals.js';
-import { findTenant } from '../../src/adopt/tenant.js';
+import { leads } from '../../src/adopt/lists.js';
+import { findTenant, idColumn, idPoints } from '../../src/adopt/tenant.js';
 import { column, index, table } from '../support/tables.js';
 
 // The id of a record and the order of a list, as `adopt` takes them from indexes.

@@ -1,9 +1,8 @@
 import test from 'ava';
-import type { Column, ForeignKey } from '../../src/adopt/catalog.js';
+import type { Column, ForeignKey, SampleRow } from '../../src/adopt/catalog.js';
 import { reasonToLeaveOut } from '../../src/adopt/columns.js';
 import { fieldsOf } from '../../src/adopt/fields.js';
 import { partsOf } from '../../src/adopt/parts.js';
-import type { SampleRow } from '../../src/adopt/samples.js';
 import type { Subject, Survey } from '../../src/adopt/survey.js';
 import { findTenant } from '../../src/adopt/tenant.js';
 import { column, table } from '../support/tables.js';

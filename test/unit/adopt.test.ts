@@ -3,10 +3,9 @@ import test from 'ava';
 import { auditLogIn, documentsIn } from '../../src/adopt/audit-log.js';
 import type { Column } from '../../src/adopt/catalog.js';
 import { reasonToLeaveOut } from '../../src/adopt/columns.js';
-import { type Form, formOf } from '../../src/adopt/encodings.js';
 import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.js';
-import { openCells } from '../../src/adopt/sealed-bytes.js';
 import { findTenant } from '../../src/adopt/tenant.js';
+import { type Form, formOf, openCells } from '../../src/adopt/values.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 import { column, table } from '../support/tables.js';
 
