@@ -187,7 +187,7 @@ export const wrongViews: Configurations = {
     undo: () => 'create index werkbon_uren_sync on app.werkbon_uren (workspace_id, werkbon_id, id)',
     level: 'failed',
     code: 'plans',
-    detail: /^No index fits: uren by since sorts\.$/,
+    detail: /^No index fits: uren by since sorts; digest and ids scans werkbon_uren\.$/,
     thorough: true,
   },
 };
