@@ -1,0 +1,50 @@
+import { randomBytes } from 'node:crypto';
+import { inspect } from 'node:util';
+import test from 'ava';
+import { parseKeyring } from '../../src/projection/keyring.js';
+
+const key = () => randomBytes(32).toString('base64');
+
+test('a keyring holds every key of the setting under its id', (t) => {
+  const keys = { k1: key(), 'k-2.b_3': key() };
+  const keyring = parseKeyring(JSON.stringify(keys));
+  t.deepEqual(keyring.ids, ['k1', 'k-2.b_3']);
+  t.is(keyring.get('k1')?.export().toString('base64'), keys.k1);
+  t.is(keyring.get('k3'), undefined);
+  t.is(keyring.get('toString'), undefined);
+});
+
+test('an empty keyring is a keyring, for a workspace app that encrypts nothing', (t) => {
+  t.deepEqual(parseKeyring('{}').ids, []);
+});
+
+test('a keyring prints no key when it is inspected or serialized', (t) => {
+  const k1 = key();
+  const keyring = parseKeyring(JSON.stringify({ k1 }));
+  const printed = inspect(keyring, { depth: 9 }) + JSON.stringify(keyring) + inspect(keyring.get('k1'), { depth: 9 });
+  t.false(printed.includes(k1));
+});
+
+test('every fault of the keyring is named at once, and no key is in the message', (t) => {
+  const short = randomBytes(16).toString('base64');
+  const long = randomBytes(33).toString('base64');
+  const misplaced = key();
+  const setting = { good: key(), short, long, [misplaced]: 'k1', 'a:b': key(), number: 7, gap: ` ${key()}`, '': key() };
+  const { message } = t.throws(() => parseKeyring(JSON.stringify(setting)));
+  for (const id of ['short', 'long', 'number', 'gap']) t.regex(message, new RegExp(`\\("${id}"\\): the key must be`));
+  for (const position of [4, 5, 8]) t.regex(message, new RegExp(`entry ${position}: the key id must be`));
+  t.notRegex(message, /good/);
+  const secrets = [misplaced, ...Object.values(setting).filter((value) => `${value}`.length > 20)];
+  for (const secret of secrets) t.false(message.includes(`${secret}`.trim().slice(0, 12)));
+});
+
+test('a setting that is not JSON, or not an object, is refused without being quoted', (t) => {
+  const secret = key();
+  t.is(t.throws(() => parseKeyring(secret)).message, 'The keyring is not usable: it is not JSON.');
+  for (const json of ['null', '7', '[]', `["${secret}"]`, `"${secret}"`]) {
+    t.is(
+      t.throws(() => parseKeyring(json)).message,
+      'The keyring is not usable: it is not a JSON object of key id to key.',
+    );
+  }
+});
