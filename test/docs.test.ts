@@ -8,7 +8,7 @@ import { loadResources } from '../src/definition/load.js';
 import { leaves } from '../src/definition/resource.js';
 import { fieldErrors, problems } from '../src/errors.js';
 import { type Event, type EventMetric, events } from '../src/events.js';
-import { gauges } from '../src/ops/gauges.js';
+import { gauges } from '../src/ops/metrics.js';
 import { projectRoot } from '../src/paths.js';
 import { environmentName, settingsSchema } from '../src/settings.js';
 import { settingsPage } from './support/settings-table.js';

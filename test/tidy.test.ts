@@ -18,7 +18,6 @@ const layers = [
   'paths.ts',
   'awaitable.ts',
   'cache-bound.ts',
-  'closers.ts',
   'nearest-name.ts',
   'errors.ts',
   'events.ts',
@@ -32,7 +31,6 @@ const layers = [
   'db',
   'tuning.ts',
   'settings.ts',
-  'misspelt-names.ts',
   'read',
   'sync',
   'write',
@@ -43,9 +41,7 @@ const layers = [
   'http',
   'peers',
   'ops',
-  'databases.ts',
   'app.ts',
-  'open-gateway.ts',
   'gateway.ts',
   'workers',
   'cli',
@@ -54,7 +50,7 @@ const layers = [
 
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
 const fences: Readonly<Record<string, (importer: string, imported: string) => boolean>> = {
-  ops: (importer) => /^(open-)?gateway\.ts$/.test(importer) || importer.startsWith('workers/'),
+  ops: (importer) => importer === 'gateway.ts' || importer.startsWith('workers/'),
   read: (importer, imported) => !importer.startsWith('write/') || /^read\/(etag|reply)\.ts$/.test(imported),
 };
 
@@ -85,7 +81,7 @@ const loadedLater =
   /^src\/(openapi\/(?!html\.ts)|(adopt|migrate)\/)|^src\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
 
 test('serve loads no code that only some requests, settings or other commands need', (t) => {
-  const loaded = new Set(['src/cli/serve.ts', 'src/open-gateway.ts']);
+  const loaded = new Set(['src/cli/serve.ts', 'src/gateway.ts']);
   for (const path of loaded) {
     const { code = '' } = src.find((source) => source.path === path) ?? {};
     for (const [, target = ''] of code.matchAll(/^(?:import|export) (?!type)(?:[^'"]*? from )?'([^']+)'/gm))

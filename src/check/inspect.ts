@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { connectionUrls, serverName } from '../db/connection-url.js';
-import type { CheckResult } from '../db/late-check.js';
+import type { CheckResult } from '../db/probe.js';
 import type { WorkspaceId } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
 import { plainViewsOf } from '../definition/walls.js';

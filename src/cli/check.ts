@@ -1,8 +1,7 @@
 import { parseArgs } from 'node:util';
 import { type Finding, found, type Level, titleOf, warning } from '../check/finding.js';
 import { inspect } from '../check/inspect.js';
-import { misspeltNames } from '../misspelt-names.js';
-import { loadSettings } from '../settings.js';
+import { loadSettings, misspeltNames } from '../settings.js';
 import { definitions } from './admin.js';
 import { type Command, print, printText } from './command.js';
 

@@ -1,9 +1,8 @@
 import cluster from 'node:cluster';
 import { parseArgs } from 'node:util';
+import type { Gateway } from '../gateway.js';
 import { startGateway } from '../gateway.js';
-import { misspeltNames } from '../misspelt-names.js';
-import type { Gateway } from '../open-gateway.js';
-import { loadSettings, printableSettings, type Settings } from '../settings.js';
+import { loadSettings, misspeltNames, printableSettings, type Settings } from '../settings.js';
 import { reportToParent } from '../workers/reports.js';
 import { type Command, printText, say, wholeNumber } from './command.js';
 

@@ -2,9 +2,8 @@ import { Problem } from '../errors.js';
 import type { Turns } from '../flow/chunk-turns.js';
 import { untilSocketsRead } from '../flow/event-loop.js';
 import { type ActiveKeys, Gate } from '../flow/gate.js';
-import { type Connect, type Connection, ConnectionLost, errorCode, type Run } from './connection.js';
+import { type Connect, type Connection, ConnectionLost, errorCode, inStatementSpan, type Run } from './connection.js';
 import type { Row } from './row.js';
-import { inStatementSpan } from './statement-span.js';
 
 /** Bounds of a pool; times in milliseconds. */
 export interface PoolLimits {

@@ -1,12 +1,12 @@
+import { SpanKind } from '@opentelemetry/api';
 import pg from 'pg';
 import { Problem } from '../errors.js';
 import { ReadPace } from '../flow/read-pace.js';
+import { inSpan } from '../tracing.js';
 import type { Row, TextRow } from './row.js';
-import { type SessionUnfit, watchFormats } from './session-format.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
-import { GuardedQuery } from './wire/guarded-query.js';
-import { reusingSocket } from './wire/reused-buffer.js';
-import { tapRows } from './wire/row-tap.js';
+import { GuardedQuery } from './wire/queries.js';
+import { reusingSocket, tapRows } from './wire/row-tap.js';
 import { streamOf, wireOf } from './wire/wire.js';
 
 /** A statement to run for a workspace; `workspace` is null for token look-ups and probes, which read no view. */
@@ -218,4 +218,67 @@ export function errorCode(error: unknown): string {
 
 function asLost(error: Error): Error {
   return error instanceof TypeError ? error : new ConnectionLost(error.message);
+}
+
+/**
+ * Settings of a session that PostgreSQL reports at the login and at each change (PostgreSQL 55.2.7), with the values for which values
+ * of rows have the text that serializers and cursors read. An hour's difference would be served as a right time.
+ */
+const formats: Readonly<Record<string, { readonly fits: RegExp; readonly wanted: string }>> = {
+  TimeZone: { fits: /^(UTC|Etc\/UTC|GMT|Zulu|Etc\/Zulu)$/, wanted: 'UTC' },
+  DateStyle: { fits: /^ISO/, wanted: 'ISO' },
+};
+
+/** Such as "TimeZone is Europe/Amsterdam, not UTC"; null for a value that fits, and for a setting that has no part in it. */
+export function formatFault(setting: string, value: string): string | null {
+  const format = formats[setting];
+  return format === undefined || format.fits.test(value) ? null : `${setting} is ${value}, not ${format.wanted}`;
+}
+
+interface ParameterStatus {
+  readonly parameterName: string;
+  readonly parameterValue: string;
+}
+
+/** The session prints times in another form than the gateway reads: a setting of the role was changed. The next login may be right. */
+export class SessionUnfit extends Error {
+  readonly code = 'session_unfit';
+}
+
+/** Breaks the connection of a client, whose values would be wrong, at a setting of the session that does not fit, from the login on. */
+export function watchFormats(client: pg.ClientBase, onUnfit?: (unfit: SessionUnfit) => void): void {
+  wireOf(client).on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
+    const fault = formatFault(parameterName, parameterValue);
+    if (fault === null) return;
+    const unfit = new SessionUnfit(`${fault}: set it for the role of the login`);
+    onUnfit?.(unfit);
+    streamOf(client).destroy(unfit);
+  });
+}
+
+/** Runs a statement in a span that has its text, which holds no value: values are parameters. Waiting for a connection is part of it. */
+export function inStatementSpan<T>({ name, text }: Statement, work: () => Promise<T>): Promise<T> {
+  return inSpan(name, work, () => ({
+    kind: SpanKind.CLIENT,
+    attributes: { 'db.system.name': 'postgresql', 'db.query.summary': name, 'db.query.text': text },
+  }));
+}
+
+/** Runs the statements of one round trip in one span. Its texts are joined only while tracing is on. */
+export function inBatchSpan<T>(
+  steps: readonly { readonly statement: Statement }[],
+  work: () => Promise<T>,
+): Promise<T> {
+  const joined = (of: (statement: Statement) => string, between: string): string =>
+    steps.map(({ statement }) => of(statement)).join(between);
+  const name = (): string => joined((statement) => statement.name, ' ');
+  return inSpan(name, work, () => ({
+    kind: SpanKind.CLIENT,
+    attributes: {
+      'db.system.name': 'postgresql',
+      'db.operation.batch.size': steps.length,
+      'db.query.summary': name(),
+      'db.query.text': joined(({ text }) => text, '; '),
+    },
+  }));
 }

@@ -1,8 +1,8 @@
 import type { Observe } from '../events.js';
 import { type ConnectionOptions, errorCode } from './connection.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
-import type { LateCheck } from './late-check.js';
 import { connectWith, type Login } from './login.js';
+import type { LateCheck } from './probe.js';
 import { Probe, type ProbeBounds } from './probe.js';
 import type { Statement } from './statement.js';
 import { parseLsn, walPositionStatement } from './wal-position.js';

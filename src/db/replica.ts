@@ -5,7 +5,7 @@ import { ChunkTurns } from '../flow/chunk-turns.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
-import type { LateCheck } from './late-check.js';
+import type { LateCheck } from './probe.js';
 import { Probe, type ProbeBounds } from './probe.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';

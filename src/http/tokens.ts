@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../cache-bound.js';
 import type { Replica } from '../db/replica.js';
-import { withReplica } from '../db/replicas.js';
 import type { Statement, WorkspaceId } from '../db/statement.js';
 import type { Observe } from '../events.js';
 import type { Gate } from '../flow/gate.js';
+import { withReplica } from '../read/routing.js';
 import { tokenKey, wellFormed } from './token-format.js';
 
 /** The rights of a valid token. */

@@ -1,11 +1,12 @@
+import { write, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { trace } from '@opentelemetry/api';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { context, propagation, trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { sqlStateOf } from '../errors.js';
 import { type Event, events, type Observe } from '../events.js';
 import { apiVersion } from '../http/render.js';
-import { LogOutput } from './log-output.js';
-import { repeatedLines } from './repeated-lines.js';
+import { tracerName } from '../tracing.js';
 
 /** Writes events as log lines. */
 export interface EventLog {
@@ -84,4 +85,195 @@ function framesOf(stack: string | undefined, message: string): string | undefine
     .split('\n')
     .filter((line) => line.startsWith('    at '))
     .join('\n');
+}
+
+/** Characters of lines that wait at most, beside as many in the write under way. */
+const waitingMax = 500_000;
+/** Time in which lines are collected for one write. */
+const collectMs = 10;
+/** Pause before a write is tried again that the descriptor did not take, for example because the pipe is full. */
+const retryMs = 100;
+/** Time that a write may take at the end of the process. */
+const endMsMax = 1000;
+
+const nothing = Buffer.alloc(0);
+
+/**
+ * Writes log lines to a descriptor without ever waiting for their reader: threads of libuv write, because a descriptor that a
+ * forked worker shares can be a blocking one. Lines beyond the bound are dropped and counted.
+ */
+class LogOutput {
+  readonly #descriptor: number;
+  readonly #observe: Observe;
+  #waiting = '';
+  /** The rest of the write under way or to be repeated. */
+  #batch: Buffer = nothing;
+  #writingSinceMs: number | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #dropped = 0;
+  #isReaderGone = false;
+
+  constructor(descriptor: number, observe: Observe) {
+    this.#descriptor = descriptor;
+    this.#observe = observe;
+    process.once('exit', this.#atExit);
+  }
+
+  /** Takes a line; returns at once. */
+  write(line: string): void {
+    if (this.#isReaderGone || this.#waiting.length + line.length > waitingMax) {
+      this.#dropped++;
+      return this.#observe({ type: 'log_line_dropped' });
+    }
+    this.#waiting += line;
+    if (this.#writingSinceMs === null) this.#timer ??= setTimeout(this.#begin, collectMs);
+  }
+
+  /** Resolves when all lines are written, after a second at the latest. */
+  async close(): Promise<void> {
+    const deadlineMs = performance.now() + endMsMax;
+    while (this.#writingSinceMs !== null || this.#timer !== null) {
+      if (performance.now() > deadlineMs) return;
+      await sleep(collectMs);
+    }
+    process.off('exit', this.#atExit);
+  }
+
+  readonly #begin = (): void => {
+    this.#timer = null;
+    this.#writingSinceMs = performance.now();
+    if (this.#batch.length === 0) {
+      this.#batch = Buffer.from(this.#waiting);
+      this.#waiting = '';
+      if (this.#dropped > 0) this.#reportDropped(); // now, because there is room for its line
+    }
+    write(this.#descriptor, this.#batch, this.#handleEnd);
+  };
+
+  #reportDropped(): void {
+    const lines = this.#dropped;
+    this.#dropped = 0;
+    this.#observe({ type: 'log_resumed', lines });
+  }
+
+  readonly #handleEnd = (error: NodeJS.ErrnoException | null, bytes: number): void => {
+    this.#writingSinceMs = null;
+    this.#isReaderGone = error?.code === 'EPIPE';
+    if (this.#isReaderGone) [this.#batch, this.#waiting] = [nothing, ''];
+    else if (error === null) this.#batch = this.#batch.subarray(bytes);
+    if (this.#batch.length + this.#waiting.length > 0)
+      this.#timer ??= setTimeout(this.#begin, error === null ? 0 : retryMs);
+  };
+
+  /** Writes the lines that wait at an exit without close(), unless an earlier write has not ended. */
+  readonly #atExit = (): void => {
+    // Node waits for its threads, and so for ever for a thread that waits for the reader of a blocking pipe.
+    if (this.#writingSinceMs !== null && performance.now() - this.#writingSinceMs >= endMsMax)
+      process.kill(process.pid, 'SIGKILL');
+    if (this.#batch.length > 0) return;
+    try {
+      writeSync(this.#descriptor, this.#waiting);
+    } catch {
+      // The lines are lost: the process ends.
+    }
+  };
+}
+
+/** Stands for the further events of a kind in a log line. */
+export interface Repetition {
+  /** Events of this kind since its last line, the one in this line included. */
+  readonly repeated: number;
+  /** Rows that these events name, the first 20 of them. */
+  readonly rows?: readonly string[];
+}
+
+/** Writes a log line; with `repetition` it stands for several events. */
+export type WriteLine = (event: Event, repetition?: Repetition) => void;
+
+/** Takes events, and limits the lines of kinds that would flood the log. */
+export interface RepeatedLines {
+  add(event: Event): void;
+  /** Writes the counts that are due. */
+  close(): void;
+}
+
+interface Kind {
+  last: Event;
+  repeated: number;
+  readonly rows: string[];
+}
+
+const minuteMs = 60_000;
+const rowsMax = 20;
+/** Kinds that are told apart at a time; further ones are told apart by the type of the event only. */
+const kindsMax = 1000;
+
+/**
+ * Writes the first event of a kind at once, and the further ones of a minute as one line with their number: one page under a
+ * wrong key wrote 1,691 lines. The table of events says which members make a kind (`repeats`).
+ */
+export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLines {
+  const kinds = new Map<string, Kind>();
+  const begin = (name: string, event: Event): void => {
+    kinds.set(name, { last: event, repeated: 0, rows: [] });
+    setTimeout(end, windowMs, name).unref();
+  };
+  const end = (name: string): void => {
+    const kind = kinds.get(name);
+    kinds.delete(name);
+    if (kind !== undefined && writeRepeated(kind, write)) begin(name, kind.last);
+  };
+  return {
+    add(event) {
+      const { repeats } = events[event.type] as { repeats?: readonly (keyof Event)[] };
+      if (repeats === undefined) return write(event);
+      const full = JSON.stringify([event.type, ...repeats.map((member) => event[member])]);
+      const name = kinds.has(full) || kinds.size < kindsMax ? full : event.type;
+      const kind = kinds.get(name);
+      if (kind === undefined) {
+        write(event);
+        return begin(name, event);
+      }
+      kind.last = event;
+      kind.repeated++;
+      if ('row' in event && kind.rows.length < rowsMax) kind.rows.push(event.row);
+    },
+    close() {
+      for (const kind of kinds.values()) writeRepeated(kind, write);
+      kinds.clear();
+    },
+  };
+}
+
+/** Writes the line of a kind's further events; false when there were none. */
+function writeRepeated({ last, repeated, rows }: Kind, write: WriteLine): boolean {
+  if (repeated > 0) write(last, { repeated, ...(rows.length > 0 && { rows }) });
+  return repeated > 0;
+}
+
+/** How long an export may take, so that a collector that is away delays the end of the gateway by no more. */
+const exportMsMax = 3000;
+
+/**
+ * Sends spans to an OTLP collector (HTTP) from now on; `endpoint` is its base URL. Returns the end of it, which sends the spans
+ * that wait. The SDK is imported here only, because a gateway without tracing must not pay for it.
+ */
+export async function startTraces(endpoint: string): Promise<() => Promise<void>> {
+  const [{ BatchSpanProcessor, NodeTracerProvider }, { OTLPTraceExporter }, { resourceFromAttributes }] =
+    await Promise.all([
+      import('@opentelemetry/sdk-trace-node'),
+      import('@opentelemetry/exporter-trace-otlp-http'),
+      import('@opentelemetry/resources'),
+    ]);
+  const url = `${endpoint.replace(/\/$/, '')}/v1/traces`;
+  const exporter = new OTLPTraceExporter({ url, timeoutMillis: exportMsMax });
+  const provider = new NodeTracerProvider({
+    resource: resourceFromAttributes({ 'service.name': tracerName, 'service.version': apiVersion }),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  });
+  provider.register();
+  return async () => {
+    await provider.shutdown().catch(() => undefined); // spans of a collector that is away are lost
+    for (const api of [trace, context, propagation]) api.disable();
+  };
 }

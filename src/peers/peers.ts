@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { WritePosition } from '../db/wal-position.js';
+import { untilSocketsRead } from '../flow/event-loop.js';
 import { type Limiter, rateLimiter } from '../flow/rate-limiter.js';
-import type { RedisState } from './redis-health.js';
+import type { RedisState } from './redis.js';
 
 /** The state that a gateway shares with the other gateways. */
 export interface Peers {
@@ -23,3 +25,69 @@ export const standalone: Peers = {
   redis: () => null,
   close: () => {},
 };
+
+const tickMs = 10;
+const silentTicksMax = 25;
+/** How long a silent peer is not asked, so that few requests wait 250 ms for it. */
+const restMs = 1000;
+
+/**
+ * Asks a peer, and notices when it stops answering: no answer for 250 ms while some are due. A shorter silence is that of a
+ * busy machine, where a gateway that decided alone would add its share to the requests that others still get counted. Time
+ * counts only after the sockets were read, because in a busy process timers run before answers that arrived long ago. Any
+ * answer ends the silence, so the peer itself must answer each request in a bounded time.
+ */
+export class Answers {
+  readonly #due = new Set<(error: Error) => void>();
+  readonly #onSilence: () => void;
+  #ticking = false;
+  #silentTicks = 0;
+  #restUntilMs = 0;
+
+  constructor(onSilence: () => void = () => undefined) {
+    this.#onSilence = onSilence;
+  }
+
+  /** Rejects when the request fails or the peer is silent, and then at once for a second. */
+  async ask<T>(request: () => Promise<T>): Promise<T> {
+    if (performance.now() < this.#restUntilMs) throw new Error('the peer does not answer');
+    return new Promise<T>((resolve, reject) => {
+      this.#due.add(reject);
+      const settled = (): void => {
+        this.#silentTicks = 0;
+        this.#due.delete(reject);
+      };
+      request().then(
+        (answer) => {
+          settled();
+          resolve(answer);
+        },
+        async (error) => {
+          await untilSocketsRead(); // what other peers said before the connection broke comes first
+          settled();
+          this.#fail(error as Error);
+          reject(error);
+        },
+      );
+      if (!this.#ticking) void this.#watch();
+    });
+  }
+
+  async #watch(): Promise<void> {
+    this.#ticking = true;
+    this.#silentTicks = 0;
+    while (this.#due.size > 0) {
+      await sleep(tickMs);
+      await untilSocketsRead();
+      if (++this.#silentTicks > silentTicksMax) this.#fail(new Error('the peer does not answer'));
+    }
+    this.#ticking = false;
+  }
+
+  #fail(error: Error): void {
+    if (performance.now() >= this.#restUntilMs) this.#onSilence();
+    this.#restUntilMs = performance.now() + restMs;
+    for (const reject of this.#due) reject(error);
+    this.#due.clear();
+  }
+}

@@ -1,9 +1,9 @@
-import type { ReadTarget } from '../db/read-target.js';
 import type { Row } from '../db/row.js';
 import type { Values } from '../db/statement.js';
 import type { Key } from '../definition/row-serializer.js';
 import { JsonBytes } from '../projection/json-bytes.js';
 import type { ListRequest } from './parse.js';
+import type { ReadTarget } from './routing.js';
 import { continuationOf, type PagePhase, type ReadDeps, withReadTarget } from './routing.js';
 
 /** Rows of a page in order. */

@@ -5,7 +5,7 @@ import { type FieldError, invalid } from '../errors.js';
 import { cursorContext } from '../read/page-ends.js';
 import { integer, type ListLimits } from '../read/parse.js';
 import { parseQuery } from '../read/query-string.js';
-import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './position.js';
+import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
 
 /** The parts of a sync request that need no check. */
 export interface SyncCall {

@@ -1,10 +1,10 @@
-import type { ReplicaRequirement } from '../db/replicas.js';
 import type { Statement, Values } from '../db/statement.js';
 import type { Key } from '../definition/row-serializer.js';
 import type { Bounds } from '../definition/statements.js';
 import type { Section } from '../definition/sync-statements.js';
 import { rangeValues } from '../read/chunks.js';
 import type { ListRequest } from '../read/parse.js';
+import type { ReplicaRequirement } from '../read/routing.js';
 import { type PagePhase, type ReadDeps, type Rows, readRows } from '../read/routing.js';
 
 /** Numbers of rows of the ranges of a section. */

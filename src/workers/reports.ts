@@ -1,4 +1,4 @@
-import type { Gateway } from '../open-gateway.js';
+import type { Gateway } from '../gateway.js';
 import type { MetricValues } from '../ops/metrics.js';
 import type { Readiness } from '../ops/readiness.js';
 import { shedConnections } from './connections.js';

@@ -1,6 +1,6 @@
+import type { WritePositions } from '../db/heartbeat.js';
 import type { Primary } from '../db/primary.js';
 import { Row } from '../db/row.js';
-import type { WritePositions } from '../db/write-positions.js';
 import type { CompiledWrite } from '../definition/compiled.js';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../demo/cluster/ports.js';
 import { asAdmin } from '../../src/db/admin.js';
-import type { StatusReport } from '../../src/ops/status/report.js';
+import type { StatusReport } from '../../src/ops/status/status.js';
 import type { Settings } from '../../src/settings.js';
 import { apiClient } from '../support/client.js';
 import { customerOf } from '../support/primary-side.js';

@@ -7,7 +7,7 @@ import { checkServerLate, inspect } from '../../src/check/inspect.js';
 import { ClearValues } from '../../src/check/records.js';
 import { scanItems } from '../../src/check/scans.js';
 import { checkServer } from '../../src/check/server.js';
-import type { CheckResult } from '../../src/db/late-check.js';
+import type { CheckResult } from '../../src/db/probe.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Field, Leaf, Resource } from '../../src/definition/resource.js';
 import { startGateway } from '../../src/gateway.js';

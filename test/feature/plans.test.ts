@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import type pg from 'pg';
 import type { Statement } from '../../src/db/statement.js';
-import { guardOf } from '../../src/db/wire/send-statement.js';
+import { guardOf } from '../../src/db/wire/queries.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
 import { compileStatements } from '../../src/definition/statements.js';

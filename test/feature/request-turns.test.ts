@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Gateway } from '../../src/open-gateway.js';
+import type { Gateway } from '../../src/gateway.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // Many requests that arrive together, and a request of another token behind them. The gateway and the test share an event loop:

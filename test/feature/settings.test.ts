@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Finding } from '../../src/check/finding.js';
-import { misspeltNames } from '../../src/misspelt-names.js';
+import { misspeltNames } from '../../src/settings.js';
 import { commandLine } from '../support/command-line.js';
 
 // The settings as an operator gives them: in the environment of a process.

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { type Candidate, chooseReplica, type ReplicaRequirement } from '../../src/db/replicas.js';
+import { type Candidate, chooseReplica, type ReplicaRequirement } from '../../src/read/routing.js';
 
 interface Named extends Candidate {
   readonly name: string;

@@ -1,11 +1,9 @@
 import test from 'ava';
-import { Heartbeat } from '../../src/db/heartbeat.js';
-import type { ReadTarget } from '../../src/db/read-target.js';
+import { Heartbeat, WritePositions } from '../../src/db/heartbeat.js';
 import type { Replica } from '../../src/db/replica.js';
-import { WritePositions } from '../../src/db/write-positions.js';
 import { Problem } from '../../src/errors.js';
-import { freshnessRouter, perSecond } from '../../src/read/freshness.js';
-import { type PagePhase, type ReadDeps, withReadTarget } from '../../src/read/routing.js';
+import type { ReadTarget } from '../../src/read/routing.js';
+import { freshnessRouter, type PagePhase, perSecond, type ReadDeps, withReadTarget } from '../../src/read/routing.js';
 
 const here = { timeline: '00000001', systemIdentifier: '1' };
 const atMs = (): number => Date.now();

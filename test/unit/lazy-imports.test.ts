@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module';
 import test from 'ava';
 import '../../src/gateway.js';
-import '../../src/open-gateway.js';
 
 test('a gateway loads the packages of Redis and of traces only when they are configured', (t) => {
   const loaded = Object.keys(createRequire(import.meta.url).cache);

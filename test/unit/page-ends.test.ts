@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import type { FieldType } from '../../src/definition/field-types.js';
 import { decodeCursor, encodeParts, isCertainlyWithin } from '../../src/read/page-ends.js';
-import { decodePlace, decodeToken } from '../../src/sync/position.js';
+import { decodePlace, decodeToken } from '../../src/sync/pass.js';
 
 const order = (...types: FieldType[]) => types.map((type, i) => ({ column: `c${i}`, type }));
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Event } from '../../src/events.js';
-import { type RepeatedLines, type Repetition, repeatedLines } from '../../src/ops/repeated-lines.js';
+import { type RepeatedLines, type Repetition, repeatedLines } from '../../src/ops/log.js';
 import { until } from '../support/patience.js';
 
 type Line = readonly [Event, (Repetition | undefined)?];

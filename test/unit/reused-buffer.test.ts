@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import test from 'ava';
 import { Row } from '../../src/db/row.js';
-import { reusingSocket } from '../../src/db/wire/reused-buffer.js';
+import { reusingSocket } from '../../src/db/wire/row-tap.js';
 import { LastRowKey } from '../../src/read/chunks.js';
 
 test('a socket reads into one buffer, but gives copies until that is asked for', async (t) => {

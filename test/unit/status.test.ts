@@ -3,11 +3,20 @@ import { loadResources } from '../../src/definition/load.js';
 import type { Event } from '../../src/events.js';
 import { metricsEvents } from '../../src/ops/metrics.js';
 import { docsAddress } from '../../src/ops/server.js';
-import { StatusHistory } from '../../src/ops/status/history.js';
 import { statusFrame, statusPage } from '../../src/ops/status/page.js';
-import { type StatusReport, type StatusSources, statusReport } from '../../src/ops/status/report.js';
-import { countsBetween, quantileSeconds, sampledMetrics, sampleOf, totalOf } from '../../src/ops/status/sample.js';
-import { bytes, duration } from '../../src/ops/status/words.js';
+import {
+  bytes,
+  countsBetween,
+  duration,
+  quantileSeconds,
+  StatusHistory,
+  type StatusReport,
+  type StatusSources,
+  sampledMetrics,
+  sampleOf,
+  statusReport,
+  totalOf,
+} from '../../src/ops/status/status.js';
 import { until } from '../support/patience.js';
 
 const resources = loadResources('');

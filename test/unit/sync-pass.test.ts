@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Problem } from '../../src/errors.js';
+import type { SyncPosition } from '../../src/sync/pass.js';
 import { LatestTimeline, Pass } from '../../src/sync/pass.js';
-import type { SyncPosition } from '../../src/sync/position.js';
 
 const system = '7400000000000000001';
 const mark = (xmin: number, lsn: string | null, timeline = '00000001', cluster = system) => [

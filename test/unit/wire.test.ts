@@ -7,7 +7,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import test from 'ava';
 import fc from 'fast-check';
 import pg from 'pg';
-import { valuesOfComposite } from '../../src/db/composite.js';
 import { Row, type TextRow } from '../../src/db/row.js';
 import { tapRows } from '../../src/db/wire/row-tap.js';
 import { assertWireShape } from '../../src/db/wire/wire.js';
@@ -15,7 +14,8 @@ import { StartRefused } from '../../src/errors.js';
 import { addressKey } from '../../src/http/address.js';
 import { readSqlFiles } from '../../src/migrate/sql-files.js';
 import { statementsOf } from '../../src/migrate/sql-statements.js';
-import { Answers } from '../../src/peers/answers.js';
+import { Answers } from '../../src/peers/peers.js';
+import { valuesOfComposite } from '../../src/write/transaction.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
 import { sourcesIn } from '../support/sources.js';
 

@@ -1,9 +1,7 @@
 import { fillHtml, type Html, html } from '../../openapi/html.js';
 import { projectText } from '../../paths.js';
-import { type ChartPoint, chart } from './chart.js';
-import type { ReplicaStatus } from './faults.js';
-import { type Count, historyMs, type StatusReport, type Traffic } from './report.js';
-import { bytes, count, duration, quantity } from './words.js';
+import type { Count, ReplicaStatus, StatusReport, Traffic } from './status.js';
+import { bytes, count, duration, quantity } from './status.js';
 
 /** The page without the parts that change. Its style and its script are inline: a Content-Security-Policy can allow them by their hashes. */
 export function statusFrame(): string {
@@ -13,7 +11,7 @@ export function statusFrame(): string {
 
 /** The frame with a report in it. It needs no script; its script keeps it up to date. */
 export function statusPage(frame: string, report: StatusReport, docsAddress: string | null): string {
-  const { summary, faults, at, replicas, history } = report;
+  const { summary, faults, at, replicas } = report;
   const refusals = [
     ...report.limitHits.map((row) => ({ ...row, status: 429, name: `limit by ${row.name}` })),
     ...report.shed.map((row) => ({ ...row, status: 503, name: `bound of ${row.name.replaceAll('_', ' ')}` })),
@@ -25,10 +23,7 @@ export function statusPage(frame: string, report: StatusReport, docsAddress: str
     version: report.version,
     time: html`<time datetime="${at}">${at.slice(11, 19)} UTC</time>`,
     traffic: figures.map((figure) => figureCard(figure, report)),
-    replicas: replicas.map((replica) => {
-      const lags = history.map((point): ChartPoint => [point.secondsAgo, point.lagSeconds[replica.name] ?? null]);
-      return replicaCard(replica, lags, report.lagSecondsMax);
-    }),
+    replicas: replicas.map(replicaCard),
     servers: serverRows(report).map(([name, state]) => html`<dt>${name}</dt><dd>${state}</dd>`),
     errors: countTable('Errors', 'Code', report.errors),
     refusals: countTable('Refusals', 'By', refusals),
@@ -41,40 +36,28 @@ interface Figure {
   readonly title: string;
   readonly key: keyof Traffic;
   readonly words: (value: number) => string;
-  /** The value at the top of the chart, unless a larger one occurred. */
-  readonly top: number;
 }
 
 const figures: readonly Figure[] = [
-  { title: 'Requests/s', key: 'requestsPerSecond', words: quantity, top: 1 },
-  { title: 'Rows/s', key: 'rowsPerSecond', words: quantity, top: 100 },
-  { title: 'Bytes/s', key: 'bytesPerSecond', words: bytes, top: 10_000 },
-  { title: 'Duration, p50', key: 'p50Seconds', words: duration, top: 0.01 },
-  { title: 'Duration, p99', key: 'p99Seconds', words: duration, top: 0.1 },
-  { title: 'In flight', key: 'requestsInFlight', words: quantity, top: 10 },
+  { title: 'Requests/s', key: 'requestsPerSecond', words: quantity },
+  { title: 'Rows/s', key: 'rowsPerSecond', words: quantity },
+  { title: 'Bytes/s', key: 'bytesPerSecond', words: bytes },
+  { title: 'Duration, p50', key: 'p50Seconds', words: duration },
+  { title: 'Duration, p99', key: 'p99Seconds', words: duration },
+  { title: 'In flight', key: 'requestsInFlight', words: quantity },
 ];
 
-function figureCard({ title, key, words, top }: Figure, { traffic, history }: StatusReport): Html {
+function figureCard({ title, key, words }: Figure, { traffic }: StatusReport): Html {
   const value = traffic[key];
-  const points = history.map((point): ChartPoint => [point.secondsAgo, point[key]]);
-  return html`<article><h3>${title}</h3><p class="figure">${value === null ? '–' : words(value)}</p>
-${line(title, points, words, top)}</article>\n`;
+  return html`<article><h3>${title}</h3><p class="figure">${value === null ? '–' : words(value)}</p></article>\n`;
 }
 
-function replicaCard(replica: ReplicaStatus, lags: readonly ChartPoint[], lagSecondsMax: number): Html {
-  const { name, state, reason, lagSeconds, dataAgeSeconds } = replica;
+function replicaCard({ name, state, reason, lagSeconds, dataAgeSeconds }: ReplicaStatus): Html {
   const age = dataAgeSeconds === null ? 'age of the data not known' : `data ${duration(dataAgeSeconds)} old`;
   const lag = lagSeconds === null ? 'lag not known' : `${duration(lagSeconds)} behind`;
   return html`<article data-state="${state}"><h3>${name} <span class="state">${state}</span></h3>
-<p class="figure">${lag} <small>${age}</small></p>${line(`Lag of ${name}`, lags, duration, lagSecondsMax / 3)}
+<p class="figure">${lag} <small>${age}</small></p>
 ${state === 'not used' ? html`<p class="reason">${reason ?? ''}</p>` : ''}</article>\n`;
-}
-
-function line(title: string, points: readonly ChartPoint[], words: (value: number) => string, top: number): Html {
-  const known = points.flatMap(([, value]) => value ?? []);
-  const most = known.length === 0 ? 'not known' : `at most ${words(Math.max(...known))}`;
-  const seconds = historyMs / 1000;
-  return chart(points, { seconds, top, label: `${title} over the last ${duration(seconds)}: ${most}` });
 }
 
 function serverRows({ primary, redis, workers }: StatusReport): [string, string][] {

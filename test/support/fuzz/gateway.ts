@@ -1,4 +1,4 @@
-import type { Gateway } from '../../../src/open-gateway.js';
+import type { Gateway } from '../../../src/gateway.js';
 import type { Settings } from '../../../src/settings.js';
 import { canariesIn } from './canaries.js';
 import { tokenMark } from './properties.js';
