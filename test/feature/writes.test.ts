@@ -472,6 +472,8 @@ test.serial('nothing reaches the primary before the request has been checked', a
   const { database } = t.context;
   await logStatements(database);
   const { client } = await database.gateway();
+  const checks = (await statementsOn(database)).length; // those of the start read the views under the gateway's name
+  const since = async (): Promise<string[]> => (await statementsOn(database)).slice(checks);
   const customerId = await customerOf(database);
   const poor = await database.token({ scopes: ['read:installaties'] });
   const refused = [
@@ -487,7 +489,7 @@ test.serial('nothing reaches the primary before the request has been checked', a
     await patch(client, unknown, '"v1"', { bouwjaar: 1 }),
   ];
   t.true(refused.every(({ status }) => status >= 400 && status < 500));
-  t.deepEqual(await statementsOn(database), []);
+  t.deepEqual(await since(), []);
   await created(client, { naam: 'x', customerId });
-  t.is((await statementsOn(database, /begin/)).length, 1);
+  t.is((await since()).filter((line) => /begin/.test(line)).length, 1);
 });
