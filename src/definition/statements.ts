@@ -276,7 +276,8 @@ function fewRows(builder: Knex, resource: Resource, [list = '', ...more]: readon
   const ofView = builder.raw('case when true then ? else array[(select id from ?? limit 0)] end', [list, view]);
   const named = idType === 'text' ? ofView : builder.raw(`?::${fieldType(idType).columnTypes[0]}[]`, [list]);
   const ids = builder.select(builder.raw('distinct unnest(?) as id', [named])).as('named');
-  const row = byId(builder, resource, builder.raw('named.id'));
+  // By name: the view has the version of a sync pass as well, which costs a look-up of the parts.
+  const row = byId(builder, resource, builder.raw('named.id')).select(columnsOf(resource));
   for (const name of more) row.where(condition(builder, resource, name));
   const found = builder.withMaterialized('one', row).select('*').from('one').as('found');
   const rows = builder
