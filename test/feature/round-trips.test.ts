@@ -134,7 +134,7 @@ test.serial('a large page of the rows that sync finds takes as few statements as
   const asked = await logged(shared.logs.replica, database.name, async () => {
     rows = (await client.get(`/sync/logboeken?prefix=${prefix}&perPage=2000`)).json<Page>().data.length;
   });
-  const chunks = asked.filter((name) => name.startsWith('logboeken.rows-')).length;
+  const chunks = asked.filter((name) => name.startsWith('logboeken.versioned.rows-')).length;
   t.is(rows, 2000);
   t.true(chunks >= 11 && chunks < 15, `${chunks} chunks`); // 100 rows, then 200 at a time
 });

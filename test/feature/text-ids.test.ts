@@ -113,13 +113,17 @@ test.serial('an id of type character(n) is found as it is shown, with its blanks
   await database.primary.query('update app.codes set version = 2');
   await database.caughtUp();
   t.deepEqual(await idsOf(`/sync/codes?since=${pass.pagination.since}`), shown);
-  const [first = 0n, second = 0n] = shown.map((text) => createHash('sha256').update(text).digest().readBigUInt64BE());
+  const versions = (await client.get('/sync/codes/ids', { token })).json<{
+    data: { id: string; syncVersion: string }[];
+  }>();
+  const [first = 0n, second = 0n] = versions.data.map(({ id: text, syncVersion }) =>
+    createHash('sha256').update(`${text}\n${syncVersion}`).digest().readBigUInt64BE(),
+  );
+  t.deepEqual(versions.data.map(({ id: text }) => text).sort(), shown);
   const digest = (await client.get('/sync/codes/digest?depth=0', { token })).json<{ data: object[] }>().data;
   t.deepEqual(digest, [{ prefix: '', count: 2, hash: (first ^ second).toString(16).padStart(16, '0') }]);
   const prefix = createHash('sha256').update('ab   ').digest('hex').slice(0, 3);
-  t.deepEqual((await client.get(`/sync/codes/ids?prefix=${prefix}`, { token })).json<{ data: string[] }>().data, [
-    'ab   ',
-  ]);
+  t.deepEqual(await idsOf(`/sync/codes/ids?prefix=${prefix}`), ['ab   ']);
   t.deepEqual(await idsOf(`/sync/codes?prefix=${prefix}`), ['ab   ']);
 });
 
