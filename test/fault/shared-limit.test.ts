@@ -111,8 +111,9 @@ withRedis('a Redis that lost its counts is told of them, and of what was granted
   await fourGateways(t); // connected again
   const after = await burst(gateways, 400);
   const granted = before.granted + away.granted + after.granted;
-  // Each gateway knows the count of its own last request, so the first to tell it can be a few requests behind.
-  t.true(after.granted > 0 && granted <= quota + 10, `${granted} were granted, ${after.granted} of them afterwards`);
+  // Each gateway knows the count at its own last request, so the first to tell it can be behind by those of the others.
+  const most = quota + before.granted;
+  t.true(after.granted > 0 && granted <= most, `${granted} were granted, ${after.granted} of them afterwards`);
 });
 
 test('a burst of 400 requests over four workers gets exactly the quota', async (t) => {

@@ -1,5 +1,6 @@
 import { soakFlood } from './flood.js';
 import { soakFuzz } from './fuzz.js';
+import { soakMigrate } from './migrate.js';
 import { soakMixed } from './mixed.js';
 import { soakPages } from './pages.js';
 import { soakSlowClients } from './slow-clients.js';
@@ -22,6 +23,7 @@ const soaks: Readonly<Record<string, () => Promise<Figures>>> = {
   writes: soakWrites,
   fuzz: soakFuzz,
   mixed: soakMixed,
+  migrate: soakMigrate,
   sync: soakSync,
   tokens: soakTokens,
 };

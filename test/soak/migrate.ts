@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { appendFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { migrate } from '../../src/migrate/migrations.js';
+import { projectRoot } from '../../src/paths.js';
+import { faultCluster } from '../support/fault-cluster.js';
+import { serveProcess } from '../support/serve-process.js';
+import { templateName } from '../support/template.js';
+import type { Figures } from './run.js';
+
+const tables = 60;
+const changes = 10;
+const waitMsMax = 500;
+
+/** A view of 60 is changed ten times while four clients read and one writes: no request fails, and none waits for half a second. */
+export async function soakMigrate(): Promise<Figures> {
+  const setUp = await faultCluster({ replicas: 1 });
+  const folder = mkdtempSync(join(tmpdir(), 'migrate-'));
+  try {
+    const [viewsDir, resourcesDir] = [join(folder, 'views'), join(folder, 'resources')];
+    cpSync(join(projectRoot, 'sql/views'), viewsDir, { recursive: true });
+    cpSync(join(projectRoot, 'config/resources'), resourcesDir, { recursive: true });
+    const names = Array.from({ length: tables - 4 }, (_, i) => `table${i + 10}`);
+    for (const name of names) {
+      await setUp.sql(
+        `create table app.${name} (workspace_id uuid not null, id uuid primary key, naam text, created_at timestamptz not null default now())`,
+      );
+      await setUp.sql(`create index on app.${name} (workspace_id, created_at, id)`);
+      await setUp.sql(
+        `insert into app.${name} (workspace_id, id, naam) select id, gen_random_uuid(), 'x' from app.workspaces`,
+      );
+      writeFileSync(
+        join(viewsDir, `${name}.sql`),
+        `-- A table of the soak.\ncreate view records.${name} as select workspace_id, id, naam, created_at from app.${name};\n`,
+      );
+      writeFileSync(join(resourcesDir, `${name}.json`), JSON.stringify(definitionOf(name)));
+    }
+    const adminUrl = setUp.cluster.primary.url(templateName);
+    const apply = (): Promise<void> => migrate(adminUrl, { viewsDir, resourcesDir });
+    await apply();
+    await setUp.caughtUp();
+    const serving = await serveProcess(setUp.settings({ resourcesDir, logLevel: 'warn' }));
+    const scopes = ['read:installaties', 'write:installaties', ...names.map((name) => `read:${name}`)];
+    const authorization = `Bearer ${await setUp.token({ scopes })}`;
+    const [customer] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
+      setUp.workspaces[0]?.id,
+    ]);
+    let [requests, failed, longestMs, isOver] = [0, 0, 0, false];
+    const send = async (path: string, init: RequestInit = {}): Promise<void> => {
+      const startedMs = performance.now();
+      const headers = { authorization, 'content-type': 'application/json', 'idempotency-key': randomUUID() };
+      const reply = await fetch(`${serving.url}/api/v1${path}`, { headers, ...init });
+      await reply.text();
+      requests++;
+      if (!reply.ok) failed++;
+      longestMs = Math.max(longestMs, performance.now() - startedMs);
+    };
+    const until = async (work: () => Promise<void>): Promise<void> => {
+      while (!isOver) await work();
+    };
+    const any = (): string => names[Math.floor(Math.random() * names.length)] as string;
+    const body = JSON.stringify({ customerId: customer?.id, naam: 'soak' });
+    await send('/installaties', { method: 'POST', body });
+    for (const name of names) await send(`/${name}`);
+    [requests, longestMs] = [0, 0];
+    const clients = [
+      ...Array.from({ length: 4 }, (_, i) =>
+        until(() => send(i === 0 ? `/${names[7]}?perPage=10` : `/${any()}?perPage=10`)),
+      ),
+      until(() => send('/installaties', { method: 'POST', body })),
+    ];
+    const startedMs = performance.now();
+    for (let i = 0; i < changes; i++) {
+      appendFileSync(join(viewsDir, `${names[7]}.sql`), `-- ${i}\n`);
+      await apply();
+    }
+    const seconds = (performance.now() - startedMs) / 1000;
+    isOver = true;
+    await Promise.all(clients);
+    serving.child.kill('SIGTERM');
+    await serving.exited;
+    return {
+      ok: failed === 0 && longestMs < waitMsMax,
+      figures: {
+        Tables: tables,
+        'Changes of one view': changes,
+        'Seconds for a change': Math.round((seconds / changes) * 100) / 100,
+        Requests: requests,
+        'of them failed': failed,
+        'Longest request (ms)': Math.round(longestMs),
+      },
+    };
+  } finally {
+    rmSync(folder, { recursive: true });
+    await setUp.stop();
+  }
+}
+
+function definitionOf(name: string): object {
+  const field = (column: string, type: string) => ({ column, type, description: `The ${column}.` });
+  return {
+    name,
+    record: `${name}row`,
+    description: 'A table of the soak.',
+    view: `records.${name}`,
+    detail: true,
+    order: ['created_at', 'id'],
+    filters: {},
+    fields: {
+      id: field('id', 'uuid'),
+      naam: { ...field('naam', 'text'), nullable: true },
+      createdAt: field('created_at', 'timestamp'),
+    },
+  };
+}
