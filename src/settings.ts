@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type schema from '../config/settings.schema.json';
-import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from './db/connection-url.js';
 import { repeatedKeys } from './definition/load.js';
 import { meantBy, nearestName } from './nearest-name.js';
 import { projectRoot, projectText, readFault, readText } from './paths.js';
+import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from './postgres/connection-url.js';
 import { parseKeyring } from './projection/keyring.js';
 import { type Tuning, tuning } from './tuning.js';
 

@@ -22,13 +22,14 @@ const layers = [
   'errors.ts',
   'events.ts',
   'tracing.ts',
-  'db/row.ts',
-  'db/statement.ts',
-  'db/wal-position.ts',
+  'postgres/row.ts',
+  'postgres/statement.ts',
+  'postgres/wal-position.ts',
   'flow',
   'projection',
   'definition',
-  'db',
+  'wire',
+  'postgres',
   'tuning.ts',
   'settings.ts',
   'read',
@@ -132,14 +133,14 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     what: "use of pg's private parts",
     pattern:
       /\b(?:parsedStatements|submittedNamedStatements|handleDataRow|extends pg\.(?:Query|Connection)|as unknown as \{ connection)\b/,
-    allowed: /^test\/|^src\/db\/wire\//,
+    allowed: /^test\/|^src\/wire\//,
   },
   {
     what: 'SQL',
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^demo\/|^src\/(db|check|migrate|adopt)\/|^pull\/src\/(sql-copy|postgres|duckdb)\.ts$|^src\/definition\/write-statements\.ts$|^src\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(postgres|wire|check|migrate|adopt)\/|^pull\/src\/(sql-copy|postgres|duckdb)\.ts$|^src\/definition\/write-statements\.ts$|^src\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
   },
 ];
 

@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import type { Cluster } from '../../demo/cluster/cluster.js';
 import { createToken } from '../../src/cli/tokens.js';
-import { asAdmin } from '../../src/db/admin.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
 import { migrate } from '../../src/migrate/migrations.js';
 import { projectText } from '../../src/paths.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 
 /** Workspaces of a size: the numbers of the first and the last, and the rows of each. */
 export interface Tenants {

@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
-import { asAdmin } from '../../src/db/admin.js';
 import { projectText } from '../../src/paths.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 import { type Account, type Binaries, give, runAs, serverEnv } from './binaries.js';
 import { passwordFile, passwordOf } from './passwords.js';
 import { freePort } from './ports.js';

@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { openMark } from '../check/open-points.js';
-import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
 import { StartRefused } from '../errors.js';
 import { projectRoot } from '../paths.js';
+import { asAdmin } from '../postgres/admin.js';
 import { logWrite } from './audit-log.js';
 import { AdoptRefused } from './catalog.js';
 import { type Draft, draftOf } from './draft.js';

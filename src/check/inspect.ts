@@ -1,10 +1,10 @@
 import pg from 'pg';
-import { connectionUrls, serverName } from '../db/connection-url.js';
-import type { CheckResult } from '../db/probe.js';
-import type { WorkspaceId } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
 import { plainViewsOf } from '../definition/walls.js';
 import { databaseErrorKind } from '../errors.js';
+import { connectionUrls, serverName } from '../postgres/connection-url.js';
+import type { CheckResult } from '../postgres/probe.js';
+import type { WorkspaceId } from '../postgres/statement.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
 import { type Finding, failure, found, type Item, verdict } from './finding.js';

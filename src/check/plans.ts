@@ -1,8 +1,8 @@
 import type pg from 'pg';
-import type { Statement } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
 import { compileStatements } from '../definition/statements.js';
 import { compileSyncStatements, type Section } from '../definition/sync-statements.js';
+import type { Statement } from '../postgres/statement.js';
 import { checkSql, failure, type Item, verdict, warning } from './finding.js';
 import { asServed, isPassing } from './views.js';
 

@@ -1,12 +1,12 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type pg from 'pg';
-import { Row, type TextRow } from '../db/row.js';
-import type { WorkspaceId } from '../db/statement.js';
-import { transactionOn } from '../db/transaction.js';
 import { mayLackValue, recordSchema } from '../definition/record-schema.js';
 import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../definition/resource.js';
 import { compileSerializer } from '../definition/row-serializer.js';
 import { compileStatements } from '../definition/statements.js';
+import { Row, type TextRow } from '../postgres/row.js';
+import type { WorkspaceId } from '../postgres/statement.js';
+import { transactionOn } from '../postgres/transaction.js';
 import { holdsImage } from '../projection/images.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import { isSignatureName } from '../projection/strip.js';

@@ -1,4 +1,4 @@
-import { type RedisTarget, redisOptions, redisReason } from '../db/redis-options.js';
+import { type RedisTarget, redisOptions, redisReason } from '../postgres/redis-options.js';
 import { failure, type Item, verdict } from './finding.js';
 
 /** Sets a key, as the scripts of peers/redis.ts do. */

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { formatFault } from '../db/connection.js';
+import { formatFault } from '../postgres/connection.js';
 import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
 import { checkSql, failure, faultIf, type Item, verdict, warning } from './finding.js';

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type pg from 'pg';
-import { announcedPid, streamOf } from '../db/wire/wire.js';
 import { sqlStateOf } from '../errors.js';
 import type { Settings } from '../settings.js';
+import { announcedPid, streamOf } from '../wire/wire.js';
 import { checkSql, failure, type Item, verdict, warning } from './finding.js';
 import type { ServerKind } from './spared.js';
 

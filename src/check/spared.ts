@@ -1,4 +1,4 @@
-import type { CheckResult } from '../db/probe.js';
+import type { CheckResult } from '../postgres/probe.js';
 import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
 
 /** The servers of another cluster than the primary, or than the first replica where no primary answers. */

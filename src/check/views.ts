@@ -1,9 +1,9 @@
 import type pg from 'pg';
-import { applicationName } from '../db/connection.js';
 import { fieldType } from '../definition/field-types.js';
 import { columnsOf, type Field, leaves, placeOf, type Resource } from '../definition/resource.js';
 import { viewsOf, wallsOf } from '../definition/walls.js';
 import { sqlStateOf } from '../errors.js';
+import { applicationName } from '../postgres/connection.js';
 import { codecColumns } from '../projection/codec.js';
 import { checkSql, failure, type Item, verdict, withFile } from './finding.js';
 

@@ -1,8 +1,8 @@
 import pg from 'pg';
-import { asAdmin } from '../db/admin.js';
-import type { WorkspaceId } from '../db/statement.js';
 import type { Resource } from '../definition/resource.js';
 import { viewInOrder } from '../definition/walls.js';
+import { asAdmin } from '../postgres/admin.js';
+import type { WorkspaceId } from '../postgres/statement.js';
 import { checkSql, failure, type Item, verdict, warning } from './finding.js';
 import { attempt } from './views.js';
 

@@ -1,12 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import type { TextRow } from '../db/row.js';
-import type { Statement, WorkspaceId } from '../db/statement.js';
-import { type Step, type Transaction, transactionOn } from '../db/transaction.js';
 import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
 import { fieldType } from '../definition/field-types.js';
 import { leaves } from '../definition/resource.js';
 import { Problem, sqlStateOf } from '../errors.js';
+import type { TextRow } from '../postgres/row.js';
+import type { Statement, WorkspaceId } from '../postgres/statement.js';
+import { type Step, type Transaction, transactionOn } from '../postgres/transaction.js';
 import { etagOf, parseEntityTags } from '../read/etag.js';
 import type { Target, WriteRequest } from '../write/request.js';
 import { claimOf, lockOf, type Outcome, writeOnce } from '../write/transaction.js';

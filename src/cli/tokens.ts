@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import type pg from 'pg';
-import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
 import type { Resource } from '../definition/resource.js';
 import { newToken, tokenHash } from '../http/token-format.js';
 import { meantBy } from '../nearest-name.js';
+import { asAdmin } from '../postgres/admin.js';
 import { loadSettings } from '../settings.js';
 import { adminUrl } from './admin.js';
 import { type Command, durationMs, Failure, oneLine, print, printed, printText, say, UsageError } from './command.js';

@@ -1,5 +1,5 @@
-import type { Row } from '../db/row.js';
 import type { FieldErrorCode } from '../errors.js';
+import type { Row } from '../postgres/row.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import type { JsonSchema } from './resource.js';
 

@@ -1,5 +1,5 @@
-import type { Row } from '../db/row.js';
 import type { Observe } from '../events.js';
+import type { Row } from '../postgres/row.js';
 import { type Codec, codecColumns, DecodeError, type RowDecoder } from '../projection/codec.js';
 import { compileCodec } from '../projection/codecs.js';
 import { holdsImage } from '../projection/images.js';

@@ -1,6 +1,6 @@
 import knexModule, { type Knex } from 'knex';
 import { LRUCache } from 'lru-cache';
-import type { Statement } from '../db/statement.js';
+import type { Statement } from '../postgres/statement.js';
 import { fewOrMany, type Tail } from './few-or-many.js';
 import { fieldType } from './field-types.js';
 import { filterCondition, filterKind, hasValue } from './filter-kinds.js';

@@ -1,5 +1,5 @@
 import knexModule, { type Knex } from 'knex';
-import type { Statement } from '../db/statement.js';
+import type { Statement } from '../postgres/statement.js';
 import type { IdType } from './field-types.js';
 import type { OrderColumn, Resource, ResourceSync } from './resource.js';
 import { type Bounds, beyond, byBounds, ends, finish, onFirstUse, statementName } from './statements.js';

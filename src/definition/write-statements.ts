@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Statement } from '../db/statement.js';
+import type { Statement } from '../postgres/statement.js';
 import { type FieldType, fieldType } from './field-types.js';
 import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
 import { statementName } from './statements.js';

@@ -16,7 +16,7 @@ export interface GateSettings {
  */
 const unknownTokens = { running: 8, waiting: 248 };
 
-/** The gates of a gateway. Those of statements are the pools' own (db/connection-pool), that of connections the listener's (http/server). */
+/** The gates of a gateway. Those of statements are the pools' own (postgres/connection-pool), that of connections the listener's (http/server). */
 export interface Gates {
   /** Look-ups of unknown tokens; the lanes are the clients' addresses. */
   readonly unknownTokens: Gate;

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../cache-bound.js';
-import type { Replica } from '../db/replica.js';
-import type { Statement, WorkspaceId } from '../db/statement.js';
 import type { Observe } from '../events.js';
 import type { Gate } from '../flow/gate.js';
+import type { Replica } from '../postgres/replica.js';
+import type { Statement, WorkspaceId } from '../postgres/statement.js';
 import { withReplica } from '../read/routing.js';
 import { tokenKey, wellFormed } from './token-format.js';
 

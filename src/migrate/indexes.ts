@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { asAdmin } from '../db/admin.js';
+import { asAdmin } from '../postgres/admin.js';
 import { type LockOptions, lock } from './lock.js';
 import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
 

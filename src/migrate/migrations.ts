@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { asAdmin } from '../db/admin.js';
 import { loadResources } from '../definition/load.js';
+import { asAdmin } from '../postgres/admin.js';
 import { applyCore, unchangedCore } from './core.js';
 import { type LockOptions, lock } from './lock.js';
 import {

@@ -7,11 +7,11 @@ import {
   type MetricValue,
   Registry,
 } from 'prom-client';
-import type { Replica } from '../db/replica.js';
 import { canFail } from '../definition/record-schema.js';
 import { leaves, pointer, type Resource } from '../definition/resource.js';
 import { type Event, type EventMetric, events, type Observe } from '../events.js';
 import { apiVersion } from '../http/render.js';
+import type { Replica } from '../postgres/replica.js';
 import { decodeReasons } from '../projection/codec.js';
 import type { ReadinessSources } from './readiness.js';
 

@@ -1,5 +1,5 @@
-import type { Replica } from '../db/replica.js';
 import type { UnfitServer } from '../events.js';
+import type { Replica } from '../postgres/replica.js';
 
 /** Body of /readyz: 200 when ready, else 503 with the reasons. */
 export interface Readiness {

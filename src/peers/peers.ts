@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WritePosition } from '../db/wal-position.js';
-import { untilSocketsRead } from '../flow/event-loop.js';
+import { drainSocketReads } from '../flow/event-loop.js';
 import { type Limiter, rateLimiter } from '../flow/rate-limiter.js';
+import type { WritePosition } from '../postgres/wal-position.js';
 import type { RedisState } from './redis.js';
 
 /** The state that a gateway shares with the other gateways. */
@@ -63,7 +63,7 @@ export class Answers {
           resolve(answer);
         },
         async (error) => {
-          await untilSocketsRead(); // what other peers said before the connection broke comes first
+          await drainSocketReads(); // what other peers said before the connection broke comes first
           settled();
           this.#fail(error as Error);
           reject(error);
@@ -78,7 +78,7 @@ export class Answers {
     this.#silentTicks = 0;
     while (this.#due.size > 0) {
       await sleep(tickMs);
-      await untilSocketsRead();
+      await drainSocketReads();
       if (++this.#silentTicks > silentTicksMax) this.#fail(new Error('the peer does not answer'));
     }
     this.#ticking = false;

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { type RedisTarget, redisOptions, redisReason } from '../db/redis-options.js';
-import { formatPosition, parsePosition } from '../db/wal-position.js';
 import type { Observe } from '../events.js';
 import { rateLimiter, type SharedCounter } from '../flow/rate-limiter.js';
+import { type RedisTarget, redisOptions, redisReason } from '../postgres/redis-options.js';
+import { formatPosition, parsePosition } from '../postgres/wal-position.js';
 import { Answers, type Peers } from './peers.js';
 
 /** Long enough that every replica has replayed the position, or is out. */

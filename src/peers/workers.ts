@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../cache-bound.js';
-import { formatPosition, isLater, parsePosition, type WritePosition } from '../db/wal-position.js';
 import { type Count, type KnownCount, nextCount, rateLimiter, type SharedCounter } from '../flow/rate-limiter.js';
+import { formatPosition, isLater, parsePosition, type WritePosition } from '../postgres/wal-position.js';
 import { Answers, type Peers } from './peers.js';
 
 /** From a worker to its parent. */

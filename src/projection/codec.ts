@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Row } from '../db/row.js';
+import type { Row } from '../postgres/row.js';
 import type { EncodingName } from './encodings.js';
 import type { JsonBytes } from './json-bytes.js';
 import type { Keyring } from './keyring.js';

@@ -1,5 +1,5 @@
 import { getFips } from 'node:crypto';
-import { Row } from '../db/row.js';
+import { Row } from '../postgres/row.js';
 import { SealedCells } from './aes-gcm/sealed-cells.js';
 import {
   type CellContext,

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { type WordSource, wordsOf } from '../db/row.js';
+import { type WordSource, wordsOf } from '../postgres/row.js';
 
 const quote = 0x22;
 const comma = 0x2c;

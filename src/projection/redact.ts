@@ -1,4 +1,4 @@
-import type { Row, WordSource } from '../db/row.js';
+import type { Row, WordSource } from '../postgres/row.js';
 import { DiffReader, type DiffShape, type DiffWords, jsonText, usualDiff, usualWords } from './audit-diff.js';
 import type { Codec, CodecOptions } from './codec.js';
 import { holdsImage } from './images.js';

@@ -1,6 +1,6 @@
-import type { Row } from '../db/row.js';
-import type { Values } from '../db/statement.js';
 import type { Key } from '../definition/row-serializer.js';
+import type { Row } from '../postgres/row.js';
+import type { Values } from '../postgres/statement.js';
 import { JsonBytes } from '../projection/json-bytes.js';
 import type { ListRequest } from './parse.js';
 import type { ReadTarget } from './routing.js';

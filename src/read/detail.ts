@@ -1,7 +1,7 @@
-import { idOrNull } from '../db/id.js';
-import type { Caller, Statement } from '../db/statement.js';
 import type { CompiledResource } from '../definition/compiled.js';
 import { notFound, Problem } from '../errors.js';
+import { idOrNull } from '../postgres/id.js';
+import type { Caller, Statement } from '../postgres/statement.js';
 import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from './etag.js';
 import { dataAsOf, type Reply } from './reply.js';
 import { anywhere, type ReadDeps, withReadTarget } from './routing.js';

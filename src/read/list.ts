@@ -1,7 +1,7 @@
-import type { TextRow } from '../db/row.js';
-import { isLater } from '../db/wal-position.js';
 import type { Key } from '../definition/row-serializer.js';
 import { invalid } from '../errors.js';
+import type { TextRow } from '../postgres/row.js';
+import { isLater } from '../postgres/wal-position.js';
 import { type Chunk, rangeValues, readChunk } from './chunks.js';
 import { cursorContext, encodeCursor, isCertainlyWithin, type PageEnd } from './page-ends.js';
 import type { ListRequest } from './parse.js';

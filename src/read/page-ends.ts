@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import type { Caller } from '../db/statement.js';
 import { fieldType } from '../definition/field-types.js';
 import type { Direction, OrderColumn } from '../definition/resource.js';
 import type { Key } from '../definition/row-serializer.js';
+import type { Caller } from '../postgres/statement.js';
 
 /** The end of a page: the next page starts after its key, on a server that is at least as current as this page was. */
 export interface PageEnd {

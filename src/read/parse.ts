@@ -1,9 +1,9 @@
-import type { TextRow } from '../db/row.js';
 import type { CompiledResource } from '../definition/compiled.js';
 import { parseFilter } from '../definition/filter-kinds.js';
 import type { Direction } from '../definition/resource.js';
 import type { ListStatements } from '../definition/statements.js';
 import { type FieldError, invalid } from '../errors.js';
+import type { TextRow } from '../postgres/row.js';
 import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
 import { parseQuery } from './query-string.js';
 

@@ -1,4 +1,4 @@
-import type { WritePosition } from '../db/wal-position.js';
+import type { WritePosition } from '../postgres/wal-position.js';
 
 /** A number of rows, and how current the server was that counted them. */
 export interface Count {

@@ -1,10 +1,10 @@
-import type { TextRow } from '../db/row.js';
-import type { Statement, Values } from '../db/statement.js';
 import { arrayText } from '../definition/filter-kinds.js';
 import type { Key } from '../definition/row-serializer.js';
 import type { Bounds } from '../definition/statements.js';
 import type { Section } from '../definition/sync-statements.js';
 import { invalid } from '../errors.js';
+import type { TextRow } from '../postgres/row.js';
+import type { Statement, Values } from '../postgres/statement.js';
 import { type Chunk, readChunk } from '../read/chunks.js';
 import { pageReply, readPage } from '../read/list.js';
 import type { ListRequest } from '../read/parse.js';

@@ -1,9 +1,9 @@
-import type { TextRow } from '../db/row.js';
-import { type Lsn, parseMark, type WalHistory } from '../db/wal-position.js';
 import { fieldType } from '../definition/field-types.js';
 import type { OrderColumn } from '../definition/resource.js';
 import type { Key } from '../definition/row-serializer.js';
 import { Problem } from '../errors.js';
+import type { TextRow } from '../postgres/row.js';
+import { type Lsn, parseMark, type WalHistory } from '../postgres/wal-position.js';
 import { decodeParts, encodeParts, isMoment, isWholeNumber } from '../read/page-ends.js';
 import type { ReplicaRequirement } from '../read/routing.js';
 

@@ -1,7 +1,7 @@
-import type { Caller } from '../db/statement.js';
 import type { CompiledResource } from '../definition/compiled.js';
 import type { Section, SyncStatements } from '../definition/sync-statements.js';
 import { type FieldError, invalid } from '../errors.js';
+import type { Caller } from '../postgres/statement.js';
 import { cursorContext } from '../read/page-ends.js';
 import { integer, type ListLimits } from '../read/parse.js';
 import { parseQuery } from '../read/query-string.js';

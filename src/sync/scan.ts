@@ -1,7 +1,7 @@
-import type { Statement, Values } from '../db/statement.js';
 import type { Key } from '../definition/row-serializer.js';
 import type { Bounds } from '../definition/statements.js';
 import type { Section } from '../definition/sync-statements.js';
+import type { Statement, Values } from '../postgres/statement.js';
 import { rangeValues } from '../read/chunks.js';
 import type { ListRequest } from '../read/parse.js';
 import type { ReplicaRequirement } from '../read/routing.js';

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { idOrNull } from '../db/id.js';
-import type { Caller } from '../db/statement.js';
 import type { WriteValidators } from '../definition/write-validators.js';
 import { invalid, Problem } from '../errors.js';
+import { idOrNull } from '../postgres/id.js';
+import type { Caller } from '../postgres/statement.js';
 import { type EntityTag, parseEntityTags } from '../read/etag.js';
 import { bodyDepthMax, type Json, parseStrictJson } from './strict-json.js';
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import type { TextRow } from '../db/row.js';
-import type { Values } from '../db/statement.js';
-import type { Committed, Rows, Step, Transaction } from '../db/transaction.js';
 import type { CompiledWrite } from '../definition/compiled.js';
 import { type FieldType, fieldType } from '../definition/field-types.js';
 import type { WritableMember } from '../definition/write-validators.js';
 import { type FieldError, invalid, notFound, Problem, refusedValues, sqlStateOf } from '../errors.js';
+import type { TextRow } from '../postgres/row.js';
+import type { Values } from '../postgres/statement.js';
+import type { Committed, Rows, Step, Transaction } from '../postgres/transaction.js';
 import { diffOf, type NewChange } from '../projection/audit-diff.js';
 import { etagOf, matchesStrongly } from '../read/etag.js';
 import type { Target, WriteRequest } from './request.js';

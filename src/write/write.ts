@@ -1,9 +1,9 @@
-import type { WritePositions } from '../db/heartbeat.js';
-import type { Primary } from '../db/primary.js';
-import { Row } from '../db/row.js';
 import type { CompiledWrite } from '../definition/compiled.js';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
+import type { WritePositions } from '../postgres/heartbeat.js';
+import type { Primary } from '../postgres/primary.js';
+import { Row } from '../postgres/row.js';
 import { etagOf } from '../read/etag.js';
 import type { Reply } from '../read/reply.js';
 import type { WriteRequest } from './request.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
 import { processesOf } from '../../demo/cluster/processes.js';
-import { asAdmin } from '../../src/db/admin.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 import { until } from '../support/patience.js';
 
 let cluster: Cluster;

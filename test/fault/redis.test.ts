@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
-import { isLater, type WritePosition } from '../../src/db/wal-position.js';
 import { redisPeers } from '../../src/peers/redis.js';
+import { isLater, type WritePosition } from '../../src/postgres/wal-position.js';
 import { type RedisServer, redisBinary, startRedis } from '../support/redis.js';
 import { eventually, gatewayTest, type RunningGateway, type TestContext } from '../support/workspace.js';
 

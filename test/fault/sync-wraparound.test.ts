@@ -1,5 +1,5 @@
 import suite from 'ava';
-import { asAdmin } from '../../src/db/admin.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 import { faultCluster } from '../support/fault-cluster.js';
 import { SyncCopy } from '../support/sync/copy.js';
 import { advanceXidToWrapAround, nextXid, resetwalFolder, useXids } from '../support/sync/reset-xid.js';

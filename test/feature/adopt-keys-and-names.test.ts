@@ -1,6 +1,6 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
-import { asAdmin } from '../../src/db/admin.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 import { adopted, authorizationOf, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
 import { commandLine } from '../support/command-line.js';
 import { gatewayTest } from '../support/workspace.js';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { asAdmin } from '../../src/db/admin.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 

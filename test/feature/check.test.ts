@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import type { Finding } from '../../src/check/finding.js';
-import { BatchQuery } from '../../src/db/wire/queries.js';
 import { projectRoot } from '../../src/paths.js';
+import { BatchQuery } from '../../src/wire/queries.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 

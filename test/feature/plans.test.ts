@@ -1,12 +1,12 @@
 import type { ExecutionContext } from 'ava';
 import type pg from 'pg';
-import type { Statement } from '../../src/db/statement.js';
-import { guardOf } from '../../src/db/wire/queries.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
 import { compileStatements } from '../../src/definition/statements.js';
 import { compileSyncStatements, type SyncStatements } from '../../src/definition/sync-statements.js';
 import { createIndexes } from '../../src/migrate/indexes.js';
+import type { Statement } from '../../src/postgres/statement.js';
+import { guardOf } from '../../src/wire/queries.js';
 import { analyzed, buffersIn, execution, indexesOf, type Plan } from '../support/plan-buffers.js';
 import { actFor, replicaReader } from '../support/replica-reader.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
-import { asAdmin } from '../../src/db/admin.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { changedPlace, changedToken } from '../support/sync/token.js';

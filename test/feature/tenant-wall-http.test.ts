@@ -1,6 +1,6 @@
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { Connection } from '../../src/db/connection.js';
-import type { WorkspaceId } from '../../src/db/statement.js';
+import { Connection } from '../../src/postgres/connection.js';
+import type { WorkspaceId } from '../../src/postgres/statement.js';
 import { app } from '../support/app.js';
 import { listNames, type Page, records } from '../support/lists.js';
 import { gatewayTest, shared } from '../support/workspace.js';

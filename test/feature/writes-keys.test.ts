@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { asAdmin } from '../../src/db/admin.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 import type { ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';

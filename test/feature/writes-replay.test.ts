@@ -2,8 +2,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { asAdmin } from '../../src/db/admin.js';
 import { tokenHash } from '../../src/http/token-format.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Statement } from '../../src/db/statement.js';
+import type { Statement } from '../../src/postgres/statement.js';
 
 /** A node of a plan as EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) prints it. */
 export interface Plan {

@@ -1,4 +1,4 @@
-import { Row } from '../../src/db/row.js';
+import { Row } from '../../src/postgres/row.js';
 import type { DiffShape, DiffWords } from '../../src/projection/audit-diff.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';
 import type { Redaction } from '../../src/projection/redact.js';

@@ -1,4 +1,4 @@
-import type { TextRow } from '../../src/db/row.js';
+import type { TextRow } from '../../src/postgres/row.js';
 
 /** A message of the given type as PostgreSQL sends it (PostgreSQL 55.2). */
 export function messageOf(type: string, body: Buffer): Buffer {

@@ -1,11 +1,11 @@
 import test from 'ava';
-import { Row } from '../../src/db/row.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Field, Resource } from '../../src/definition/resource.js';
 import { compileSerializer } from '../../src/definition/row-serializer.js';
 import { compileStatements } from '../../src/definition/statements.js';
 import { compileWriteValidators } from '../../src/definition/write-validators.js';
 import type { Event } from '../../src/events.js';
+import { Row } from '../../src/postgres/row.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 import { compileRedaction, type ProjectionOptions } from '../../src/projection/redact.js';
 import { altered, field, load } from '../support/definitions.js';

@@ -1,7 +1,7 @@
 import test from 'ava';
-import { Heartbeat, WritePositions } from '../../src/db/heartbeat.js';
-import type { Replica } from '../../src/db/replica.js';
 import { Problem } from '../../src/errors.js';
+import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
+import type { Replica } from '../../src/postgres/replica.js';
 import type { ReadTarget } from '../../src/read/routing.js';
 import { freshnessRouter, type PagePhase, perSecond, type ReadDeps, withReadTarget } from '../../src/read/routing.js';
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { Heartbeat } from '../../src/db/heartbeat.js';
+import { Heartbeat } from '../../src/postgres/heartbeat.js';
 
 const history = { timeline: '00000001', systemIdentifier: '1' };
 

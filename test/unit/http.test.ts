@@ -10,7 +10,6 @@ import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import Koa from 'koa';
 import pg from 'pg';
-import type { Replica } from '../../src/db/replica.js';
 import {
   correctionOf,
   databaseErrorKind,
@@ -28,6 +27,7 @@ import { drain, listen } from '../../src/http/listeners.js';
 import { respond, send } from '../../src/http/respond.js';
 import { newToken } from '../../src/http/token-format.js';
 import { Tokens } from '../../src/http/tokens.js';
+import type { Replica } from '../../src/postgres/replica.js';
 import { ChunkMemory } from '../../src/read/chunk-memory.js';
 import { parseEntityTags } from '../../src/read/etag.js';
 import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/write/strict-json.js';

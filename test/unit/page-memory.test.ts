@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { WorkspaceId } from '../../src/db/statement.js';
+import type { WorkspaceId } from '../../src/postgres/statement.js';
 import type { PageEnd, PageSeries } from '../../src/read/page-ends.js';
 import { PageMemory } from '../../src/read/page-memory.js';
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import { Row, wordsOf } from '../../src/db/row.js';
 import { codecPresets } from '../../src/definition/load.js';
 import { projectRoot } from '../../src/paths.js';
+import { Row, wordsOf } from '../../src/postgres/row.js';
 import {
   type CellContext,
   type Codec,

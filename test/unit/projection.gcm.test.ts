@@ -1,8 +1,8 @@
 import { createCipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
-import { Row } from '../../src/db/row.js';
 import { codecPresets } from '../../src/definition/load.js';
+import { Row } from '../../src/postgres/row.js';
 import { AadHash, cipherBytesMax, GcmKey, Ghash, openNative } from '../../src/projection/aes-gcm/gcm-key.js';
 import { verifyKeys } from '../../src/projection/aes-gcm/verify-keys.js';
 import type { Codec } from '../../src/projection/codec.js';

@@ -1,7 +1,7 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
-import { Row } from '../../src/db/row.js';
+import { Row } from '../../src/postgres/row.js';
 import { type Codec, type CodecOptions, DecodeError, type RowDecoder } from '../../src/projection/codec.js';
 import { compileCodec } from '../../src/projection/codecs.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { Row, wordsOf } from '../../src/db/row.js';
 import { codecPresets } from '../../src/definition/load.js';
+import { Row, wordsOf } from '../../src/postgres/row.js';
 import { DiffReader, type DiffShape, diffOf } from '../../src/projection/audit-diff.js';
 import type { Codec } from '../../src/projection/codec.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';

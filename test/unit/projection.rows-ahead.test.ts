@@ -1,8 +1,8 @@
 import { createCipheriv, type KeyObject, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
-import { Row, type TextRow } from '../../src/db/row.js';
 import { codecPresets } from '../../src/definition/load.js';
+import { Row, type TextRow } from '../../src/postgres/row.js';
 import { type Codec, type CodecOptions, DecodeError, type RowDecoder } from '../../src/projection/codec.js';
 import { compileCodec } from '../../src/projection/codecs.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import test from 'ava';
-import { Row } from '../../src/db/row.js';
-import { reusingSocket } from '../../src/db/wire/row-tap.js';
+import { Row } from '../../src/postgres/row.js';
 import { LastRowKey } from '../../src/read/chunks.js';
+import { reusingSocket } from '../../src/wire/row-tap.js';
 
 test('a socket reads into one buffer, but gives copies until that is asked for', async (t) => {
   const server = createServer((socket) => socket.on('data', (bytes) => socket.write(bytes))).listen(0);

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { Row } from '../../db/row.js';
+import { Row } from '../../postgres/row.js';
 import {
   type Codec,
   type CodecOptions,

@@ -1,5 +1,5 @@
 import { createCipheriv, type KeyObject, randomBytes } from 'node:crypto';
-import { Row } from '../../db/row.js';
+import { Row } from '../../postgres/row.js';
 import { type Codec, DecodeError, type DecryptMode } from '../codec.js';
 import { JsonBytes } from '../json-bytes.js';
 import type { Keyring } from '../keyring.js';

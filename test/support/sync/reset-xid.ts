@@ -3,7 +3,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { PgNode } from '../../../demo/cluster/node.js';
-import { asAdmin } from '../../../src/db/admin.js';
+import { asAdmin } from '../../../src/postgres/admin.js';
 
 const installed = '/usr/lib/postgresql';
 

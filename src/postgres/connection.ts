@@ -3,11 +3,11 @@ import pg from 'pg';
 import { Problem } from '../errors.js';
 import { ReadPace } from '../flow/read-pace.js';
 import { inSpan } from '../tracing.js';
+import { GuardedQuery } from '../wire/queries.js';
+import { reusingSocket, tapRows } from '../wire/row-tap.js';
+import { streamOf, wireOf } from '../wire/wire.js';
 import type { Row, TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
-import { GuardedQuery } from './wire/queries.js';
-import { reusingSocket, tapRows } from './wire/row-tap.js';
-import { streamOf, wireOf } from './wire/wire.js';
 
 /** A statement to run for a workspace; `workspace` is null for token look-ups and probes, which read no view. */
 export interface Run {

@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import { Problem } from '../errors.js';
+import { type Batch, BatchQuery, type BatchResult, guard } from '../wire/queries.js';
 import { inBatchSpan } from './connection.js';
 import type { TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
-import { type Batch, BatchQuery, type BatchResult, guard } from './wire/queries.js';
 
 /** A statement of a transaction with its values. */
 export interface Step {

@@ -1,4 +1,4 @@
-import { untilSocketsRead } from '../flow/event-loop.js';
+import { drainSocketReads } from '../flow/event-loop.js';
 import type { Connect, Connection } from './connection.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';
@@ -42,7 +42,7 @@ export class Probe {
     let deadline: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       const miss = (): void => reject(new Error('probe deadline passed'));
-      deadline = setTimeout(() => void untilSocketsRead().then(miss), this.#bounds.deadlineMs);
+      deadline = setTimeout(() => void drainSocketReads().then(miss), this.#bounds.deadlineMs);
     });
     try {
       return await Promise.race([this.#answer(attempt), late]);

@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import { StartRefused } from '../../errors.js';
+import { StartRefused } from '../errors.js';
 
 /**
  * The connection inside a client of pg. It is not part of pg's API, so only this folder uses it, pg is pinned to one version,

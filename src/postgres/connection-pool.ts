@@ -1,6 +1,6 @@
 import { Problem } from '../errors.js';
 import type { Turns } from '../flow/chunk-turns.js';
-import { untilSocketsRead } from '../flow/event-loop.js';
+import { drainSocketReads } from '../flow/event-loop.js';
 import { type ActiveKeys, Gate } from '../flow/gate.js';
 import { type Connect, type Connection, ConnectionLost, errorCode, inStatementSpan, type Run } from './connection.js';
 import type { Row } from './row.js';
@@ -76,7 +76,7 @@ export class ConnectionPool {
         reason === 'late' && this.#connections.size === 0 ? new ConnectionLost('no connection in time') : overloaded(),
     });
     const sweepMs = Math.min(250, limits.statementTimeoutMs / 4);
-    this.#sweeper = setInterval(() => void untilSocketsRead().then(() => this.#sweep()), sweepMs).unref();
+    this.#sweeper = setInterval(() => void drainSocketReads().then(() => this.#sweep()), sweepMs).unref();
   }
 
   get open(): number {

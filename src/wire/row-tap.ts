@@ -1,5 +1,5 @@
 import { Socket, type SocketConstructorOpts } from 'node:net';
-import { dataRow, headerBytes, messageEnd, Row, type WordSource, wordsOf } from '../row.js';
+import { dataRow, headerBytes, messageEnd, Row, type WordSource, wordsOf } from '../postgres/row.js';
 import type { Wire } from './wire.js';
 
 /** Room for a message in parts at first, and the most that is kept for the next one. */

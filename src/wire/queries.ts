@@ -1,7 +1,7 @@
 import pg from 'pg';
-import { Row, type TextRow } from '../row.js';
-import type { Statement, Values, WorkspaceId } from '../statement.js';
-import { markStatement } from '../wal-position.js';
+import { Row, type TextRow } from '../postgres/row.js';
+import type { Statement, Values, WorkspaceId } from '../postgres/statement.js';
+import { markStatement } from '../postgres/wal-position.js';
 import type { BoundValue, Wire } from './wire.js';
 
 /** A statement with its values, and the workspace for which it runs. */

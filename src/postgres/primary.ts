@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
+import { streamOf } from '../wire/wire.js';
 import { applicationName, errorCode, watchFormats } from './connection.js';
 import type { Login } from './login.js';
 import type { TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { OpenTransaction, runBatch, type TransactionResult, type Work } from './transaction.js';
-import { streamOf } from './wire/wire.js';
 
 /** Bounds of the primary's pool; times in milliseconds. */
 export interface PrimaryBounds {
