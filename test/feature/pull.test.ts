@@ -313,4 +313,8 @@ const noNpm = spawnSync('npm', ['--version']).status === 0 ? '' : ' (skipped: np
   const line = await output(join(packed, 'node_modules/.bin/workspace-data-pull'), args, { cwd: packed });
   t.is((JSON.parse(line) as { resource: string }).resource, 'klanten');
   t.false(readFileSync(join(packed, 'node_modules/workspace-data-pull/dist/main.js'), 'utf8').includes('../src/'));
+  t.regex(
+    await output(join(projectRoot, 'pull/bin/workspace-data-pull.js'), ['--help']),
+    /^Usage: workspace-data-pull/,
+  );
 });
