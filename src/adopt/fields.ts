@@ -13,7 +13,7 @@ import {
   shown,
   shownId,
 } from './columns.js';
-import { camelCase, isNamed, shortened, singular, snakeCase, untaken } from './names.js';
+import { camelCase, isNamed, namesOf, shortened, singular, snakeCase, untaken } from './names.js';
 import type { Subject, Survey } from './survey.js';
 import {
   type Form,
@@ -105,7 +105,8 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
   const { log, rows, documents } = subject;
   const name = column.inView;
   const isReference = column !== log?.entityId && referredTo(subject, survey, column) !== undefined;
-  if (isReference && referredById(subject, survey, column) !== undefined) return one(column, name, shownId(column));
+  const target = isReference ? referredById(subject, survey, column) : undefined;
+  if (target !== undefined) return one(column, name, shownId(column), { references: namesOf(target, survey).name });
   const reason = reasonToLeaveOut(column);
   if (reason !== undefined) return { ...nothing, leftOut: [[reason, column.name]] };
   if (column === log?.entityId) return one(column, name, shownId(column), {}, 'entityId');

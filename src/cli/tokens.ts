@@ -55,7 +55,7 @@ async function create(given: Given): Promise<void> {
   const [workspace, owner] = [required(given, 'workspace'), required(given, 'owner')];
   const name = parseName(required(given, 'name'));
   const known = scopesOf(loadResources(loadSettings(process.env).resourcesDir));
-  const scopes = parseScopes(required(given, 'scopes'), known);
+  const scopes = parseScopes(given.scopes ?? '', known);
   const expiresAt = parseExpiry(given);
   await asAdmin(adminUrl(), async (client) => {
     const workspaceId = await findWorkspace(client, workspace);
@@ -200,7 +200,7 @@ function moment(date: Date | null): string | null {
   return date === null ? null : date.toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-function required(given: Given, name: 'workspace' | 'owner' | 'name' | 'scopes'): string {
+function required(given: Given, name: 'workspace' | 'owner' | 'name'): string {
   const value = given[name];
   if (value === undefined || value === '') throw new UsageError(`tokens create needs --${name}.`);
   return value;
@@ -212,7 +212,7 @@ function parseScopes(text: string, scopes: readonly string[]): string[] {
   const unknown = given.filter((scope) => !scopes.includes(scope));
   if (unknown.length > 0)
     throw new UsageError(`There is no scope ${unknown.join(', ')}. Scopes: ${scopes.join(', ')}.`);
-  if (given.length === 0) throw new UsageError(`--scopes is empty. Scopes: ${scopes.join(', ')}.`);
+  if (given.length === 0) throw new UsageError(`tokens create needs --scopes, of: ${scopes.join(', ')}.`);
   return given;
 }
 

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -30,6 +30,23 @@ test('a wrong command line is answered with the fault, the nearest name and a hi
     const { stdout, stderr, code } = await commandLine(args.split(' '));
     t.deepEqual({ stdout, code }, { stdout: '', code: 2 }, args);
     t.is(stderr, `${message}\nTry: workspace-data-gateway${hint} --help\n`);
+  }
+});
+
+test('tokens create names the scopes of the definitions in use, and takes no other', async (t) => {
+  const resourcesDir = mkdtempSync(join(tmpdir(), 'definitions-'));
+  t.teardown(() => rmSync(resourcesDir, { recursive: true }));
+  const { $schema: _, ...definition } = JSON.parse(projectText('config/resources/logboeken.json')) as {
+    $schema: string;
+  };
+  writeFileSync(join(resourcesDir, 'notes.json'), JSON.stringify({ ...definition, name: 'notes' }));
+  const create = ['tokens', 'create', '--workspace', 'w', '--owner', 'o', '--name', 'n'];
+  for (const [more, message] of [
+    [[], 'tokens create needs --scopes, of: read:notes.'],
+    [['--scopes', 'read:notes,read:klanten'], 'There is no scope read:klanten. Scopes: read:notes.'],
+  ] as const) {
+    const { stderr, code } = await commandLine([...create, ...more], { resourcesDir });
+    t.deepEqual({ stderr, code }, { stderr: `${message}\nTry: workspace-data-gateway tokens --help\n`, code: 2 });
   }
 });
 
