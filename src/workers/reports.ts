@@ -1,7 +1,6 @@
 import type { Gateway } from '../gateway.js';
 import type { MetricValues } from '../ops/metrics.js';
 import type { Readiness } from '../ops/readiness.js';
-import { shedConnections } from './connections.js';
 
 /** From a worker to its parent, beside the messages of peers/workers. */
 export type WorkerReport =
@@ -20,13 +19,12 @@ export interface MetricsQuestion {
 /** Interval of a worker's reports. */
 export const reportMs = 500;
 
-/** The worker's side: reports that its event loop runs and how many connections it has, and answers the parent's questions for metrics. */
-export function reportToParent({ readiness, metrics, server }: Gateway): void {
+/** The worker's side: reports that its event loop runs, and answers the parent's questions for metrics. */
+export function reportToParent({ readiness, metrics }: Gateway): void {
   const send = (message: WorkerReport): unknown => process.send?.(message, undefined, undefined, () => undefined); // the parent may be gone
   const report = (): unknown => send({ type: 'report', readiness: readiness() });
   report();
   setInterval(report, reportMs).unref();
-  shedConnections(server);
   process.on('message', async ({ type, id, names }: MetricsQuestion) => {
     if (type === 'metrics') send({ type, id, metrics: await metrics(names) });
   });

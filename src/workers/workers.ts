@@ -12,7 +12,6 @@ import { opsServer } from '../ops/server.js';
 import { statusOf } from '../ops/status/status.js';
 import { serveWorkers } from '../peers/workers.js';
 import type { Settings } from '../settings.js';
-import { balanceConnections } from './connections.js';
 import type { MetricsQuestion, WorkerReport } from './reports.js';
 import { Supervisor } from './supervisor.js';
 
@@ -39,7 +38,6 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
   };
   const log = logEvents(settings.logLevel, observe);
   serveWorkers();
-  balanceConnections();
   const metrics = new WorkerMetrics(counters.values);
   const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
   try {

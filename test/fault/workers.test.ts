@@ -1,7 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -37,12 +36,12 @@ function children({ child }: Pick<ServeProcess, 'child'> = served): number[] {
   return list.trim().split(/\s+/).filter(Boolean).map(Number);
 }
 
-/** A read, on a connection of its own by default: its status, the code of its failure, or `never` after 20 s. */
-function read(agent = new Agent()): Promise<number | string> {
+/** A read on a connection of its own: its status, the code of its failure, or `never` after 20 s. */
+function read(): Promise<number | string> {
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${token}` };
     const url = `${served.url}/api/v1/klanten?perPage=1`;
-    const request = get(url, { agent, headers, timeout: 20_000 }, (response) => {
+    const request = get(url, { agent: new Agent(), headers, timeout: 20_000 }, (response) => {
       response.resume().once('close', () => resolve(response.statusCode as number));
     });
     request.once('timeout', () => resolve('never'));
@@ -82,59 +81,6 @@ function threads(pid: number): number {
     return 0;
   }
 }
-
-/** The number of client connections of each worker. */
-function connections(): number[] {
-  const port = Number(new URL(served.url).port).toString(16).toUpperCase().padStart(4, '0');
-  const sockets = readFileSync('/proc/net/tcp', 'utf8')
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/));
-  const established = sockets.filter(([, local, , state]) => local?.endsWith(`:${port}`) && state === '01');
-  const links = new Set(established.map((fields) => `socket:[${fields[9]}]`));
-  return children().map((pid) => readdirSync(`/proc/${pid}/fd`).filter((fd) => links.has(linkOf(pid, fd))).length);
-}
-
-function linkOf(pid: number, fd: string): string {
-  try {
-    return readlinkSync(`/proc/${pid}/fd/${fd}`);
-  } catch {
-    return ''; // closed since the folder was read
-  }
-}
-
-test.serial(
-  'kept connections of busy clients spread over the workers beside idle ones, and no request is lost',
-  async (t) => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 24 });
-    const answers: (number | string)[] = [];
-    let isOver = false;
-    const client = async (): Promise<void> => {
-      while (!isOver) answers.push(await read(agent));
-    };
-    const [frozen] = children() as [number];
-    process.kill(frozen, 'SIGSTOP');
-    const idle = Array.from({ length: 30 }, () => connect(Number(new URL(served.url).port), '127.0.0.1'));
-    t.teardown(() => {
-      isOver = true;
-      for (const socket of idle) socket.destroy();
-    });
-    const clients = Array.from({ length: 24 }, client);
-    const held = (): string => connections().sort().join();
-    await eventually(t, 'all connections at the worker that runs', () => held() === '0,54', 3000);
-    process.kill(frozen, 'SIGCONT');
-    let steady = 0;
-    const isEven = (): boolean => {
-      const busy = connections()[0] as number; // without the idle ones, which the other worker has
-      steady = busy >= 10 && busy <= 14 ? steady + 1 : 0;
-      return steady > 20;
-    };
-    await eventually(t, 'even shares', isEven, 20_000);
-    isOver = true;
-    await Promise.all(clients);
-    agent.destroy();
-    t.deepEqual([...new Set(answers)], [200]);
-  },
-);
 
 test.serial(
   'a write is answered while another worker is frozen, also when the parent counts for other clients',
