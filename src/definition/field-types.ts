@@ -23,11 +23,8 @@ export interface FieldTypeRow {
   readonly example: unknown;
   /** Made once for each field, from PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: () => ValueSerializer;
-  /**
-   * SQL of a parameter that is compared with such a column; in that of a filter COLUMN and VIEW are its own. `?::bigint` fits integer columns
-   * too: no value is out of range.
-   */
-  readonly parameter: string;
+  /** The SQL type as which a value is compared with such a column; absent: that of the column. */
+  readonly comparedAs?: string;
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
   readonly isPrinted?: (text: string) => boolean;
   /** Whether of two different texts that PostgreSQL prints the first is the lesser value; absent: that is up to the collation of the column. */
@@ -111,7 +108,6 @@ export const fieldTypes = {
     writeSchema: { type: 'string', pattern: uuid.source },
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     serializer: () => quoted,
-    parameter: '?',
     isPrinted: isUuid,
     isLess: (a, b) => a < b,
     query: { schema: identifier, isValue: isUuid },
@@ -122,7 +118,7 @@ export const fieldTypes = {
     writeSchema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})$' },
     example: '1042',
     serializer: () => quoted,
-    parameter: '?::bigint',
+    comparedAs: 'bigint',
     isPrinted: isBigint,
     isLess: isLessBigint,
     query: { schema: identifier, isValue: isBigint },
@@ -133,7 +129,6 @@ export const fieldTypes = {
     writeSchema: { type: 'string' },
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     serializer: () => escaped,
-    parameter: '?',
     isPrinted: isText,
     isMember: isString,
     query: { schema: identifier, isValue: isText },
@@ -144,9 +139,6 @@ export const fieldTypes = {
     writeSchema: { type: 'string' },
     example: 'open',
     serializer: () => escaped,
-    // A text that is no label would fail as a value of the type, and the text of a column has no index: PostgreSQL takes no cast that is
-    // not immutable. The row that is never read gives the type, whose schema the gateway's role cannot name.
-    parameter: '(select label from unnest(enum_range((select COLUMN from VIEW limit 0))) label where label::text = ?)',
     query: { schema: identifier, isValue: isText },
   },
   integer: {
@@ -157,7 +149,7 @@ export const fieldTypes = {
     isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
     serializer: () => raw,
-    parameter: '?::bigint',
+    comparedAs: 'bigint',
     isPrinted: isBigint,
     isLess: isLessBigint,
     query: {
@@ -175,7 +167,6 @@ export const fieldTypes = {
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
     serializer: () => finite,
-    parameter: '?',
   },
   boolean: {
     columnTypes: ['boolean'],
@@ -187,7 +178,6 @@ export const fieldTypes = {
     example: true,
     serializer: () => (row, at, json) =>
       json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
-    parameter: '?',
     query: {
       schema: { type: 'boolean' },
       isValue: (text) => text === 'true' || text === 'false',
@@ -201,7 +191,6 @@ export const fieldTypes = {
     writeSchema: dateSchema,
     example: '2026-03-14',
     serializer: () => calendarDate,
-    parameter: '?',
     isPrinted: isPrintedDate,
     isLess: isEarlier,
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
@@ -217,7 +206,6 @@ export const fieldTypes = {
     hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
     serializer: () => instant,
-    parameter: '?',
     isPrinted: isPrintedInstant,
     isLess: isEarlier,
     query: {
@@ -234,7 +222,6 @@ export const fieldTypes = {
     schema: {},
     example: [],
     serializer: () => raw,
-    parameter: '?',
     isMember: () => true,
   },
 } as const satisfies Readonly<Record<string, FieldTypeRow>>;
