@@ -10,7 +10,7 @@ interface Pure {
 }
 
 const pure: Readonly<Record<string, Pure>> = {
-  base64: { modules: ['projection/base64'], test: 'projection.base64', scoreMin: 90 },
+  base64: { modules: ['projection/base64'], test: 'projection.keyring', scoreMin: 90 },
   keyring: { modules: ['projection/keyring'], test: 'projection.keyring', scoreMin: 90 },
   'strict-json': { modules: ['write/strict-json'], test: 'http', scoreMin: 88 },
 };

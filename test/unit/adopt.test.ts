@@ -1,13 +1,27 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
+import type pg from 'pg';
 import { auditLogIn, documentsIn } from '../../src/adopt/audit-log.js';
-import type { Column } from '../../src/adopt/catalog.js';
-import { reasonToLeaveOut } from '../../src/adopt/columns.js';
+import {
+  type Column,
+  type ForeignKey,
+  type Index,
+  type SampleRow,
+  sampleRows,
+  type Table,
+} from '../../src/adopt/catalog.js';
+import { deletedPoints, reasonToLeaveOut } from '../../src/adopt/columns.js';
+import type { Draft } from '../../src/adopt/draft.js';
+import { fieldsOf, type SealedRead } from '../../src/adopt/fields.js';
+import { keyIdsFile, tokensFile } from '../../src/adopt/files.js';
+import { leads } from '../../src/adopt/lists.js';
 import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.js';
-import { findTenant } from '../../src/adopt/tenant.js';
+import { partsOf } from '../../src/adopt/parts.js';
+import type { Subject, Survey } from '../../src/adopt/survey.js';
+import { findTenant, findUsers, idColumn, idPoints } from '../../src/adopt/tenant.js';
 import { type Form, formOf, openCells } from '../../src/adopt/values.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
-import { column, table } from '../support/tables.js';
+import { column, index, table } from '../support/tables.js';
 
 // The guesses of `adopt`, one table each.
 
@@ -221,4 +235,260 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
   for (const name of ['hmac_key', 'signingKey', 'encryption_keys', 'passphrase']) t.true(isNamed('secret', name), name);
   t.false(isNamed('secret', 'idempotency_key') || isNamed('secret', 'key'));
   t.false(isNamed('contact', 'mailbox_count') || isNamed('secret', 'hashtags') || isNamed('workspaceColumn', 'id'));
+});
+
+// Users and keys in the files that `adopt` writes for all resources, its samples, and rows that count as deleted.
+
+test('key ids are read from a column, from behind the prefixes, or are that of the only key', (t) => {
+  const cell = column('cell');
+  const reads: readonly (readonly [SealedRead, RegExp])[] = [
+    [
+      { column: cell, prefixes: [], keyColumn: column('vault_key') },
+      /when s\.cell is not null then s\.vault_key::text end\)/,
+    ],
+    [
+      { column: cell, prefixes: [{ head: 'v1:', end: ':' }] },
+      /when starts_with\(s\.cell, 'v1:'\) then split_part\(substr\(s\.cell, 4\), ':', 1\) end\)/,
+    ],
+    [{ column: cell, prefixes: [], keyId: 'k1' }, /\(case when s\.cell is not null then 'k1' end\)/],
+  ];
+  for (const [read, sql] of reads) {
+    const draft = { subject: { table: table('customers', [cell]) }, sealed: [read] };
+    t.regex(keyIdsFile([draft as unknown as Draft]).sql, sql);
+  }
+});
+
+test('of bytes a sample takes the beginning before PostgreSQL prints them', async (t) => {
+  const asked: string[] = [];
+  const query = async ({ text }: { text: string }) => {
+    asked.push(text);
+    return { rows: [['a', String.raw`\x00`]] };
+  };
+  const files = table('files', [column('name'), column('file', 'bytea')]);
+  const rows = await sampleRows({ query } as unknown as pg.Client, files, files.columns);
+  t.deepEqual(rows, [
+    new Map([
+      ['name', 'a'],
+      ['file', String.raw`\x00`],
+    ]),
+  ]);
+  t.regex(asked[0] ?? '', /^select left\(name::text, 20000\), substr\(file, 1, 9999\)::text from app\.files /);
+});
+
+test('a draft says which rows count as deleted, and which may', (t) => {
+  const pointsOf = (name: string, type: string) => deletedPoints('rows', table('jobs', [column(name, type)]));
+  t.deepEqual(pointsOf('deleted_at', 'timestamp with time zone'), [
+    'rows with deleted_at count as deleted and are not shown.',
+  ]);
+  for (const type of ['smallint', 'bigint', 'character'])
+    t.regex(pointsOf('is_deleted', type)[0] ?? '', /^rows are shown whatever is_deleted \(\w+\) says: /);
+  t.deepEqual(pointsOf('deleted_by', 'bigint'), []);
+});
+
+test('users are found under the names that Django and ASP.NET give them', (t) => {
+  const columns = [column('id', 'bigint'), column('company_id', 'bigint')];
+  const of = { company_id: 'companies' };
+  const rest = [
+    table('companies', [column('id', 'bigint')]),
+    table('jobs', columns, of),
+    table('account_users', columns, of),
+  ];
+  const found = (...names: string[]): string | undefined => {
+    const tables = [...rest, ...names.map((name) => table(name, [...columns, column('Email')], of))];
+    return findUsers(tables, findTenant('app', tables))?.table.name;
+  };
+  for (const name of ['auth_user', 'accounts_user', 'AspNetUsers', 'users', 'staff']) t.is(found(name), name);
+  t.is(found('newsletter_users'), undefined);
+  t.is(found(), undefined, 'memberships have no address');
+});
+
+test('without a table of users the draft says that no token can be made', (t) => {
+  const tenant = findTenant('app', [table('tenants', [column('id')]), table('a', [column('tenant_id')])], 'tenant_id');
+  const found = { tenant, subjects: [], leftOut: [] } as unknown as Survey;
+  const { sql, open } = tokensFile(found, []);
+  t.regex(sql, /as email where false;/);
+  t.true(open.some((point) => point.includes('no table of users was found')));
+});
+
+// The id of a record and the order of a list, as `adopt` takes them from indexes.
+
+test('an id is a column that a unique index proves, alone or beside the workspace', (t) => {
+  const [id, company, from] = [column('id', 'bigint'), column('company_id', 'bigint'), column('valid_from', 'date')];
+  const made = { ...id, made: true };
+  const own = { ...column('history_no', 'bigint'), made: true };
+  const rest = ['companies', 'staff', 'jobs'].map((name) =>
+    table(name, name === 'companies' ? [id] : [id, company], name === 'companies' ? {} : { company_id: 'companies' }),
+  );
+  const found = (columns: readonly Column[], indexes: readonly Index[], more: Partial<Table> = {}) => {
+    const rates = { ...table('rates', columns), primaryKey: ['id', 'valid_from'], indexes, ...more };
+    const tenant = findTenant('app', [...rest, rates]);
+    const chosen = idColumn(rates, tenant);
+    return chosen && [chosen.name, ...idPoints(rates, chosen, tenant).map(() => 'open')].join(' ');
+  };
+  const columns = [id, company, from];
+  const history = index(['id', 'valid_from']);
+  t.is(found(columns, [history]), undefined);
+  t.is(found(columns, [history, index(['id'], { isUnique: false })]), undefined);
+  t.is(found(columns, [history, index(['id'], { condition: '(valid_to IS NULL)' })]), undefined, 'of some rows');
+  t.is(found(columns, [history, index(['id', null])]), undefined, 'an expression');
+  t.is(found([{ ...id, notNull: false }, company, from], [history, index(['id'])]), undefined, 'NULL repeats');
+  t.is(found(columns, [history, index(['id'])]), 'id');
+  t.is(found(columns, [history, index(['company_id', 'id'])]), 'id');
+  t.is(found([...columns, own], [history, index(['history_no'])]), 'history_no');
+  t.is(found([...columns, { ...own, refers: true }], [history, index(['history_no'])]), undefined, 'of another table');
+  t.is(found([...columns, column('reset_token', 'uuid')], [history, index(['reset_token'])]), undefined, 'a secret');
+  t.is(
+    found([column('email'), company], [index(['company_id', 'email'])], { primaryKey: ['company_id', 'email'] }),
+    undefined,
+    'clients see ids',
+  );
+  const parts = { partitionKey: ['valid_from'] };
+  t.is(found(columns, [history], parts), undefined, 'the app gives ids');
+  t.is(found([made, company, from], [history], parts), 'id open');
+  t.is(found([made, company, from], [history], { partitionKey: ['company_id'] }), undefined);
+});
+
+test('an index serves an order where all its columns go one way', (t) => {
+  const of = (...descending: boolean[]): Index => index(['company_id', 'made_at', 'id'], { descending });
+  t.true(leads(of(false, false, false), ['company_id', 'made_at', 'id'], 1));
+  t.true(leads(of(false, true, true), ['company_id', 'made_at', 'id'], 1));
+  t.true(leads(of(false, true, false), ['company_id', 'made_at', 'id'], 2));
+  t.false(leads(of(false, true, false), ['company_id', 'made_at', 'id'], 1));
+  t.false(leads(index(['company_id', null, 'id']), ['company_id', 'made_at', 'id'], 1));
+  t.false(leads(of(false, false, false), ['company_id', 'id'], 1));
+});
+
+// Personal data and secrets behind names that do not speak of them.
+
+const [id, company] = [column('id', 'bigint'), column('company_id', 'bigint')];
+const companies = table('companies', [id]);
+const staff = table('staff', [id, company], { company_id: 'companies' });
+
+/** How the jobs of `drafted` refer to the companies, where a test gives nothing else. */
+const ofCompany = { table: 'companies', columns: ['company_id'], references: ['id'], cascades: false };
+
+/** The columns that a draft shows of a table, and of a part of its records, with one value each, and the reasons for the others. */
+function drafted(
+  columns: readonly Column[],
+  values: Readonly<Record<string, string>>,
+  foreignKeys: readonly ForeignKey[] = [],
+) {
+  const own = { ...table('jobs', [id, company, ...columns]), foreignKeys: [ofCompany, ...foreignKeys] };
+  const part = table('job_parts', [column('job_id', 'bigint'), ...columns], { job_id: 'jobs' });
+  const rows: SampleRow[] = [new Map(Object.entries(values))];
+  const tenant = findTenant('app', [companies, staff, own, part]);
+  const subject: Subject = { table: own, id, tenant: company, steps: [], rows, documents: [], parts: [part] };
+  const survey = { tenant, subjects: [subject], partRows: new Map([[part, rows]]) } as unknown as Survey;
+  const fields = fieldsOf(subject, survey, []);
+  const [list] = partsOf(subject, survey, fields);
+  return { fields: Object.keys(fields.fields).slice(1), leftOut: fields.leftOut.map(([reason]) => reason), list };
+}
+
+test('names in one word, and those of papers, cards and codes, speak of personal data and of secrets', (t) => {
+  const personal = [
+    'useremail',
+    'contactemailaddress',
+    'homephone',
+    'mobilephonenumber',
+    'customertelephone',
+    'whatsapp_number',
+  ];
+  const papers = [
+    'passport_no',
+    'socialSecurityNumber',
+    'national_id',
+    'drivers_license',
+    'bank_account',
+    'creditCard',
+    'card_number',
+  ];
+  for (const name of [...personal, ...papers, 'dateofbirth'])
+    t.is(reasonToLeaveOut(column(name)), 'personal data, by the name', name);
+  const codes = ['two_factor_recovery_codes', 'SecurityStamp', 'cvc', 'access_code', 'connectionString', 'pwd', 'jwt'];
+  for (const name of [
+    'userpassword',
+    'passwordresettoken',
+    'accesstoken',
+    'refreshTokenHash',
+    'clientsecret',
+    ...codes,
+  ])
+    t.is(reasonToLeaveOut(column(name)), 'secrets, by the name', name);
+  for (const name of [
+    'secretary',
+    'microphone',
+    'tokenizer',
+    'card',
+    'cardinality',
+    'bank',
+    'code',
+    'postal_code',
+    'passed',
+    'nationality_id',
+  ])
+    t.is(reasonToLeaveOut(column(name)), undefined, name);
+});
+
+test('a column of e-mail addresses is left out, whatever its name and type', (t) => {
+  const cases = {
+    text: 'jan@x.example',
+    citext: 'Jan <jan@x.example>',
+    'text[]': '{a@x.example,b@x.example}',
+    jsonb: '{"to": "jan@x.example"}',
+  };
+  for (const [type, value] of Object.entries(cases)) {
+    const { fields, leftOut, list } = drafted([column('login', type)], { login: value });
+    t.deepEqual([fields, leftOut], [[], ['e-mail addresses, by the values']], type);
+    t.notRegex(list?.sql ?? '', /login/, type);
+  }
+  for (const value of ['react@18.2.0', '@jan', 'https://maps.example/@52.3,4.9', 'a @ b.example'])
+    t.deepEqual(drafted([column('login')], { login: value }).fields, ['login'], value);
+});
+
+test('a document with members that speak of personal data or secrets is left out', (t) => {
+  const reason = 'documents with personal data, by the names of their members';
+  const personal: readonly (readonly [type: string, value: string])[] = [
+    ['jsonb', '{"name": "a", "contact": {"phoneNumber": "06"}}'],
+    ['jsonb', '[{"apiKey": "x"}]'],
+    ['jsonb', String.raw`{"form": "{\"phone\": \"06\"}"}`],
+    ['text', '{"email": null, "cut": "…'],
+    ['text', '---\nname: a\n- :email: b\n'],
+    ['ext.hstore', '"name"=>"a", "iban"=>"NL"'],
+    ['xml', '<a><telefoon>06</telefoon></a>'],
+    ['text', 'a:1:{s:5:"phone";s:2:"06";}'],
+  ];
+  for (const [type, value] of personal) {
+    const { fields, leftOut, list } = drafted([column('data', type)], { data: value });
+    t.deepEqual([fields, leftOut], [[], [reason]], value);
+    t.notRegex(list?.sql ?? '', /data/, value);
+  }
+  const plain: readonly (readonly [type: string, value: string])[] = [
+    ['jsonb', '{"email": true, "sizes": [1]}'],
+    ['text', 'phone: 06 is what the note says'],
+    ['text', '<p>phone</p>'],
+    ['text', 'a:1:{s:5:"email";b:1;}'],
+  ];
+  for (const [type, value] of plain)
+    t.deepEqual(drafted([column('data', type)], { data: value }).fields, ['data'], value);
+});
+
+test('a reference by an e-mail address is left out, and one by the id of a record is shown', (t) => {
+  const key = (own: string, to: string): ForeignKey => ({
+    table: 'jobs',
+    columns: [own],
+    references: [to],
+    cascades: false,
+  });
+  const named = (name: string, to: string, value = '1') =>
+    drafted([{ ...column(name), refers: true }], { [name]: value }, [key(name, to)]).fields;
+  t.deepEqual(named('customer_email', 'email'), []);
+  t.deepEqual(named('customer', 'email', 'jan@x.example'), []);
+  t.deepEqual(named('customer_no', 'number'), ['customerNo']);
+  t.deepEqual(named('email_job_id', 'id'), ['emailJobId']);
+});
+
+test('bytes in a list are left out, as they are by themselves', (t) => {
+  const { fields, leftOut, list } = drafted([{ ...column('keys', 'bytea[]'), isArray: true }], { keys: '{"\\\\x00"}' });
+  t.deepEqual([fields, leftOut], [[], ['unknown bytes, by the type']]);
+  t.notRegex(list?.sql ?? '', /keys/);
 });

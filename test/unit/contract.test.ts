@@ -3,6 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
+import { checkOpenPoints } from '../../src/check/open-points.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
 import { openapi } from '../../src/openapi/openapi.js';
@@ -10,6 +11,7 @@ import { examplesOf } from '../../src/openapi/values.js';
 import { loadSettings } from '../../src/settings.js';
 import { apiClient, rawRequest } from '../support/client.js';
 import { ContractViolation, contractValidator, type Exchange } from '../support/contract.js';
+import { altered, load, owners } from '../support/definitions.js';
 
 const resources = loadResources('');
 const klanten = resources.find(({ name }) => name === 'klanten') as Resource;
@@ -171,3 +173,19 @@ async function serving(listener: RequestListener, use: (port: number) => Promise
     server.close();
   }
 }
+
+test('check warns of each guess in a definition, with its place, its file and the advice', (t) => {
+  const guessed = altered(owners, 'fields/name/description', 'OPEN: it may be a nickname.');
+  const [resource] = load({ 'owners.json': guessed });
+  const items = checkOpenPoints(resource as Parameters<typeof checkOpenPoints>[0]);
+  t.like(items[0], { level: 'warning', code: 'open_points', object: 'owners' });
+  t.regex(
+    items[0]?.detail ?? '',
+    /^[/]fields[/]name[/]description: it may be a nickname; the definition is .*owners[.]json[.]$/,
+  );
+  t.is(items.length, 1);
+});
+
+test('check warns of nothing in a definition without a guess', (t) => {
+  t.deepEqual(load({ 'owners.json': owners }).flatMap(checkOpenPoints), []);
+});

@@ -1,11 +1,13 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { redactionOf } from '../../src/definition/compiled.js';
 import { codecPresets } from '../../src/definition/load.js';
 import { Row, wordsOf } from '../../src/postgres/row.js';
 import { DiffReader, type DiffShape, diffOf } from '../../src/projection/audit-diff.js';
 import type { Codec } from '../../src/projection/codec.js';
 import { JsonBytes } from '../../src/projection/json-bytes.js';
 import { compileRedaction, RecentBytes } from '../../src/projection/redact.js';
+import { items, load, owners } from '../support/definitions.js';
 import { appDiff, redactedText } from '../support/redacted.js';
 
 const fields = {
@@ -387,5 +389,17 @@ test('a text is found again until another takes its place; a long one is not kep
   ] as const) {
     t.is(known(value), undefined);
     t.is(known(value), second);
+  }
+});
+
+test('the list for entities that are no resource shows no further field of a resource', (t) => {
+  const log = { ...owners, auditFieldsOfOthers: { Item: ['town', 'note'], User: ['role'] } };
+  // The files are read in the order of their names, and the log can come behind the resource or before it.
+  for (const name of ['a.json', 'c.json']) {
+    const redacted = redactedText(redactionOf(load({ 'b.json': items, [name]: log })));
+    const shown = (entity: string, field: string): boolean =>
+      redacted(entity, JSON.stringify([{ veld: field, oud: 'a', nieuw: 'b' }])).includes('"nieuw"');
+    t.deepEqual([shown('Item', 'town'), shown('Item', 'note'), shown('Item', 'state')], [false, false, true], name);
+    t.true(shown('User', 'role'));
   }
 });

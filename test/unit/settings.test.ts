@@ -1,10 +1,13 @@
+import '../../src/gateway.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import { projectRoot } from '../../src/paths.js';
 import { loadSettings, settingsSchema } from '../../src/settings.js';
 import { tuning } from '../../src/tuning.js';
+import { restartDelayMs } from '../../src/workers/supervisor.js';
 
 test('the defaults are valid settings, each of the type in the schema', (t) => {
   const settings = Object.entries(loadSettings({})).filter(([name]) => !Object.hasOwn(tuning, name));
@@ -169,4 +172,33 @@ test('CONFIG_FILE is one JSON object in UTF-8, each of its names once; a byte or
     t.throws(() => load(content), {
       message: `The settings are not valid:\n  CONFIG_FILE ${file} cannot be read: ${fault}.`,
     });
+});
+
+test('a gateway loads the packages of Redis and of traces only when they are configured', (t) => {
+  const loaded = Object.keys(createRequire(import.meta.url).cache);
+  t.true(loaded.some((file) => file.includes('/node_modules/pg/')));
+  t.deepEqual(
+    loaded.filter((file) => /\/node_modules\/(?:ioredis|@opentelemetry\/(?!api\/))/.test(file)),
+    [],
+  );
+});
+
+const boundsOf = (failedStarts: number, isAnyReady: boolean): number[] =>
+  [1, 0].map((random) => restartDelayMs(failedStarts, random, isAnyReady));
+
+test('the delay of a restart doubles with each failed start up to 30 s, and half of it is random', (t) => {
+  const bounds = [1, 2, 3, 5, 6, 60].map((failedStarts) => boundsOf(failedStarts, true));
+  t.deepEqual(bounds, [
+    [500, 1000],
+    [1000, 2000],
+    [2000, 4000],
+    [8000, 16_000],
+    [15_000, 30_000],
+    [15_000, 30_000],
+  ]);
+});
+
+test('while no worker is ready a failed start is repeated within a second', (t) => {
+  t.deepEqual(boundsOf(1, false), [500, 1000]);
+  t.deepEqual(boundsOf(60, false), [500, 1000]);
 });

@@ -1,6 +1,10 @@
+import { PassThrough } from 'node:stream';
 import test from 'ava';
+import pg from 'pg';
 import { loadResources } from '../../src/definition/load.js';
+import { problems } from '../../src/errors.js';
 import type { Event } from '../../src/events.js';
+import { logEvents, type RepeatedLines, type Repetition, repeatedLines } from '../../src/ops/log.js';
 import { metricsEvents } from '../../src/ops/metrics.js';
 import { docsAddress } from '../../src/ops/server.js';
 import { statusFrame, statusPage } from '../../src/ops/status/page.js';
@@ -215,4 +219,178 @@ test('numbers read as words', (t) => {
     '2.31 d',
   ]);
   t.deepEqual([0, 950, 28_700, 3.2e6].map(bytes), ['0 B', '950 B', '28.7 kB', '3.2 MB']);
+});
+
+/** The log lines of the events, as text. */
+function logged(...events: Event[]): string {
+  const stream = new PassThrough();
+  const log = logEvents('trace', () => undefined, stream);
+  for (const event of events) log.add(event);
+  return String(stream.read());
+}
+
+const failed = (error: Error): Event => ({ type: 'request_failed', requestId: 'r', error });
+
+/** As PostgreSQL reports `select 'Jansen'::uuid`, with everything that an error can hold. */
+function databaseError(): Error {
+  return Object.assign(
+    new pg.DatabaseError('invalid input syntax for type uuid: "Jansen\n    at Jansen"', 1, 'error'),
+    {
+      code: '22P02',
+      severity: 'ERROR',
+      detail: 'Key (naam)=(Jansen) exists.',
+      hint: 'Jansen?',
+      where: 'unnamed portal parameter $1 = Jansen',
+      internalQuery: "select 'Jansen'",
+      routine: 'string_to_uuid',
+      schema: 'app',
+      table: 'klanten',
+      constraint: 'klanten_pkey',
+    },
+  );
+}
+
+test('a log line of a database error has its code, names and frames, and neither message nor values', (t) => {
+  const line = logged(failed(databaseError()));
+  t.false(line.includes('Jansen'), line);
+  const { stack, ...fields } = JSON.parse(line);
+  t.like(fields, {
+    msg: 'request_failed',
+    code: '22P02',
+    routine: 'string_to_uuid',
+    schema: 'app',
+    table: 'klanten',
+    constraint: 'klanten_pkey',
+    message: undefined,
+  });
+  t.regex(stack, /^ {4}at databaseError \(.*status\.test/);
+});
+
+test('an error around a database error is logged without its message too, whichever holds the other', (t) => {
+  const around = new Error('saving Jansen failed', { cause: databaseError() });
+  const line = logged(failed(around), { type: 'crashed', error: new Error('Jansen', { cause: around }) });
+  t.false(line.includes('Jansen'), line);
+  t.true(line.includes('"code":"22P02"'));
+  const circle = new Error('one');
+  circle.cause = new Error('two', { cause: circle });
+  t.true(logged(failed(circle)).includes('"message":"two"'));
+});
+
+test('a log line of malformed JSON does not quote it; that of a bug has its message', (t) => {
+  const unreadable = t.throws(() => JSON.parse('Jansen'), { message: /Jansen/ }) as Error;
+  t.false(logged(failed(unreadable)).includes('Jansen'));
+  t.true(logged(failed(new TypeError('x is not a function'))).includes('"message":"x is not a function"'));
+});
+
+async function scraped(...events: Event[]): Promise<string> {
+  const pool = { open: 0, inFlight: 0, waiting: 0 };
+  const sources = {
+    replicas: [{ name: 'replica1', state: { healthy: true, lagMs: 0 }, short: pool, long: pool }] as never,
+    primary: null,
+    unfit: [],
+    redis: () => null,
+    largePages: () => 0,
+    requestsInFlight: () => 0,
+    clientConnections: async () => 0,
+  };
+  const { observe, registry } = metricsEvents(sources, loadResources(''));
+  for (const event of events) observe(event);
+  return registry.metrics();
+}
+
+test('counters count from 0 where their labels are known, so that an alert sees the first event', async (t) => {
+  const text = await scraped();
+  for (const code of Object.keys(problems)) t.true(text.includes(`gateway_problems_total{code="${code}"} 0\n`), code);
+  for (const series of [
+    'gateway_limit_hits_total{limit="address"} 0',
+    'gateway_requests_shed_total{bound="large_pages_per_token"} 0',
+    'gateway_writes_total{outcome="replayed"} 0',
+    'gateway_decode_errors_total{resource="klanten",pointer="/adres/straat",reason="bad_tag"} 0',
+    'gateway_pages_resumed_total{resource="werkbonnen"} 0',
+    'gateway_replica_ejections_total{replica="replica1"} 0',
+    'gateway_pages_broken_total 0',
+    'gateway_redis_failures_total 0',
+  ])
+    t.true(text.includes(`${series}\n`), series);
+});
+
+test('a request counts as a problem only when it was answered with one', async (t) => {
+  const request: Event = {
+    type: 'request_finished',
+    requestId: 'r',
+    method: 'GET',
+    route: '/x',
+    status: 500,
+    code: null,
+    durationMs: 20,
+    complete: true,
+    tokenId: null,
+    workspace: null,
+    rows: null,
+    perPage: null,
+    bytes: 0,
+  };
+  const text = await scraped(request, { ...request, code: 'internal' });
+  t.true(text.includes('gateway_problems_total{code="internal"} 1\n'));
+  t.true(text.includes('gateway_request_seconds_count{method="GET",route="/x",status="500"} 2\n'));
+  t.true(text.includes('gateway_request_seconds_sum{method="GET",route="/x",status="500"} 0.04\n'));
+});
+
+test('each event is counted once, whether it waits for others or not', async (t) => {
+  const limited: Event = { type: 'limit_hit', limit: 'token' };
+  for (const count of [1, 127, 128, 129, 300]) {
+    const text = await scraped(...new Array<Event>(count).fill(limited));
+    t.true(text.includes(`gateway_limit_hits_total{limit="token"} ${count}\n`), String(count));
+  }
+});
+
+type Line = readonly [Event, (Repetition | undefined)?];
+
+function lines(windowMs?: number): { written: Line[]; repeated: RepeatedLines } {
+  const written: Line[] = [];
+  return { written, repeated: repeatedLines((...line) => written.push(line), windowMs) };
+}
+
+const undecoded = (row: string, reason = 'bad_tag'): Event => ({
+  type: 'decode_failed',
+  resource: 'klanten',
+  row,
+  pointer: '/naam',
+  reason,
+});
+
+test('a flood of a kind is two lines: its first event, and the number of the others with some of their rows', (t) => {
+  const { written, repeated } = lines();
+  for (let i = 0; i < 1691; i++) repeated.add(undecoded(`row ${i}`));
+  repeated.add(undecoded('row x', 'unknown_key'));
+  t.deepEqual(written, [[undecoded('row 0')], [undecoded('row x', 'unknown_key')]]);
+  repeated.close();
+  const rows = Array.from({ length: 20 }, (_, i) => `row ${i + 1}`);
+  t.deepEqual(written.slice(2), [[undecoded('row 1690'), { repeated: 1690, rows }]]);
+});
+
+test('a flood is told when its window ends, and the next window begins with a count', async (t) => {
+  const { written, repeated } = lines(100);
+  const event: Event = { type: 'primary_failed', code: '25006' };
+  for (let i = 0; i < 3; i++) repeated.add(event);
+  t.true(await until(() => written.length === 2, 5000, 10));
+  t.deepEqual(written[1], [event, { repeated: 2 }]);
+  repeated.add(event);
+  t.is(written.length, 2);
+  t.true(await until(() => written.length === 3, 5000, 10));
+  t.deepEqual(written[2], [event, { repeated: 1 }]);
+});
+
+test('each request and each change of state has its line', (t) => {
+  const { written, repeated } = lines();
+  for (let i = 0; i < 5; i++) repeated.add({ type: 'replica_ejected', replica: 'replica1', reason: 'x' });
+  t.is(written.length, 5);
+});
+
+test('kinds without end take a bounded memory, and a bounded log', (t) => {
+  const { written, repeated } = lines();
+  for (let i = 0; i < 5000; i++) repeated.add({ type: 'primary_failed', code: String(i) });
+  t.is(written.length, 1001);
+  repeated.close();
+  t.is(written.length, 1002);
 });

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,7 +13,8 @@ import { readSqlFiles } from '../../src/migrate/sql-files.js';
 import { statementsOf } from '../../src/migrate/sql-statements.js';
 import { Answers } from '../../src/peers/peers.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
-import { tapRows } from '../../src/wire/row-tap.js';
+import { LastRowKey } from '../../src/read/chunks.js';
+import { reusingSocket, tapRows } from '../../src/wire/row-tap.js';
 import { assertWireShape } from '../../src/wire/wire.js';
 import { valuesOfComposite } from '../../src/write/transaction.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
@@ -207,4 +208,41 @@ test('a file of the views whose name does not count is refused, not passed over'
   t.deepEqual(names(), ['klanten.sql']);
   writeFileSync(join(folder, 'work.orders.sql'), 'select 1');
   t.throws(names, { message: /not named such as klanten\.sql, .*: work\.orders\.sql\. Rename them/ });
+});
+
+test('a socket reads into one buffer, but gives copies until that is asked for', async (t) => {
+  const server = createServer((socket) => socket.on('data', (bytes) => socket.write(bytes))).listen(0);
+  const { socket, reuse } = reusingSocket();
+  t.teardown(() => {
+    socket.destroy();
+    server.close();
+  });
+  socket.connect((server.address() as AddressInfo).port);
+  const echoOf = async (text: string): Promise<Buffer> => {
+    const read = once(socket, 'data');
+    socket.write(text);
+    return (await read)[0] as Buffer;
+  };
+
+  const login = await echoOf('login');
+  reuse();
+  const first = await echoOf('first');
+  t.is(first.toString(), 'first');
+  const second = await echoOf('other');
+  t.deepEqual([login, first, second].map(String), ['login', 'other', 'other']);
+  t.is(first.buffer, second.buffer);
+});
+
+test('the key of the last row outlives the bytes of its row', (t) => {
+  const key = new LastRowKey([2, 0]);
+  t.is(key.key, null);
+  for (const texts of [
+    ['1', null, '2026-03-29 01:59:59.123456', 'x'],
+    ['1234', 'y', '2026-03-30', null],
+  ]) {
+    const row = Row.of(texts);
+    key.set(row);
+    row.bytes.fill(0xff);
+  }
+  t.deepEqual(key.key, ['2026-03-30', '1234']);
 });

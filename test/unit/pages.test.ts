@@ -1,0 +1,305 @@
+import test from 'ava';
+import fc from 'fast-check';
+import type { CompiledWrite } from '../../src/definition/compiled.js';
+import {
+  type FieldType,
+  isEarlier,
+  isInstant,
+  isPrintedDate,
+  isPrintedInstant,
+} from '../../src/definition/field-types.js';
+import { Problem } from '../../src/errors.js';
+import type { WorkspaceId } from '../../src/postgres/statement.js';
+import {
+  decodeCursor,
+  encodeParts,
+  isCertainlyWithin,
+  type PageEnd,
+  type PageSeries,
+} from '../../src/read/page-ends.js';
+import { PageMemory } from '../../src/read/page-memory.js';
+import { decodePlace, decodeToken, LatestTimeline, Pass, type SyncPosition } from '../../src/sync/pass.js';
+import { diffOfMembers } from '../../src/write/transaction.js';
+
+const order = (...types: FieldType[]) => types.map((type, i) => ({ column: `c${i}`, type }));
+
+test('of keys of dates, moments, numbers and UUIDs the gateway knows which is within which, in both directions', (t) => {
+  const pairs: [FieldType, string, string][] = [
+    ['date', '9999-12-31', '10000-01-01'],
+    ['timestamp', '2026-03-29 01:59:59+00', '2026-03-29 01:59:59.5+00'],
+    ['bigint', '9', '10'],
+    ['integer', '-10', '-9'],
+    ['uuid', '0fffffff-0000-4000-8000-000000000000', 'a0000000-0000-4000-8000-000000000000'],
+  ];
+  for (const [type, low, high] of pairs) {
+    t.true(isCertainlyWithin([low, 'b'], [high, 'a'], order(type, 'text'), 'asc'), type);
+    t.false(isCertainlyWithin([high, 'a'], [low, 'b'], order(type, 'text'), 'asc'), type);
+    t.true(isCertainlyWithin([high, 'a'], [low, 'b'], order(type, 'text'), 'desc'), type);
+    t.false(isCertainlyWithin([low, 'b'], [high, 'a'], order(type, 'text'), 'desc'), type);
+  }
+});
+
+test('of two different texts it does not know it; a key is within itself', (t) => {
+  const types = order('date', 'text');
+  t.false(isCertainlyWithin(['2026-01-01', 'a'], ['2026-01-01', 'b'], types, 'asc'));
+  t.false(isCertainlyWithin(['2026-01-01', 'b'], ['2026-01-01', 'a'], types, 'asc'));
+  t.true(isCertainlyWithin(['2026-01-01', 'a'], ['2026-01-01', 'a'], types, 'asc'));
+});
+
+test('every number in a cursor or token, whatever was forged, is one that the statements can take', (t) => {
+  const digits = fc.oneof(
+    fc.bigInt({ min: 0n, max: 10n ** 22n }).map(String),
+    fc.constantFrom('', '0', '-1', '1e3', '999999999999999', '9'.repeat(18), '9'.repeat(19)),
+    fc.string({ maxLength: 20 }),
+  );
+  const isInstant = (ms: number | null): boolean => ms === null || /^\d{4}-/.test(new Date(ms).toISOString());
+  const isBigint = (value: bigint): boolean => value >= 0n && value < 2n ** 63n;
+  const forged = fc.tuple(digits, digits, digits, digits, digits, digits, digits, fc.constantFrom('0', '1', '7', 'x'));
+  fc.assert(
+    fc.property(forged, ([system, lsn, xmin, replayed, asOf, sinceXmin, sinceReplayed, section]) => {
+      const position = ['1', system, '0000000A', lsn, xmin, replayed];
+      const token = decodeToken('c', encodeParts('c', position));
+      const all = [...position, asOf, sinceXmin, sinceReplayed, section];
+      const place = decodePlace('c', encodeParts('c', all), () => [order('date', 'text')]);
+      const cursor = decodeCursor('c', encodeParts('c', [replayed]), order('date', 'text'));
+      t.true(cursor === undefined || isInstant(cursor.asOfMs));
+      for (const each of [token, place?.pass])
+        t.true(each === undefined || (isInstant(each.replayedAtMs) && isBigint(each.xmin) && each.lsn < 2n ** 64n));
+      t.true(place === undefined || isInstant(place.asOfMs));
+      t.true(!place?.since || (isInstant(place.since.replayedAtMs) && isBigint(place.since.xmin)));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+const series = (workspace: string, tokenId = `token of ${workspace}`, context = 'list'): PageSeries => ({
+  caller: { workspace: workspace as WorkspaceId, tokenId },
+  context,
+  perPage: 10,
+});
+const end = (key: string): PageEnd => ({ key: [key], asOfMs: 1 });
+const a = series('a');
+
+test('an end that is not remembered is counted from the nearest one, on either side, or from the beginning', (t) => {
+  const memory = new PageMemory(100, 1000, () => 0);
+  memory.remember(a, 10, end('ten'), true);
+  memory.remember(a, 40, end('forty'), true);
+  const pages = [0, 4, 6, 10, 24, 26, 40, 900].map((page) => memory.nearest(a, page).page);
+  t.deepEqual(pages, [0, 0, 10, 10, 10, 40, 40, 40]);
+  t.deepEqual(memory.nearest(a, 900).end, end('forty'));
+  t.deepEqual(memory.nearest(a, 4).end, { key: null, asOfMs: null });
+});
+
+test('the end of a page that lacks rows leads to the next page only', (t) => {
+  const memory = new PageMemory(100, 1000, () => 0);
+  memory.remember(a, 50, end('last'), false);
+  t.is(memory.nearest(a, 50).page, 50);
+  t.is(memory.nearest(a, 51).page, 0);
+});
+
+test('another token, workspace, list or page size knows nothing of an end', (t) => {
+  const memory = new PageMemory(100, 1000, () => 0);
+  memory.remember(a, 5, end('five'), true);
+  const others = [
+    series('a', 'other'),
+    series('b', 'token of a'),
+    series('a', undefined, 'other'),
+    { ...a, perPage: 1 },
+  ];
+  for (const other of others) t.is(memory.nearest(other, 5).page, 0);
+  t.is(memory.nearest(a, 5).page, 5);
+});
+
+test('an end is forgotten after its time', (t) => {
+  let nowMs = 0;
+  const memory = new PageMemory(100, 1000, () => nowMs);
+  memory.remember(a, 5, end('five'), true);
+  nowMs = 999;
+  t.deepEqual([memory.nearest(a, 5).page, memory.nearest(a, 6).page], [5, 5]);
+  nowMs = 1000;
+  t.deepEqual([memory.nearest(a, 5).page, memory.nearest(a, 6).page], [0, 0]);
+});
+
+test('while memory is full the workspace with the most ends loses those of the list that it used least recently', (t) => {
+  const memory = new PageMemory(10, 1000, () => 0);
+  const [b, unused] = [series('b'), series('b', 'unused')];
+  memory.remember(a, 1, end('one'), true);
+  memory.remember(unused, 1, end('one'), true);
+  for (let page = 1; page <= 20; page++) memory.remember(b, page, end(String(page)), true);
+  t.is(memory.nearest(a, 1).page, 1, 'the other workspace keeps its own');
+  t.is(memory.nearest(unused, 1).page, 0);
+  const kept = Array.from({ length: 20 }, (_, i) => i + 1).filter((page) => memory.nearest(b, page).page === page);
+  t.deepEqual(kept, [12, 13, 14, 15, 16, 17, 18, 19, 20]);
+  memory.remember(a, 1, end('again'), true);
+  t.is(memory.nearest(b, 12).page, 12, 'an end that is remembered again takes no room');
+});
+
+// The forms of PostgreSQL 8.5.2 ("Date/Time Output", ISO) and the limits of its Table 8.9; other forms would fail in a statement.
+
+const days = ['2026-03-29', '0001-01-01', '9999-12-31', '20226-01-05', '12000-02-29', '0044-03-15 BC', '0005-02-29 BC'];
+const noDays = [
+  '',
+  'x',
+  '2026-02-30',
+  '0000-01-01',
+  '02026-01-01',
+  '12001-02-29',
+  '0004-02-29 BC',
+  '4714-01-01 BC',
+  '+2026-01-01',
+  'now',
+];
+
+test('every date that PostgreSQL prints is taken for a date of a cursor, and no other text', (t) => {
+  for (const text of [...days, '5874897-12-31', 'infinity', '-infinity']) t.true(isPrintedDate(text), text);
+  for (const text of [...noDays, '5874898-01-01', '2026-03-29 00:00:00+00']) t.false(isPrintedDate(text), text);
+});
+
+test('every moment that PostgreSQL prints is taken for a moment of a cursor, and no other text', (t) => {
+  const at = (day: string): string => day.replace(/^([\d-]+)/, '$1 23:59:59.000001+00');
+  for (const text of [...days.map(at), '294276-12-31 00:00:00+00', 'infinity', '-infinity'])
+    t.true(isPrintedInstant(text), text);
+  for (const text of [
+    ...noDays.map(at),
+    '294277-01-01 00:00:00+00',
+    '2026-03-29',
+    '2026-03-29 24:00:00+00',
+    '2026-03-29 00:00:00+02',
+  ])
+    t.false(isPrintedInstant(text), text);
+});
+
+test('a date-time of a filter has up to nine digits of a second, as some clients always send', (t) => {
+  for (const text of ['2026-03-14T09:26:53.0000000Z', '2026-03-14T09:26:53.123456789+01:00', '2026-03-14T09:26:53Z'])
+    t.true(isInstant(text), text);
+  t.false(isInstant('2026-03-14T09:26:53.Z'));
+});
+
+test('dates and moments that PostgreSQL prints have the order of their values', (t) => {
+  const inOrder = [
+    '-infinity',
+    '4713-11-24 BC',
+    '0044-03-15 BC',
+    '0044-12-31 BC',
+    '0001-12-31 BC',
+    '0001-01-01',
+  ].concat(['2026-03-29', '2026-03-30', '9999-12-31', '10000-01-01', '20226-01-05', '5874897-12-31', 'infinity']);
+  const seconds = ['59+00', '59.000001+00', '59.1+00', '59.12+00'].map((second) => `2026-03-29 23:59:${second}`);
+  const moments = ['-infinity', '0044-03-15 23:59:59+00 BC', ...seconds, '2026-03-30 00:00:00+00', 'infinity'];
+  for (const texts of [inOrder, moments])
+    for (const [i, a] of texts.entries())
+      for (const [j, b] of texts.entries()) t.is(isEarlier(a, b), i < j, `${a} before ${b}`);
+});
+
+/** The change of a field of a type; undefined: it is unchanged. */
+function changeOf(type: FieldType, before: string | null, after: string | null): unknown {
+  const write = { validators: { writable: [{ name: 'f', column: 'f', type, auditName: 'f' }] } };
+  const [change] = diffOfMembers(write as unknown as CompiledWrite, { f: before }, { f: after });
+  return change && [change.before, change.after];
+}
+
+test('a number that is written in another way is no change', (t) => {
+  for (const [before, after] of [
+    ['1.50', '1.5'],
+    ['100', '1e2'],
+    ['-0.0', '0'],
+  ] as const)
+    t.is(changeOf('number', before, after), undefined);
+  t.deepEqual(changeOf('number', '1.50', '1.51'), [1.5, 1.51]);
+});
+
+test('a number with more digits than JavaScript keeps is another one, and the audit log keeps its digits', (t) => {
+  t.deepEqual(changeOf('number', '12345678901234.567891', '12345678901234.568'), [
+    '12345678901234.567891',
+    12345678901234.568,
+  ]);
+  t.deepEqual(changeOf('integer', '9007199254740993', '9007199254740992'), ['9007199254740993', 9007199254740992]);
+  t.deepEqual(changeOf('number', 'NaN', '0'), ['NaN', 0]);
+  t.is(changeOf('number', 'NaN', 'NaN'), undefined);
+});
+
+test('a new record without a member that has an inherited name, such as constructor, logs no change of it', (t) => {
+  const write = { validators: { writable: [{ name: 'constructor', type: 'text', auditName: 'constructor' }] } };
+  t.deepEqual(diffOfMembers(write as unknown as CompiledWrite, null, Object.create(null)), []);
+});
+
+const system = '7400000000000000001';
+const mark = (xmin: number, lsn: string | null, timeline = '00000001', cluster = system) => [
+  String(xmin),
+  lsn,
+  timeline,
+  cluster,
+  '1767225600000',
+];
+const before: SyncPosition = {
+  systemIdentifier: system,
+  timeline: '00000001',
+  lsn: 0x50n,
+  xmin: 100n,
+  replayedAtMs: null,
+};
+const primaryOn = (timeline: string) => new LatestTimeline(() => ({ systemIdentifier: system, timeline }));
+const primaryUnknown = () => new LatestTimeline(() => undefined);
+
+test('a pass keeps the oldest transaction of its first snapshot, and the latest position', (t) => {
+  const pass = new Pass({ pass: null, since: before }, primaryUnknown());
+  t.deepEqual(pass.requirement, { replicasOnly: true, replayed: 0x50n });
+  pass.onMark(mark(120, '0/60'));
+  pass.onMark(mark(150, '0/80'));
+  const { xmin, lsn, replayedAtMs } = pass.position;
+  t.deepEqual([xmin, lsn, replayedAtMs], [120n, 0x80n, 1767225600000]);
+  t.is(pass.requirement.replayed, 0x80n);
+});
+
+const refusals: readonly (readonly [name: string, row: ReturnType<typeof mark>, message: RegExp])[] = [
+  ['lacks transactions that the pass counts as over', mark(119, '0/90'), /lacks transactions/],
+  ['is behind the pass', mark(130, '0/7F'), /behind the pass/],
+  ['is no replica any more', mark(130, null), /no replica/],
+];
+for (const [name, row, message] of refusals) {
+  test(`a statement is repeated elsewhere when its server ${name}`, (t) => {
+    const pass = new Pass({ pass: { ...before, xmin: 120n, lsn: 0x80n }, since: null }, primaryUnknown());
+    const error = t.throws(() => pass.onMark(row), { message });
+    t.false(error instanceof Problem);
+    t.is(pass.position.xmin, 120n);
+  });
+}
+
+test('a replica behind the end of the pass before is refused, also at the beginning of a pass', (t) => {
+  const pass = new Pass({ pass: null, since: before }, primaryUnknown());
+  t.throws(() => pass.onMark(mark(130, '0/4F')), { message: /behind the pass/ });
+  pass.onMark(mark(99, '0/50'));
+  t.is(pass.position.xmin, 99n);
+});
+
+test('another history expires the token: a timeline of the replica or of the primary, and another cluster', (t) => {
+  const expired = { instanceOf: Problem, message: /another history/ };
+  const start = { pass: null, since: before };
+  t.throws(() => new Pass(start, primaryUnknown()).onMark(mark(130, '0/60', '00000002')), expired);
+  t.throws(() => new Pass(start, primaryOn('00000002')).onMark(mark(130, '0/60')), expired);
+  t.throws(
+    () => new Pass(start, primaryUnknown()).onMark(mark(130, '0/60', '00000001', '7400000000000000002')),
+    expired,
+  );
+  t.notThrows(() => new Pass(start, primaryOn('00000001')).onMark(mark(130, '0/60')));
+});
+
+test('no pass begins on a replica that does not show the timeline of the primary', (t) => {
+  const start = { pass: null, since: null };
+  const error = t.throws(() => new Pass(start, primaryOn('00000002')).onMark(mark(130, '0/60')), {
+    message: /follows/,
+  });
+  t.false(error instanceof Problem);
+  t.notThrows(() => new Pass(start, primaryOn('00000002')).onMark(mark(130, '0/60', '00000002')));
+});
+
+test('without a primary the latest timeline of any replica counts, and a replica that shows an earlier one is not read', (t) => {
+  const start = { pass: null, since: null };
+  const latest = primaryUnknown();
+  t.notThrows(() => new Pass(start, latest).onMark(mark(130, '0/60')));
+  t.notThrows(() => new Pass(start, latest).onMark(mark(130, '0/60', '00000002')));
+  t.throws(() => new Pass(start, latest).onMark(mark(130, '0/60')), { message: /follows/ });
+  t.throws(() => new Pass({ ...start, since: before }, latest).onMark(mark(130, '0/60')), {
+    message: /another history/,
+  });
+});
