@@ -67,6 +67,8 @@ export type Event =
       readonly silent: boolean;
       readonly restartMs: number;
     }
+  | { readonly type: 'reloaded'; readonly workers: number }
+  | { readonly type: 'reload_refused'; readonly reason: string }
   | { readonly type: 'log_line_dropped' }
   | { readonly type: 'log_resumed'; readonly lines: number }
   | { readonly type: 'crashed'; readonly error: Error }
@@ -180,6 +182,8 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
     level: 'error',
     metrics: counter('worker_restarts', 'Workers that died or were frozen, and were replaced.'),
   },
+  reloaded: { level: 'info' },
+  reload_refused: { level: 'error' },
   log_line_dropped: {
     level: 'silent',
     metrics: counter('log_lines_dropped', 'Log lines dropped because stdout is not read, or too slowly.'),

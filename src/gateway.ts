@@ -171,6 +171,7 @@ async function openGateway(opening: Opening): Promise<Gateway> {
   const pages = descriptions(resources, { version: apiVersion, ...settings });
   const shared = { positions, peers, gates, underWay, pages };
   const api = apiServer(app(requestDeps(opening, settings, compiled, servers, shared)), settings, observe);
+  const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
   let stopping = false;
   const readiness = (): Readiness => readinessOf(sources, stopping);
   const ops = {
@@ -178,7 +179,7 @@ async function openGateway(opening: Opening): Promise<Gateway> {
     metrics: () => metrics.registry.metrics(),
     readiness,
     status: statusOf(metrics.values, { readiness, workers: () => null, lagMaxMs: settings.lagMaxMs }),
-    docs: settings.docs === 'ops' ? pages.docs(false) : null,
+    docs: () => opsDocs,
   };
   const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, closers);
   const url = await listen(api, settings.host, settings.port);

@@ -1,9 +1,12 @@
 import cluster from 'node:cluster';
+import { isatty } from 'node:tty';
 import { parseArgs } from 'node:util';
+import { StartRefused } from '../errors.js';
 import type { Gateway } from '../gateway.js';
 import { startGateway } from '../gateway.js';
 import { loadSettings, misspeltNames, printableSettings, type Settings } from '../settings.js';
 import { reportToParent } from '../workers/reports.js';
+import type { Workers } from '../workers/workers.js';
 import { type Command, printText, say, wholeNumber } from './command.js';
 
 /** `serve`: runs the gateway. */
@@ -35,21 +38,33 @@ export function ports(given: { port?: string | undefined; 'ops-port'?: string | 
 
 /** Runs a gateway, a parent with its workers, or one of these workers, until it is told to stop. */
 async function serveUntilStopped(settings: Settings, readAgain: () => Settings): Promise<number> {
-  const stopping = stopRequested();
-  const crash = crashed();
   const isParent = settings.webConcurrency > 1 && cluster.isPrimary;
-  const starting = isParent
-    ? import('../workers/workers.js').then(({ startWorkers }) => startWorkers(settings))
+  const starting: Promise<Gateway | Workers> = isParent
+    ? import('../workers/workers.js').then(({ startWorkers }) => startWorkers(settings, readAgain))
     : startGateway(settings, undefined, readAgain);
+  if (cluster.isWorker) starting.catch((error) => sendToParent({ type: 'refused', reason: reasonOf(error) }));
+  const stopping = stopRequested(() => void starting.then(reload, () => undefined));
+  const crash = crashed();
   const serving = await Promise.race([starting, stopping, crash]);
   if (serving === undefined) return 0; // a signal came before the start was complete
   if (serving instanceof Error) throw serving;
   if (cluster.isWorker) reportToParent(serving as Gateway);
-  announce(serving);
+  sendToParent({ type: 'ready', url: serving.url, opsUrl: serving.opsUrl });
   const error = await Promise.race([stopping, crash]);
   if (error !== undefined) serving.observe({ type: 'crashed', error });
   await serving.stop();
   return error === undefined ? 0 : 1;
+}
+
+function reload(serving: Gateway | Workers): void {
+  const reason = 'Only workers are replaced: set WEB_CONCURRENCY to 2 or more, or restart the gateway.';
+  if ('reload' in serving) serving.reload();
+  else serving.observe({ type: 'reload_refused', reason });
+}
+
+/** The message that is written for the operator; of another error only its name, because the log holds no values. */
+function reasonOf(error: Error): string {
+  return error instanceof StartRefused ? error.message : error.name;
 }
 
 /**
@@ -61,12 +76,14 @@ function crashed(): Promise<Error> {
 }
 
 /**
- * Resolves at the first SIGTERM, SIGINT or SIGHUP, or when the parent is gone; a second signal ends the process. A worker gets two where
- * one was sent to all processes, as by Ctrl-C: its own and that of its parent. It ends at once when its parent does so.
+ * Resolves at the first SIGTERM or SIGINT, or when the parent or the terminal is gone; a second signal ends the process. A worker gets two
+ * where one was sent to all processes, as by Ctrl-C: its own and that of its parent. It ends at once when its parent does so.
+ * `onHangUp` is called at SIGHUP, for which a worker leaves it to its parent to replace it.
  */
-function stopRequested(): Promise<undefined> {
+function stopRequested(onHangUp: () => void): Promise<undefined> {
   return new Promise((resolve) => {
     let isStopping = false;
+    const hadTerminal = isatty(0);
     const onSignal = (): void => {
       if (isStopping && !cluster.isWorker) process.exit(1);
       isStopping = true;
@@ -74,7 +91,11 @@ function stopRequested(): Promise<undefined> {
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
-    process.on('SIGHUP', onSignal); // its terminal is gone, or an operator expects it to read its settings again
+    process.on('SIGHUP', () => {
+      if (cluster.isWorker) return;
+      if (hadTerminal && !isatty(0)) onSignal();
+      else onHangUp();
+    });
     if (process.send)
       process.on('disconnect', () => {
         if (isStopping && cluster.isWorker) process.exit(1);
@@ -83,7 +104,7 @@ function stopRequested(): Promise<undefined> {
   });
 }
 
-/** Sends the URLs to a parent with an IPC channel, such as `demo`. */
-function announce({ url, opsUrl }: { url: string; opsUrl: string }): void {
-  process.send?.({ type: 'ready', url, opsUrl }, undefined, undefined, () => undefined); // the parent may be gone
+/** To the parent of a worker, or a parent with an IPC channel, such as `demo`, which may be gone. */
+function sendToParent(message: object): void {
+  process.send?.(message, undefined, undefined, () => undefined);
 }

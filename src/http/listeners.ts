@@ -51,10 +51,22 @@ export async function close(server: Server): Promise<void> {
   await new Promise((resolve) => server.close(resolve));
 }
 
+/**
+ * Connections without a request stay open for so long when a listener drains: their clients, with a request on its way, are told
+ * by its response to use another.
+ */
+const idleMs = 1000;
+
 /** Accepts no new connections, lets running responses end, and breaks those that still run after `drainMs`. */
 export async function drain(server: Server, drainMs: number): Promise<void> {
+  server.prependListener('request', (_, response) => {
+    response.shouldKeepAlive = false;
+  });
+  const startedMs = performance.now();
   const deadline = setTimeout(() => breakConnections(server), drainMs);
-  const idle = setInterval(() => isSending(server) || server.closeIdleConnections(), 50);
+  const idle = setInterval(() => {
+    if (performance.now() - startedMs > idleMs && !isSending(server)) server.closeIdleConnections();
+  }, 50);
   // Not close() of an HTTP server, which closes idle connections at once.
   await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   clearTimeout(deadline);

@@ -18,7 +18,7 @@ export interface OpsDeps {
   readonly readiness: () => Readiness;
   readonly status: Status;
   /** Null where DOCS puts the page elsewhere, or has none. */
-  readonly docs: FixedBody | null;
+  readonly docs: () => FixedBody | null;
 }
 
 /** Host names that the listener accepts beside `localhost` and IP addresses, and the place of the documentation page. */
@@ -65,8 +65,8 @@ const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeade
   },
   '/status.json': async ({ status }) => json(await status.report()),
   '/docs': async ({ docs }, headers) => {
-    if (docs === null) return text(404, 'Not found');
-    const reply = await docs.reply(headers['accept-encoding'], headers['if-none-match']);
+    const reply = await docs()?.reply(headers['accept-encoding'], headers['if-none-match']);
+    if (reply === undefined) return text(404, 'Not found');
     return { ...reply, type: 'text/html; charset=utf-8' };
   },
 };

@@ -7,6 +7,8 @@ export type WorkerReport =
   /** Sent every `reportMs` while the worker serves. */
   | { readonly type: 'report'; readonly readiness: Readiness }
   | { readonly type: 'ready'; readonly url: string }
+  /** Why the worker does not start. */
+  | { readonly type: 'refused'; readonly reason: string }
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: MetricValues };
 
 /** From the parent to a worker: answered with the worker's metrics, all or those named, and the same id. */

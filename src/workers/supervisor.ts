@@ -21,14 +21,18 @@ const delayMsMax = 30_000;
 
 interface Watched {
   readonly worker: Worker;
+  /** Workers that were started with the same files. */
+  readonly batch: number;
   /** Whether it has served. */
   isReady: boolean;
   silentPeriods: number;
   isSilent: boolean;
   readiness: Readiness | null;
+  /** Why its start was refused. */
+  refusal?: string;
 }
 
-/** Starts workers (node:cluster), and replaces a worker that ends or no longer reports. */
+/** Starts workers (node:cluster), replaces a worker that ends or no longer reports, and all of them at a reload. */
 export class Supervisor {
   readonly #observe: Observe;
   readonly #onEnd: (worker: Worker) => void;
@@ -37,6 +41,11 @@ export class Supervisor {
   readonly #awaited = new Set<Worker>();
   #isStopping = false;
   #silentPeriods = 0;
+  /** The workers of this batch serve. Those of an earlier one drain in turn, and the one of a later one is the first of a reload. */
+  #batch = 0;
+  /** Number of workers that serve outside a reload. */
+  #count = 0;
+  #isReloadAsked = false;
   /** Workers in a row that ended before they were ready. */
   #failedStarts = 0;
   /** Restarts that wait for the end of their delay. */
@@ -52,8 +61,15 @@ export class Supervisor {
     cluster.on('message', (worker: Worker, message: WorkerReport) => {
       if (message?.type === 'report') this.#handleReport(worker, message.readiness);
       if (message?.type === 'ready') this.#handleReady(worker);
+      const watched = this.#watched.get(worker.id);
+      if (message?.type === 'refused' && watched) watched.refusal = message.reason;
     });
-    cluster.on('exit', (worker, code, signal) => this.#handleExit(worker, code, signal));
+    cluster.on('exit', (worker, code, signal) => {
+      const handle = (): void => this.#handleExit(worker, code, signal);
+      if (worker.isConnected())
+        worker.once('disconnect', handle); // after its last message
+      else handle();
+    });
     setInterval(() => this.#countSilence(), reportMs).unref();
   }
 
@@ -74,6 +90,7 @@ export class Supervisor {
 
   /** Resolves with the workers' URL when all have been ready. Throws StartRefused when one ends before, after it printed its reason to stderr. */
   async start(count: number): Promise<string> {
+    this.#count = count;
     const started = async (): Promise<string> => {
       const worker = this.#fork();
       this.#awaited.add(worker);
@@ -83,6 +100,15 @@ export class Supervisor {
     };
     const [url] = await Promise.all(Array.from({ length: count }, started));
     return url as string;
+  }
+
+  /**
+   * Replaces the workers one at a time by others that read all files as they are now. When the first of these is refused, or not
+   * ready, the present ones stay. A call during a reload asks for another one after it.
+   */
+  reload(): void {
+    this.#isReloadAsked = this.#others().length > 0;
+    if (!this.#isReloadAsked && !this.#isStopping) this.#fork(this.#batch + 1);
   }
 
   /** Ready while any worker is. The state of the replicas is that of a single worker, because all workers use the same replicas. */
@@ -106,25 +132,59 @@ export class Supervisor {
     return [...this.#watched.values()].filter(heard);
   }
 
-  #fork(): Worker {
+  #fork(batch = this.#batch): Worker {
     const worker = cluster.fork();
     const silentPeriods = periodsAlive - periodsToStart;
-    this.#watched.set(worker.id, { worker, isReady: false, silentPeriods, isSilent: false, readiness: null });
+    this.#watched.set(worker.id, { worker, batch, isReady: false, silentPeriods, isSilent: false, readiness: null });
     return worker;
+  }
+
+  /** Workers of another batch than the one that serves: there are some during a reload. */
+  #others(): Watched[] {
+    return [...this.#watched.values()].filter(({ batch }) => batch !== this.#batch);
   }
 
   #handleReady({ id }: Worker): void {
     const watched = this.#watched.get(id);
     if (watched !== undefined) watched.isReady = true;
     this.#failedStarts = 0;
+    if (watched?.batch === this.#batch) this.#replaceNext();
   }
 
-  #handleReport({ id }: Worker, readiness: Readiness): void {
-    const watched = this.#watched.get(id);
+  #handleReport(worker: Worker, readiness: Readiness): void {
+    const watched = this.#watched.get(worker.id);
     if (watched === undefined) return;
     watched.readiness = readiness;
     watched.silentPeriods = 0;
     this.#silentPeriods = 0;
+    if (watched.batch <= this.#batch) return;
+    if (readiness.status === 'ready') return this.#replaceBy(watched);
+    watched.refusal = `A new worker is not ready: ${readiness.reasons.join(', ')}.`;
+    void stopWorker(worker);
+  }
+
+  #replaceBy({ batch }: Watched): void {
+    this.#batch = batch;
+    for (const timer of this.#delayed) clearTimeout(timer);
+    this.#delayed.clear();
+  }
+
+  /** The next step of a reload: once the new workers serve, an old one drains; when it has ended, another new one starts. */
+  #replaceNext(): void {
+    const [old] = this.#others();
+    if (old === undefined || this.#delayed.size > 0) return;
+    if (this.#watched.size <= this.#count) this.#fork();
+    else if ([...this.#watched.values()].every(({ batch, isReady }) => isReady || batch < this.#batch))
+      void stopWorker(old.worker);
+  }
+
+  /** After the end of an old worker, or of the first new one. */
+  #continueReload({ batch, refusal }: Watched, end: string): void {
+    if (batch > this.#batch)
+      this.#observe({ type: 'reload_refused', reason: refusal ?? `A new worker ended with ${end}.` });
+    else if (this.#others().length > 0) return this.#replaceNext();
+    else this.#observe({ type: 'reloaded', workers: this.#watched.size });
+    if (this.#isReloadAsked) this.reload();
   }
 
   #countSilence(): void {
@@ -141,6 +201,7 @@ export class Supervisor {
     this.#watched.delete(worker.id);
     this.#onEnd(worker);
     if (watched === undefined || this.#isStopping || this.#awaited.has(worker)) return;
+    if (watched.batch !== this.#batch) return this.#continueReload(watched, String(signal ?? code));
     if (!watched.isReady) this.#failedStarts++;
     const isAnyReady = [...this.#watched.values()].some(({ isReady }) => isReady);
     const restartMs = watched.isReady ? 0 : restartDelayMs(this.#failedStarts, Math.random(), isAnyReady);

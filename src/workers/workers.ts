@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, type Registry } from 'prom-client';
 import { loadResources } from '../definition/load.js';
 import type { Observe } from '../events.js';
-import { descriptions } from '../http/descriptions.js';
+import { descriptions, type FixedBody } from '../http/descriptions.js';
 import { close, listen } from '../http/listeners.js';
 import { apiVersion } from '../http/render.js';
 import { logEvents } from '../ops/log.js';
@@ -21,6 +21,8 @@ export interface Workers {
   readonly opsUrl: string;
   /** Reports events of the parent to its log and metrics. */
   readonly observe: Observe;
+  /** Replaces the workers by others with settings, definitions, codecs and keys as they are now; an event tells the outcome. */
+  reload(): void;
   stop(): Promise<void>;
 }
 
@@ -29,12 +31,14 @@ export interface Workers {
  * limits, passes on write positions, replaces a worker that dies or is frozen, and serves the metrics and the readiness of all
  * workers. Throws StartRefused when a worker fails before it was ready.
  */
-export async function startWorkers(settings: Settings): Promise<Workers> {
-  const resources = loadResources(settings.resourcesDir);
+export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
+  let docs = opsDocs(settings);
+  let docsOfReload = docs;
   const counters = eventMetrics();
   const observe: Observe = (event) => {
     log.add(event);
     counters.observe(event);
+    if (event.type === 'reloaded') docs = docsOfReload;
   };
   const log = logEvents(settings.logLevel, observe);
   serveWorkers();
@@ -48,13 +52,12 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
       lagMaxMs: settings.lagMaxMs,
     });
     await status.start();
-    const { docs } = descriptions(resources, { version: apiVersion, ...settings });
     const pages = {
       status,
       alive: () => supervisor.alive,
       metrics: () => metrics.text(supervisor.workers),
       readiness: () => supervisor.readiness(),
-      docs: settings.docs === 'ops' ? docs(false) : null,
+      docs: () => docs,
     };
     const ops = opsServer(pages, settings);
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
@@ -64,12 +67,26 @@ export async function startWorkers(settings: Settings): Promise<Workers> {
       await close(ops);
       await log.close();
     };
-    return { url, opsUrl, observe, stop };
+    const reload = (): void => {
+      try {
+        docsOfReload = opsDocs(readAgain());
+        supervisor.reload();
+      } catch (error) {
+        observe({ type: 'reload_refused', reason: (error as Error).message });
+      }
+    };
+    return { url, opsUrl, observe, reload, stop };
   } catch (error) {
     await supervisor.stop();
     await log.close();
     throw error;
   }
+}
+
+/** The documentation page, where it belongs to the ops listener. Throws an error when the definitions are refused. */
+function opsDocs(settings: Settings): FixedBody | null {
+  const { docs } = descriptions(loadResources(settings.resourcesDir), { version: apiVersion, ...settings });
+  return settings.docs === 'ops' ? docs(false) : null;
 }
 
 /** How long a scrape waits for a worker. */

@@ -8,6 +8,7 @@ import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectText } from '../../src/paths.js';
 import type { Settings } from '../../src/settings.js';
 import { commandLine } from '../support/command-line.js';
+import { until } from '../support/patience.js';
 import { serveProcess } from '../support/process.js';
 import { shared } from '../support/workspace.js';
 
@@ -89,11 +90,14 @@ test('a listener that cannot have its address says why, with the code of the sys
   }
 });
 
-test('SIGHUP stops serve as SIGTERM does', async (t) => {
+test('SIGHUP without workers is logged, and serve goes on', async (t) => {
   const settings = { replicaUrls: 'postgres://gateway_reader@127.0.0.1:1/app', host: '127.0.0.1', port: 0, opsPort: 0 };
-  const { stop, output } = await serveProcess(settings);
-  t.is(await stop('SIGHUP'), 0);
-  t.regex(output(), /"msg":"stopping"/);
+  const { child, stop, output, opsUrl } = await serveProcess(settings);
+  t.teardown(() => stop('SIGKILL'));
+  child.kill('SIGHUP');
+  t.true(await until(() => /WEB_CONCURRENCY.*reload_refused/.test(output()), 10_000, 20));
+  t.is((await fetch(`${opsUrl}/livez`)).status, 200);
+  t.is(await stop(), 0);
 });
 
 test('an error of PostgreSQL comes with the next step: a replica as ADMIN_URL, a wrong password, no such database', async (t) => {

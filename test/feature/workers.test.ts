@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/ops/status/status.js';
@@ -14,18 +16,18 @@ interface Answer {
   readonly body: string;
 }
 
-/** One request on a connection of its own, so that any worker may take it. */
+/** One request, on a connection of its own without an agent, so that any worker may take it. */
 function send(
   served: ServeProcess,
   token: string,
   path: string,
-  options: { method?: string; headers?: Record<string, string>; body?: string } = {},
+  options: { method?: string; headers?: Record<string, string>; body?: string; agent?: Agent } = {},
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, ...options.headers };
     const outgoing = request(
       `${served.url}/api/v1${path}`,
-      { agent: false, method: options.method ?? 'GET', headers },
+      { agent: options.agent ?? false, method: options.method ?? 'GET', headers },
       (response) => {
         let body = '';
         response.on('data', (chunk: Buffer) => (body += chunk.toString()));
@@ -131,6 +133,62 @@ test('a signal to all processes, as Ctrl-C in a terminal or a supervisor sends i
     t.is((await send(served, token, '/installaties?perPage=1')).status, 200, signal);
     t.is(await exited, 0, signal);
   }
+});
+
+test.serial('SIGHUP replaces the workers by some with the definitions of now, and no request fails', async (t) => {
+  const { database } = t.context;
+  const folder = mkdtempSync(join(tmpdir(), 'reload-'));
+  cpSync(database.settings.resourcesDir || 'config/resources', folder, { recursive: true });
+  const file = join(folder, 'installaties.json');
+  const definition = readFileSync(file, 'utf8');
+  const served = await workers(t, { resourcesDir: folder, logLevel: 'info' });
+  const token = await database.token();
+  const agent = new Agent({ keepAlive: true });
+  const [list, faults] = [{ members: '' }, [] as unknown[]];
+  let [requests, isOver] = [0, false];
+  const client = async (): Promise<void> => {
+    while (!isOver)
+      try {
+        const page = await send(served, token, '/installaties?perPage=20', { agent });
+        const [first] = (JSON.parse(page.body) as { data: { id: string }[] }).data;
+        const detail = await send(served, token, `/installaties/${first?.id}`, { agent });
+        list.members = Object.keys(JSON.parse(detail.body)).join();
+        if (page.status !== 200 || detail.status !== 200) faults.push(page.status, detail.status);
+        requests += 2;
+        await sleep(60 * Math.random()); // a connection that is closed meanwhile fails its next request
+      } catch (error) {
+        faults.push(error);
+      }
+  };
+  const clients = Promise.all(Array.from({ length: 12 }, client));
+  t.teardown(async () => {
+    isOver = true;
+    await clients;
+    agent.destroy();
+    rmSync(folder, { recursive: true });
+    await served.stop();
+  });
+  const outcomes = (): string[] => served.output().match(/^.*"msg":"reload.*$/gm) ?? [];
+  const reload = async (text: string): Promise<string> => {
+    const [before, events] = [requests, outcomes().length];
+    writeFileSync(file, text);
+    process.kill(-(served.child.pid as number), 'SIGHUP'); // as a supervisor or a terminal sends it: to the workers, too
+    await eventually(t, 'the outcome', () => outcomes().length > events, 60_000);
+    await eventually(t, 'requests', () => requests > before + 50);
+    return String(outcomes().at(-1));
+  };
+  const old = childrenOf(served);
+  t.regex(await reload('{'), /installaties\.json.*reload_refused/);
+  const stored = JSON.parse(definition) as { fields: Record<string, { column: string }> };
+  const { merk, ...fields } = stored.fields;
+  t.regex(await reload(definition.replace('"column": "merk"', '"column": "nowhere"')), /nowhere.*reload_refused/);
+  t.deepEqual(childrenOf(served), old);
+  t.regex(list.members, /,merk,/);
+  t.regex(await reload(JSON.stringify({ ...stored, fields })), /"workers":2.*"reloaded"/);
+  t.false(childrenOf(served).some((pid) => old.includes(pid)));
+  await eventually(t, 'the new definition', () => !list.members.includes(',merk,'));
+  t.truthy(merk);
+  t.deepEqual(faults, [], `of ${requests} requests`);
 });
 
 test.serial('SIGTERM ends parent and workers with exit code 0', async (t) => {
