@@ -140,7 +140,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^demo\/|^src\/(postgres|wire|check|migrate|adopt)\/|^pull\/src\/(sql-copy|postgres|duckdb)\.ts$|^src\/definition\/write-statements\.ts$|^src\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(postgres|wire|check|migrate|adopt)\/|^pull\/src\/(sql-copy|postgres|duckdb)\.ts$|^src\/definition\/(sync-|write-)?statements\.ts$|^src\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
   },
 ];
 

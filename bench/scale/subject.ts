@@ -6,6 +6,8 @@ import { rowsOf } from '../stage.js';
 /** A measured workspace, and the gateway and the replica that serve it. */
 export interface Subject {
   readonly origin: string;
+  /** Origin of its ops listener. */
+  readonly opsOrigin: string;
   readonly gatewayPid: number;
   readonly token: string;
   /** A database of the replica, as the gateway's own role. */

@@ -16,8 +16,6 @@ export interface FieldTypeRow {
   readonly hasValuesWithoutJson?: true;
   /** The value in the body of a write; absent: such a field cannot be written. */
   readonly writeSchema?: JsonSchema;
-  /** The form that its pattern and format ask for, in words. */
-  readonly writeForm?: string;
   /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field, so none loses a digit. */
   readonly auditValue?: (text: string) => unknown;
   /** A value of the body as PostgreSQL prints it; absent: its text. */
@@ -25,11 +23,8 @@ export interface FieldTypeRow {
   readonly example: unknown;
   /** Made once for each field, from PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: () => ValueSerializer;
-  /**
-   * SQL of a parameter that is compared with such a column; in that of a filter COLUMN and VIEW are its own. `?::bigint` fits integer columns
-   * too: no value is out of range.
-   */
-  readonly parameter: string;
+  /** The SQL type as which a value is compared with such a column; absent: that of the column. */
+  readonly comparedAs?: string;
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
   readonly isPrinted?: (text: string) => boolean;
   /** Whether of two different texts that PostgreSQL prints the first is the lesser value; absent: that is up to the collation of the column. */
@@ -76,7 +71,6 @@ export const dateSchema: JsonSchema = {
   pattern: '^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}$',
 };
 
-const dateForm = 'a calendar date, YYYY-MM-DD';
 const nullJson = constantJson('null');
 const trueJson = constantJson('true');
 const falseJson = constantJson('false');
@@ -112,10 +106,8 @@ export const fieldTypes = {
     columnTypes: ['uuid'],
     schema: identifier,
     writeSchema: { type: 'string', pattern: uuid.source },
-    writeForm: 'a UUID in small letters',
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     serializer: () => quoted,
-    parameter: '?',
     isPrinted: isUuid,
     isLess: (a, b) => a < b,
     query: { schema: identifier, isValue: isUuid },
@@ -124,10 +116,9 @@ export const fieldTypes = {
     columnTypes: ['bigint', 'integer'],
     schema: identifier,
     writeSchema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})$' },
-    writeForm: 'a whole number of at most 18 digits, as a string',
     example: '1042',
     serializer: () => quoted,
-    parameter: '?::bigint',
+    comparedAs: 'bigint',
     isPrinted: isBigint,
     isLess: isLessBigint,
     query: { schema: identifier, isValue: isBigint },
@@ -138,7 +129,6 @@ export const fieldTypes = {
     writeSchema: { type: 'string' },
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     serializer: () => escaped,
-    parameter: '?',
     isPrinted: isText,
     isMember: isString,
     query: { schema: identifier, isValue: isText },
@@ -149,9 +139,6 @@ export const fieldTypes = {
     writeSchema: { type: 'string' },
     example: 'open',
     serializer: () => escaped,
-    // A text that is no label would fail as a value of the type, and the text of a column has no index: PostgreSQL takes no cast that is
-    // not immutable. The row that is never read gives the type, whose schema the gateway's role cannot name.
-    parameter: '(select label from unnest(enum_range((select COLUMN from VIEW limit 0))) label where label::text = ?)',
     query: { schema: identifier, isValue: isText },
   },
   integer: {
@@ -162,7 +149,7 @@ export const fieldTypes = {
     isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
     serializer: () => raw,
-    parameter: '?::bigint',
+    comparedAs: 'bigint',
     isPrinted: isBigint,
     isLess: isLessBigint,
     query: {
@@ -180,7 +167,6 @@ export const fieldTypes = {
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
     serializer: () => finite,
-    parameter: '?',
   },
   boolean: {
     columnTypes: ['boolean'],
@@ -192,7 +178,6 @@ export const fieldTypes = {
     example: true,
     serializer: () => (row, at, json) =>
       json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
-    parameter: '?',
     query: {
       schema: { type: 'boolean' },
       isValue: (text) => text === 'true' || text === 'false',
@@ -204,17 +189,15 @@ export const fieldTypes = {
     schema: dateSchema,
     hasValuesWithoutJson: true,
     writeSchema: dateSchema,
-    writeForm: dateForm,
     example: '2026-03-14',
     serializer: () => calendarDate,
-    parameter: '?',
     isPrinted: isPrintedDate,
     isLess: isEarlier,
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
       schema: dateSchema,
       isValue: isDate,
-      error: { code: 'invalid_date', form: dateForm },
+      error: { code: 'invalid_date', form: 'a calendar date, YYYY-MM-DD' },
     },
   },
   timestamp: {
@@ -223,7 +206,6 @@ export const fieldTypes = {
     hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
     serializer: () => instant,
-    parameter: '?',
     isPrinted: isPrintedInstant,
     isLess: isEarlier,
     query: {
@@ -240,7 +222,6 @@ export const fieldTypes = {
     schema: {},
     example: [],
     serializer: () => raw,
-    parameter: '?',
     isMember: () => true,
   },
 } as const satisfies Readonly<Record<string, FieldTypeRow>>;

@@ -1,6 +1,7 @@
 import type { FieldError } from '../errors.js';
 import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
 import type { Filter, Resource } from './resource.js';
+import { param, quoted, type Sql, typed } from './sql.js';
 
 /** All that follows from the kind of a filter. */
 interface FilterKindRow {
@@ -8,8 +9,9 @@ interface FilterKindRow {
   readonly columnTypes: readonly FieldType[];
   /** Values in the query string; absent: those of the column's type. */
   readonly form?: QueryForm;
-  /** Condition: COLUMN is the column, ? the parameter, TYPED the parameter as the column's type, ZONE the time zone. */
-  readonly sql: string;
+  /** The condition is `column operator value`, of the parameter and of the same as the column's type. */
+  readonly operator: '=' | '>=' | '<=' | '<';
+  readonly value: (parameter: Sql, typed: Sql, type: FieldType) => Sql;
   /** Whether the value is a list of values, separated by commas. */
   readonly isList?: true;
   /** Which end of a range it gives: of two filters on one column, the lower must not be above the upper. */
@@ -30,6 +32,8 @@ const dateOrInstant: QueryForm = {
   },
 };
 
+const startOfDay = (day: Sql): Sql => `${day}::date::timestamp at time zone ${param('timeZone')}`;
+
 /** Values in a list. */
 export const listValuesMax = 100;
 
@@ -37,31 +41,40 @@ export const listValuesMax = 100;
 export const filterKinds = {
   equals: {
     columnTypes: ['uuid', 'bigint', 'text', 'enum', 'integer', 'boolean', 'date', 'timestamp'],
-    sql: 'COLUMN = TYPED',
+    operator: '=',
+    value: (_, typed) => typed,
   },
-  oneOf: { columnTypes: idTypes, sql: 'COLUMN = any(TYPED[])', isList: true },
-  dateFrom: { columnTypes: ['date'], sql: 'COLUMN >= ?::date', end: 'lower' },
-  dateTo: { columnTypes: ['date'], sql: 'COLUMN <= ?::date', end: 'upper' },
+  oneOf: {
+    columnTypes: idTypes,
+    operator: '=',
+    value: (list, typed, type) => `any(${fieldType(type).comparedAs ? `${typed}[]` : list})`,
+    isList: true,
+  },
+  dateFrom: { columnTypes: ['date'], operator: '>=', value: (day) => `${day}::date`, end: 'lower' },
+  dateTo: { columnTypes: ['date'], operator: '<=', value: (day) => `${day}::date`, end: 'upper' },
   dayFrom: {
     columnTypes: ['timestamp'],
     form: formOf('date'),
-    sql: 'COLUMN >= ?::date::timestamp at time zone ZONE',
+    operator: '>=',
+    value: startOfDay,
     end: 'lower',
     takesDays: true,
   },
   dayTo: {
     columnTypes: ['timestamp'],
     form: formOf('date'),
-    sql: 'COLUMN < (?::date + 1)::timestamp at time zone ZONE',
+    operator: '<',
+    value: (day) => `(${day}::date + 1)::timestamp at time zone ${param('timeZone')}`,
     end: 'upper',
     takesDays: true,
   },
-  instantFrom: { columnTypes: ['timestamp'], sql: 'COLUMN >= ?::timestamptz', end: 'lower' },
-  instantTo: { columnTypes: ['timestamp'], sql: 'COLUMN <= ?::timestamptz', end: 'upper' },
+  instantFrom: { columnTypes: ['timestamp'], operator: '>=', value: (at) => `${at}::timestamptz`, end: 'lower' },
+  instantTo: { columnTypes: ['timestamp'], operator: '<=', value: (at) => `${at}::timestamptz`, end: 'upper' },
   since: {
     columnTypes: ['timestamp'],
     form: dateOrInstant,
-    sql: `COLUMN >= case when length(?::text) = 10 then ?::date::timestamp at time zone ZONE else ?::timestamptz end`,
+    operator: '>=',
+    value: (at) => `case when length(${at}::text) = 10 then ${startOfDay(at)} else ${at}::timestamptz end`,
     takesDays: true,
   },
 } as const satisfies Readonly<Record<string, FilterKindRow>>;
@@ -71,7 +84,7 @@ export type FilterKind = keyof typeof filterKinds;
 
 /** Names that no filter and no written field can have: parameters of every list, and of the statements themselves. */
 export const parameterNames: readonly RegExp[] = [
-  /^(page|perPage|cursor|total|order|fields|ids)$/,
+  /^(page|perPage|cursor|total|order|ids)$/,
   /^(workspace|id|timeZone|limit|skip|(after|until)[0-9]+)$/,
 ];
 
@@ -88,36 +101,39 @@ export function filterKind(kind: FilterKind): FilterKindRow {
  * before the column read one value. A text is compared as the type of its column: no value of a
  * character(n) with blanks at its end equals the text that PostgreSQL prints. The planner puts the value in the place of the CASE.
  */
-export function hasValue(column: string, value: string, type: FieldType): string {
-  const { parameter, columnTypes } = fieldType(type);
-  const [, typeName = columnTypes[0]] = parameter.split('::');
-  const ofColumn = `array[case when true then ${value} else ${column} end]`;
-  const list = type === 'text' ? ofColumn : `array[${value}]::${typeName}[]`;
-  return `${column} = any(${list}) and ${column} >= ${value} and ${column} <= ${value}`;
+export function hasValue(column: string, value: Sql, type: FieldType): Sql {
+  const { comparedAs, columnTypes } = fieldType(type);
+  const each = typed(type, value);
+  const ofColumn = `array[case when true then ${each} else ${column} end]`;
+  const list = type === 'text' ? ofColumn : `array[${each}]::${comparedAs ?? (columnTypes[0] as string)}[]`;
+  return `${column} = any(${list}) and ${column} >= ${each} and ${column} <= ${each}`;
 }
 
 /**
- * The condition of a filter in knex's form, and the bindings of its placeholders: columns and names of parameters. At the `farEnd` of a
- * range it is a row comparison, for the reason that `comparison` (statements.ts) gives. The second column is the same on both sides.
+ * The condition of a filter. At the `farEnd` of a range it is a row comparison, for the reason that `comparison` (statements.ts) gives. The
+ * second column is the same on both sides.
  */
 export function filterCondition(
   name: string,
   { filters, view }: Pick<Resource, 'filters' | 'view'>,
   farEnd: 'lower' | 'upper' | null = null,
-): { sql: string; bindings: string[] } {
+): Sql {
   const { column, kind, type, nearlyUnique } = filters[name] as Filter;
-  const { sql: form, end } = filterKind(kind);
-  const typed = fieldType(type).parameter;
-  const named: Readonly<Record<string, string>> = { COLUMN: column, VIEW: view, ZONE: 'timeZone' };
-  const bindings: string[] = [];
-  const sql = (nearlyUnique ? hasValue('COLUMN', 'TYPED', type) : form)
-    .replace(/TYPED(\[\])?/g, (_, list = '') => (typed === '?' ? typed : typed + list))
-    .replace(/COLUMN|VIEW|ZONE|\?/g, (token) => {
-      bindings.push(named[token] ?? name);
-      return token === 'COLUMN' || token === 'VIEW' ? '??' : '?';
-    });
-  if (end === undefined || end !== farEnd) return { sql, bindings };
-  return { sql: sql.replace(/^\?\? (\S+) (.*)$/, '(??, true) $1 ($2, true)'), bindings };
+  const { operator, value: made, end } = filterKind(kind);
+  const given = param(name);
+  const compared = quoted(column);
+  if (nearlyUnique) return hasValue(compared, given, type);
+  const value = made(given, type === 'enum' ? labelOf(compared, view, given) : typed(type, given), type);
+  if (end === undefined || end !== farEnd) return `${compared} ${operator} ${value}`;
+  return `(${compared}, true) ${operator} (${value}, true)`;
+}
+
+/**
+ * The label that a text is, or NULL: a text that is no label would fail as a value of the type, and the text of a column has no index, because
+ * PostgreSQL takes no cast that is not immutable. The row that is never read gives the type, whose schema the gateway's role cannot name.
+ */
+function labelOf(column: string, view: string, text: Sql): Sql {
+  return `(select label from unnest(enum_range((select ${column} from ${quoted(view)} limit 0))) label where label::text = ${text})`;
 }
 
 /** Values that the parameter of a filter takes. */
@@ -138,23 +154,17 @@ export function parseFilter(name: string, filter: Filter, text: string, faults: 
 
 /** The values that a record can have, as an array. */
 function parseListFilter(name: string, filter: Filter, text: string, faults: FieldError[]): string {
-  const { isValue } = filterForm(filter);
-  return arrayText(listedValues(name, text, faults).filter(isValue));
-}
-
-/** The values of a parameter that is a list. Adds a fault for an empty one, and for too many, of which it returns none. */
-export function listedValues(name: string, text: string, faults: FieldError[], max = listValuesMax): readonly string[] {
   const values = text.split(',');
   if (values.includes('')) {
     const detail = `${name} has an empty element: separate its values by single commas.`;
     faults.push({ parameter: name, code: 'empty_value', detail });
   }
-  if (values.length > max) {
-    const detail = `${name} has ${values.length} values, and at most ${max} are allowed.`;
+  if (values.length > listValuesMax) {
+    const detail = `${name} has ${values.length} values, and at most ${listValuesMax} are allowed.`;
     faults.push({ parameter: name, code: 'out_of_range', detail });
-    return [];
   }
-  return values;
+  const { isValue } = filterForm(filter);
+  return arrayText(values.filter(isValue));
 }
 
 /** An array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */

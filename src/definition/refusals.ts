@@ -199,9 +199,9 @@ function plainAndPresent({ field, at }: PlacedField, role: string): Flaw[] {
 
 /** Names that two resources cannot share. */
 const unique = ['name', 'record', 'view', 'auditEntity'] as const;
-/** Names that the gateway uses itself: path segments, links of the index, tags and schemas of OpenAPI. */
+/** Names that the gateway uses itself: path segments, links of the index, paths and schemas of OpenAPI. */
 const reserved: Readonly<Partial<Record<(typeof unique)[number], readonly string[]>>> = {
-  name: ['sync', 'self', 'openapi', 'token', 'api'],
+  name: ['sync', 'self', 'openapi', 'v1'],
   record: ['problem', 'pagination'],
 };
 

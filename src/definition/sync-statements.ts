@@ -1,11 +1,9 @@
-import knexModule, { type Knex } from 'knex';
 import type { Statement } from '../postgres/statement.js';
 import type { IdType } from './field-types.js';
 import type { OrderColumn, Resource, ResourceSync } from './resource.js';
-import { type Bounds, beyond, byBounds, ends, finish, onFirstUse, statementName } from './statements.js';
+import { orderBy, param, quoted, quotedList, type Sql, statement, where } from './sql.js';
+import { type Bounds, beyond, byBounds, ends, limit, limitBehindSkipped, statementName } from './statements.js';
 import { noPartsVersion, partInOrder, partsVersion, sourceColumn, versionOf, viewInOrder } from './walls.js';
-
-const { knex } = knexModule;
 
 /** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
 export interface Section {
@@ -34,12 +32,6 @@ export interface SyncStatements {
   readonly versions: Readonly<Record<Bounds, Statement>>;
 }
 
-/** A condition in knex's form; with `inTableOrder` on a column that no index has. */
-interface Condition extends Pick<Statement, 'inTableOrder'> {
-  readonly sql: string;
-  readonly bindings: readonly string[];
-}
-
 /** A token that is older counts as older than every row: its id could look younger than it is. */
 const tokenIdsMax = 4_000_000_000;
 
@@ -48,16 +40,16 @@ const tokenIdsMax = 4_000_000_000;
  * is at most the real age of a row: a row can look younger than it is, and is repeated, but never older. A row that is newer than the next
  * id looks old: it is in the next pass. (Conversion of xmin by way of text costs ten times as much.) The subquery runs once per statement.
  */
-const changedSince = (column: string): Condition => ({
-  sql: `(age(??)::bigint & 4294967295) <= (select
-    case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - ?::bigint < ${tokenIdsMax}
-      then age((?::bigint & 4294967295)::text::xid)::bigint & 4294967295 else 4294967295 end)`,
-  bindings: [column, 'since', 'since'],
-  inTableOrder: true,
-});
+const changedSince = (column: string): Sql => {
+  const since = param('since');
+  return `(age(${quoted(column)})::bigint & 4294967295) <= (select
+    case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - ${since}::bigint < ${tokenIdsMax}
+      then age((${since}::bigint & 4294967295)::text::xid)::bigint & 4294967295 else 4294967295 end)`;
+};
 
 /** SHA-256 of a text, 64 hexadecimal digits. */
 const hashOf = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
+const hasPrefix = (hash: string): Sql => `${hash} ^@ any(${param('prefixes')}::text[])`;
 /** The id as it is shown. A cast would drop the blanks at the end of a character(n). */
 const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
@@ -68,41 +60,31 @@ type Synced = Resource & { readonly sync: ResourceSync };
 export function compileSyncStatements({ sync, ...given }: Resource): SyncStatements | null {
   if (sync === undefined) return null;
   const resource = { ...given, sync };
-  const { name, view } = resource;
-  const builder = knex({ client: 'pg' });
-  const hash = hashOf(textOf('id', resource.idType));
-  const hasPrefix: Condition = { sql: `${hash} ^@ any(?::text[])`, bindings: ['prefixes'] };
+  const { name, view, order } = resource;
   const idColumn: OrderColumn = { column: 'id', type: resource.idType };
-  const own = {
-    name: `${name}.sync`,
-    view,
-    order: resource.order,
-    inOrder: viewInOrder(resource, keysOf(resource.order), 'asc'),
-  };
+  const horizon = sync.appendOnly && `${quoted(order[0]?.column as string)} >= ${param('horizon')}::timestamptz`;
+  const own = { name: `${name}.sync`, view, order, inOrder: viewInOrder(resource, keysOf(order), 'asc') };
   // Rows that never change keep the order of the list, whose index they have; others can move in it, and are read by id.
-  const hashedOrder = sync.appendOnly ? resource.order : [idColumn];
+  const hashedOrder = sync.appendOnly ? order : [idColumn];
   const inOrder = viewInOrder(resource, keysOf(hashedOrder), 'asc');
   const hashed = { name: `${name}.hashed`, view, order: hashedOrder, inOrder };
-  const horizon: Condition | null = sync.appendOnly && {
-    sql: '?? >= ?::timestamptz',
-    bindings: [resource.order[0]?.column as string, 'horizon'],
-  };
-  const parts = Object.entries(sync.parts).map(([part, each]) => {
-    const order: OrderColumn[] = [idColumn, { column: 'part_id', type: each.idType }];
-    const rows = {
-      name: `${name}.${part}`,
-      view: each.view,
-      order,
-      inOrder: partInOrder(each.view).view,
-      onePerRecord: true,
-    };
-    return compileSection(builder, rows, changedSince(sync.xid), null);
-  });
+  const parts = Object.entries(sync.parts).map(([part, { view, idType }]) => ({
+    name: `${name}.${part}`,
+    view,
+    order: [idColumn, { column: 'part_id', type: idType }],
+    inOrder: partInOrder(view).view,
+    onePerRecord: true,
+  }));
+  // In the order of the table all rows would be sorted before the condition leaves a few of them.
+  const changed = { condition: changedSince(sync.xid), inTableOrder: true } as const;
   return {
-    changed: [compileSection(builder, own, changedSince(sync.xid), horizon), ...parts],
-    hashed: compileSection(builder, hashed, hasPrefix, null),
-    digest: byBounds((bounds) => digestOf(builder, resource, hashed, bounds)),
-    versions: byBounds((bounds) => versionsOf(builder, resource, hashed, bounds)),
+    changed: [
+      compileSection(own, { ...changed, horizon }),
+      ...parts.map((part) => compileSection(part, { ...changed, horizon: null })),
+    ],
+    hashed: compileSection(hashed, { condition: hasPrefix(hashOf(textOf('id', resource.idType))), horizon: null }),
+    digest: byBounds((bounds) => digestOf(resource, hashed, bounds)),
+    versions: byBounds((bounds) => versionsOf(resource, hashed, bounds)),
   };
 }
 
@@ -117,75 +99,68 @@ interface Rows {
   readonly onePerRecord?: boolean;
 }
 
-function compileSection(builder: Knex, rows: Rows, condition: Condition, horizon: Condition | null): Section {
+/** The rows that a section finds; with `inTableOrder` the condition is on a column that no index has. */
+interface Found extends Pick<Statement, 'inTableOrder'> {
+  readonly condition: Sql;
+  readonly horizon: Sql | null;
+}
+
+function compileSection(rows: Rows, { condition, horizon, inTableOrder }: Found): Section {
   const keys = keysOf(rows.order);
-  const selected = (view: string, bounds: Bounds, conditions: readonly (Condition | null)[]): Knex.QueryBuilder => {
-    const query = bounded(builder, { ...rows, view }, bounds);
-    for (const each of conditions) if (each !== null) query.where(builder.raw(each.sql, [...each.bindings]));
-    return view === rows.view ? query.select(keys).orderBy(keys) : query.select(keys);
-  };
+  const inHorizon = horizon === null ? [] : [horizon];
+  const inOrder = (bounds: Bounds): Sql =>
+    `select ${quotedList(keys)} from ${quoted(rows.inOrder)}${where([...bounded(rows.order, bounds), ...inHorizon])}`;
   const ahead = (bounds: 'all' | 'after'): Statement =>
-    finish(statementName(rows.name, `ahead-${bounds}`), selected(rows.inOrder, bounds, [horizon]), ['limit', 'skip']);
+    statement(statementName(rows.name, `ahead-${bounds}`), `${inOrder(bounds)}${limitBehindSkipped}`);
   const find = (bounds: Bounds): Statement => {
-    // In the order of the table all rows would be sorted before the condition leaves a few of them.
-    const query = selected(condition.inTableOrder ? rows.view : rows.inOrder, bounds, [horizon, condition]);
-    if (rows.onePerRecord) query.distinctOn('id');
-    const statement = finish(statementName(rows.name, `find-${bounds}`), query, ['limit']);
-    return { ...statement, ...(condition.inTableOrder && { inTableOrder: true }) };
+    const distinct = rows.onePerRecord ? 'distinct on (id) ' : '';
+    const conditions = where([...bounded(rows.order, bounds), ...inHorizon, condition]);
+    const [view, order] = inTableOrder ? [rows.view, orderBy(keys)] : [rows.inOrder, ''];
+    const found = `select ${distinct}${quotedList(keys)} from ${quoted(view)}${conditions}${order}${limit}`;
+    return { ...statement(statementName(rows.name, `find-${bounds}`), found), ...(inTableOrder && { inTableOrder }) };
   };
-  const estimate = (): Statement => {
-    const statement = finish(statementName(rows.name, 'estimate'), selected(rows.inOrder, 'all', [horizon]));
-    return { ...statement, text: `explain (format json) ${statement.text}` };
+  return {
+    order: rows.order,
+    estimate: statement(statementName(rows.name, 'estimate'), `explain (format json) ${inOrder('all')}`),
+    ahead: { all: ahead('all'), after: ahead('after') },
+    find: byBounds(find),
+    idAt: keys.indexOf('id'),
   };
-  return onFirstUse<Section>({
-    order: () => rows.order,
-    estimate,
-    ahead: () => onFirstUse({ all: () => ahead('all'), after: () => ahead('after') }),
-    find: () => byBounds(find),
-    idAt: () => keys.indexOf('id'),
-  });
 }
 
 /**
  * The hash of the id, the id and the version of each row in bounds. The parts of the range are read once and joined: the column of the view
  * would look them up for each row.
  */
-function versioned(builder: Knex, resource: Synced, rows: Rows, bounds: Bounds): Knex.QueryBuilder {
+function versioned(resource: Synced, { order }: Rows, bounds: Bounds): Sql {
   const { sync, versionSeed = 0n, view, idType } = resource;
-  const within = bounded(builder, { view, order: rows.order }, bounds);
-  const query = builder.from(within.select('id', sync.xid, sourceColumn).as('found'));
-  const versions = Object.values(sync.parts).map((part, i) => {
-    const isById = rows.order[0]?.column === 'id';
-    const parts = isById ? bounded(builder, { view: part.view, order: rows.order }, bounds) : builder(part.view);
-    const grouped = parts.select('id', builder.raw(`${partsVersion(sync.xid)} as version`)).groupBy('id');
-    query.leftJoin(grouped.as(`part${i}`), `part${i}.id`, 'found.id');
-    return `coalesce(part${i}.version, ${noPartsVersion})`;
-  });
-  const version = hexVersion(versionOf(`found."${sync.xid}"`, [...versions, `found.${sourceColumn}`]), versionSeed);
+  const within = where(bounded(order, bounds));
+  const isById = order[0]?.column === 'id';
+  const parts = Object.values(sync.parts);
+  const joins = parts.map(
+    (part, i) => ` left join (select id, ${partsVersion(sync.xid)} as version from ${quoted(part.view)}
+      ${isById ? within : ''} group by id) as part${i} on part${i}.id = found.id`,
+  );
+  const versions = parts.map((_, i) => `coalesce(part${i}.version, ${noPartsVersion})`);
+  const version = versionOf(`found.${quoted(sync.xid)}`, [...versions, `found.${sourceColumn}`]);
   const id = textOf('found.id', idType);
-  return query.select(builder.raw(`${hashOf(id)} as hash, ${id} as id, ${version} as version`));
+  return `select ${hashOf(id)} as hash, ${id} as id, ${hexVersion(version, versionSeed)} as version
+    from (select ${quotedList(['id', sync.xid, sourceColumn])} from ${quoted(view)}${within}) as found${joins.join('')}`;
 }
 
 /** Count and hash of ids and versions by prefix of the hash of the id. */
-function digestOf(builder: Knex, resource: Synced, rows: Rows, bounds: Bounds): Statement {
-  const query = builder
-    .from(versioned(builder, resource, rows, bounds).as('versions'))
-    .select(
-      builder.raw('left(hash, ?::int) as prefix', ['depth']),
-      builder.raw(`count(*)`),
-      builder.raw(`bit_xor(('x' || left(${hashOf(`concat(id, chr(10), version)`)}, 16))::bit(64))::text`),
-    )
-    .groupByRaw('1');
-  return { ...finish(statementName(rows.name, `digest-${bounds}`), query), inTableOrder: true };
+function digestOf(resource: Synced, rows: Rows, bounds: Bounds): Statement {
+  const hash = `bit_xor(('x' || left(${hashOf('concat(id, chr(10), version)')}, 16))::bit(64))::text`;
+  const digest = `select left(hash, ${param('depth')}::int) as prefix, count(*), ${hash}
+    from (${versioned(resource, rows, bounds)}) as versions group by 1`;
+  return { ...statement(statementName(rows.name, `digest-${bounds}`), digest), inTableOrder: true };
 }
 
 /** Ids and versions of the rows whose hash begins with a prefix. */
-function versionsOf(builder: Knex, resource: Synced, rows: Rows, bounds: Bounds): Statement {
-  const query = builder
-    .from(versioned(builder, resource, rows, bounds).as('versions'))
-    .where(builder.raw('hash ^@ any(?::text[])', ['prefixes']))
-    .select('id', 'version');
-  return { ...finish(statementName(rows.name, `versions-${bounds}`), query, ['limit']), inTableOrder: true };
+function versionsOf(resource: Synced, rows: Rows, bounds: Bounds): Statement {
+  const versions = `select id, version from (${versioned(resource, rows, bounds)}) as versions
+    ${where([hasPrefix('hash')])}${limit}`;
+  return { ...statement(statementName(rows.name, `versions-${bounds}`), versions), inTableOrder: true };
 }
 
 /** A version as it is shown: 16 hexadecimal digits. */
@@ -194,10 +169,7 @@ const hexVersion = (version: string, seed: bigint): string =>
 
 const keysOf = (order: readonly OrderColumn[]): string[] => order.map(({ column }) => column);
 
-function bounded(builder: Knex, rows: Pick<Rows, 'view' | 'order'>, bounds: Bounds): Knex.QueryBuilder {
+function bounded(order: readonly OrderColumn[], bounds: Bounds): Sql[] {
   const { after, until } = ends[bounds];
-  const query = builder(rows.view);
-  if (after) query.where(beyond(builder, rows, '>', 'after'));
-  if (until) query.where(beyond(builder, rows, '<=', 'until'));
-  return query;
+  return [...(after ? [beyond({ order }, '>', 'after')] : []), ...(until ? [beyond({ order }, '<=', 'until')] : [])];
 }

@@ -9,6 +9,7 @@ import {
   type ResourceSync,
   versionColumn,
 } from './resource.js';
+import { orderBy, quoted, quotedList } from './sql.js';
 
 // The tenant wall. The operator's view in the schema `records` says what a record is; the roles of the gateway use views of the schema
 // `gateway` that `migrate` makes of it: with the rows of one workspace, the columns of the definition, and the order in which a statement
@@ -166,7 +167,7 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
   const all = ['workspace_id', ...columns, ...(sync ? [sync.xid] : [])];
   const parts = Object.values(sync?.parts ?? {});
   const partColumns = ['workspace_id', 'id', 'part_id', sync?.xid ?? ''];
-  const computed = sync ? [`${rowVersion(resource, sync)} as ${name(versionColumn)}`] : [];
+  const computed = sync ? [`${rowVersion(resource, sync)} as ${quoted(versionColumn)}`] : [];
   const digest = sync ? [`${digestOf(resource)} as ${sourceColumn}`] : [];
   const made: Made[] = [
     { view, source, columns: all, computed: [...computed, ...digest], isOpen: open },
@@ -175,7 +176,7 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
       source,
       columns,
       computed,
-      orderBy: orderBy(each),
+      orderBy: orderBy(each.columns, each.direction),
       isOpen: open,
     })),
     ...parts.flatMap((part): Made[] => {
@@ -183,7 +184,7 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
       const ordered = partInOrder(part.view);
       return [
         { ...of, view: part.view },
-        { ...of, view: ordered.view, orderBy: orderBy(ordered) },
+        { ...of, view: ordered.view, orderBy: orderBy(ordered.columns) },
       ];
     }),
   ];
@@ -192,7 +193,7 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
     granted('select', all, source, 'gateway_owner'),
     ...parts.map((part) => granted('select', partColumns, recordsOf(part.view), 'gateway_owner')),
     ...made.map(created),
-    `grant select on ${reads.map(quoted).join(', ')} to gateway_reader${write ? ', gateway_writer' : ''}`,
+    `grant select on ${quotedList(reads)} to gateway_reader${write ? ', gateway_writer' : ''}`,
     ...(isReferredTo && !write ? [granted('select', ['workspace_id', 'id'], view, 'gateway_writer')] : []),
     ...(write ? writeSql(resource, write) : []),
   ]);
@@ -208,7 +209,7 @@ function rowVersion(resource: Resource, sync: ResourceSync): string {
     return `(select ${partsVersion(sync.xid)} from ${quoted(recordsOf(part.view))} part
       where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id)`;
   });
-  return versionOf(`${sourceName}.${name(sync.xid)}`, [...parts, digestOf(resource)]);
+  return versionOf(`${sourceName}.${quoted(sync.xid)}`, [...parts, digestOf(resource)]);
 }
 
 /** Column with a digest of the operator's view, a bigint. */
@@ -223,7 +224,7 @@ export function versionOf(xid: string, parts: readonly string[]): string {
 
 /** An aggregate over the parts of a record: it differs when one is added, changed, deleted or moved. */
 export function partsVersion(xid: string): string {
-  return `hash_record_extended(row(count(*), bit_xor(hash_record_extended(row(part_id, ${name(xid)}), 0))), 0)`;
+  return `hash_record_extended(row(count(*), bit_xor(hash_record_extended(row(part_id, ${quoted(xid)}), 0))), 0)`;
 }
 
 /** `partsVersion` of a record without parts. */
@@ -275,19 +276,12 @@ function created({
   const workspace = `(select gateway.workspace()::{type of ${source}})`;
   const isCheapest = isOpen ? `\n    and coalesce(workspace_id = any (array[${workspace}]), false)` : '';
   return `create view ${quoted(view)}${isOpen ? '' : ' with (security_barrier)'} as
-  select ${[...columns.map(name), ...computed].join(', ')}
+  select ${[...columns.map(quoted), ...computed].join(', ')}
   from ${quoted(source)} ${sourceName}
   where workspace_id = ${workspace}${isCheapest}${orderBy}${isWrite ? '\n  with cascaded check option' : ''};
 alter view ${quoted(view)} owner to gateway_owner`;
 }
 
-function orderBy({ columns, direction }: ViewInOrder): string {
-  return `\n  order by ${columns.map((column) => `${name(column)} ${direction}`).join(', ')}`;
-}
-
 function granted(privilege: string, columns: readonly string[], view: string, role: string): string {
-  return `grant ${privilege} (${[...new Set(columns)].map(name).join(', ')}) on ${quoted(view)} to ${role}`;
+  return `grant ${privilege} (${quotedList([...new Set(columns)])}) on ${quoted(view)} to ${role}`;
 }
-
-const name = (text: string): string => `"${text}"`;
-const quoted = (relation: string): string => relation.split('.').map(name).join('.');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Statement } from '../postgres/statement.js';
-import { type FieldType, fieldType } from './field-types.js';
 import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
+import { param, quoted, quotedList, type Sql, statement, typed } from './sql.js';
 import { statementName } from './statements.js';
 import { entryOf, walled } from './walls.js';
 
@@ -25,9 +25,6 @@ export interface WriteStatements {
   readonly references: readonly string[];
 }
 
-/** Adds a parameter and returns its place, such as $1. */
-type Place = (parameter: string) => string;
-
 /** The new value of a column that a PATCH moves. */
 const moves: Readonly<Record<Move, (column: string) => string>> = {
   increment: (column) => `${column} + 1`,
@@ -35,82 +32,79 @@ const moves: Readonly<Record<Move, (column: string) => string>> = {
 };
 
 /** Whether this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
-const claimed = (place: Place): string =>
-  `select from gateway.idempotency where token_id = ${place('claim.token')} and key = ${place('claim.key')} and status is null`;
+const claimed = `select from gateway.idempotency where token_id = ${param('claim.token')} and key = ${param('claim.key')} and status is null`;
 
 /** Writes go through the resource's write view; rows have the columns of a read, in the same order. */
 export function compileWriteStatements(resource: Resource & { readonly write: ResourceWrite }): WriteStatements {
   const view = quoted(resource.write.view);
-  const columns = columnsOf(resource).map(quoted).join(', ');
+  const columns = quotedList(columnsOf(resource));
   const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
-  const finish = (part: string, textOf: (place: Place) => string): Statement => {
-    const parameters: string[] = [];
-    const text = textOf((parameter) => `$${parameters.push(parameter)}`);
-    return { name: statementName(resource.name, part), text, parameters };
-  };
-  const own = (place: Place): string =>
-    `workspace_id = ${place('workspace')} and id = ${typed(place('id'), resource.idType)}`;
+  const made = (part: string, pieces: Sql): Statement => statement(statementName(resource.name, part), pieces);
+  const workspace = param('workspace');
+  const own = `workspace_id = ${workspace} and id = ${typed(resource.idType, param('id'))}`;
   const references = writable.flatMap(({ field: { type, write }, path: [name = ''] }) => {
     const { references: other } = write as { references?: string };
     return other === undefined ? [] : [{ name, type, other: quoted(walled(other)) }];
   });
   /** A reference that is not given, NULL, is no unknown one. */
-  const known = (place: Place): string[] =>
-    references.map(
-      ({ name, type, other }) => `(${place(name)}::text is null
-        or exists (select from ${other} where workspace_id = ${place('workspace')} and id = ${typed(place(name), type)}))`,
-    );
+  const known = references.map(
+    ({ name, type, other }) => `(${param(name)}::text is null
+      or exists (select from ${other} where workspace_id = ${workspace} and id = ${typed(type, param(name))}))`,
+  );
   const values = writable.map(({ field, path }) => [quoted(field.column), path[0] as string] as const);
   const inserted = [
     ['workspace_id', 'workspace'],
     ...(resource.write.ids === 'gateway' ? [['id', 'id']] : []),
     ...values,
   ] as const;
-  const moved = Object.entries(resource.write.onChange).map(([column, move]) => [column, moves[move](quoted(column))]);
-  const storing = storingOf(resource);
+  const set = [
+    ...values.map(([column, name]) => `${column} = ${param(name)}`),
+    ...Object.entries(resource.write.onChange).map(
+      ([column, move]) => `${quoted(column)} = ${moves[move](quoted(column))}`,
+    ),
+  ];
+  const read = `select ${columns} from ${view} where ${own}`;
+  const stored = storingOf(resource);
+  const row = `case when held.shape = '${shapeOf(resource)}' then held.record end`;
   return {
-    claim: finish(
+    claim: made(
       'claim',
-      (place) => `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint)
-        select ${['workspace', 'claim.token', 'claim.key', 'claim.fingerprint'].map(place).join(', ')}
-        where ${['true', ...known(place)].join(' and ')} on conflict do nothing returning true`,
+      `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint)
+        select ${['workspace', 'claim.token', 'claim.key', 'claim.fingerprint'].map(param).join(', ')}
+        where ${['true', ...known].join(' and ')} on conflict do nothing returning true`,
     ),
-    lock: finish(
-      'lock',
-      (place) => `select ${columns} from ${view} where exists (${claimed(place)}) and ${own(place)} for update`,
-    ),
-    create: finish('create', (place) =>
-      storing(place, 201, {
+    lock: made('lock', `select ${columns} from ${view} where exists (${claimed}) and ${own} for update`),
+    create: made(
+      'create',
+      stored(201, {
         written: `insert into ${view} (${inserted.map(([column]) => column).join(', ')})
-          select ${inserted.map(([, parameter]) => place(parameter as string)).join(', ')} from claimed returning ${columns}`,
-        loggedId: () => newId(resource, place),
+          select ${inserted.map(([, parameter = '']) => param(parameter)).join(', ')} from claimed returning ${columns}`,
+        loggedId: newId(resource),
       }),
     ),
-    update: finish('update', (place) => {
-      const set = [...values.map(([column, name]) => [column, place(name)]), ...moved];
-      return storing(place, 200, {
-        written: `update ${view} set ${set.map((pair) => pair.join(' = ')).join(', ')} where ${own(place)} returning ${columns}`,
-        loggedId: () => place('id'),
-      });
-    }),
-    keep: finish('keep', (place) =>
-      storing(place, 200, { written: `select ${columns} from ${view} where ${own(place)}`, loggedId: null }),
+    update: made(
+      'update',
+      stored(200, {
+        written: `update ${view} set ${set.join(', ')} where ${own} returning ${columns}`,
+        loggedId: param('id'),
+      }),
     ),
-    recall: finish('recall', (place) => {
-      const same = `held.fingerprint = ${place('claim.fingerprint')}, held.status, held.record_id, held.may_read`;
-      const row = `case when held.shape = '${shapeOf(resource)}' then held.record end`;
-      return `select ${[same, row, ...known(place)].join(', ')} from (select) as once left join gateway.idempotency held
-        on held.token_id = ${place('claim.token')} and held.key = ${place('claim.key')}`;
-    }),
-    read: finish('read', (place) => `select ${columns} from ${view} where ${own(place)}`),
+    keep: made('keep', stored(200, { written: read, loggedId: null })),
+    recall: made(
+      'recall',
+      `select held.fingerprint = ${param('claim.fingerprint')}, held.status, held.record_id, held.may_read,
+        ${[row, ...known].join(', ')} from (select) as once left join gateway.idempotency held
+        on held.token_id = ${param('claim.token')} and held.key = ${param('claim.key')}`,
+    ),
+    read: made('read', read),
     references: references.map(({ name }) => name),
   };
 }
 
 /** A statement that writes a row, and the id of its audit entry; null: there is no entry. */
 interface Storing {
-  readonly written: string;
-  readonly loggedId: (() => string) | null;
+  readonly written: Sql;
+  readonly loggedId: Sql | null;
 }
 
 /**
@@ -120,27 +114,25 @@ interface Storing {
  */
 function storingOf(resource: Resource & { readonly write: ResourceWrite }) {
   const { audit } = resource.write;
-  const shape = shapeOf(resource);
-  return (place: Place, status: number, { written, loggedId }: Storing): string => {
-    const placeOf = (id: () => string) => (parameter: string) => (parameter === 'id' ? id() : place(parameter));
-    const entry = audit && entryOf(audit.columns);
+  const entry = audit && entryOf(audit.columns);
+  return (status: number, { written, loggedId }: Storing): Sql => {
     const logged =
-      entry &&
-      loggedId &&
-      `logged as (insert into ${quoted(audit.view)} (${entry.map(([column]) => quoted(column)).join(', ')})
-        select ${entry.map(([, parameter]) => placeOf(loggedId)(parameter)).join(', ')} from written),`;
-    return `with claimed as (${claimed(place)}), written as (${written}), ${logged ?? ''}
-      stored as (update gateway.idempotency held set status = ${status}, record_id = written.id, may_read = ${place('may-read')},
-          shape = '${shape}', record = (written.*)::text
-        from written where held.token_id = ${place('claim.token')} and held.key = ${place('claim.key')} returning held.record)
+      entry && loggedId
+        ? `logged as (insert into ${quoted(audit.view)} (${quotedList(entry.map(([column]) => column))})
+        select ${entry.map(([, parameter]) => (parameter === 'id' ? loggedId : param(parameter))).join(', ')} from written),`
+        : '';
+    return `with claimed as (${claimed}), written as (${written}), ${logged}
+      stored as (update gateway.idempotency held set status = ${status}, record_id = written.id,
+          may_read = ${param('may-read')}, shape = '${shapeOf(resource)}', record = (written.*)::text
+        from written where held.token_id = ${param('claim.token')} and held.key = ${param('claim.key')} returning held.record)
     select record, 1 / (select count(*) from stored) from claimed left join stored on true`;
   };
 }
 
 /** The id of a new record in its audit entry. A text that the database made is read as the log's own type, which may be another. */
-function newId({ idType, write }: Resource & { readonly write: ResourceWrite }, place: Place): string {
-  if (write.ids === 'gateway') return place('id');
-  if (idType !== 'text' || write.audit === null) return 'written.id';
+function newId({ idType, write }: Resource & { readonly write: ResourceWrite }): Sql {
+  if (write.ids === 'gateway') return param('id');
+  if (idType !== 'text' || write.audit === null) return `written.id`;
   const { view, columns } = write.audit;
   return `(json_populate_record(null::${quoted(view)}, json_build_object('${columns.entityId}', written.id))).${quoted(columns.entityId)}`;
 }
@@ -153,8 +145,3 @@ function shapeOf(resource: Resource): string {
     .digest('hex')
     .slice(0, 16);
 }
-
-const typed = (place: string, type: FieldType): string => fieldType(type).parameter.replace('?', () => place);
-
-/** A column or view of the definition, whose names are letters, digits and underscores. */
-const quoted = (name: string): string => `"${name.replace('.', '"."')}"`;

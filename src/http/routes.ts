@@ -43,7 +43,7 @@ export interface RouteDeps extends Admission, RespondDeps {
 
 const apiPrefix = '/api/v1';
 
-/** Routes every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path, but of the index. */
+/** Routes every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path. */
 export function routes(deps: RouteDeps): Middleware {
   const { add, middleware } = routersByName();
   for (const compiled of deps.compiled) {
@@ -75,7 +75,7 @@ export function routes(deps: RouteDeps): Middleware {
     }
   }
   add('get', `${apiPrefix}/token`, tokenRoute(deps));
-  for (const path of [apiPrefix, `${apiPrefix}/`]) add('get', path, publicRoute(deps, deps.index));
+  add('get', apiPrefix, publicRoute(deps, deps.index));
   add('get', `${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
   if (deps.docs !== null) add('get', '/docs', pageRoute(deps, deps.docs));
   return middleware;

@@ -51,7 +51,7 @@ export async function readChunk(
   pool: 'short' | 'long',
   phase: PagePhase,
 ): Promise<Chunk> {
-  const { serializer } = request;
+  const { serializer } = request.compiled;
   const { workspace } = request.caller;
   const bounds = range.after ? (range.until ? 'between' : 'after') : range.until ? 'until' : 'all';
   const statement = request.statements.rows[bounds];

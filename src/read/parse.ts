@@ -1,10 +1,8 @@
-import type { CompiledCut, CompiledResource } from '../definition/compiled.js';
-import { filterKind, listedValues, listValuesMax, parseFilter } from '../definition/filter-kinds.js';
+import type { CompiledResource } from '../definition/compiled.js';
+import { parseFilter } from '../definition/filter-kinds.js';
 import type { Direction } from '../definition/resource.js';
-import type { RowSerializer } from '../definition/row-serializer.js';
 import type { ListStatements } from '../definition/statements.js';
 import { type FieldError, invalid } from '../errors.js';
-import { meantBy } from '../nearest-name.js';
 import type { TextRow } from '../postgres/row.js';
 import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
 import { parseQuery } from './query-string.js';
@@ -13,9 +11,6 @@ import { parseQuery } from './query-string.js';
 export interface ListRequest extends PageSeries {
   readonly compiled: CompiledResource;
   readonly statements: ListStatements;
-  readonly serializer: RowSerializer;
-  /** The members that the client asked for, as given, for links. */
-  readonly fields: string | undefined;
   /** The filters as given, for links. */
   readonly filters: Readonly<Record<string, string>>;
   /** The filters as bound; null where the value cannot exist, which matches nothing. */
@@ -42,17 +37,14 @@ export interface ListLimits {
   readonly timeZone: string;
 }
 
-const paging = ['page', 'perPage', 'cursor', 'total', 'order', 'fields'];
+const paging = ['page', 'perPage', 'cursor', 'total', 'order'];
 
 /** Query string → ListRequest; throws invalid() with every fault. */
 export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits): ListRequest {
   const { compiled, caller } = raw;
   const { resource } = compiled;
   const faults: FieldError[] = [];
-  const given = parseQuery(query, [...Object.keys(resource.filters), ...paging], faults, (name) => {
-    const filter = resource.filters[name];
-    return name === 'fields' || (filter !== undefined && filterKind(filter.kind).isList === true);
-  });
+  const given = parseQuery(query, new Set([...Object.keys(resource.filters), ...paging]), faults);
   const filters: Record<string, string> = {};
   const values: Record<string, string | null> = { timeZone: limits.timeZone };
   for (const [name, filter] of Object.entries(resource.filters)) {
@@ -70,8 +62,6 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
   const total = boolean('total', given.get('total'), faults);
   const order = direction(given.get('order'), faults);
-  const fields = given.get('fields');
-  const cut = parseFields(compiled, fields, faults);
   const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
   const cursor = given.get('cursor');
   if (cursor !== undefined && given.has('page')) {
@@ -88,10 +78,9 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
   if (faults.length > 0) throw invalid(faults);
+  const statements = compiled.statements.list(Object.keys(filters), order);
   return {
-    statements: compiled.statements.list(Object.keys(filters), order, cut),
-    serializer: (cut ?? compiled).serializer,
-    fields,
+    statements,
     filters,
     values,
     context,
@@ -103,27 +92,10 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   };
 }
 
-/** The members of a record that are asked for, those of a pass by the name of their version as well; null: all. */
-export function parseFields(
-  { cut, resource }: CompiledResource,
-  given: string | undefined,
-  faults: FieldError[],
-): CompiledCut | null {
-  if (given === undefined) return null;
-  const known = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
-  const asked = new Set(listedValues('fields', given, faults, Math.max(listValuesMax, known.length)));
-  for (const name of asked) {
-    if (name === '' || known.includes(name)) continue;
-    const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${meantBy(name, known)}`;
-    faults.push({ parameter: 'fields', code: 'unknown_field', detail });
-  }
-  return faults.length > 0 ? null : cut(asked);
-}
-
 /** For endpoints that take no parameters; throws invalid() naming those given. */
 export function refuseParameters(query: string): void {
   const faults: FieldError[] = [];
-  parseQuery(query, [], faults);
+  parseQuery(query, new Set(), faults);
   if (faults.length > 0) throw invalid(faults);
 }
 

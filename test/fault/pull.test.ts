@@ -1,178 +1,74 @@
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
-import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
-import {
-  duckdbCopy,
-  exported,
-  type PulledCopy,
-  type PullRun,
-  postgresCopy,
-  runPull,
-  startPull,
-} from '../support/pulled-copy.js';
-import { syncWriters } from '../support/sync/writers.js';
-import { templateName } from '../support/template.js';
+import { damages, danglingIn, type PulledCopies, pulledCopies, silentChanges, some } from '../support/pull/copies.js';
+import { duckdbCopy, exported, type PulledCopy, runPull, startPull } from '../support/pull/copy.js';
 
 // A copy in PostgreSQL and in DuckDB beside a fresh one, after changes at the source, damage in the copy, and kills.
 
-let setUp: FaultCluster;
-let gateway: FaultGateway;
-let folder: string;
-let workspace: string;
-let copies: readonly PulledCopy[];
-let fresh = 0;
+let all: PulledCopies;
 
 test.before(async () => {
-  setUp = await faultCluster({ replicas: 1, settings: { max_prepared_transactions: '20' } });
-  gateway = await setUp.gateway({});
-  folder = await mkdtemp(join(tmpdir(), 'pull-'));
-  workspace = setUp.workspaces[1]?.id as string;
-  await writeFile(join(folder, 'token'), `${await setUp.token({ workspace: 1 })}\n`);
-  await setUp.cluster.primary.query('create database copy');
-  copies = [postgresCopy(setUp.cluster.primary.url('copy')), duckdbCopy(join(folder, 'copy.duckdb'))];
+  all = await pulledCopies();
 });
-test.after.always(async () => {
-  await setUp?.stop();
-  await rm(folder, { recursive: true, force: true });
-});
+test.after.always(() => all?.stop());
 
-const usual = (base = gateway.gateway.url): string[] => ['--base', base, '--token-file', join(folder, 'token')];
-
-function pull(copy: PulledCopy, more: readonly string[] = [], killMs?: number): Promise<PullRun> {
-  return runPull([...usual(), '--to', copy.to, ...more], killMs);
-}
-
-/** Exports of a copy after a run with these options. */
-async function exportsAfter(t: ExecutionContext, copy: PulledCopy, more: readonly string[] = []) {
-  const to = join(folder, `export-${fresh++}`);
-  const run = await pull(copy, [...more, '--export', to, '--format', 'ndjson']);
-  t.is(run.code, 0, run.stderr);
-  return exported(to);
-}
-
-const linesOf = (text = ''): unknown[] =>
-  text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line || 'null') as unknown);
-
-/** Runs `pull` on each copy, which must then have what a copy that is made now has, in every column of every table. */
+/** Runs `pull` on each copy, which must then have what a copy that is made now has. */
 async function assertEqual(t: ExecutionContext, more: readonly string[] = []): Promise<void> {
-  await setUp.caughtUp();
-  const expected = await exportsAfter(t, duckdbCopy(join(folder, `fresh-${fresh++}.duckdb`)));
-  t.true(Object.keys(expected).length >= 6);
-  for (const copy of copies) {
-    const found = await exportsAfter(t, copy, more);
-    // jsonb prints JSON in its own order.
-    for (const [name, text] of Object.entries(expected))
-      t.true(
-        isDeepStrictEqual(linesOf(found[name]), linesOf(text)),
-        `${name} in ${new URL(copy.to, 'file:').protocol}`,
-      );
-  }
+  t.deepEqual(await all.differences(more), []);
 }
 
 test.serial('pull makes a copy that equals a second one, in files that only their owner can read', async (t) => {
   await assertEqual(t);
-  t.is((await stat(join(folder, 'copy.duckdb'))).mode & 0o077, 0);
+  t.is((await stat(join(all.folder, 'copy.duckdb'))).mode & 0o077, 0);
 });
-
-const some = (table: string, more = ''): string =>
-  `(select id from app.${table} where workspace_id = $1 ${more} order by id limit 1)`;
-
-/** Changes that leave no trace in the row that shows them. */
-const silentChanges: Readonly<Record<string, string>> = {
-  'an hour is deleted': `delete from app.werkbon_uren where id = ${some('werkbon_uren')}`,
-  'an action is deleted': `delete from app.werkbon_handelingen where id = ${some('werkbon_handelingen')}`,
-  'an hour moves to another work order': `update app.werkbon_uren set werkbon_id =
-    (select w.id from app.werkbonnen w where w.workspace_id = $1 order by w.id desc limit 1) where id = ${some('werkbon_uren')}`,
-  'an hour changes': `update app.werkbon_uren set medewerker = 'Ander' where id = ${some('werkbon_uren')}`,
-  'an hour is added': `insert into app.werkbon_uren (id, workspace_id, werkbon_id, medewerker, datum, van, tot, uren)
-    values (gen_random_uuid(), $1, ${some('werkbonnen')}, 'Nieuw', '2026-01-01', '08:00', '09:00', 1)`,
-  'a work order changes without updated_at': `update app.werkbonnen set omschrijving = 'Stil' where id = ${some('werkbonnen')}`,
-  'a work order is deleted with its parts': `gone as ${some('werkbonnen')},
-    a as (delete from app.werkbon_handelingen where werkbon_id in (select id from gone)),
-    b as (delete from app.werkbon_uren where werkbon_id in (select id from gone))
-    delete from app.werkbonnen where id in (select id from gone)`,
-  'a log entry is deleted': `delete from app.logboeken where id = ${some('logboeken')}`,
-};
-
-/** A change that begins with queries of its own has them before it. */
-function statementOf(change: string): string {
-  const own = change.startsWith('gone as');
-  const at = own ? change.lastIndexOf('delete from app.werkbonnen ') : 0;
-  return `with ${change.slice(0, at)}${own ? ',' : ''} changed as (${change.slice(at)} returning 1) select * from changed`.replace(
-    /\)\s+,/,
-    '),',
-  );
-}
 
 for (const [name, change] of Object.entries(silentChanges))
   test.serial(`${name}: a plain pull ends equal`, async (t) => {
-    t.is((await setUp.sql(statementOf(change), [workspace])).length, 1);
+    t.is((await all.setUp.sql(change, [all.workspace])).length, 1);
     await assertEqual(t);
   });
 
-const first = (table: string, column = 'id'): string => `(select min(${column}) from ${table})`;
-/** Damage in a copy. */
-const damages: Readonly<Record<string, string>> = {
-  'texts are overwritten': `update werkbonnen set omschrijving = 'x' where id in (select id from werkbonnen order by id limit 100)`,
-  'a record is lost': `delete from klanten where id = ${first('klanten')}`,
-  'a record is added': `insert into installaties (id, sync_version) values ('extra', '0000000000000000')`,
-  'an hour is lost': `delete from werkbonnen_uren where werkbon_id = ${first('werkbonnen_uren', 'werkbon_id')} and position = 1`,
-  'an hour is changed': `update werkbonnen_uren set uren = 99 where werkbon_id = ${first('werkbonnen_uren', 'werkbon_id')} and position = 1`,
-  'an hour without work order is added': `insert into werkbonnen_uren (werkbon_id, position) values ('extra', 1)`,
-  'an hour is moved': `update werkbonnen_uren set werkbon_id = (select max(id) from werkbonnen), position = 77
-    where werkbon_id = ${first('werkbonnen_uren', 'werkbon_id')} and position = 1`,
-  'a version is overwritten': `update klanten set sync_version = '0123456789abcdef' where id = ${first('klanten')}`,
-  'a hash is overwritten': `update klanten set sync_hash = 'x' where id = ${first('klanten')}`,
-  'the token is overwritten': `update pull_state set since = 'damaged'`,
-  'a column is emptied': `update logboeken set actie = null`,
-};
-
 for (const [name, damage] of Object.entries(damages))
   test.serial(`${name} in the copy: --verify ends equal`, async (t) => {
-    for (const copy of copies) await copy.sql(damage);
+    for (const copy of all.copies) await copy.sql(damage);
     await assertEqual(t, ['--verify']);
   });
 
 test.serial('pull that is killed with -9 again and again while the app writes ends with an equal copy', async (t) => {
-  const writers = await syncWriters(setUp.cluster.primary.url(templateName), workspace, 500);
+  const writers = await all.writers();
   writers.resume();
-  for (let i = 0; i < 6; i++) await Promise.all(copies.map((copy) => pull(copy, [], 300 + Math.random() * 1500)));
+  for (let i = 0; i < 6; i++)
+    await Promise.all(all.copies.map((copy) => all.pull(copy, [], 300 + Math.random() * 1500)));
   await writers.pause();
   t.true(writers.changes() > 20);
   await assertEqual(t);
 });
 
 test.serial('no reference dangles after a run under writers', async (t) => {
-  const writers = await syncWriters(setUp.cluster.primary.url(templateName), workspace, 500);
+  const writers = await all.writers();
   writers.resume();
-  const [copy] = copies as [PulledCopy];
+  const [copy] = all.copies as [PulledCopy];
   for (let i = 0; i < 3; i++) {
-    const run = await pull(copy);
+    const run = await all.pull(copy);
     t.is(run.code, 0, run.stderr);
-    const [row] =
-      await copy.sql(`select (select count(*) from werkbonnen w where not exists (select from installaties i where i.id = w.installation_id))
-      + (select count(*) from installaties i where not exists (select from klanten k where k.id = i.customer_id)) as dangling`);
-    t.is(Number(row?.dangling), 0);
+    t.is(await danglingIn(copy), 0);
   }
   await writers.pause();
 });
 
 test.serial('the change files of --changes make the same copy, whatever was killed', async (t) => {
-  const to = duckdbCopy(join(folder, 'changes.duckdb'));
-  const changes = join(folder, 'changes');
-  for (let i = 0; i < 3; i++) await pull(to, ['--changes', changes], 300 + i * 400);
-  t.is((await pull(to, ['--changes', changes])).code, 0);
-  await setUp.sql(`update app.werkbonnen set omschrijving = 'Gewijzigd' where id = ${some('werkbonnen')}`, [workspace]);
-  await setUp.caughtUp();
-  t.is((await pull(to, ['--changes', changes])).code, 0);
+  const to = duckdbCopy(join(all.folder, 'changes.duckdb'));
+  const changes = join(all.folder, 'changes');
+  for (let i = 0; i < 3; i++) await all.pull(to, ['--changes', changes], 300 + i * 400);
+  t.is((await all.pull(to, ['--changes', changes])).code, 0);
+  await all.setUp.sql(`update app.werkbonnen set omschrijving = 'Gewijzigd' where id = ${some('werkbonnen')}`, [
+    all.workspace,
+  ]);
+  await all.setUp.caughtUp();
+  t.is((await all.pull(to, ['--changes', changes])).code, 0);
   const records = new Map<string, string>();
   for (const [name, all] of Object.entries(exported(changes))) t.true(all.endsWith('\n'), `${name} ${all.length}`);
   for (const text of Object.entries(exported(changes)).flatMap(([name, all]) =>
@@ -194,10 +90,10 @@ test.serial('the change files of --changes make the same copy, whatever was kill
 });
 
 test.serial('a second process refuses the destination of a first, which SIGTERM ends with 0', async (t) => {
-  for (const copy of copies) {
-    const { child, ended } = startPull([...usual(), '--to', copy.to, '--every', '1h']);
+  for (const copy of all.copies) {
+    const { child, ended } = startPull([...all.usual(), '--to', copy.to, '--every', '1h']);
     await Promise.race([ended, new Promise((resolve) => child.stdout?.once('data', resolve))]);
-    const second = await pull(copy, ['--resources', 'klanten']);
+    const second = await all.pull(copy, ['--resources', 'klanten']);
     child.kill('SIGTERM');
     t.is(second.code, 1);
     t.regex(second.stderr, /^Another process /);
@@ -207,12 +103,12 @@ test.serial('a second process refuses the destination of a first, which SIGTERM 
 });
 
 test.serial('pull --every goes on after its database was started again', async (t) => {
-  const [copy] = copies as [PulledCopy];
-  const { child, ended } = startPull([...usual(), '--to', copy.to, '--every', '1s', '--resources', 'klanten']);
+  const [copy] = all.copies as [PulledCopy];
+  const { child, ended } = startPull([...all.usual(), '--to', copy.to, '--every', '1s', '--resources', 'klanten']);
   const line = (): Promise<unknown> =>
     Promise.race([ended, new Promise((resolve) => child.stdout?.once('data', resolve))]);
   await line();
-  await setUp.cluster.primary.query(
+  await all.setUp.cluster.primary.query(
     `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-pull'`,
   );
   await line();
@@ -226,7 +122,7 @@ async function troubledGateway(path: string, troubles: readonly ((reply: ServerR
   const asked: string[] = [];
   const server = createServer((request, reply) => {
     const headers = { authorization: request.headers.authorization ?? '' };
-    void fetch(gateway.gateway.url + request.url, { headers }).then(async (real) => {
+    void fetch(all.gateway.gateway.url + request.url, { headers }).then(async (real) => {
       const body = await real.text();
       const trouble = request.url?.startsWith(path) ? troubles[asked.push(request.url) - 1] : undefined;
       if (trouble === undefined) reply.writeHead(real.status).end(body);
@@ -246,8 +142,8 @@ test.serial('pull repeats a page that is refused, broken or not whole, and waits
     (reply, body) => void reply.writeHead(200).end(half(body)),
   ]);
   t.teardown(close);
-  const to = duckdbCopy(join(folder, 'troubled.duckdb'));
-  const { code, stdout, stderr } = await runPull([...usual(base), '--to', to.to, '--resources', 'klanten']);
+  const to = duckdbCopy(join(all.folder, 'troubled.duckdb'));
+  const { code, stdout, stderr } = await runPull([...all.usual(base), '--to', to.to, '--resources', 'klanten']);
   t.is(code, 0, stderr);
   t.is(stderr, 'Waiting for the gateway: it answers 503; again in 5 s.\n');
   const { pages, records } = JSON.parse(stdout) as { pages: number; records: number };
@@ -260,8 +156,8 @@ test.serial('SIGTERM while the gateway is away ends pull at once', async (t) => 
     (reply) => void reply.writeHead(503, { 'retry-after': '3000' }).end('{}'),
   ]);
   t.teardown(close);
-  const to = join(folder, 'stopped.duckdb');
-  const { child, ended } = startPull([...usual(base), '--to', to, '--resources', 'werkbonnen']);
+  const to = join(all.folder, 'stopped.duckdb');
+  const { child, ended } = startPull([...all.usual(base), '--to', to, '--resources', 'werkbonnen']);
   await Promise.race([ended, new Promise((resolve) => child.stderr?.once('data', resolve))]);
   child.kill('SIGTERM');
   t.is((await ended).code, 0);

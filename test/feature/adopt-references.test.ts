@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { adopted, authorizationOf, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
 import { commandLine } from '../support/command-line.js';
-import { duckdbCopy, runPull } from '../support/pulled-copy.js';
+import { duckdbCopy, runPull } from '../support/pull/copy.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // An app in which most tables have no column of the workspace: a required reference leads to a table that has it.

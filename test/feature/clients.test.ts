@@ -1,9 +1,13 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { projectRoot } from '../../src/paths.js';
 import { breakingProxy } from '../support/breaking-proxy.js';
 import { output, programMissing, tool, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
-import { listNames, page, records } from '../support/lists.js';
+import { listNames, records } from '../support/lists.js';
+import { silentChanges } from '../support/pull/copies.js';
+import { duckdbCopy } from '../support/pull/copy.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -100,103 +104,30 @@ withTools(`docs/clients/node.md compiles under tsc --strict and walks all four l
   rmSync(folder, { recursive: true });
 });
 
-/** Generators of TypeScript clients, and how a client of each is made and called. */
-const generators: readonly (readonly [generator: string, args: readonly string[], client: string, data: string])[] = [
-  [
-    'swagger-typescript-api',
-    ['generate', '-p', 'openapi.json', '-o', 'client', '-n', 'index.ts'],
-    `import { Api } from './client';
-     const api = new Api({ baseUrl: BASE, baseApiParams: { headers: { Authorization: \`Bearer \${TOKEN}\` } } });
-     const { getIndex, klanten, token: { getToken } } = api;`,
-    '.data',
-  ],
-  [
-    'openapi', // openapi-typescript-codegen
-    ['-i', 'openapi.json', '-o', 'client', '--name', 'Client', '--useOptions'],
-    `import { Client } from './client';
-     const { api, klanten } = new Client({ BASE, TOKEN });
-     const [getIndex, getToken] = [() => api.getIndex({}), () => api.getToken({})];`,
-    '',
-  ],
-];
-for (const [generator, args, client, data] of generators) {
-  withTools(
-    `a client that ${generator} makes compiles under tsc --strict and reads lists and records${toolsMissing}`,
-    async (t) => {
-      const document = (await t.context.client.get('/openapi.json')).text;
-      const id = generator === 'openapi' ? '{ id }' : 'id';
-      const source = `const { BASE, TOKEN } = process.env as Record<string, string>;
-      ${client}
-      const call = async () => {
-        const index = await getIndex();
-        const { scopes } = (await getToken())${data};
-        const two = (await klanten.listKlanten({ perPage: 2 }))${data}.data;
-        const ids = two.map(({ id }) => id);
-        const cut = (await klanten.listKlanten({ ids, fields: ['createdAt', 'updatedAt'] }))${data}.data;
-        const details = await Promise.all(ids.map(async (id) => (await klanten.getKlant(${id}))${data}));
-        console.log(JSON.stringify({ name: index${data}.name, scopes, two, cut, details }));
-      };
-      call();`;
-      const folder = workFolder({ 'openapi.json': document, 'call.ts': source });
-      await output(tool(generator), args, { cwd: folder });
-      const options = ['--strict', '--target', 'es2022', '--module', 'commonjs', '--skipLibCheck', '--types', 'node'];
-      const types = ['--typeRoots', join(projectRoot, 'node_modules/@types')];
-      await output(tool('tsc'), [...options, ...types, 'call.ts'], { cwd: folder });
-      const { printed } = await run(t.context, folder, [], [process.execPath, 'call.js']);
-      const { data: two } = await page<Readonly<Record<'id' | 'createdAt' | 'updatedAt', string>>>(
-        t.context.client,
-        '/klanten?perPage=2',
-      );
-      const cut = two.map(({ id, createdAt, updatedAt }) => ({ id, createdAt, updatedAt }));
-      const { scopes } = (await t.context.client.get('/token')).json<{ scopes: string[] }>();
-      t.deepEqual(JSON.parse(printed), { name: 'Workspace data API', scopes, two, cut, details: two });
-      rmSync(folder, { recursive: true });
-    },
+test.serial('docs/clients/duckdb.md makes a table of work orders with types, of an empty list as well', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'duckdb-'));
+  const [create = '', perMonth = '', change = ''] = programs('duckdb.md', 'sql').map((sql) =>
+    sql.replaceAll("'werkbonnen.ndjson'", `'${folder}/werkbonnen.ndjson'`),
   );
-}
-
-withTools(
-  `docs/clients/duckdb.md makes a table of work orders with types, of an empty list as well${toolsMissing}`,
-  async (t) => {
-    const [create, perMonth, change] = programs('duckdb.md', 'sql') as [string, string, string];
-    const rows = await records<{ id: string; uren: { uren: number }[] }>(t.context.client, '/werkbonnen?perPage=10000');
-    const folder = workFolder({ 'werkbonnen.ndjson': rows.map((row) => `${JSON.stringify(row)}\n`).join('') });
-    const sql = [create, 'create table changes as from werkbonnen limit 100;', change, perMonth];
-    const [months] = await duckdb(folder, [...sql]);
-    const hours = rows.flatMap(({ uren }) => uren).reduce((sum, { uren }) => sum + uren * 100, 0);
-    t.is(
-      months?.reduce((sum, row) => sum + Number(row.orders), 0),
-      rows.length,
-    );
-    t.is(Math.round(months?.reduce((sum, row) => sum + Number(row.hours) * 100, 0) ?? 0), Math.round(hours));
-    writeFileSync(join(folder, 'werkbonnen.ndjson'), '');
-    const [columns] = await duckdb(folder, [create, 'describe werkbonnen']);
-    t.deepEqual(
-      columns?.map(({ column_name }) => column_name),
-      Object.keys(rows[0] as object),
-    );
-    t.is(columns?.find(({ column_name }) => column_name === 'datum')?.column_type, 'DATE');
-    rmSync(folder, { recursive: true });
-  },
-);
-
-type SqlRow = Readonly<Record<string, unknown>>;
-
-/** Rows of the last statement, in an array of one so that an absent result is seen. */
-async function duckdb(folder: string, sql: readonly string[]): Promise<(readonly SqlRow[])[]> {
-  writeFileSync(join(folder, 'statements.json'), JSON.stringify(sql));
-  writeFileSync(
-    join(folder, 'run.mjs'),
-    `import { readFileSync } from 'node:fs';
-     import { DuckDBInstance } from '@duckdb/node-api';
-     const connection = await (await DuckDBInstance.create(':memory:')).connect();
-     const statements = JSON.parse(readFileSync('statements.json', 'utf8'));
-     let reader;
-     for (const sql of statements) reader = await connection.runAndReadAll(sql);
-     console.log(JSON.stringify([reader.getRowObjectsJson()]));`,
+  const { sql } = duckdbCopy(join(folder, 'copy.duckdb'));
+  const rows = await records<{ id: string; uren: { uren: number }[] }>(t.context.client, '/werkbonnen?perPage=10000');
+  writeFileSync(join(folder, 'werkbonnen.ndjson'), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  const months = await sql(create, 'create table changes as from werkbonnen limit 100;', change, perMonth);
+  const hours = rows.flatMap(({ uren }) => uren).reduce((sum, { uren }) => sum + uren * 100, 0);
+  t.is(
+    months.reduce((sum, row) => sum + Number(row.orders), 0),
+    rows.length,
   );
-  return JSON.parse(await output(process.execPath, ['run.mjs'], { cwd: folder })) as (readonly SqlRow[])[];
-}
+  t.is(Math.round(months.reduce((sum, row) => sum + Number(row.hours) * 100, 0)), Math.round(hours));
+  writeFileSync(join(folder, 'werkbonnen.ndjson'), '');
+  const columns = await sql(create, 'describe werkbonnen');
+  t.deepEqual(
+    columns.map(({ column_name }) => column_name),
+    Object.keys(rows[0] as object),
+  );
+  t.is(columns.find(({ column_name }) => column_name === 'datum')?.column_type, 'DATE');
+  rmSync(folder, { recursive: true });
+});
 
 const python = '/usr/bin/python3';
 const noPandas = programMissing(python, '-c', 'import pandas, requests');
@@ -217,6 +148,65 @@ const noPandas = programMissing(python, '-c', 'import pandas, requests');
     rmSync(folder, { recursive: true });
   },
 );
+
+const noRequests = programMissing(python, '-c', 'import requests');
+const noDlt = programMissing(python, '-c', 'import dlt, duckdb');
+/** Runs the source of dlt into a copy: by itself, and by dlt. */
+const keepers: readonly (readonly [by: string, lacks: string, program: string])[] = [
+  [
+    'by itself',
+    noRequests,
+    `import json, os
+from sync import changes
+state, copy = json.load(open("copy.json")) if os.path.exists("copy.json") else ({}, {})
+for change in changes("werkbonnen", state):
+    copy[change["id"]] = change
+    if "deleted" in change:
+        del copy[change["id"]]
+json.dump([state, copy], open("copy.json", "w"))
+print(json.dumps([[id, [hour["id"] for hour in record["uren"]]] for id, record in copy.items()]))`,
+  ],
+  [
+    'by dlt',
+    noDlt,
+    `import contextlib, json, sys
+import duckdb
+with contextlib.redirect_stdout(sys.stderr):
+    import load
+rows = duckdb.connect("installer.duckdb").sql("""select w.id, coalesce(list(u.id) filter (u.id is not null), [])
+    from installer.werkbonnen w left join installer.werkbonnen__uren u on u._dlt_parent_id = w._dlt_id group by 1""").fetchall()
+print(json.dumps(rows))`,
+  ],
+];
+for (const [by, lacks, program] of keepers)
+  (lacks ? test.serial.skip : test.serial)(
+    `the source of docs/clients/python.md keeps an equal copy ${by}, whatever changes, late commits and deletions included${lacks}`,
+    async (t) => {
+      const [, source = '', load = ''] = programs('python.md', 'python');
+      const folder = workFolder({ 'sync.py': source, 'load.py': load, 'keep.py': program });
+      const { client, database } = t.context;
+      const workspace = database.workspaces[0]?.id;
+      const assertEqual = async (): Promise<void> => {
+        await database.caughtUp();
+        const { printed } = await run(t.context, folder, [], [python, 'keep.py']);
+        const found = new Map(JSON.parse(printed) as [string, string[]][]);
+        const rows = await records<{ id: string; uren: { id: string }[] }>(client, '/werkbonnen?perPage=10000');
+        t.deepEqual([...found.keys()].sort(), rows.map(({ id }) => id).sort());
+        for (const { id, uren } of rows) t.deepEqual(found.get(id)?.sort(), uren.map((hour) => hour.id).sort());
+      };
+      await assertEqual();
+      const late = new pg.Client(database.settings.adminUrl);
+      await late.connect();
+      await late.query('begin');
+      await late.query(silentChanges['an hour is added'] as string, [workspace]);
+      for (const change of Object.values(silentChanges)) await database.primary.query(change, [workspace]);
+      await assertEqual();
+      await late.query('commit');
+      await late.end();
+      await assertEqual();
+      rmSync(folder, { recursive: true });
+    },
+  );
 
 const noR = programMissing('Rscript', '-e', 'library(httr2); library(jsonlite)');
 (noR ? test.serial.skip : test.serial)(

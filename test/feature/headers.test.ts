@@ -211,6 +211,7 @@ for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND', 'MK
 
 for (const path of [
   '/facturen',
+  '/',
   '/klanten/',
   '/klanten/x/',
   '/klanten/x/adres',

@@ -10,7 +10,7 @@ import { resourcesOf } from '../../pull/src/document.js';
 import { newToken } from '../../src/http/token-format.js';
 import { projectRoot } from '../../src/paths.js';
 import { output, programMissing } from '../support/client-tools.js';
-import { duckdbCopy, exported, type PullRun, postgresCopy, runPull, startPull } from '../support/pulled-copy.js';
+import { duckdbCopy, exported, type PullRun, postgresCopy, runPull, startPull } from '../support/pull/copy.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest();

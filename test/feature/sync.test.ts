@@ -232,6 +232,26 @@ test.serial('a version changes with the record and with each of its parts, also 
   await expectChanged('delete from probe.uren where part_id = $1', [one?.part], other?.id);
 });
 
+// docs/sync.md, "Which changes sync does not see".
+test.serial('what a view shows of another table changes no version', async (t) => {
+  const [view] = await sql<{ definition: string; columns: string }>(
+    t,
+    `select rtrim(pg_get_viewdef('records.installaties'), ';') as definition, string_agg(case attname when 'omschrijving'
+       then '(select text from public.elsewhere) as omschrijving' else quote_ident(attname) end, ', ' order by attnum) as columns
+     from pg_attribute where attrelid = 'records.installaties'::regclass and attnum > 0`,
+  );
+  await sql(
+    t,
+    `create table public.elsewhere (text text); insert into public.elsewhere values ('one');
+     create or replace view records.installaties as select ${view?.columns} from (${view?.definition}) own`,
+  );
+  t.teardown(() => sql(t, `create or replace view records.installaties as ${view?.definition}`));
+  const before = await versionsOf(t.context, 'installaties');
+  await sql(t, `update public.elsewhere set text = 'other'`);
+  t.is((await pass(t, 'installaties')).rows[0]?.omschrijving, 'other');
+  t.deepEqual(changedIn(before, await versionsOf(t.context, 'installaties')), []);
+});
+
 test.serial('versions change when the gateway shows the same rows otherwise, and with nothing else', async (t) => {
   const { database } = t.context;
   const before = await versionsOf(t.context, 'klanten');

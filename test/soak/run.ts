@@ -3,12 +3,16 @@ import { soakFuzz } from './fuzz.js';
 import { soakMigrate } from './migrate.js';
 import { soakMixed } from './mixed.js';
 import { soakPages } from './pages.js';
+import { soakPullDamage } from './pull-damage.js';
+import { soakPullLarge } from './pull-large.js';
+import { soakPullReferences } from './pull-references.js';
 import { soakSlowClients } from './slow-clients.js';
 import { soakSync } from './sync.js';
 import { soakTokens } from './tokens.js';
 import { soakWrites } from './writes.js';
 
-// `npm run soak -- NAME`: the long runs, against real servers of their own. Each prints its figures as a table.
+// `npm run soak -- NAME [SIZE]`: the long runs, against real servers of their own. Each prints its figures as a table.
+// The runs of `pull` have a size: records, changes or passes.
 
 /** Result of a soak. */
 export interface Figures {
@@ -16,7 +20,7 @@ export interface Figures {
   readonly figures: Readonly<Record<string, number | string>>;
 }
 
-const soaks: Readonly<Record<string, () => Promise<Figures>>> = {
+const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   pages: soakPages,
   'slow-clients': soakSlowClients,
   flood: soakFlood,
@@ -24,6 +28,9 @@ const soaks: Readonly<Record<string, () => Promise<Figures>>> = {
   fuzz: soakFuzz,
   mixed: soakMixed,
   migrate: soakMigrate,
+  'pull-damage': soakPullDamage,
+  'pull-large': soakPullLarge,
+  'pull-references': soakPullReferences,
   sync: soakSync,
   tokens: soakTokens,
 };
@@ -33,7 +40,7 @@ if (soak === undefined) {
   console.error(`Name one of: ${Object.keys(soaks).join(', ')}.`);
   process.exitCode = 2;
 } else {
-  const { ok, figures } = await soak();
+  const { ok, figures } = await soak(process.argv[3] === undefined ? undefined : Number(process.argv[3]));
   const rows = Object.entries(figures).map(([name, value]) => `| ${name} | ${value.toLocaleString('en')} |`);
   console.log(['| | |', '|---|--:|', ...rows].join('\n'));
   if (!ok) process.exitCode = 1;

@@ -14,7 +14,6 @@ import { cloned, clonedRows, makeTemplate } from './template.js';
 
 /** Test files that run on each reference app: they know neither its tables nor its words (test/support/app.ts has both). */
 const everyApp = [
-  'fields',
   'filters',
   'pagination',
   'records',

@@ -1,0 +1,129 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { type FaultCluster, type FaultGateway, faultCluster } from '../fault-cluster.js';
+import { type SyncWriters, syncWriters } from '../sync/writers.js';
+import { templateName } from '../template.js';
+import { duckdbCopy, exported, type PulledCopy, type PullRun, postgresCopy, runPull } from './copy.js';
+
+/** A workspace with a copy in PostgreSQL and one in DuckDB. */
+export interface PulledCopies {
+  readonly setUp: FaultCluster;
+  readonly gateway: FaultGateway;
+  readonly folder: string;
+  readonly workspace: string;
+  readonly copies: readonly PulledCopy[];
+  /** The arguments that every run has. */
+  usual(base?: string): string[];
+  /** A run, to its end or for so long. */
+  pull(copy: PulledCopy, more?: readonly string[], killMs?: number): Promise<PullRun>;
+  /** Runs `pull` on each copy; all that then differs from a copy that is made now, in any column of any table. */
+  differences(more?: readonly string[]): Promise<string[]>;
+  /** Writers of the app, paused. */
+  writers(): Promise<SyncWriters>;
+  stop(): Promise<void>;
+}
+
+export async function pulledCopies(): Promise<PulledCopies> {
+  const setUp = await faultCluster({ replicas: 1, settings: { max_prepared_transactions: '20' } });
+  const folder = await mkdtemp(join(tmpdir(), 'pull-'));
+  const stop = async (): Promise<void> => {
+    await setUp.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    const gateway = await setUp.gateway({});
+    const workspace = setUp.workspaces[1]?.id as string;
+    await writeFile(join(folder, 'token'), `${await setUp.token({ workspace: 1 })}\n`);
+    await setUp.cluster.primary.query('create database copy');
+    const copies = [postgresCopy(setUp.cluster.primary.url('copy')), duckdbCopy(join(folder, 'copy.duckdb'))];
+    const usual: PulledCopies['usual'] = (base = gateway.gateway.url) => [
+      ...['--base', base],
+      ...['--token-file', join(folder, 'token')],
+    ];
+    const pull: PulledCopies['pull'] = (copy, more = [], killMs?) =>
+      runPull([...usual(), '--to', copy.to, ...more], killMs);
+    const exportsAfter = async (copy: PulledCopy, more: readonly string[]): Promise<Record<string, string>> => {
+      const to = join(folder, 'export');
+      const { code, stderr } = await pull(copy, [...more, '--export', to, '--format', 'ndjson']);
+      if (code !== 0) throw new Error(stderr);
+      const files = exported(to);
+      await rm(to, { recursive: true });
+      return files;
+    };
+    const differences: PulledCopies['differences'] = async (more = []) => {
+      await setUp.caughtUp();
+      const fresh = join(folder, 'fresh.duckdb');
+      const expected = await exportsAfter(duckdbCopy(fresh), []);
+      await rm(fresh);
+      const found = Object.keys(expected).length < 6 ? ['there are fewer than 6 tables'] : [];
+      for (const copy of copies) {
+        const files = await exportsAfter(copy, more);
+        // jsonb prints JSON in its own order.
+        for (const [name, text] of Object.entries(expected))
+          if (!isDeepStrictEqual(linesOf(files[name]), linesOf(text)))
+            found.push(`${name} in ${new URL(copy.to, 'file:').protocol}`);
+      }
+      return found;
+    };
+    const writers = (): Promise<SyncWriters> => syncWriters(setUp.cluster.primary.url(templateName), workspace, 500);
+    return { setUp, gateway, folder, workspace, copies, usual, pull, differences, writers, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+const linesOf = (text = ''): unknown[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line || 'null') as unknown);
+
+/** References of the copy that lead nowhere. */
+export async function danglingIn(copy: PulledCopy): Promise<number> {
+  const [row] =
+    await copy.sql(`select (select count(*) from werkbonnen w where not exists (select from installaties i where i.id = w.installation_id))
+      + (select count(*) from installaties i where not exists (select from klanten k where k.id = i.customer_id)) as dangling`);
+  return Number(row?.dangling);
+}
+
+export const some = (table: string): string =>
+  `(select id from app.${table} where workspace_id = $1 order by random() limit 1)`;
+
+/** Changes that leave no trace in the row that shows them. Parameter: workspace. Each returns a row. */
+export const silentChanges: Readonly<Record<string, string>> = {
+  'an hour is deleted': `delete from app.werkbon_uren where id = ${some('werkbon_uren')} returning 1`,
+  'an action is deleted': `delete from app.werkbon_handelingen where id = ${some('werkbon_handelingen')} returning 1`,
+  'an hour moves to another work order': `update app.werkbon_uren set werkbon_id = ${some('werkbonnen')}
+    where id = ${some('werkbon_uren')} returning 1`,
+  'an hour changes': `update app.werkbon_uren set medewerker = random()::text where id = ${some('werkbon_uren')} returning 1`,
+  'an hour is added': `insert into app.werkbon_uren (id, workspace_id, werkbon_id, medewerker, datum, van, tot, uren)
+    values (gen_random_uuid(), $1, ${some('werkbonnen')}, 'Nieuw', '2026-01-01', '08:00', '09:00', 1) returning 1`,
+  'a work order changes without updated_at': `update app.werkbonnen set omschrijving = random()::text
+    where id = ${some('werkbonnen')} returning 1`,
+  'a work order is deleted with its parts': `with gone as ${some('werkbonnen')},
+    a as (delete from app.werkbon_handelingen where werkbon_id in (select id from gone)),
+    b as (delete from app.werkbon_uren where werkbon_id in (select id from gone))
+    delete from app.werkbonnen where id in (select id from gone) returning 1`,
+  'a log entry is deleted': `delete from app.logboeken where id = ${some('logboeken')} returning 1`,
+};
+
+const any = (table: string): string => `(select id from ${table} order by random() limit 1)`;
+const anyHour =
+  '(werkbon_id, position) in (select werkbon_id, position from werkbonnen_uren order by random() limit 1)';
+/** Damage in a copy. */
+export const damages: Readonly<Record<string, string>> = {
+  'texts are overwritten': `update werkbonnen set omschrijving = 'x' where id in (select id from werkbonnen order by random() limit 100)`,
+  'a record is lost': `delete from klanten where id = ${any('klanten')}`,
+  'a record is added': `insert into installaties (id, sync_version) values (gen_random_uuid()::text, '0000000000000000')`,
+  'an hour is lost': `delete from werkbonnen_uren where ${anyHour}`,
+  'an hour is changed': `update werkbonnen_uren set uren = 99 where ${anyHour}`,
+  'an hour without work order is added': `insert into werkbonnen_uren (werkbon_id, position) values (gen_random_uuid()::text, 1)`,
+  'an hour is moved': `update werkbonnen_uren set werkbon_id = ${any('werkbonnen')}, position = floor(random() * 1000000000) where ${anyHour}`,
+  'a version is overwritten': `update klanten set sync_version = '0123456789abcdef' where id = ${any('klanten')}`,
+  'a hash is overwritten': `update klanten set sync_hash = 'x' where id = ${any('klanten')}`,
+  'the token is overwritten': `update pull_state set since = 'damaged'`,
+  'a column is emptied': 'update logboeken set actie = null',
+};
