@@ -26,28 +26,25 @@ import { type OpsDeps, opsServer } from './ops/server.js';
 import { statusOf } from './ops/status/status.js';
 import { readText } from './paths.js';
 import { type Peers, standalone } from './peers/peers.js';
+import { connectWith, Login } from './postgres/connection.js';
 import { ConnectionPool, type PoolLimits } from './postgres/connection-pool.js';
 import { connectionUrls, serverName } from './postgres/connection-url.js';
 import { Heartbeat, WritePositions } from './postgres/heartbeat.js';
-import { connectWith, Login } from './postgres/login.js';
-import { Primary, type PrimaryBounds } from './postgres/primary.js';
-import { type PrimaryNode, PrimaryNodes } from './postgres/primary-nodes.js';
+import { Primary, type PrimaryBounds, type PrimaryNode, PrimaryNodes } from './postgres/primary.js';
 import { type CheckResult, LateCheck, type ProbeBounds } from './postgres/probe.js';
 import { Replica, type ReplicaBounds } from './postgres/replica.js';
-import { IdempotencyExpiry, TokenUses } from './postgres/upkeep.js';
+import { Upkeep } from './postgres/upkeep.js';
 import { verifyKeys } from './projection/aes-gcm/verify-keys.js';
 import { loadCodecModule } from './projection/codec.js';
 import { decryptModeOf } from './projection/codecs.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
 import type { ProjectionOptions } from './projection/redact.js';
-import { ChunkMemory } from './read/chunk-memory.js';
+import { ChunkMemory } from './read/chunks.js';
 import { PageMemory } from './read/page-memory.js';
-import { freshnessRouter, primaryTarget } from './read/routing.js';
-import { RunningCounts } from './read/running-counts.js';
+import { primaryReads } from './read/routing.js';
 import type { Settings } from './settings.js';
 import { LatestTimeline } from './sync/pass.js';
 import { assertWireShape } from './wire/wire.js';
-import { RunningWrites } from './write/write.js';
 
 /**
  * Compiles the definitions, checks the databases, opens the listeners. `readAgain` reads the settings again when PostgreSQL
@@ -166,10 +163,10 @@ async function openGateway(opening: Opening): Promise<Gateway> {
   addSink(metrics.observe);
   closers.add(() => servers.close());
   await servers.start();
-  const expiry = primary && new IdempotencyExpiry(primary.writes, settings.expiryIntervalMs, observe);
-  closers.add(() => expiry?.close());
+  const upkeep = primary && new Upkeep(primary.writes, settings, observe);
+  closers.add(() => upkeep?.close());
   const pages = descriptions(resources, { version: apiVersion, ...settings });
-  const shared = { positions, peers, gates, underWay, pages };
+  const shared = { positions, peers, gates, underWay, pages, upkeep };
   const api = apiServer(app(requestDeps(opening, settings, compiled, servers, shared)), settings, observe);
   const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
   let stopping = false;
@@ -200,20 +197,19 @@ interface SharedParts {
   readonly peers: Peers;
   readonly gates: ReturnType<typeof gatesOf>;
   readonly underWay: { requests: number };
+  readonly upkeep: Upkeep | null;
   readonly pages: ReturnType<typeof descriptions>;
 }
 
 /** All that requests need. */
 function requestDeps(
-  { observe, closers }: Opening,
+  { observe }: Opening,
   settings: Settings,
   compiled: readonly CompiledResource[],
   { replicas, heartbeat, primary }: Databases,
-  { positions, peers, gates, underWay, pages }: SharedParts,
+  { positions, peers, gates, underWay, pages, upkeep }: SharedParts,
 ): AppDeps {
   const failureLimiter = peers.limiter('address', settings.authFailuresPerMinute);
-  const tokenUses = primary && new TokenUses(primary.writes, settings.tokenUsesIntervalMs, observe);
-  closers.add(() => tokenUses?.close());
   const { queueWaitMs, chunkRowsMax, chunkBytes, resumeMs, skipRowsMax } = settings;
   return {
     ...settings,
@@ -233,18 +229,13 @@ function requestDeps(
       primaryReachable: () => primary?.nodes.reachable ?? false,
       chunkMemory: new ChunkMemory(),
       pageMemory: new PageMemory(settings.pageMemoryMax, settings.pageMemoryMs),
-      runningCounts: new RunningCounts(),
       lastWrite: (workspace) => positions.of(workspace),
+      heartbeat,
+      freshnessWaitMs: settings.freshnessWaitMs,
+      primary: primary
+        ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
+        : () => null,
       chunkWaitMs: settings.statementTimeoutMs,
-      routeWritten: freshnessRouter({
-        replicas,
-        positions,
-        heartbeat,
-        primary: () => (primary?.nodes.reachable ? primaryTarget(primary.reads) : null),
-        primaryReadsPerSecond: settings.primaryReadsPerSecond,
-        waitMs: settings.freshnessWaitMs,
-        observe,
-      }),
     },
     latestTimeline: new LatestTimeline(() => heartbeat.newest),
     compiled,
@@ -257,7 +248,7 @@ function requestDeps(
       replicas,
       observe,
       gate: gates.unknownTokens,
-      noteUse: (tokenId) => tokenUses?.note(tokenId),
+      noteUse: (tokenId) => upkeep?.noteUse(tokenId),
       isExhausted: async (address) => !(await failureLimiter.peek(address)).allowed,
     }),
     tokenLimiter: peers.limiter('token', settings.rateLimitPerMinute),
@@ -265,12 +256,7 @@ function requestDeps(
     failureLimiter,
     publicLimiter: peers.limiter('public', settings.publicRequestsPerMinute),
     readBody: bodyReader(settings.bodyBytesMax),
-    writes: primary && {
-      primary: primary.writes,
-      positions,
-      running: new RunningWrites(settings.idempotencyWaitMs),
-      observe,
-    },
+    writes: primary && { primary: primary.writes, positions, observe },
   };
 }
 
@@ -401,14 +387,13 @@ function probeBounds({ probeIntervalMs, probeDeadlineMs }: Settings): ProbeBound
 
 function replicaBounds(settings: Settings, activeWorkspaces: ActiveKeys): ReplicaBounds {
   const { queueMax, statementTimeoutMs, shortConnections, shortDepth, longConnections, lagMaxMs } = settings;
-  const { shortPerWorkspace, longPerWorkspace, chunksBesideDetails } = settings;
+  const { shortPerWorkspace, longPerWorkspace } = settings;
   const both = { queueMax, statementTimeoutMs };
   const shareShort = { perWorkspace: shortPerWorkspace, sharing: { activeWorkspaces, divisor: 8 } };
   const shareLong = { perWorkspace: longPerWorkspace, sharing: { activeWorkspaces, divisor: 4 } };
   return {
     short: { ...both, ...shareShort, connections: shortConnections, depth: shortDepth },
     long: { ...both, ...shareLong, connections: longConnections, depth: 1 },
-    chunksBesideDetails,
     probe: probeBounds(settings),
     lagMaxMs,
   };

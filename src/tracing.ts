@@ -1,5 +1,6 @@
-import { type SpanOptions, SpanStatusCode, trace } from '@opentelemetry/api';
+import { SpanKind, type SpanOptions, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Awaitable } from './awaitable.js';
+import type { Statement } from './postgres/statement.js';
 
 /** The name of the gateway among tracers and services. */
 export const tracerName = 'workspace-data-gateway';
@@ -25,4 +26,23 @@ export function inSpan<T>(name: SpanName, work: () => Awaitable<T>, options?: ()
       span.end();
     }
   });
+}
+
+/**
+ * Runs the statements of a round trip in one span. It has their texts, which hold no value: values are parameters. Waiting for a connection
+ * is part of it.
+ */
+export function inSqlSpan<T>(statements: readonly Statement[], work: () => Promise<T>): Promise<T> {
+  const joined = (of: 'name' | 'text', between: string): string =>
+    statements.map((statement) => statement[of]).join(between);
+  const name = (): string => joined('name', ' ');
+  return inSpan(name, work, () => ({
+    kind: SpanKind.CLIENT,
+    attributes: {
+      'db.system.name': 'postgresql',
+      'db.query.summary': name(),
+      'db.query.text': joined('text', '; '),
+      ...(statements.length > 1 && { 'db.operation.batch.size': statements.length }),
+    },
+  }));
 }

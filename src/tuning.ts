@@ -28,9 +28,8 @@ export const tuning = {
   resumeMs: 2500,
   /** Longest time that a streamed page may take. */
   pageTimeMaxMs: 7_200_000,
-  /** Longest wait of a write for a connection to the primary, and for a running write with the same Idempotency-Key. */
+  /** Longest wait of a write for a connection to the primary. */
   writeWaitMs: 4000,
-  idempotencyWaitMs: 1000,
   /** Pause between two deletions of expired stored answers, and between two notes of the tokens that were used. */
   expiryIntervalMs: 300_000,
   tokenUsesIntervalMs: 60_000,

@@ -1,4 +1,4 @@
-import { type RedisTarget, redisOptions, redisReason } from '../postgres/redis-options.js';
+import type { RedisOptions } from 'ioredis';
 import { failure, type Item, verdict } from './finding.js';
 
 /** Sets a key, as the scripts of peers/redis.ts do. */
@@ -32,4 +32,43 @@ export async function checkRedis(target: RedisTarget, connectTimeoutMs: number):
   } finally {
     redis.disconnect();
   }
+}
+
+/** Where Redis is: the settings of these names. */
+export interface RedisTarget {
+  readonly redisUrl: string;
+  readonly redisCa: string;
+  readonly redisSentinels: string;
+  readonly redisSentinelName: string;
+}
+
+type AddressOptions = Pick<
+  RedisOptions,
+  'tls' | 'sentinels' | 'sentinelCommandTimeout' | 'name' | 'sentinelTLS' | 'enableTLSForSentinelMode'
+>;
+
+/** How long a Sentinel may take to name the Redis; then the next one is asked. */
+const sentinelMsMax = 1000;
+
+/** Options of a connection to Redis beside its URL, from which ioredis takes login, database and, without Sentinels, the address. */
+export function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: RedisTarget): AddressOptions {
+  const tls = redisUrl.startsWith('rediss:') ? { ...(redisCa !== '' && { ca: redisCa }) } : undefined;
+  const sentinels = redisSentinels.split(/[\s,]+/).filter(Boolean);
+  return {
+    ...(tls && { tls }),
+    ...(sentinels.length > 0 && {
+      sentinels: sentinels.map((address) => {
+        const [, host = '', port] = /^\[?(.*?)\]?(?::(\d+))?$/.exec(address) as unknown as [string, string, string?];
+        return { host, port: Number(port ?? 26379) };
+      }),
+      sentinelCommandTimeout: sentinelMsMax,
+      name: redisSentinelName,
+      ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    }),
+  };
+}
+
+/** The reason in an error of Redis, without the script that met it. */
+export function redisReason({ message }: Error): string {
+  return message.replace(/\.? script: .*$/s, '');
 }

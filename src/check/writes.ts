@@ -7,7 +7,7 @@ import { Problem, sqlStateOf } from '../errors.js';
 import type { TextRow } from '../postgres/row.js';
 import type { Statement, WorkspaceId } from '../postgres/statement.js';
 import { type Step, type Transaction, transactionOn } from '../postgres/transaction.js';
-import { etagOf, parseEntityTags } from '../read/etag.js';
+import { etagOf, parseEntityTags } from '../read/reply.js';
 import type { Target, WriteRequest } from '../write/request.js';
 import { claimOf, lockOf, type Outcome, writeOnce } from '../write/transaction.js';
 import { failure, type Item, verdict, warning } from './finding.js';

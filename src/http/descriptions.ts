@@ -3,8 +3,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, gzip } from 'node:zlib';
 import type { Resource } from '../definition/resource.js';
 import type { OpenApiOptions } from '../openapi/values.js';
-import { matchesWeakly, parseEntityTags } from '../read/etag.js';
-import type { Reply } from '../read/reply.js';
+import { matchesWeakly, parseEntityTags, type Reply } from '../read/reply.js';
 import { chooseEncoding } from './encodings.js';
 
 /** The descriptions of the API. Each is made, and its code loaded, at its first request: no start waits for it. */

@@ -5,7 +5,7 @@ import type { Context } from 'koa';
 import type { Awaitable } from '../awaitable.js';
 import { ClientGone, reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
-import type { ChunkMemory } from '../read/chunk-memory.js';
+import type { ChunkMemory } from '../read/chunks.js';
 import type { Reply } from '../read/reply.js';
 import { chooseEncoding, compressed, type Encoding } from './encodings.js';
 import { exchangeOf } from './exchange.js';

@@ -4,7 +4,7 @@ import type { Observe } from '../events.js';
 import type { Gate } from '../flow/gate.js';
 import type { Replica } from '../postgres/replica.js';
 import type { Statement, WorkspaceId } from '../postgres/statement.js';
-import { withReplica } from '../read/routing.js';
+import { type ReadTarget, withServer } from '../read/routing.js';
 import { tokenKey, wellFormed } from './token-format.js';
 
 /** The rights of a valid token. */
@@ -86,9 +86,7 @@ export class Tokens {
       ignoreFetchAbort: true, // a look-up that others push out of the cache still has its result
       fetchMethod: async (key: string, _stale, { options }) => {
         const hash = Buffer.from(key, 'base64');
-        const access = await withReplica(deps.replicas, {}, deps.observe, (replica) =>
-          lookUp(replica, hash, deps.queueWaitMs),
-        );
+        const access = await withServer(deps, {}, ({ target }) => lookUp(target, hash, deps.queueWaitMs));
         if (access === null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
         else if (access.expiresAtMs > Date.now()) {
           this.#known.set(key, true);
@@ -162,9 +160,9 @@ export class Tokens {
   }
 }
 
-async function lookUp(replica: Replica, hash: Buffer, waitMs: number): Promise<Access | null> {
+async function lookUp({ short }: ReadTarget, hash: Buffer, waitMs: number): Promise<Access | null> {
   let access: Access | null = null;
-  await replica.short.run({ statement: findToken, workspace: null, values: { hash } }, { waitMs }, (row) => {
+  await short.run({ statement: findToken, workspace: null, values: { hash } }, { waitMs }, (row) => {
     const [id, workspace, scopes, expires, revoked, name] = row.texts();
     if (revoked === 't') return;
     access = {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { type RedisTarget, redisOptions, redisReason } from '../check/redis.js';
 import type { Observe } from '../events.js';
 import { rateLimiter, type SharedCounter } from '../flow/rate-limiter.js';
-import { type RedisTarget, redisOptions, redisReason } from '../postgres/redis-options.js';
 import { formatPosition, parsePosition } from '../postgres/wal-position.js';
 import { Answers, type Peers } from './peers.js';
 

@@ -1,8 +1,8 @@
 import { Problem } from '../errors.js';
-import type { Turns } from '../flow/chunk-turns.js';
 import { drainSocketReads } from '../flow/event-loop.js';
 import { type ActiveKeys, Gate } from '../flow/gate.js';
-import { type Connect, type Connection, ConnectionLost, errorCode, inStatementSpan, type Run } from './connection.js';
+import { inSqlSpan } from '../tracing.js';
+import { type Connect, type Connection, ConnectionLost, errorCode, type Run } from './connection.js';
 import type { Row } from './row.js';
 
 /** Bounds of a pool; times in milliseconds. */
@@ -26,18 +26,19 @@ export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
   /** A full queue refuses no page that has begun, because the number of large pages has a bound of its own. */
   readonly isContinuation?: boolean;
-  /** Whether it reads a part of a large page: these take turns while short statements come (flow/chunk-turns.ts). */
-  readonly takesTurns?: boolean;
+  /** Whether it reads a part of a large page: few of these run at a time while details are read. */
+  readonly isChunk?: boolean;
   /** How long the backend may send nothing before the statement rejects as lost; absent: no bound. */
   readonly stallMsMax?: number | undefined;
   /** Share of perWorkspace that the statement takes; default 1. */
   readonly cost?: number;
-  /** Rows whose bytes may gather before they are read (flow/read-pace.ts), where the statement has a connection to itself. */
-  readonly gatheredRows?: number | undefined;
 }
 
 /** SQLSTATE of statement_timeout and of pg_cancel_backend; before the time limit it can only be the latter. */
 const queryCanceled = '57014';
+
+/** For how long after a short statement chunks leave room for the next ones. */
+const detailsMs = 1000;
 
 /** How long a statement may run after its request was aborted: most end sooner, and their connection is kept. */
 const abandonedMsMax = 100;
@@ -49,7 +50,8 @@ const abandonedMsMax = 100;
 export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #connect: Connect;
-  readonly #turns: Turns | undefined;
+  /** The pool of the short statements on the same server. */
+  readonly #details: ConnectionPool | undefined;
   readonly #connections = new Set<Connection>();
   /** By workspace. */
   readonly #gate: Gate;
@@ -58,11 +60,14 @@ export class ConnectionPool {
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
   #closed = false;
+  #chunksRunning = 0;
+  /** When the last statement of a workspace began. */
+  #startedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(limits: PoolLimits, connect: Connect, turns?: Turns) {
+  constructor(limits: PoolLimits, connect: Connect, details?: ConnectionPool) {
     this.#limits = limits;
     this.#connect = connect;
-    this.#turns = turns;
+    this.#details = details;
     const { perWorkspace, sharing, queueMax } = limits;
     this.#gate = new Gate({
       share: () => (sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace),
@@ -93,7 +98,7 @@ export class ConnectionPool {
 
   /** Runs one statement. Rejects with Problem `overloaded` when no connection is free in time. */
   run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    return inStatementSpan(run.statement, () => this.#run(run, options, onRow));
+    return inSqlSpan([run.statement], () => this.#run(run, options, onRow));
   }
 
   #run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
@@ -137,8 +142,19 @@ export class ConnectionPool {
 
   /** Statements without a workspace, such as token look-ups, count against no share. */
   #mayStart(workspace: string, options: RunOptions): boolean {
-    const isFree = workspace === '' || !this.#gate.isFull(workspace);
-    return isFree && this.#turns?.admits(options) !== false;
+    return (workspace === '' || !this.#gate.isFull(workspace)) && !(options.isChunk && this.#isBusy(options));
+  }
+
+  /**
+   * While details are read, a quarter of the connections run chunks of large pages, because each keeps a processor of the server busy; one
+   * more may begin a page, which is refused after a short wait.
+   */
+  #isBusy({ isContinuation = false }: RunOptions): boolean {
+    const { connections } = this.#limits;
+    const chunksMax = Math.max(1, Math.floor(connections / 4)) + Number(!isContinuation);
+    const details = this.#details;
+    const areRead = details !== undefined && performance.now() - details.#startedMs < detailsMs;
+    return areRead && this.#chunksRunning >= chunksMax;
   }
 
   /** Returns the usable connection with the fewest statements in flight, and opens another when none is idle. */
@@ -159,16 +175,16 @@ export class ConnectionPool {
   }
 
   #start(connection: Connection, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    const { signal, cost, stallMsMax, gatheredRows } = options;
+    const { signal, cost, stallMsMax, isChunk } = options;
     const startedMs = performance.now();
     const release = this.#gate.take(run.workspace ?? '', cost);
-    const leave = this.#turns?.enter(run.workspace, options);
+    if (run.workspace !== null) this.#startedMs = startedMs;
+    if (isChunk) this.#chunksRunning++;
     const unlessAborted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
-    const isAlone = this.#limits.depth === 1;
-    const mode = { stallMsMax, isAlone, gatheredRows: isAlone ? gatheredRows : undefined };
+    const mode = { stallMsMax, isAlone: this.#limits.depth === 1 };
     const running = new Promise<void>((resolve, reject) => {
       const done = (error: Error | null): void => {
-        leave?.();
+        if (isChunk) this.#chunksRunning--;
         release();
         if (error === null) return resolve();
         const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
@@ -178,11 +194,6 @@ export class ConnectionPool {
       connection.start(run, unlessAborted, done, mode);
     });
     return this.#limits.depth > 1 || signal === undefined ? running : rejectOnAbort(running, signal, connection);
-  }
-
-  /** Starts waiting statements that may start now. */
-  serve(): void {
-    this.#gate.serve();
   }
 
   async #openOne(): Promise<void> {
@@ -201,7 +212,7 @@ export class ConnectionPool {
     } finally {
       this.#opening--;
     }
-    this.serve();
+    this.#gate.serve();
   }
 
   #sweep(): void {

@@ -1,20 +1,19 @@
-import { SpanKind } from '@opentelemetry/api';
 import pg from 'pg';
-import { Problem } from '../errors.js';
-import { ReadPace } from '../flow/read-pace.js';
-import { inSpan } from '../tracing.js';
-import { GuardedQuery } from '../wire/queries.js';
+import { Problem, sqlStateOf } from '../errors.js';
+import { boundValues, guardOf, type Part, RoundTrip } from '../wire/queries.js';
 import { reusingSocket, tapRows } from '../wire/row-tap.js';
 import { streamOf, wireOf } from '../wire/wire.js';
+import { serverName } from './connection-url.js';
 import type { Row, TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
+import { markStatement } from './wal-position.js';
 
 /** A statement to run for a workspace; `workspace` is null for token look-ups and probes, which read no view. */
 export interface Run {
   readonly statement: Statement;
   readonly workspace: WorkspaceId | null;
   readonly values: Values;
-  /** Gets a mark of the server (replica-mark.ts) before the rows, and another after them; if it throws, the statement fails. */
+  /** Gets a mark of the server (wal-position.ts) before the rows, and another after them; if it throws, the statement fails. */
   readonly onMark?: ((mark: TextRow) => void) | undefined;
 }
 
@@ -24,8 +23,6 @@ export interface RunMode {
   readonly stallMsMax?: number | undefined;
   /** Whether no other statement runs on the connection meanwhile. */
   readonly isAlone?: boolean;
-  /** Rows of a statement that runs alone, whose bytes may gather before they are read; absent: each is read as it comes. */
-  readonly gatheredRows?: number | undefined;
 }
 
 export interface ConnectionOptions {
@@ -54,6 +51,12 @@ class StatementTimeout extends Error {
   }
 }
 
+/**
+ * After a read of this size the other sockets are read first: libuv reads up to 32 times 64 KB from one socket, and turning that into
+ * JSON would delay other clients by half a second.
+ */
+const largeReadBytes = 32_768;
+
 /** How long PostgreSQL may take to close a connection before the gateway destroys it. */
 const closeMsMax = 1000;
 
@@ -69,19 +72,21 @@ export class Connection {
   #isCorked = false;
   #closing: NodeJS.Timeout | undefined;
   #onEnd: () => void = () => undefined;
-  readonly #pace: ReadPace;
 
   private constructor(client: pg.Client, named: boolean) {
     this.#client = client;
     this.#named = named;
-    this.#pace = new ReadPace(streamOf(client));
     client.on('error', () => {
       this.destroy();
       this.#handleEnd();
     });
     client.on('end', () => this.#handleEnd());
-    streamOf(client).on('data', () => {
+    const stream = streamOf(client);
+    stream.on('data', ({ length }: Buffer) => {
       this.#readAtMs = performance.now();
+      if (length < largeReadBytes) return;
+      stream.pause();
+      setImmediate(() => stream.resume());
     });
   }
 
@@ -139,7 +144,7 @@ export class Connection {
    * statement whose backend sends nothing for `stallMsMax` fails as lost. A statement that runs alone is sent at once.
    */
   start(run: Run, onRow: (row: Row) => void, done: (error: Error | null) => void, mode: RunMode = {}): void {
-    const { stallMsMax = Number.POSITIVE_INFINITY, isAlone = false, gatheredRows = 0 } = mode;
+    const { stallMsMax = Number.POSITIVE_INFINITY, isAlone = false } = mode;
     const started = { atMs: performance.now(), stallMsMax, overdue: false };
     const ended = (error: Error | null): void => {
       this.#started.delete(started);
@@ -148,16 +153,15 @@ export class Connection {
       else if (started.overdue) done(new StatementTimeout());
       else done(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
     };
-    let query: GuardedQuery;
+    let parts: readonly Part[];
     try {
-      query = new GuardedQuery({ named: this.#named, ...run }, onRow, ended);
+      parts = partsOf(run, onRow);
     } catch (error) {
       return done(error as Error); // a value of the statement is missing
     }
     this.#started.add(started);
     if (!isAlone) this.#corkForTurn();
-    this.#pace.begin(query, gatheredRows);
-    this.#client.query(query as never);
+    this.#client.query(new RoundTrip(parts, this.#named, ended));
   }
 
   /** Sends the statements of a turn of the event loop in one write: under load, writes to sockets were half the cost of a detail. */
@@ -211,6 +215,18 @@ export class Connection {
   }
 }
 
+/**
+ * The statement after its guard, which lasts until the end of their common transaction, so that the next user of the connection, also
+ * behind PgBouncer, does not inherit the workspace; with `onMark` a mark of the server before the statement and after it.
+ */
+function partsOf({ statement, workspace, values, onMark }: Run, onRow: (row: Row) => void): Part[] {
+  const rows = { statement, values: boundValues(statement, workspace, values), onRow };
+  const guarded = workspace === null ? [] : [{ statement: guardOf(statement), values: [workspace] }];
+  if (onMark === undefined) return [...guarded, rows];
+  const mark = { statement: markStatement, values: [], onRow: (row: Row) => onMark(row.texts()) };
+  return [...guarded, mark, rows, mark];
+}
+
 /** The SQLSTATE of an error, or the code of a socket's error; "connection" for an error without a code. */
 export function errorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
@@ -256,29 +272,63 @@ export function watchFormats(client: pg.ClientBase, onUnfit?: (unfit: SessionUnf
   });
 }
 
-/** Runs a statement in a span that has its text, which holds no value: values are parameters. Waiting for a connection is part of it. */
-export function inStatementSpan<T>({ name, text }: Statement, work: () => Promise<T>): Promise<T> {
-  return inSpan(name, work, () => ({
-    kind: SpanKind.CLIENT,
-    attributes: { 'db.system.name': 'postgresql', 'db.query.summary': name, 'db.query.text': text },
-  }));
+/** Pause between two readings of a URL, so that many refused logins read its file once. */
+const readPauseMs = 100;
+
+/**
+ * The connection URL of a server. When PostgreSQL refuses the login, the URL is read again from its setting, so that a rotated
+ * password or user needs no restart.
+ */
+export class Login {
+  #url: string;
+  readonly #readUrls: () => readonly string[];
+  readonly #onRenewed: () => void;
+  #readMs = Number.NEGATIVE_INFINITY;
+
+  /** `readUrls` reads the setting that holds the URL, now; it can throw. */
+  constructor(url: string, readUrls: () => readonly string[], onRenewed: () => void) {
+    this.#url = url;
+    this.#readUrls = readUrls;
+    this.#onRenewed = onRenewed;
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  /** Connects with the URL, and once more when PostgreSQL refuses the login and the setting has another URL by now. */
+  async use<T>(connect: (url: string) => Promise<T>): Promise<T> {
+    const url = this.#url;
+    try {
+      return await connect(url);
+    } catch (error) {
+      if (!isLoginRefused(error) || !this.#isRenewed(url)) throw error;
+      return connect(this.#url);
+    }
+  }
+
+  /** Whether the URL differs from the refused one, if need be after reading the setting: its URL of the same server counts. */
+  #isRenewed(refused: string): boolean {
+    if (this.#url !== refused) return true;
+    if (performance.now() - this.#readMs < readPauseMs) return false;
+    this.#readMs = performance.now();
+    try {
+      this.#url = this.#readUrls().find((url) => serverName(url) === serverName(refused)) ?? refused;
+    } catch {
+      return false; // a file that is being replaced; the next refusal reads it again
+    }
+    if (this.#url === refused) return false;
+    this.#onRenewed();
+    return true;
+  }
 }
 
-/** Runs the statements of one round trip in one span. Its texts are joined only while tracing is on. */
-export function inBatchSpan<T>(
-  steps: readonly { readonly statement: Statement }[],
-  work: () => Promise<T>,
-): Promise<T> {
-  const joined = (of: (statement: Statement) => string, between: string): string =>
-    steps.map(({ statement }) => of(statement)).join(between);
-  const name = (): string => joined((statement) => statement.name, ' ');
-  return inSpan(name, work, () => ({
-    kind: SpanKind.CLIENT,
-    attributes: {
-      'db.system.name': 'postgresql',
-      'db.operation.batch.size': steps.length,
-      'db.query.summary': name(),
-      'db.query.text': joined(({ text }) => text, '; '),
-    },
-  }));
+/** SQLSTATE class 28: an unknown user, a wrong password, or no entry in pg_hba.conf. */
+function isLoginRefused(error: unknown): boolean {
+  return sqlStateOf(error)?.startsWith('28') ?? false;
+}
+
+/** Returns a function that opens connections with the login. */
+export function connectWith(login: Login, options: Omit<ConnectionOptions, 'url'>): Connect {
+  return () => login.use((url) => Connection.open({ ...options, url }));
 }

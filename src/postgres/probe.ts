@@ -28,12 +28,11 @@ export class Probe {
     return this.#closed;
   }
 
-  /** Runs `work` now, and again an interval after its end, until closed; sooner where `pauseMsMax` is shorter. Resolves after the first time. */
-  async repeat(work: () => Promise<void>, pauseMsMax = () => Number.POSITIVE_INFINITY): Promise<void> {
+  /** Runs `work` now, and again an interval after its end, until closed. Resolves after the first time. */
+  async repeat(work: () => Promise<void>): Promise<void> {
     await work();
     if (this.#closed) return;
-    const pauseMs = Math.min(this.#bounds.intervalMs, pauseMsMax());
-    this.#timer = setTimeout(() => void this.repeat(work, pauseMsMax), pauseMs).unref();
+    this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.intervalMs).unref();
   }
 
   /** Runs the statement and returns its row. Throws the reason why the server did not answer in time. */

@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
-import { ChunkTurns } from '../flow/chunk-turns.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
-import type { LateCheck } from './probe.js';
-import { Probe, type ProbeBounds } from './probe.js';
+import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';
 import { type Lsn, parseLsn } from './wal-position.js';
@@ -23,10 +21,6 @@ const goodProbesToReadmit = 3;
 /** Time in which a start asks a lagging replica again, and the pause between two probes. */
 const catchUpMsMax = 500;
 const catchUpPauseMs = 20;
-/** Pause between two probes of a replica that is not up yet: the first reads of a gateway that was started before PostgreSQL wait for it. */
-const notUpPauseMs = 50;
-/** SQLSTATE of a server that is starting up. */
-const cannotConnectNow = '57P03';
 
 /** The state of a replica, as its last probes found it. */
 export interface ReplicaState {
@@ -45,8 +39,6 @@ export interface ReplicaState {
 export interface ReplicaBounds {
   readonly short: PoolLimits;
   readonly long: PoolLimits;
-  /** Chunks of large pages that run at a time while short statements come. */
-  readonly chunksBesideDetails: number;
   readonly probe: ProbeBounds;
   /** Largest lag of a healthy replica, milliseconds. */
   readonly lagMaxMs: number;
@@ -73,8 +65,6 @@ export class Replica {
   #probedMs = Number.NEGATIVE_INFINITY;
   #goodProbes = 0;
   #everHealthy = false;
-  /** Whether the last probe found no server, or one that is starting up. */
-  #isDown = false;
   #systemIdentifier: string | null = null;
   /** The position at which the replica was found ahead of its primary; null when it was not. */
   #divergedAt: Lsn | null = null;
@@ -97,9 +87,8 @@ export class Replica {
     this.#lagMaxMs = bounds.lagMaxMs;
     this.#observe = observe;
     this.#probe = new Probe(connect, probeStatement, bounds.probe);
-    const turns = new ChunkTurns(bounds.chunksBesideDetails, () => this.long.serve());
-    this.short = new ConnectionPool(bounds.short, connect, turns.short);
-    this.long = new ConnectionPool(bounds.long, connect, turns.long);
+    this.short = new ConnectionPool(bounds.short, connect);
+    this.long = new ConnectionPool(bounds.long, connect, this.short);
   }
 
   /** Whether the view may be read here; it must not while it could not be checked. */
@@ -123,8 +112,7 @@ export class Replica {
    */
   async start(): Promise<void> {
     const untilMs = performance.now() + catchUpMsMax;
-    const pauseMsMax = (): number => (this.#isDown && !this.#everHealthy ? notUpPauseMs : Number.POSITIVE_INFINITY);
-    await this.#probe.repeat(() => this.probe(), pauseMsMax);
+    await this.#probe.repeat(() => this.probe());
     while (!this.state.healthy && this.state.lagMs !== null && performance.now() < untilMs) {
       await sleep(catchUpPauseMs);
       await this.probe();
@@ -158,12 +146,9 @@ export class Replica {
   async #probeOnce(): Promise<void> {
     try {
       const answer = await this.#probe.ask();
-      this.#isDown = false;
       if (!this.#probe.closed) await this.#update(answer);
     } catch (error) {
-      const { severity, code } = error as { severity?: string; code?: string };
-      this.#isDown = severity === undefined || code === cannotConnectNow;
-      if (!this.#probe.closed) this.#eject(reasonOf(error as Error));
+      if (!this.#probe.closed) this.#takeOut(reasonOf(error as Error));
     }
     this.#probedMs = performance.now();
   }
@@ -172,30 +157,29 @@ export class Replica {
     if (inRecovery !== 't') {
       // Each promotion begins a timeline: another server out of recovery, which is a fault, is on another one.
       const { newest } = this.#heartbeat;
-      if (newest?.systemIdentifier === systemIdentifier && newest?.timeline === timeline) return this.#setAside();
-      return this.#eject('it is not in recovery: it was promoted, or it is a primary');
+      if (newest?.systemIdentifier === systemIdentifier && newest?.timeline === timeline)
+        return this.#takeOut('it is not in recovery: it is the primary', { isPrimary: true });
+      return this.#takeOut('it is not in recovery: it was promoted, or it is a primary');
     }
     this.#systemIdentifier ??= systemIdentifier as string;
     const cluster = this.#heartbeat.newest?.systemIdentifier ?? this.#systemIdentifier;
-    if (systemIdentifier !== cluster) return this.#eject('it belongs to another cluster');
+    if (systemIdentifier !== cluster) return this.#takeOut('it belongs to another cluster');
     const replayed = parseLsn(replayedText as string);
-    if (this.#hasDiverged(replayed)) return this.#eject('it is ahead of the primary: it follows another timeline');
+    if (this.#hasDiverged(replayed)) return this.#takeOut('it is ahead of the primary: it follows another timeline');
     const known = this.#currency(replayed, replayedAtMs == null ? null : Number(replayedAtMs));
     if (known.lagMs !== null && known.lagMs > this.#lagMaxMs)
-      return this.#eject('it lags behind the primary', { ...known, replayed });
+      return this.#takeOut('it lags behind the primary', { ...known, replayed });
     const refusal = await this.#refusalBeforeUse();
-    if (refusal !== null) return this.#eject(refusal);
+    if (refusal !== null) return this.#takeOut(refusal);
     this.#goodProbes++;
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
-    if (healthy && !this.state.healthy) this.#admit();
+    if (healthy && !this.state.healthy) {
+      this.#observe({ type: 'replica_admitted', replica: this.name });
+      this.#warm();
+    }
     this.#everHealthy ||= healthy;
     const reason = healthy ? null : 'it is back, and on probation';
     this.state = { healthy, reason, isPrimary: false, replayed, ...known };
-  }
-
-  #admit(): void {
-    this.#observe({ type: 'replica_admitted', replica: this.name });
-    this.#warm();
   }
 
   #warm(): void {
@@ -234,28 +218,18 @@ export class Replica {
     return this.#divergedAt !== null;
   }
 
-  /** Takes the primary out, which is no fault where REPLICA_URLS lists every server. */
-  #setAside(): void {
-    if (!this.state.isPrimary) this.#observe({ type: 'primary_among_replicas', replica: this.name });
-    this.#takeOut('it is not in recovery: it is the primary', { isPrimary: true });
-    this.#reset();
-  }
-
-  /** Takes the replica out. `lagging` is the state of a live replica: its running statements may end. */
-  #eject(reason: string, lagging?: Partial<ReplicaState>): void {
+  /** Takes the replica out. One that lags, and has a lag in `more`, may end its running statements. */
+  #takeOut(reason: string, more: Partial<ReplicaState> = {}): void {
     if (this.state.healthy || this.state.reason !== reason)
-      this.#observe({ type: 'replica_ejected', replica: this.name, reason });
-    this.#takeOut(reason, lagging ?? {});
-    if (lagging === undefined) this.#reset();
-  }
-
-  #reset(): void {
-    this.short.reset();
-    this.long.reset();
-  }
-
-  #takeOut(reason: string, more: Partial<ReplicaState>): void {
+      this.#observe(
+        more.isPrimary
+          ? { type: 'primary_among_replicas', replica: this.name }
+          : { type: 'replica_ejected', replica: this.name, reason },
+      );
     this.#goodProbes = 0;
     this.state = { ...this.state, lagMs: null, isPrimary: false, ...more, healthy: false, reason };
+    if (more.lagMs !== undefined) return;
+    this.short.reset();
+    this.long.reset();
   }
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { Problem } from '../errors.js';
-import { type Batch, BatchQuery, type BatchResult, guard } from '../wire/queries.js';
-import { inBatchSpan } from './connection.js';
+import { inSqlSpan } from '../tracing.js';
+import { boundValues, guard, RoundTrip } from '../wire/queries.js';
 import type { TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
@@ -15,6 +15,20 @@ export interface Step {
 }
 
 export type Rows = readonly TextRow[];
+
+/** Steps of one round trip. */
+interface Batch {
+  readonly steps: readonly Step[];
+  readonly workspace: WorkspaceId | null;
+  /** Whether statements are prepared by name, once per connection. After an error it is not known which of them are. */
+  readonly named: boolean;
+}
+
+/** The rows of a step, and its command tag, such as COMMIT. */
+interface BatchResult {
+  readonly rows: Rows;
+  readonly tag: string;
+}
 
 /** Runs statements of one transaction, each for the transaction's workspace. */
 export interface Transaction {
@@ -158,24 +172,31 @@ function positionOf([row]: Rows): WalPosition {
 /** Runs the steps after those of `opening`, in one round trip. Throws the error of the first that fails, as its `onError` turns it. */
 export function runBatch(
   client: pg.ClientBase,
-  batch: Batch & { readonly steps: readonly Step[] },
+  { steps: own, workspace, named }: Batch,
   opening: readonly Step[] = [],
 ): Promise<readonly BatchResult[]> {
-  const steps = [...opening, ...batch.steps];
+  const steps = [...opening, ...own];
+  const statements = steps.map(({ statement }) => statement);
+  const rows: TextRow[][] = steps.map(() => []);
+  const parts = steps.map(({ statement, values }, i) => ({
+    statement,
+    values: boundValues(statement, workspace, values),
+    onRow: (row: TextRow) => rows[i]?.push(row),
+  }));
   const work = (): Promise<readonly BatchResult[]> =>
     new Promise((resolve, reject) => {
-      const done = (error: Error | null, all: readonly BatchResult[]): void => {
-        const results = all.slice(opening.length);
+      const done = (error: Error | null, tags: readonly string[]): void => {
+        const results = tags.map((tag, i) => ({ rows: rows[i] as Rows, tag })).slice(opening.length);
         if (error === null) return resolve(results);
         try {
-          const before = results.map(({ rows }) => rows);
-          steps[all.length]?.onError?.(error, before);
+          const before = results.map((result) => result.rows);
+          steps[tags.length]?.onError?.(error, before);
           reject(error);
         } catch (turned) {
           reject(turned);
         }
       };
-      client.query(new BatchQuery({ ...batch, steps }, done));
+      client.query(new RoundTrip(parts, named, done));
     });
-  return inBatchSpan(steps, work);
+  return inSqlSpan(statements, work);
 }

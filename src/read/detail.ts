@@ -1,9 +1,16 @@
 import type { CompiledResource } from '../definition/compiled.js';
+import { fieldType } from '../definition/field-types.js';
 import { notFound, Problem } from '../errors.js';
-import { idOrNull } from '../postgres/id.js';
 import type { Caller, Statement } from '../postgres/statement.js';
-import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from './etag.js';
-import { dataAsOf, type Reply } from './reply.js';
+import {
+  dataAsOf,
+  type EntityTag,
+  etagOf,
+  matchesStrongly,
+  matchesWeakly,
+  parseEntityTags,
+  type Reply,
+} from './reply.js';
 import { anywhere, type ReadDeps, withReadTarget } from './routing.js';
 
 /** A detail request whose every part has been checked. */
@@ -28,7 +35,8 @@ export function parseDetail(
   if (ifMatch === undefined) throw new Problem('if_match_invalid', 'If-Match must be a list of entity tags.');
   const ifNoneMatch =
     conditional && headers.ifNoneMatch !== undefined ? (parseEntityTags(headers.ifNoneMatch) ?? null) : null;
-  return { compiled, caller, id: idOrNull(compiled.resource.idType, id), ifMatch, ifNoneMatch };
+  const isId = fieldType(compiled.resource.idType).isPrinted?.(id) === true;
+  return { compiled, caller, id: isId ? id : null, ifMatch, ifNoneMatch };
 }
 
 /** The JSON of a record, and its entity tag; null for resources without versions. */

@@ -1,13 +1,11 @@
 import type { Key } from '../definition/row-serializer.js';
 import { invalid } from '../errors.js';
 import type { TextRow } from '../postgres/row.js';
-import { isLater } from '../postgres/wal-position.js';
 import { type Chunk, rangeValues, readChunk } from './chunks.js';
-import { cursorContext, encodeCursor, isCertainlyWithin, type PageEnd } from './page-ends.js';
+import { encodeCursor, isCertainlyWithin, type PageEnd } from './page-ends.js';
 import type { ListRequest } from './parse.js';
-import { dataAsOf, instantOf, type PageSize, type Reply } from './reply.js';
+import { dataAsOf, type PageSize, type Reply } from './reply.js';
 import { type PagePhase, type ReadDeps, readRows } from './routing.js';
-import type { Count, Total } from './running-counts.js';
 import { firstChunkRows, firstRowsOf, type Limit, streamPage } from './stream.js';
 
 /** The start of a page: the end of the page before, and the page's number if the client sent one. */
@@ -135,7 +133,7 @@ async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null,
   const range = { after, until: null };
   const keys = request.statements.keys[after ? 'after' : 'all'];
   const values = { skip: request.perPage - 1, limit: 2, ...rangeValues(range) };
-  const readEnds = readRows(deps, request, keys, values, phase, true); // first, because the first byte waits for it
+  const readEnds = readRows(deps, request, keys, values, phase); // first, because the first byte waits for it
   if (request.onMark) await readEnds; // of two statements at a time the marks come in any order, as if the replica had gone back
   const [ends, first] = await Promise.all([
     readEnds,
@@ -178,27 +176,16 @@ function keyOf(row: TextRow | undefined): Key | null {
   return row === undefined ? null : (row as Key);
 }
 
-/**
- * Counts all rows of the list, or takes the result of a count that another request has begun, unless that is older than the page
- * before or than the workspace's last write. Retried as long as chunks are, because a failure would break a large page.
- */
-async function countRows(deps: ReadDeps, request: ListRequest, { after: { asOfMs } }: Start): Promise<Total> {
-  const { compiled, caller, filters, signal } = request;
-  const lastWrite = compiled.write === null ? undefined : await deps.lastWrite(caller.workspace);
-  const isCurrent = (count: Count): boolean =>
-    (count.asOfMs ?? 0) >= (asOfMs ?? 0) &&
-    (lastWrite === undefined || (count.lastWrite !== undefined && isLater(count.lastWrite, lastWrite)));
+/** Counts all rows of the list. Waits and is retried as long as chunks are, because a failure would break a large page. */
+async function countRows(deps: ReadDeps, request: ListRequest, { after: { asOfMs } }: Start): Promise<number> {
   const phase: PagePhase = { kind: 'first', requirement: { asOfMs, resumeMs: deps.resumeMs } };
-  const key = cursorContext(caller.workspace, compiled.resource.name, filters); // the order changes no count
-  return deps.runningCounts.share(key, signal, isCurrent, async (signal) => {
-    const { rows, ...found } = await readRows(deps, { ...request, signal }, request.statements.count, {}, phase);
-    return { rows: Number(rows[0]?.[0]), ...found, lastWrite };
-  });
+  const { rows } = await readRows(deps, request, request.statements.count, {}, phase, deps.resumeMs);
+  return Number(rows[0]?.[0]);
 }
 
 function envelopeEnd(
   request: ListRequest,
-  page: { page: number | null; count: number; hasMore: boolean; end: PageEnd; total: Total | null },
+  page: { page: number | null; count: number; hasMore: boolean; end: PageEnd; total: number | null },
 ): string {
   const { hasMore, end, total } = page;
   const endCursor = encodeCursor(request.context, end);
@@ -210,7 +197,7 @@ function envelopeEnd(
     nextCursor: hasMore ? endCursor : null,
     endCursor,
     next: hasMore ? nextUrl(request, endCursor) : null,
-    ...(total !== null && { total: total.rows, ...(total.isShared && { totalAsOf: instantOf(total.asOfMs) }) }),
+    ...(total !== null && { total }),
     complete: true,
   };
   return `],"pagination":${JSON.stringify(pagination)}}`;

@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto';
+import type { TagColumns } from '../definition/compiled.js';
+
 /** The size of a list's page, for the log and the metrics. */
 export interface PageSize {
   readonly perPage: number;
@@ -24,16 +27,46 @@ export interface Reply {
 
 /** `Data-As-Of`, or nothing when it is not known. */
 export function dataAsOf(asOfMs: number | null): Record<string, string> {
-  const instant = instantOf(asOfMs);
-  return instant === null ? {} : { 'Data-As-Of': instant };
+  return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
 }
 
-/** Epoch milliseconds in RFC 3339; null when they are not known. */
-export function instantOf(ms: number | null): string | null {
-  if (ms === null) return null;
-  if (ms !== last.ms) last = { ms, text: new Date(ms).toISOString() };
-  return last.text;
+/** An entity tag of If-Match or If-None-Match. */
+export interface EntityTag {
+  readonly weak: boolean;
+  readonly opaque: string;
 }
 
-/** The instant of the last response: many responses in turn have the same, because it comes from the probe of the replica. */
-let last = { ms: Number.NaN, text: '' };
+/**
+ * The strong ETag of a row: its version, with a digest of its JSON columns where it has any. The same from replica, primary, detail
+ * read and write response.
+ */
+export function etagOf(textAt: (at: number) => string | null, { versionAt, documentsAt }: TagColumns): string {
+  const version = `v${textAt(versionAt)}`;
+  if (documentsAt.length === 0) return `"${version}"`;
+  const digest = hash('sha256', JSON.stringify(documentsAt.map(textAt)), 'base64url');
+  return `"${version}-${digest.slice(0, 16)}"`;
+}
+
+/** The tags of a header, '*', or undefined when the header is neither (RFC 9110 §8.8.3, §13.1; empty list elements are allowed, §5.6.1). */
+export function parseEntityTags(header: string): readonly EntityTag[] | '*' | undefined {
+  if (header.trim() === '*') return '*';
+  const tags: EntityTag[] = [];
+  let rest = header;
+  while (rest !== '') {
+    const match = /^[ \t]*(?:(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|$)/.exec(rest);
+    if (match === null) return undefined;
+    if (match[2] !== undefined) tags.push({ weak: match[1] !== undefined, opaque: match[2] });
+    rest = rest.slice(match[0].length);
+  }
+  return tags.length > 0 ? tags : undefined;
+}
+
+/** Strong comparison (RFC 9110 §8.8.3.2): weak tags never match. */
+export function matchesStrongly(tags: readonly EntityTag[] | '*', etag: string): boolean {
+  return tags === '*' || tags.some(({ weak, opaque }) => !weak && `"${opaque}"` === etag);
+}
+
+/** Weak comparison, for If-None-Match. */
+export function matchesWeakly(tags: readonly EntityTag[] | '*', etag: string): boolean {
+  return tags === '*' || tags.some(({ opaque }) => `"${opaque}"` === etag);
+}

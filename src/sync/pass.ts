@@ -5,7 +5,7 @@ import { Problem } from '../errors.js';
 import type { TextRow } from '../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../postgres/wal-position.js';
 import { decodeParts, encodeParts, isMoment, isWholeNumber } from '../read/page-ends.js';
-import type { ReplicaRequirement } from '../read/routing.js';
+import type { Requirement } from '../read/routing.js';
 
 /** A replica whose state is older than that of the pass, or not known to follow the primary: the read is repeated on another. */
 class NotCurrent extends Error {
@@ -65,7 +65,7 @@ export class Pass {
   }
 
   /** Requirement of the next statement. */
-  get requirement(): ReplicaRequirement {
+  get requirement(): Requirement {
     const before = this.#now ?? this.#since;
     return { replicasOnly: true, ...(before && { replayed: before.lsn }) };
   }

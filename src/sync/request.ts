@@ -3,8 +3,7 @@ import type { Section, SyncStatements } from '../definition/sync-statements.js';
 import { type FieldError, invalid } from '../errors.js';
 import type { Caller } from '../postgres/statement.js';
 import { cursorContext } from '../read/page-ends.js';
-import { integer, type ListLimits } from '../read/parse.js';
-import { parseQuery } from '../read/query-string.js';
+import { integer, type ListLimits, parseQuery } from '../read/parse.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
 
 /** The parts of a sync request that need no check. */

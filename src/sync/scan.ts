@@ -4,8 +4,7 @@ import type { Section } from '../definition/sync-statements.js';
 import type { Statement, Values } from '../postgres/statement.js';
 import { rangeValues } from '../read/chunks.js';
 import type { ListRequest } from '../read/parse.js';
-import type { ReplicaRequirement } from '../read/routing.js';
-import { type PagePhase, type ReadDeps, type Rows, readRows } from '../read/routing.js';
+import { type PagePhase, type ReadDeps, type Requirement, type Rows, readRows } from '../read/routing.js';
 
 /** Numbers of rows of the ranges of a section. */
 export interface RangeSizes {
@@ -26,7 +25,7 @@ export interface ScanPlace {
 export interface ScanDeps {
   readonly reads: ReadDeps;
   readonly list: ListRequest;
-  readonly requirement: () => ReplicaRequirement;
+  readonly requirement: () => Requirement;
 }
 
 /** Runs a small statement of a pass, on a replica that is as current as the pass. */

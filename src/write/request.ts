@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
+import { fieldType } from '../definition/field-types.js';
 import type { WriteValidators } from '../definition/write-validators.js';
 import { invalid, Problem } from '../errors.js';
-import { idOrNull } from '../postgres/id.js';
 import type { Caller } from '../postgres/statement.js';
-import { type EntityTag, parseEntityTags } from '../read/etag.js';
+import { type EntityTag, parseEntityTags } from '../read/reply.js';
 import { bodyDepthMax, type Json, parseStrictJson } from './strict-json.js';
 
 /** A write request whose every part has been checked, before the primary is contacted. */
@@ -39,8 +39,7 @@ export interface RawWrite {
 /** Checks the headers, then the body. Throws Problems; that of the body names every fault. */
 export function parseWrite(validators: WriteValidators, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const key = parseIdempotencyKey(raw.idempotencyKey);
-  const target =
-    raw.id === null ? null : { id: idOrNull(validators.idType, raw.id), ifMatch: parseIfMatch(raw.ifMatch) };
+  const target = raw.id === null ? null : parseTarget(validators, raw.id, raw.ifMatch);
   const body = parseBody(raw.body);
   const faults = target === null ? validators.create(body) : validators.patch(body);
   if (faults.length > 0) throw invalid(faults);
@@ -73,6 +72,10 @@ function parseIdempotencyKey({ value, timesSent }: RawWrite['idempotencyKey']): 
     throw new Problem('idempotency_key_invalid', detail);
   }
   return key;
+}
+
+function parseTarget({ idType }: WriteValidators, id: string, ifMatch: string | undefined): Target {
+  return { id: fieldType(idType).isPrinted?.(id) ? id : null, ifMatch: parseIfMatch(ifMatch) };
 }
 
 function parseIfMatch(header: string | undefined): readonly EntityTag[] {

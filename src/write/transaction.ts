@@ -8,7 +8,7 @@ import type { TextRow } from '../postgres/row.js';
 import type { Values } from '../postgres/statement.js';
 import type { Committed, Rows, Step, Transaction } from '../postgres/transaction.js';
 import { diffOf, type NewChange } from '../projection/audit-diff.js';
-import { etagOf, matchesStrongly } from '../read/etag.js';
+import { etagOf, matchesStrongly } from '../read/reply.js';
 import type { Target, WriteRequest } from './request.js';
 
 /** The outcome of a write, from its transaction or replayed. */
@@ -133,7 +133,7 @@ function newMembers({ writableAt }: CompiledWrite, { members }: WriteRequest): M
 }
 
 /** 409; when the running request has ended, the same request gets its outcome, or a free key. */
-export function inProgress(): Problem {
+function inProgress(): Problem {
   const detail = 'A request with this Idempotency-Key is still running; send the same request again for its outcome.';
   return new Problem('idempotency_in_progress', detail);
 }

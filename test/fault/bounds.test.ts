@@ -202,9 +202,9 @@ async function besideDetails(url: (path: string) => string, work: Promise<unknow
 }
 
 test.serial(
-  'while details are read the chunks of large pages run one at a time, and every page ends whole',
+  'while details are read chunks of large pages take a quarter of the connections, and every page ends whole',
   async (t) => {
-    const bounds = { longConnections: 8, longPerWorkspace: 32, chunkRowsMax: 20, queueWaitMs: 10_000 };
+    const bounds = { longConnections: 7, longPerWorkspace: 32, chunkRowsMax: 20, queueWaitMs: 10_000 };
     const gateway = await setUp.gateway(bounds);
     const long = gateway.gateway.replicas[0]?.long;
     await setUp.pace(1);

@@ -237,23 +237,3 @@ test.serial('a primary that was away at the start is checked before its first wr
     await reached.close();
   }
 });
-
-test.serial('a gateway that was started before its replica reads as soon as the replica answers', async (t) => {
-  const port = await freePort();
-  const replica = setUp.cluster.replicas[0]?.port as number;
-  const replicaUrls = setUp.settings().replicaUrls.replace(`:${replica}/`, `:${port}/`);
-  const token = await setUp.token({ scopes: ['read:klanten'] });
-  const { gateway, url, stop } = await setUp.gateway({ replicaUrls, probeIntervalMs: 10_000 });
-  const status = async () => (await fetch(url('/klanten'), { headers: { authorization: `Bearer ${token}` } })).status;
-  t.is(await status(), 503);
-  t.is(gateway.replicas[0]?.state.reason, 'cannot connect: ECONNREFUSED');
-  const upMs = performance.now();
-  const late = await tcpProxy(replica, port);
-  try {
-    t.true(await until(async () => (await status()) === 200, 20_000, 20));
-    t.true(performance.now() - upMs < limitMs(5000), 'it waited for the next probe of a replica in use');
-  } finally {
-    await stop();
-    await late.close();
-  }
-});

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import type { Finding } from '../../src/check/finding.js';
 import { projectRoot } from '../../src/paths.js';
-import { BatchQuery } from '../../src/wire/queries.js';
+import { RoundTrip } from '../../src/wire/queries.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
@@ -84,18 +84,18 @@ test.serial(
     const client = new pg.Client({ connectionString: t.context.database.settings.primaryUrls, query_timeout: 700 });
     await client.connect();
     const outcomes: string[] = [];
-    const batch = (text: string): BatchQuery => {
-      const steps = [{ statement: { name: 'any', text, parameters: [] }, values: {} }];
-      return new BatchQuery({ steps, workspace: null, named: false }, (error, results) =>
-        outcomes.push(error?.message ?? `${results[0]?.rows}`),
+    const batch = (text: string): RoundTrip => {
+      const statement = { name: 'any', text, parameters: [] };
+      return new RoundTrip([{ statement, values: [] }], false, (error, [tag]) =>
+        outcomes.push(error?.message ?? `${tag}`),
       );
     };
     client.query(batch('select 1'));
     await sleep(1000);
-    t.deepEqual(outcomes, ['1']);
+    t.deepEqual(outcomes, ['SELECT 1']);
     client.query(batch('select pg_sleep(1)'));
     await sleep(1300);
-    t.deepEqual(outcomes, ['1', 'Query read timeout']);
+    t.deepEqual(outcomes, ['SELECT 1', 'Query read timeout']);
     await client.end();
   },
 );

@@ -22,7 +22,6 @@ export interface Page<R = { readonly id: string }> {
     readonly endCursor: string;
     readonly next: string | null;
     readonly total?: number;
-    readonly totalAsOf?: string | null;
   };
 }
 

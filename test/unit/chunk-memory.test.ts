@@ -1,5 +1,5 @@
 import test from 'ava';
-import { ChunkMemory } from '../../src/read/chunk-memory.js';
+import { ChunkMemory } from '../../src/read/chunks.js';
 
 /** A buffer that was filled with so many bytes and given back. */
 function used(memory: ChunkMemory, bytes: number): ReturnType<ChunkMemory['borrow']> {

@@ -1,0 +1,143 @@
+import test from 'ava';
+import { Problem } from '../../src/errors.js';
+import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
+import {
+  type Candidate,
+  choose,
+  type PagePhase,
+  perSecond,
+  type ReadDeps,
+  type ReadTarget,
+  type Requirement,
+  withReadTarget,
+} from '../../src/read/routing.js';
+
+interface Named extends Candidate {
+  readonly name: string;
+}
+
+function replica(name: string, inFlight = 0, state: object = {}): Named {
+  const mayRead = (view: string): boolean => view !== 'unchecked';
+  const [healthy, replayed, asOfMs, probe] = [true, 5n, 1000, async () => {}];
+  return Object.assign({ name, inFlight, mayRead, state: { healthy, replayed, asOfMs, ...state } as never }, { probe });
+}
+
+/** How often each is chosen of 3,000 times. */
+function chosen(replicas: readonly Named[], requirement: Requirement = {}, failed?: Set<Candidate>) {
+  const counts: Record<string, number> = {};
+  for (let i = 0; i < 3000; i++) {
+    const name = choose(replicas, requirement, failed)?.name ?? 'none';
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  return counts;
+}
+
+test('equally loaded replicas are chosen equally often', (t) => {
+  const counts = chosen([replica('a'), replica('b'), replica('c')]);
+  for (const name of ['a', 'b', 'c']) t.true(Math.abs((counts[name] ?? 0) - 1000) < 200, JSON.stringify(counts));
+});
+
+test('a replica is chosen that is healthy, current and calm, of equals the one of the page, and one that failed at the last', (t) => {
+  const [good, busy, own] = [replica('good', 9), replica('busy', 50), replica('own')];
+  const [out, late] = [replica('out', 0, { healthy: false }), replica('late', 0, { asOfMs: 999, replayed: 4n })];
+  const cases: [string, readonly Named[], Requirement, Set<Candidate>?][] = [
+    ['good', [out, late, good], { replayed: 5n }],
+    ['good', [late, good], { asOfMs: 1000 }],
+    ['none', [late], { asOfMs: 1000 }],
+    ['none', [own], { view: 'unchecked' }],
+    ['good', [busy, good], { ofPage: busy }],
+    ['own', [replica('a'), own, replica('b')], { ofPage: own }],
+    ['busy', [own, busy], { ofPage: own }, new Set([own])],
+    ['own', [own], {}, new Set([own])],
+  ];
+  for (const [name, replicas, requirement, failed] of cases)
+    t.deepEqual(chosen(replicas, requirement, failed), { [name]: 3000 });
+});
+
+const here = { timeline: '00000001', systemIdentifier: '1' };
+const primary = { name: 'primary', state: {} } as ReadTarget;
+
+/** Reads of a resource that clients write, by a gateway with one replica, and the primary `reads` times. */
+function readsOf(state: object, { timeline, reads = 1 }: { timeline?: string; reads?: number } = {}) {
+  const positions = new WritePositions();
+  const heartbeat = new Heartbeat(60_000);
+  const sample = { ...here, tickMs: performance.now(), atMs: Date.now(), lsn: 1000n, insertLsn: 1000n };
+  heartbeat.add({ ...sample, ...(timeline && { timeline }) });
+  let left = reads;
+  const deps = {
+    replicas: [replica('replica', 0, { replayed: 500n, asOfMs: null, ...state })],
+    heartbeat,
+    lastWrite: (workspace: string) => positions.of(workspace),
+    freshnessWaitMs: 30,
+    resumeMs: 0,
+    primary: () => (left > 0 && left-- > 0 ? primary : null),
+    primaryReachable: () => true,
+    observe: () => {},
+  } as unknown as ReadDeps;
+  const about = { compiled: { write: {}, resource: {} }, caller: { workspace: 'w' } } as never;
+  const read = (requirement: Requirement = {}): Promise<string> =>
+    withReadTarget(deps, about, { kind: 'first', requirement }, async ({ target }) => target.name);
+  return { read, wrote: (lsn: bigint) => positions.record('w', { ...here, lsn }), allow: () => left++ };
+}
+
+const refusal = { instanceOf: Problem, code: 'replica_unavailable' };
+
+test('after a write a replica that has replayed it is read, else the primary while it has reads to spare, else none', async (t) => {
+  const { read, wrote } = readsOf({});
+  t.is(await read(), 'replica');
+  await wrote(500n);
+  t.is(await read(), 'replica');
+  await wrote(501n);
+  await wrote(400n); // positions only move forward
+  t.is(await read(), 'primary');
+  const refused = await t.throwsAsync<Problem>(read(), refusal);
+  t.is(refused.headers['Retry-After'], '1');
+});
+
+test('a position of another timeline proves nothing: the replica must show the primary as it was after the write', async (t) => {
+  for (const [seconds, name] of [
+    [-5, 'primary'],
+    [5, 'replica'],
+  ] as const) {
+    const { read, wrote } = readsOf({ replayed: 9999n, asOfMs: Date.now() + seconds * 1000 }, { timeline: '00000002' });
+    await wrote(500n);
+    t.is(await read(), name);
+  }
+});
+
+test('without any healthy replica, and for a pass of sync, the primary is left alone', async (t) => {
+  const down = readsOf({ healthy: false });
+  const behind = readsOf({});
+  for (const { wrote } of [down, behind]) await wrote(501n);
+  await t.throwsAsync(down.read(), refusal);
+  await t.throwsAsync(behind.read({ replicasOnly: true }), refusal);
+});
+
+test('a page that has begun waits for its share of the primary', async (t) => {
+  const { read, wrote, allow } = readsOf({}, { reads: 0 });
+  await wrote(501n);
+  const waiting = read({ resumeMs: 60_000 });
+  setTimeout(allow, 200);
+  t.is(await waiting, 'primary');
+});
+
+test('the cap holds for any second, wherever it begins', (t) => {
+  let now = 0;
+  const may = perSecond(5, () => now);
+  const used: number[] = [];
+  for (; now < 5000; now += 37) if (may()) used.push(now);
+  for (const from of used) t.true(used.filter((at) => at >= from && at < from + 1000).length <= 5);
+  t.true(used.length >= 25);
+  t.false(perSecond(0)());
+});
+
+test('when the clock was set back since the rows before, the most current replica continues a walk and a page', async (t) => {
+  const [late, current] = [5000, 400].map((ms) => replica(`${ms}`, 0, { asOfMs: Date.now() - ms }));
+  const about = { compiled: { write: null, resource: {} }, caller: {} } as never;
+  const primaryReachable = () => true;
+  const deps = { replicas: [late, current], resumeMs: 0, primaryReachable, observe: () => {} } as unknown as ReadDeps;
+  const read = (kind: PagePhase['kind'], asOfMs: number): Promise<unknown> =>
+    withReadTarget(deps, about, { kind, requirement: { asOfMs, resumeMs: 0 } }, async ({ target }) => target);
+  for (const kind of ['first', 'continuation'] as const) t.is(await read(kind, Date.now() + 3_600_000), current, kind);
+  await t.throwsAsync(read('first', Date.now()), refusal, 'a moment in the past is waited for');
+});
