@@ -1,5 +1,4 @@
 import type { Key } from '../definition/row-serializer.js';
-import type { Row } from '../postgres/row.js';
 import type { Values } from '../postgres/statement.js';
 import { JsonBytes } from '../projection/json-bytes.js';
 import type { ListRequest } from './parse.js';
@@ -63,11 +62,11 @@ export async function readChunk(
   return withReadTarget(deps, request, phase, async (attempt) => {
     let borrowed: JsonBytes | null = null; // until the first row: requests that wait, and may be refused, hold no buffer
     const begin = (): JsonBytes => {
-      borrowed = deps.chunkMemory.borrow(pool);
+      borrowed = deps.chunkMemory.borrow();
       if (!isContinuation) borrowed.raw(pageOpening);
       return borrowed;
     };
-    const last = new LastRowKey(serializer.keyAt);
+    let last: Key | null = null;
     let count = 0;
     let more = false;
     const { target, asOfMs, failures, onPrimary } = attempt;
@@ -84,7 +83,7 @@ export async function readChunk(
         if (isContinuation || count > 0) json.comma();
         serializer.write(row, workspace, json);
         count++;
-        last.set(row);
+        last = serializer.keyAt.map((at) => row.text(at) as string);
       },
     );
     request.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
@@ -96,7 +95,7 @@ export async function readChunk(
       ...deps.chunkMemory.lend(borrowed ?? begin()),
       target,
       count,
-      last: last.key,
+      last,
       more,
     };
   });
@@ -111,38 +110,7 @@ function keyValues(end: 'after' | 'until', key: Key | null): Values {
   return Object.fromEntries((key ?? []).map((value, i) => [`${end}${i}`, value]));
 }
 
-/** Copies the bytes of the last row's key, so that texts are made for the last row only. */
-export class LastRowKey {
-  readonly #at: readonly number[];
-  readonly #bytes = new JsonBytes(64);
-  /** Where the value of each column of the key ends; empty before the first row. */
-  readonly #ends: number[] = [];
-
-  constructor(at: readonly number[]) {
-    this.#at = at;
-  }
-
-  set(row: Row): void {
-    this.#bytes.clear();
-    for (let i = 0; i < this.#at.length; i++) {
-      const column = this.#at[i] as number;
-      this.#bytes.part(row, row.starts[column] as number, row.ends[column] as number);
-      this.#ends[i] = this.#bytes.length;
-    }
-  }
-
-  /** Null before the first row. */
-  get key(): Key | null {
-    const bytes = this.#bytes.view();
-    return this.#ends.length === 0
-      ? null
-      : this.#ends.map((end, i) => bytes.toString('utf8', this.#ends[i - 1] ?? 0, end));
-  }
-}
-
 const bufferBytesAtFirst = 65_536;
-/** Short lists take no larger buffer: they would fill less than half of it, and be copied out of it. */
-const smallBufferBytesMax = 262_144;
 const spareBytesMax = 4_194_304;
 /** The budget of all large pages under way: their chunks, and their compressors up to two thirds of it. */
 const largePageBytes = 12_582_912;
@@ -161,15 +129,10 @@ export class ChunkMemory {
   #chunkBytes = 0;
   #compressorBytes = 0;
 
-  /**
-   * An empty buffer, a small one for statements of the short pool, a large one for chunks. One whose chunk failed is never given back, as rows
-   * may still be written to it.
-   */
-  borrow(pool: 'short' | 'long'): JsonBytes {
-    const { length } = this.#spare;
-    const hasFitting = pool === 'long' ? length > 0 : (this.#spare[0]?.capacity ?? Infinity) <= smallBufferBytesMax;
-    if (!hasFitting) return new JsonBytes(bufferBytesAtFirst);
-    const [json] = this.#spare.splice(pool === 'long' ? length - 1 : 0, 1) as [JsonBytes];
+  /** An empty buffer, the largest spare one. One whose chunk failed is never given back, as rows may still be written to it. */
+  borrow(): JsonBytes {
+    const json = this.#spare.pop();
+    if (json === undefined) return new JsonBytes(bufferBytesAtFirst);
     this.#spareBytes -= json.capacity;
     return json;
   }
@@ -210,7 +173,7 @@ export class ChunkMemory {
     json.clear();
     if (this.#spareBytes + json.capacity > spareBytesMax) return;
     this.#spareBytes += json.capacity;
-    const larger = this.#spare.findIndex(({ capacity }) => capacity >= json.capacity);
-    this.#spare.splice(larger < 0 ? this.#spare.length : larger, 0, json);
+    this.#spare.push(json);
+    this.#spare.sort((a, b) => a.capacity - b.capacity);
   }
 }

@@ -6,7 +6,7 @@ import { encodeCursor, isCertainlyWithin, type PageEnd } from './page-ends.js';
 import type { ListRequest } from './parse.js';
 import { dataAsOf, type PageSize, type Reply } from './reply.js';
 import { type PagePhase, type ReadDeps, readRows } from './routing.js';
-import { firstChunkRows, firstRowsOf, type Limit, streamPage } from './stream.js';
+import { firstChunkRows, type Limit, streamPage } from './stream.js';
 
 /** The start of a page: the end of the page before, and the page's number if the client sent one. */
 interface Start {
@@ -137,7 +137,7 @@ async function longPage(deps: ReadDeps, request: ListRequest, after: Key | null,
   if (request.onMark) await readEnds; // of two statements at a time the marks come in any order, as if the replica had gone back
   const [ends, first] = await Promise.all([
     readEnds,
-    readChunk(deps, request, range, firstRowsOf(deps, request.perPage), 'long', phase),
+    readChunk(deps, request, range, Math.min(request.perPage, firstChunkRows), 'long', phase),
   ]);
   // A replica that is behind the one of the first rows can lack rows, and would give a wrong end.
   const isBehind = (ends.asOfMs ?? 0) < (first.asOfMs ?? 0);

@@ -5,11 +5,6 @@ import type { PagePhase, ReadDeps } from './routing.js';
 
 /** Rows of the first chunk of a large page: few, so that the first byte is sent early. */
 export const firstChunkRows = 100;
-/** In a larger page the first byte waits longer for the page's end, and so many rows are read meanwhile: at most, and as a part of the page. */
-const firstRowsMax = 500;
-const firstPart = 1 / 20;
-/** Of the bytes left for chunks such a row is given so many. */
-const firstRowBytes = 4096;
 
 /** A client that takes longer than this for a piece is slow. */
 const slowMs = 100;
@@ -27,12 +22,6 @@ export interface Limit {
   readonly until: Key | null;
   /** When the key had been found, epoch milliseconds; 0 where the next page does not begin behind it. */
   readonly foundMs: number;
-}
-
-/** The rows of the first chunk of a page that does not fit one chunk: never more than the page has. */
-export function firstRowsOf({ chunkMemory }: ReadDeps, perPage: number): number {
-  const rows = Math.min(firstRowsMax, perPage * firstPart, chunkMemory.chunkBytesMax / firstRowBytes);
-  return Math.min(perPage, Math.max(firstChunkRows, Math.floor(rows)));
 }
 
 /**

@@ -13,7 +13,6 @@ import { readSqlFiles } from '../../src/migrate/sql-files.js';
 import { statementsOf } from '../../src/migrate/sql-statements.js';
 import { Answers } from '../../src/peers/peers.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
-import { LastRowKey } from '../../src/read/chunks.js';
 import { reusingSocket, tapRows } from '../../src/wire/row-tap.js';
 import { assertWireShape } from '../../src/wire/wire.js';
 import { valuesOfComposite } from '../../src/write/transaction.js';
@@ -231,18 +230,4 @@ test('a socket reads into one buffer, but gives copies until that is asked for',
   const second = await echoOf('other');
   t.deepEqual([login, first, second].map(String), ['login', 'other', 'other']);
   t.is(first.buffer, second.buffer);
-});
-
-test('the key of the last row outlives the bytes of its row', (t) => {
-  const key = new LastRowKey([2, 0]);
-  t.is(key.key, null);
-  for (const texts of [
-    ['1', null, '2026-03-29 01:59:59.123456', 'x'],
-    ['1234', 'y', '2026-03-30', null],
-  ]) {
-    const row = Row.of(texts);
-    key.set(row);
-    row.bytes.fill(0xff);
-  }
-  t.deepEqual(key.key, ['2026-03-30', '1234']);
 });
