@@ -62,7 +62,7 @@ test.serial('requests whose waits are over at the same moment are not all refuse
       if (response.statusCode === 503) most = Math.max(most, ++inTurn);
     }),
   );
-  await setUp.pace(20);
+  await setUp.pace(60);
   const sleeper = readPage(gateway.url('/installaties?perPage=100'), { token });
   const short = gateway.gateway.replicas[0]?.short;
   await until(() => short?.inFlight === 1, 2000, 1);
