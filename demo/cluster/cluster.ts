@@ -1,5 +1,5 @@
-import { createReadStream, createWriteStream, existsSync, readdirSync } from 'node:fs';
-import { chown, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { createWriteStream, existsSync, readdirSync } from 'node:fs';
+import { chown, mkdir, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
@@ -212,10 +212,14 @@ async function copyFolder(from: string, to: string, path: string, account: Accou
   for (const entry of entries) if (entry.isDirectory()) await copyFolder(from, to, join(path, entry.name), account);
 }
 
-/** By streams: fs.copyFile repeats sendfile for ever when the server makes the file shorter meanwhile (VACUUM does). */
+/**
+ * By streams: fs.copyFile repeats sendfile for ever when the server makes the file shorter meanwhile (VACUUM does). The source is opened
+ * first: a copy of one that is gone would stay behind empty, and root's.
+ */
 async function copyOne(from: string, to: string, account: Account | undefined): Promise<void> {
   try {
-    await pipeline(createReadStream(from), createWriteStream(to, { mode: 0o600 }));
+    const source = await open(from);
+    await pipeline(source.createReadStream(), createWriteStream(to, { mode: 0o600 }));
     if (account) await chown(to, account.uid, account.gid);
   } catch (fault) {
     // Dropped by the server meanwhile; replay drops it in the copy as well.
