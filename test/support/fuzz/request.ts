@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { canary } from './canaries.js';
 import type { Grant, World } from './world.js';
 
@@ -73,4 +74,9 @@ function quoted(bytes: string): string {
     (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`,
   );
   return `$'${escaped}'`;
+}
+
+/** One of these arbitraries, each as often as its weight says. */
+export function weighted<T>(...of: readonly (readonly [weight: number, arbitrary: fc.Arbitrary<T>])[]) {
+  return fc.oneof(...of.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 }

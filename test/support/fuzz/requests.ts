@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import type { Harvest } from './harvest.js';
-import { oddBodies } from './odd-bodies.js';
-import { oddAuthorizations, oddHeaders } from './odd-headers.js';
-import { forgedFor, forgedKeys, oddParameters, oddTargets } from './odd-targets.js';
-import { type FuzzRequest, grantOf, type HeaderField } from './request.js';
+import * as odd from './odd.js';
+import { type FuzzRequest, grantOf, type HeaderField, weighted } from './request.js';
 import { rightRequests } from './right.js';
 import type { World } from './world.js';
 
@@ -21,43 +19,27 @@ export function requests(world: World, harvest: Harvest): fc.Arbitrary<FuzzReque
     fc
       .tuple(right, fc.array(twist, { minLength, maxLength }))
       .map(([request, list]) => list.reduce((changed, change) => change(changed), request));
-  return fc.oneof(
-    { weight: 60, arbitrary: right },
-    { weight: 35, arbitrary: twisted(1, 2) },
-    { weight: 5, arbitrary: twisted(3, 6) },
-  );
+  return weighted([60, right], [35, twisted(1, 2)], [5, twisted(3, 6)]);
 }
 
 function twists(world: World, harvest: Harvest): fc.Arbitrary<Twist> {
-  return fc.oneof<fc.WeightedArbitrary<Twist>[]>(
-    { weight: 6, arbitrary: oddHeaders(world).map(withHeaders) },
-    { weight: 3, arbitrary: oddHeaders(world).map(insteadOf) },
-    { weight: 4, arbitrary: oddAuthorizations(world).map(withAuthorization) },
-    { weight: 6, arbitrary: oddParameters(world, harvest).map(withParameters) },
-    {
-      weight: 3,
-      arbitrary: oddTargets(world).map(
-        (target): Twist =>
-          (request) => ({ ...request, target }),
-      ),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.constantFrom(...methods).map(
-        (method): Twist =>
-          (request) => ({ ...request, method }),
-      ),
-    },
-    {
-      weight: 5,
-      arbitrary: oddBodies(world).map(
-        (body): Twist =>
-          (request) => ({ ...request, body }),
-      ),
-    },
-    { weight: 2, arbitrary: fc.constantFrom('Idempotency-Key', 'If-Match', 'Content-Type', 'Host').map(without) },
-    { weight: 3, arbitrary: forgedKeys.map((key) => withForgedCursor(world, key)) },
-    { weight: 1, arbitrary: fc.constant(twice) },
+  const withPart =
+    (part: Partial<FuzzRequest>): Twist =>
+    (request) => ({ ...request, ...part });
+  return weighted<Twist>(
+    [6, odd.oddHeaders(world).map(withHeaders)],
+    [3, odd.oddHeaders(world).map(insteadOf)],
+    [
+      4,
+      odd.oddAuthorizations(world).map((fields) => (request) => withHeaders(fields)(without('Authorization')(request))),
+    ],
+    [6, odd.oddParameters(world, harvest).map(withParameters)],
+    [3, odd.oddTargets(world).map((target) => withPart({ target }))],
+    [3, fc.constantFrom(...methods).map((method) => withPart({ method }))],
+    [5, odd.oddBodies(world).map((body) => withPart({ body }))],
+    [2, fc.constantFrom('Idempotency-Key', 'If-Match', 'Content-Type', 'Host').map(without)],
+    [3, odd.forgedKeys.map((key) => withForgedCursor(world, key))],
+    [1, fc.constant<Twist>((request) => withHeaders(request.headers.slice(-1))(request))],
   );
 }
 
@@ -73,19 +55,15 @@ const withHeaders =
 /** The fields replace those of the same name. */
 const insteadOf =
   (fields: readonly HeaderField[]): Twist =>
-  (request) => {
-    const names = new Set(fields.map(([name]) => name.toLowerCase()));
-    return { ...request, headers: [...request.headers.filter(([name]) => !names.has(name.toLowerCase())), ...fields] };
-  };
+  (request) =>
+    withHeaders(fields)(fields.reduce((changed, [name]) => without(name)(changed), request));
 
 const without =
   (field: string): Twist =>
-  (request) => ({ ...request, headers: request.headers.filter(([name]) => name !== field) });
-
-const withAuthorization =
-  (fields: readonly HeaderField[]): Twist =>
-  (request) =>
-    withHeaders(fields)(without('Authorization')(request));
+  (request) => {
+    const headers = request.headers.filter(([name]) => name.toLowerCase() !== field.toLowerCase());
+    return { ...request, headers };
+  };
 
 const withParameters =
   (parameters: string): Twist =>
@@ -94,13 +72,10 @@ const withParameters =
     return { ...request, target: request.target + joiner + parameters };
   };
 
-/** The last header field or the query once more. */
-const twice: Twist = (request) => ({ ...request, headers: [...request.headers, ...request.headers.slice(-1)] });
-
 const withForgedCursor =
   (world: World, key: readonly [string, string]): Twist =>
   (request) => {
     const id = grantOf(world, request)?.workspace.id ?? '';
     const target = request.target.replace(/(?<=[?&])(?:page|cursor)=[^&]*&?/g, '').replace(/[?&]$/, '');
-    return { ...request, target: `${target}${target.includes('?') ? '&' : '?'}cursor=${forgedFor(target, id, key)}` };
+    return withParameters(`cursor=${odd.forgedFor(target, id, key)}`)({ ...request, target });
   };
