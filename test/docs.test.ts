@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test from 'ava';
 import { nodeEnvironment, nodeFlags } from '../bundle/node-flags.js';
+import { settingsPage } from '../bundle/settings-page.js';
 import { findings } from '../src/check/findings.js';
 import { loadResources } from '../src/definition/load.js';
 import { leaves } from '../src/definition/resource.js';
@@ -11,7 +12,6 @@ import { type Event, type EventMetric, events } from '../src/events.js';
 import { gauges } from '../src/ops/metrics.js';
 import { projectRoot } from '../src/paths.js';
 import { environmentName, settingsSchema } from '../src/settings.js';
-import { settingsPage } from './support/settings-table.js';
 import { sourcesIn } from './support/sources.js';
 
 const resources = loadResources('');
