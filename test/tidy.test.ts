@@ -3,6 +3,7 @@ import { dirname, join, posix } from 'node:path';
 import test from 'ava';
 import { projectRoot } from '../src/paths.js';
 import { importsOf, type Source, sourcesIn } from './support/sources.js';
+import { words } from './support/words.js';
 
 const src = sourcesIn('src', '.ts');
 const hasBench = existsSync(join(projectRoot, 'bench'));
@@ -14,40 +15,10 @@ const sql = sourcesIn('sql', '.sql');
 const imports = src.flatMap(importsOf);
 
 /** From the bottom up: a file imports from its own layer and from those listed before it, and nothing else. */
-const layers = [
-  'paths.ts',
-  'awaitable.ts',
-  'cache-bound.ts',
-  'nearest-name.ts',
-  'errors.ts',
-  'events.ts',
-  'postgres/row.ts',
-  'postgres/statement.ts',
-  'postgres/wal-position.ts',
-  'tracing.ts',
-  'flow',
-  'projection',
-  'definition',
-  'wire',
-  'postgres',
-  'tuning.ts',
-  'settings.ts',
-  'read',
-  'sync',
-  'write',
-  'openapi',
-  'check',
-  'migrate',
-  'adopt',
-  'http',
-  'peers',
-  'ops',
-  'app.ts',
-  'gateway.ts',
-  'workers',
-  'cli',
-  'main.ts',
-];
+const layers = words(`
+  paths.ts awaitable.ts cache-bound.ts nearest-name.ts errors.ts events.ts postgres/row.ts postgres/statement.ts
+  postgres/wal-position.ts tracing.ts flow projection definition wire postgres tuning.ts settings.ts read sync write
+  openapi check migrate adopt http peers ops app.ts gateway.ts workers cli main.ts`);
 
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
 const fences: Readonly<Record<string, (importer: string, imported: string) => boolean>> = {

@@ -27,8 +27,8 @@ export async function runProgram(run: () => Promise<number>, usage: Usage): Prom
   process.exit(await exitCodeOf(run, usage));
 }
 
-/** Errors are explained on stderr. */
-async function exitCodeOf(run: () => Promise<number>, usage: Usage): Promise<number> {
+/** The exit code of a run; its errors are explained on stderr. */
+export async function exitCodeOf(run: () => Promise<number>, usage: Usage): Promise<number> {
   try {
     const code = await run();
     await outputEnded();

@@ -18,7 +18,7 @@ test.before(async () => {
   gateway = await setUp.gateway({ chunkRowsMax: 100, largePagesPerToken: 8, longPerWorkspace: 8 });
   token = await setUp.token();
   undisturbed = (await readPage(gateway.url(page), { token })).body;
-  await setUp.pace(1);
+  await setUp.pace(2);
 });
 test.after.always(() => setUp?.stop());
 
@@ -75,14 +75,14 @@ test.serial('pages continue when their statements are cancelled, up to 80 times 
 });
 
 test.serial('a busy process refuses no request whose connection has become free meanwhile', async (t) => {
-  const narrow = await setUp.gateway({ shortConnections: 1, shortDepth: 1, queueWaitMs: 250 });
+  const narrow = await setUp.gateway({ shortConnections: 1, shortDepth: 1, queueWaitMs: 800 });
   const path = narrow.url('/installaties?perPage=5');
   await readPage(path, { token });
   await setUp.pace(10); // 50 ms each
   const waiting = (): number => narrow.gateway.replicas.reduce((sum, { short }) => sum + short.waiting, 0);
   const reads = Array.from({ length: 6 }, () => readPage(path, { token }));
   t.true(await until(() => waiting() >= 4, 5000, 1));
-  for (const endMs = performance.now() + 500; performance.now() < endMs; ); // the gateway is in this process
+  for (const endMs = performance.now() + 1600; performance.now() < endMs; ); // the gateway is in this process
   t.deepEqual([...new Set((await Promise.all(reads)).map(({ status }) => status))], [200]);
   await narrow.stop();
 });

@@ -16,14 +16,6 @@ test.before(async () => {
 });
 test.after.always(() => cluster?.stop());
 
-test.serial('the embedded primary and its replica start and replicate', async (t) => {
-  const [replica] = cluster.replicas;
-  await cluster.primary.query('create table t as select 7 as n');
-  const arrived = async () => (await replica?.query(`select to_regclass('t') is not null yes`))?.[0]?.yes === true;
-  t.true(await until(arrived, 5000));
-  t.deepEqual(await replica?.query('select n, pg_is_in_recovery() standby from t'), [{ n: 7, standby: true }]);
-});
-
 test.serial('every connection needs a password, also to replicate, and no process shows it', async (t) => {
   for (const node of [cluster.primary, ...cluster.replicas]) {
     const rules = await node.query('select distinct auth_method from pg_hba_file_rules');
@@ -37,16 +29,6 @@ test.serial('every connection needs a password, also to replicate, and no proces
       { message: /password authentication failed/ },
     );
   }
-});
-
-test.serial('a server killed with -9 comes back on the same port with every committed row', async (t) => {
-  const { primary } = cluster;
-  const url = primary.url();
-  await primary.kill9();
-  t.deepEqual(processesOf(primary.dir), []);
-  await primary.start();
-  t.is(primary.url(), url);
-  t.deepEqual(await primary.query('select n from t'), [{ n: 7 }]);
 });
 
 test.serial('primary and replica stop without a trace', async (t) => {

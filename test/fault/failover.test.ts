@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import suite, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { freePort } from '../../demo/cluster/ports.js';
@@ -12,9 +12,11 @@ import type { Settings } from '../../src/settings.js';
 import { commandLine } from '../support/command-line.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { limitMs, until } from '../support/patience.js';
-import { allHealthy, type ServeProcess, serveProcess } from '../support/serve-process.js';
+import { asInProduction, type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { templateName } from '../support/template.js';
 import { allScopes } from '../support/workspace.js';
+
+const test = suite.serial;
 
 // Changes of servers and logins under a gateway that is not restarted: real passwords, real logins, a real promotion.
 
@@ -70,9 +72,9 @@ function writeFiles(settings: Partial<Settings>): void {
 
 /** `serve` with its connection URLs in files, and clients that read and write without a pause. */
 async function serveUnderLoad(t: ExecutionContext): Promise<{ serving: ServeProcess; load: Load }> {
-  const { replicaUrls: _, primaryUrls: __, ...settings } = setUp.settings();
+  const { replicaUrls: _, primaryUrls: __, ...settings } = setUp.settings({ queueWaitMs: 10_000 });
   const files = { replicaUrlsFile: file('replicaUrls'), primaryUrlsFile: file('primaryUrls') } as Partial<Settings>;
-  const serving = await serveProcess({ ...settings, ...files });
+  const serving = await serveProcess({ ...settings, ...files }, asInProduction);
   t.teardown(() => serving.child.kill('SIGKILL'));
   const load = startLoad(serving.url, { token, customerId, readers: 4, writers: 2 });
   t.teardown(() => load.stop());
@@ -81,6 +83,12 @@ async function serveUnderLoad(t: ExecutionContext): Promise<{ serving: ServeProc
 }
 
 const endAll = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`;
+
+/** Whether the gateway uses all of its replicas, by its metrics. */
+async function allHealthy({ opsUrl }: ServeProcess): Promise<boolean> {
+  const metrics = await (await fetch(`${opsUrl}/metrics`)).text();
+  return !/^gateway_replica_healthy\{.*\} 0$/m.test(metrics);
+}
 
 /** Ends the gateway's sessions on one server after the other, so that each must log in again; waits for the health of `serving`. */
 async function endSessions(load: Load, serving?: ServeProcess): Promise<void> {
@@ -99,7 +107,7 @@ function changePasswords(round: number): Partial<Settings> {
   return urls('gateway_reader', 'gateway_writer', ...currentPasswords());
 }
 
-test.serial('passwords are rotated again and again under load, and no read and no write fails', async (t) => {
+test('passwords are rotated again and again under load, and no read and no write fails', async (t) => {
   const { replicaUrls, primaryUrls } = setUp.settings();
   writeFiles({ replicaUrls, primaryUrls });
   const { serving, load } = await serveUnderLoad(t);
@@ -121,8 +129,11 @@ test.serial('passwords are rotated again and again under load, and no read and n
   t.regex(serving.log(), new RegExp(`"server":"127.0.0.1:${setUp.cluster.primary.port}/.*","msg":"login_renewed"`));
 });
 
-test.serial('a replica that refuses logins costs no read, and is used again when it accepts them', async (t) => {
-  const gateway = await setUp.gateway(urls('gateway_reader', 'gateway_writer', ...currentPasswords()));
+test('a replica that refuses logins costs no read, and is used again when it accepts them', async (t) => {
+  const gateway = await setUp.gateway({
+    ...urls('gateway_reader', 'gateway_writer', ...currentPasswords()),
+    queueWaitMs: 10_000,
+  });
   const load = startLoad(gateway.gateway.url, { token, customerId, readers: 4, writers: 0 });
   const replica = setUp.cluster.replicas[0] as PgNode;
   const hba = join(replica.dir, 'pg_hba.conf');
@@ -145,76 +156,70 @@ test.serial('a replica that refuses logins costs no read, and is used again when
   await gateway.stop();
 });
 
-test.serial(
-  'logins that are members of the roles take over under load, and the roles themselves lose theirs',
-  async (t) => {
-    await makeLogin('reader_b', 'gateway_reader');
-    await makeLogin('writer_b', 'gateway_writer');
-    const { serving, load } = await serveUnderLoad(t);
-    const members = urls('reader_b', 'writer_b', 'secret', 'secret');
-    writeFiles(members);
-    await setUp.sql('alter role gateway_reader nologin; alter role gateway_writer nologin');
-    await setUp.caughtUp();
-    await endSessions(load, serving);
-    const { outcomes } = await load.stop();
-    t.deepEqual(outcomes, []);
-    const users = await setUp.cluster.replicas[0]?.query<{ usename: string }>(
-      `select distinct usename from pg_stat_activity where application_name = 'workspace-data-gateway'`,
-    );
-    t.deepEqual(users, [{ usename: 'reader_b' }]);
+test('logins that are members of the roles take over under load, and the roles themselves lose theirs', async (t) => {
+  await makeLogin('reader_b', 'gateway_reader');
+  await makeLogin('writer_b', 'gateway_writer');
+  const { serving, load } = await serveUnderLoad(t);
+  const members = urls('reader_b', 'writer_b', 'secret', 'secret');
+  writeFiles(members);
+  await setUp.sql('alter role gateway_reader nologin; alter role gateway_writer nologin');
+  await setUp.caughtUp();
+  await endSessions(load, serving);
+  const { outcomes } = await load.stop();
+  t.deepEqual(outcomes, []);
+  const users = await setUp.cluster.replicas[0]?.query<{ usename: string }>(
+    `select distinct usename from pg_stat_activity where application_name = 'workspace-data-gateway'`,
+  );
+  t.deepEqual(users, [{ usename: 'reader_b' }]);
 
-    const check = () => commandLine(['check'], { ...members, dataKeys: setUp.settings().dataKeys });
-    const accepted = await check();
-    t.is(accepted.code, 0);
-    t.notRegex(accepted.stdout, /WARNING +role settings/);
-    await setUp.sql(
-      'alter role reader_b noinherit; grant pg_monitor to reader_b; grant gateway_writer to writer_b with admin option; alter role writer_b reset statement_timeout',
-    );
-    if (await isVersion(16)) await setUp.sql('grant gateway_reader to reader_b with inherit false');
-    await setUp.caughtUp();
-    const { stdout, code } = await check();
-    t.is(code, 1);
-    t.regex(
-      stdout,
-      /role reader_b: it is a member of pg_monitor.*; it is a member of gateway_reader and does not inherit from it/,
-    );
-    t.regex(stdout, /role writer_b: it is a member of gateway_writer and can grant it/);
-    t.regex(stdout, /role settings writer_b: It lacks statement_timeout=10s, which gateway_writer has/);
-    await setUp.sql('alter role gateway_reader login; alter role gateway_writer login; drop role reader_b, writer_b');
-  },
-);
+  const check = () => commandLine(['check'], { ...members, dataKeys: setUp.settings().dataKeys });
+  const accepted = await check();
+  t.is(accepted.code, 0);
+  t.notRegex(accepted.stdout, /WARNING +role settings/);
+  await setUp.sql(
+    'alter role reader_b noinherit; grant pg_monitor to reader_b; grant gateway_writer to writer_b with admin option; alter role writer_b reset statement_timeout',
+  );
+  if (await isVersion(16)) await setUp.sql('grant gateway_reader to reader_b with inherit false');
+  await setUp.caughtUp();
+  const { stdout, code } = await check();
+  t.is(code, 1);
+  t.regex(
+    stdout,
+    /role reader_b: it is a member of pg_monitor.*; it is a member of gateway_reader and does not inherit from it/,
+  );
+  t.regex(stdout, /role writer_b: it is a member of gateway_writer and can grant it/);
+  t.regex(stdout, /role settings writer_b: It lacks statement_timeout=10s, which gateway_writer has/);
+  await setUp.sql('alter role gateway_reader login; alter role gateway_writer login; drop role reader_b, writer_b');
+});
 
-test.serial(
-  'a gateway starts while one of its replicas is fine, and uses the others when they become good',
-  async (t) => {
-    const { primary, replicas } = setUp.cluster;
-    const [first, second] = replicas as [PgNode, PgNode];
-    const reader = (node: PgNode, role = 'gateway_reader', password = 'secret'): string =>
-      `postgres://${role}:${password}@127.0.0.1:${node.port}/${templateName}`;
-    const nowhere = `postgres://gateway_reader@127.0.0.1:${await freePort()}/${templateName}`;
-    const fine = reader(first, 'gateway_reader', passwords.gateway_reader);
-    const list = [reader(second, 'late'), reader(primary, 'gateway_reader', passwords.gateway_reader), nowhere, fine];
-    const primaryUrls = reader(primary, 'gateway_writer', passwords.gateway_writer);
-    const servers = { ...unhurried, replicaUrls: list.join(' '), primaryUrls };
-    const { gateway, url, log, stop } = await setUp.gateway(servers);
-    const reasons = () => gateway.replicas.map(({ state }) => state.reason);
-    t.deepEqual(
-      reasons().map((reason) => reason?.split(':')[0]),
-      ['PostgreSQL error 28P01', 'it is not in recovery', 'cannot connect', undefined],
-    );
-    t.is((await fetch(url('/klanten'), { headers: { authorization: `Bearer ${token}` } })).status, 200);
-    t.is(log().match(/"msg":"server_unfit"/g)?.length, 2, log());
+test('a gateway starts while one of its replicas is fine, and uses the others when they become good', async (t) => {
+  const { primary, replicas } = setUp.cluster;
+  const [first, second] = replicas as [PgNode, PgNode];
+  const reader = (node: PgNode, role = 'gateway_reader', password = 'secret'): string =>
+    `postgres://${role}:${password}@127.0.0.1:${node.port}/${templateName}`;
+  const nowhere = `postgres://gateway_reader@127.0.0.1:${await freePort()}/${templateName}`;
+  const fine = reader(first, 'gateway_reader', passwords.gateway_reader);
+  const list = [reader(second, 'late'), reader(primary, 'gateway_reader', passwords.gateway_reader), nowhere, fine];
+  const primaryUrls = reader(primary, 'gateway_writer', passwords.gateway_writer);
+  const servers = { ...unhurried, replicaUrls: list.join(' '), primaryUrls };
+  const { gateway, url, log, stop } = await setUp.gateway(servers);
+  const reasons = () => gateway.replicas.map(({ state }) => state.reason);
+  t.deepEqual(
+    reasons().map((reason) => reason?.split(':')[0]),
+    ['PostgreSQL error 28P01', 'it is not in recovery', 'cannot connect', undefined],
+  );
+  t.is((await fetch(url('/klanten'), { headers: { authorization: `Bearer ${token}` } })).status, 200);
+  t.is(log().match(/"msg":"server_unfit"/g)?.length, 2, log());
 
-    await makeLogin('late', 'gateway_reader');
-    await setUp.sql('grant pg_monitor to late');
-    t.true(await until(() => /check refuses it.*pg_monitor/.test(reasons()[0] ?? ''), 20_000, 50), reasons().join());
-    await setUp.sql('revoke pg_monitor from late');
-    t.true(await until(() => reasons()[0] === null, 20_000, 50), reasons().join());
-    await stop();
-    const refused = await t.throwsAsync(setUp.gateway({ replicaUrls: list.slice(1, 3).join(' '), primaryUrls }));
-    t.regex(refused?.message ?? '', /it is not in recovery/);
-  },
-);
+  await makeLogin('late', 'gateway_reader');
+  await setUp.sql('grant pg_monitor to late');
+  t.true(await until(() => /check refuses it.*pg_monitor/.test(reasons()[0] ?? ''), 20_000, 50), reasons().join());
+  await setUp.sql('revoke pg_monitor from late');
+  t.true(await until(() => reasons()[0] === null, 20_000, 50), reasons().join());
+  await stop();
+  const refused = await t.throwsAsync(setUp.gateway({ replicaUrls: list.slice(1, 3).join(' '), primaryUrls }));
+  t.regex(refused?.message ?? '', /it is not in recovery/);
+});
 
 /** The standby that has received most, which is the one to promote: the other could not follow a server that has less. */
 async function furthestFirst(nodes: readonly PgNode[]): Promise<[PgNode, PgNode]> {
@@ -227,7 +232,7 @@ async function furthestFirst(nodes: readonly PgNode[]): Promise<[PgNode, PgNode]
   return received.sort((a, b) => Number(b.n - a.n)).map(({ node }) => node) as [PgNode, PgNode];
 }
 
-test.serial('writes go on within seconds of a promotion, and no acknowledged write is lost', async (t) => {
+test('writes go on within seconds of a promotion, and no acknowledged write is lost', async (t) => {
   const { primary, replicas } = setUp.cluster;
   await primary.configure({ synchronous_standby_names: 'FIRST 2 (replica1, replica2)' });
   const all = [primary, ...replicas];

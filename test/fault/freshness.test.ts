@@ -19,7 +19,7 @@ const page = '/installaties?perPage=600';
 test.before(async () => {
   setUp = await faultCluster();
   [first, second] = setUp.cluster.replicas as [PgNode, PgNode];
-  gateway = await setUp.gateway({ chunkRowsMax: 100, lagMaxMs: 1500 });
+  gateway = await setUp.gateway({ chunkRowsMax: 100, lagMaxMs: 1500, queueWaitMs: 10_000 });
   token = await setUp.token();
 });
 test.afterEach.always(async () => {

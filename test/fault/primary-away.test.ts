@@ -1,4 +1,4 @@
-import test, { type ExecutionContext } from 'ava';
+import suite, { type ExecutionContext } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
 import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { asAdmin } from '../../src/postgres/admin.js';
@@ -11,6 +11,8 @@ import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.js';
 import { templateName } from '../support/template.js';
 import { created, newKey, patch, post } from '../support/writes.js';
 
+const test = suite.serial;
+
 // The primary is away, or says no: writes get 503 within a bounded time and succeed later with the same key, exactly
 // once; reads go on as if nothing were the matter.
 
@@ -19,7 +21,7 @@ let fault: FaultGateway;
 let proxy: TcpProxy;
 let client: ApiClient;
 let customerId: string;
-const limits = { writeTimeoutMs: 1500, writeWaitMs: 1000 };
+const limits = { writeTimeoutMs: 1500, writeWaitMs: 1000, queueWaitMs: 10_000 };
 const boundMs = 3500;
 const promise = 'writes get 503 and succeed later with the same key, reads go on';
 
@@ -80,7 +82,7 @@ async function refusedInTime(t: ExecutionContext, send: () => Promise<ApiReply>)
   t.is(reply.status, 503);
   t.is(codeOf(reply), 'primary_unavailable');
   t.regex(reply.headers['retry-after'] as string, /^[1-9][0-9]*$/);
-  t.true(tookMs < boundMs, `${tookMs} ms`);
+  t.true(tookMs < limitMs(boundMs), `${tookMs} ms`);
 }
 
 /** Harms the primary, writes, heals it, and repeats the same write: refused in time, then done exactly once. */
@@ -104,31 +106,28 @@ async function awayAndBack(t: ExecutionContext, harm: () => unknown, heal: () =>
   t.deepEqual(found, { records: keys.length, entries: keys.length });
 }
 
-test.serial(`a primary that is stopped: ${promise}`, (t) =>
+test(`a primary that is stopped: ${promise}`, (t) =>
   awayAndBack(
     t,
     () => setUp.cluster.primary.stop(),
     () => setUp.cluster.primary.start(),
-  ),
-);
+  ));
 
-test.serial(`a primary that is frozen: ${promise}`, (t) =>
+test(`a primary that is frozen: ${promise}`, (t) =>
   awayAndBack(
     t,
     () => setUp.cluster.primary.freeze(),
     () => setUp.cluster.primary.thaw(),
-  ),
-);
+  ));
 
-test.serial(`a primary that is behind a network that swallows everything: ${promise}`, (t) =>
+test(`a primary that is behind a network that swallows everything: ${promise}`, (t) =>
   awayAndBack(
     t,
     () => proxy.blackHole(),
     () => proxy.restore(),
-  ),
-);
+  ));
 
-test.serial(`a primary that is read-only: ${promise}`, (t) => {
+test(`a primary that is read-only: ${promise}`, (t) => {
   const { primary } = setUp.cluster;
   return awayAndBack(
     t,
@@ -148,16 +147,15 @@ for (const [what, code] of [
   ['I/O errors', '58030'],
   ['no memory left', '53200'],
 ] as const) {
-  test.serial(`a primary with ${what}: ${promise}`, (t) =>
+  test(`a primary with ${what}: ${promise}`, (t) =>
     awayAndBack(
       t,
       () => setUp.sql(failing(code)),
       () => setUp.sql(dropFailing),
-    ),
-  );
+    ));
 }
 
-test.serial(`a primary that takes no login: ${promise}`, (t) => {
+test(`a primary that takes no login: ${promise}`, (t) => {
   const others = `select pg_terminate_backend(pid) from pg_stat_activity where usename = 'gateway_writer'`;
   return awayAndBack(
     t,
@@ -166,7 +164,7 @@ test.serial(`a primary that takes no login: ${promise}`, (t) => {
   );
 });
 
-test.serial(`a table that the app holds locked: ${promise}`, async (t) => {
+test(`a table that the app holds locked: ${promise}`, async (t) => {
   await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
     await awayAndBack(
       t,
@@ -176,46 +174,40 @@ test.serial(`a table that the app holds locked: ${promise}`, async (t) => {
   });
 });
 
-test.serial(
-  'a row that the app holds locked: other rows can be written, this one later with the same key',
-  async (t) => {
-    const [held, free] = [
-      await created(client, { naam: 'x', customerId }),
-      await created(client, { naam: 'x', customerId }),
-    ];
-    const key = newKey();
-    await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
-      await app.query('begin');
-      await app.query("update app.installaties set interne_notities = 'x' where id = $1", [held.id]);
-      const refused = refusedInTime(t, () => patch(client, held.id, '"v1"', { naam: 'y' }, { key }));
-      t.is((await patch(client, free.id, '"v1"', { naam: 'y' })).status, 200);
-      await refused;
-      await app.query('rollback');
-    });
-    t.is((await patch(client, held.id, '"v1"', { naam: 'y' }, { key })).headers.etag, '"v2"');
-  },
-);
+test('a row that the app holds locked: other rows can be written, this one later with the same key', async (t) => {
+  const [held, free] = [
+    await created(client, { naam: 'x', customerId }),
+    await created(client, { naam: 'x', customerId }),
+  ];
+  const key = newKey();
+  await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
+    await app.query('begin');
+    await app.query("update app.installaties set interne_notities = 'x' where id = $1", [held.id]);
+    const refused = refusedInTime(t, () => patch(client, held.id, '"v1"', { naam: 'y' }, { key }));
+    t.is((await patch(client, free.id, '"v1"', { naam: 'y' })).status, 200);
+    await refused;
+    await app.query('rollback');
+  });
+  t.is((await patch(client, held.id, '"v1"', { naam: 'y' }, { key })).headers.etag, '"v2"');
+});
 
-test.serial(
-  'serialization failures and deadlocks are tried again inside, and the client sees none of them',
-  async (t) => {
-    await setUp.sql('create sequence fault.tries');
-    for (const code of ['40001', '40P01']) {
-      await setUp.sql(failing(code, "if nextval('fault.tries') % 3 = 0 then return new; end if;"));
-      for (let i = 0; i < 5; i++) t.is((await post(client, { naam: 'x', customerId })).status, 201);
-      await setUp.sql(dropFailing);
-    }
-  },
-);
+test('serialization failures and deadlocks are tried again inside, and the client sees none of them', async (t) => {
+  await setUp.sql('create sequence fault.tries');
+  for (const code of ['40001', '40P01']) {
+    await setUp.sql(failing(code, "if nextval('fault.tries') % 3 = 0 then return new; end if;"));
+    for (let i = 0; i < 5; i++) t.is((await post(client, { naam: 'x', customerId })).status, 201);
+    await setUp.sql(dropFailing);
+  }
+});
 
-test.serial('connections that were ended while idle cost no write', async (t) => {
+test('connections that were ended while idle cost no write', async (t) => {
   for (let i = 0; i < 5; i++) {
     await setUp.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'gateway_writer'");
     t.is((await post(client, { naam: 'x', customerId })).status, 201);
   }
 });
 
-test.serial('a primary that was away at the start is checked before its first write', async (t) => {
+test('a primary that was away at the start is checked before its first write', async (t) => {
   const { primary } = setUp.cluster;
   const port = await freePort();
   const primaryUrls = setUp.settings().primaryUrls.replace(`:${primary.port}/`, `:${port}/`);

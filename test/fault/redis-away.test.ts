@@ -2,8 +2,8 @@ import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { makeCertificates } from '../support/certificates.js';
-import { serveProcess } from '../support/process.js';
 import { type RedisServer, redisBinary, startRedis, startSentinel } from '../support/redis.js';
+import { serveProcess } from '../support/serve-process.js';
 import { tcpProxy } from '../support/tcp-proxy.js';
 import { eventually, gatewayTest, type RunningGateway } from '../support/workspace.js';
 

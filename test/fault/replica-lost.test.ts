@@ -1,7 +1,9 @@
-import test, { type ExecutionContext } from 'ava';
+import suite, { type ExecutionContext } from 'ava';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage, withoutCursors } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
+
+const test = suite.serial;
 
 // A replica is lost in the middle of a page, in every way there is: the client notices nothing but a pause.
 
@@ -10,7 +12,7 @@ let gateway: FaultGateway;
 let token: string;
 let undisturbed: string;
 const path = '/installaties?perPage=800';
-const small = { chunkRowsMax: 100, longConnections: 4 };
+const small = { chunkRowsMax: 100, longConnections: 4, queueWaitMs: 10_000 };
 
 test.before(async () => {
   setUp = await faultCluster();
@@ -48,7 +50,7 @@ async function healthy(t: ExecutionContext): Promise<void> {
   await gateway.backToNormal(t);
 }
 
-test.serial('a page survives kill -9 of its replica', async (t) => {
+test('a page survives kill -9 of its replica', async (t) => {
   const before = await gateway.metric('gateway_pages_resumed_total');
   const killed: number[] = [];
   const page = await readWhile((replica) => {
@@ -62,7 +64,7 @@ test.serial('a page survives kill -9 of its replica', async (t) => {
   await healthy(t);
 });
 
-test.serial('a page survives SIGSTOP of its replica', async (t) => {
+test('a page survives SIGSTOP of its replica', async (t) => {
   let frozen = -1;
   const page = await readWhile((replica) => {
     frozen = replica;
@@ -77,7 +79,7 @@ test.serial('a page survives SIGSTOP of its replica', async (t) => {
   await healthy(t);
 });
 
-test.serial('a page survives a black hole between gateway and replica', async (t) => {
+test('a page survives a black hole between gateway and replica', async (t) => {
   let lost = -1;
   const page = await readWhile((replica) => {
     lost = replica;
@@ -93,7 +95,7 @@ test.serial('a page survives a black hole between gateway and replica', async (t
   }
 });
 
-test.serial('a page survives pg_terminate_backend, and idle connections too', async (t) => {
+test('a page survives pg_terminate_backend, and idle connections too', async (t) => {
   const terminate = (node = 0) =>
     setUp.cluster.replicas[node]?.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`,
@@ -115,7 +117,7 @@ test.serial('a page survives pg_terminate_backend, and idle connections too', as
   await healthy(t);
 });
 
-test.serial('before the first byte a request is repeated on the other replica', async (t) => {
+test('before the first byte a request is repeated on the other replica', async (t) => {
   const node = setUp.cluster.replicas[0];
   await node?.kill9();
   const answers = await Promise.all(
@@ -126,34 +128,31 @@ test.serial('before the first byte a request is repeated on the other replica', 
   await healthy(t);
 });
 
-test.serial(
-  'with every replica gone the page is broken off, requests get 503, and the primary is not asked',
-  async (t) => {
-    const [first, second] = setUp.cluster.replicas;
-    const broken = await readWhile(() => Promise.all([first?.kill9(), second?.kill9()]));
-    t.is(broken.status, 200);
-    t.false(broken.complete);
-    t.throws(() => JSON.parse(broken.body));
-    t.is(await gateway.metric('gateway_pages_broken_total'), 1);
+test('with every replica gone the page is broken off, requests get 503, and the primary is not asked', async (t) => {
+  const [first, second] = setUp.cluster.replicas;
+  const broken = await readWhile(() => Promise.all([first?.kill9(), second?.kill9()]));
+  t.is(broken.status, 200);
+  t.false(broken.complete);
+  t.throws(() => JSON.parse(broken.body));
+  t.is(await gateway.metric('gateway_pages_broken_total'), 1);
 
-    const refused = await readPage(gateway.url('/klanten'), { token });
-    t.is(refused.status, 503);
-    t.is(JSON.parse(refused.body).code, 'replica_unavailable');
-    t.regex(String(refused.headers['retry-after']), /^[1-9]\d*$/);
-    t.is((await fetch(`${gateway.gateway.opsUrl}/readyz`)).status, 503);
-    t.is((await fetch(`${gateway.gateway.opsUrl}/livez`)).status, 200);
-    const asked = await setUp.sql<{ n: string }>(
-      `select count(*) as n from pg_stat_activity where application_name = 'workspace-data-gateway' and query ~ 'gateway\\.'`,
-    );
-    t.is(Number(asked[0]?.n), 0);
+  const refused = await readPage(gateway.url('/klanten'), { token });
+  t.is(refused.status, 503);
+  t.is(JSON.parse(refused.body).code, 'replica_unavailable');
+  t.regex(String(refused.headers['retry-after']), /^[1-9]\d*$/);
+  t.is((await fetch(`${gateway.gateway.opsUrl}/readyz`)).status, 503);
+  t.is((await fetch(`${gateway.gateway.opsUrl}/livez`)).status, 200);
+  const asked = await setUp.sql<{ n: string }>(
+    `select count(*) as n from pg_stat_activity where application_name = 'workspace-data-gateway' and query ~ 'gateway\\.'`,
+  );
+  t.is(Number(asked[0]?.n), 0);
 
-    await Promise.all([first?.start(), second?.start()]);
-    await healthy(t);
-    t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
-  },
-);
+  await Promise.all([first?.start(), second?.start()]);
+  await healthy(t);
+  t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
+});
 
-test.serial('a gateway has logged in before its first reads, however slow a login is', async (t) => {
+test('a gateway has logged in before its first reads, however slow a login is', async (t) => {
   for (const proxy of setUp.proxies) proxy.delayConnections(900);
   const slow = await setUp.gateway({ probeDeadlineMs: 5000, connectTimeoutMs: 5000 }, true);
   const { replicas } = slow.gateway;

@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { request as httpRequest, type RequestOptions } from 'node:http';
-import test, { type ExecutionContext, registerCompletionHandler } from 'ava';
+import suite, { type ExecutionContext, registerCompletionHandler } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { until } from '../support/patience.js';
-import { type ServeProcess, serveProcess } from '../support/process.js';
+import { type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.js';
 import { allScopes } from '../support/workspace.js';
+
+const test = suite.serial;
 
 // Read-your-writes across the end of a process: replicas that do not replay, and gateways that are killed or restarted.
 
@@ -108,7 +110,7 @@ function childrenOf({ child }: ServeProcess): number[] {
 
 /** How many times a worker of the gateway began to listen. */
 function starts(served: ServeProcess): number {
-  return served.output().match(/"msg":"started"/g)?.length ?? 0;
+  return served.log().match(/"msg":"started"/g)?.length ?? 0;
 }
 
 /** Kills a worker and resolves when another listens in its place. */
@@ -124,26 +126,23 @@ async function replace(
   t.true(await until(() => starts(served) > before, 30_000, 25), 'a new worker listens');
 }
 
-test.serial(
-  'a write is seen after its worker was killed, through the other worker and through the new one',
-  async (t) => {
-    const served = await serve(t, { webConcurrency: 2 });
-    const seen: (number | null)[] = [];
-    for (let round = 0; round < 2; round++) {
-      const id = await create(served);
-      const victim = childrenOf(served)[round] as number;
-      await replace(t, served, victim, async () => seen.push(...(await statuses(served, id, 4))));
-      seen.push(...(await statuses(served, id, 8)));
-    }
-    t.deepEqual(
-      [...new Set(seen)].filter((status) => status !== 200 && status !== null),
-      [],
-    );
-    t.true(seen.filter((status) => status === 200).length >= 16, seen.join());
-  },
-);
+test('a write is seen after its worker was killed, through the other worker and through the new one', async (t) => {
+  const served = await serve(t, { webConcurrency: 2 });
+  const seen: (number | null)[] = [];
+  for (let round = 0; round < 2; round++) {
+    const id = await create(served);
+    const victim = childrenOf(served)[round] as number;
+    await replace(t, served, victim, async () => seen.push(...(await statuses(served, id, 4))));
+    seen.push(...(await statuses(served, id, 8)));
+  }
+  t.deepEqual(
+    [...new Set(seen)].filter((status) => status !== 200 && status !== null),
+    [],
+  );
+  t.true(seen.filter((status) => status === 200).length >= 16, seen.join());
+});
 
-test.serial('a write that was answered before a restart is seen after it', async (t) => {
+test('a write that was answered before a restart is seen after it', async (t) => {
   const before = await serve(t);
   const id = await create(before);
   await before.stop('SIGKILL');
@@ -151,22 +150,19 @@ test.serial('a write that was answered before a restart is seen after it', async
   t.deepEqual(await answered(after, id), [200], 'no 404');
 });
 
-test.serial(
-  'a gateway that started without the primary takes its floor at the first answer of the primary',
-  async (t) => {
-    const before = await serve(t);
-    const id = await create(before);
-    await before.stop('SIGKILL');
-    primaryProxy.blackHole();
-    t.teardown(() => primaryProxy.restore());
-    const after = await serve(t);
-    primaryProxy.restore();
-    t.true(await until(async () => (await statuses(after, id, 1))[0] === 200, 5000, 50));
-    t.deepEqual(await answered(after, id), [200], 'no 404');
-  },
-);
+test('a gateway that started without the primary takes its floor at the first answer of the primary', async (t) => {
+  const before = await serve(t);
+  const id = await create(before);
+  await before.stop('SIGKILL');
+  primaryProxy.blackHole();
+  t.teardown(() => primaryProxy.restore());
+  const after = await serve(t);
+  primaryProxy.restore();
+  t.true(await until(async () => (await statuses(after, id, 1))[0] === 200, 5000, 50));
+  t.deepEqual(await answered(after, id), [200], 'no 404');
+});
 
-test.serial('a worker that starts while the primary is away knows the writes that its parent keeps', async (t) => {
+test('a worker that starts while the primary is away knows the writes that its parent keeps', async (t) => {
   const served = await serve(t, { webConcurrency: 2 });
   const id = await create(served);
   await primaryProxy.close();

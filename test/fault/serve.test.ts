@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { nodeFlags } from '../../bundle/node-flags.js';
 import type { PgNode } from '../../demo/cluster/node.js';
 import type { Readiness } from '../../src/ops/readiness.js';
 import { asAdmin } from '../../src/postgres/admin.js';
@@ -8,7 +9,7 @@ import type { Settings } from '../../src/settings.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
-import { type ServeProcess, serveProcess } from '../support/serve-process.js';
+import { asInProduction, type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { slowClients } from '../support/slow-clients.js';
 import { templateName } from '../support/template.js';
 
@@ -29,7 +30,10 @@ async function serve(
   overrides: Partial<Settings> = {},
   moreFlags: string[] = [],
 ): Promise<ServeProcess> {
-  const serving = await serveProcess(setUp.settings({ chunkRowsMax: 100, ...overrides }), moreFlags);
+  const serving = await serveProcess(setUp.settings({ chunkRowsMax: 100, ...overrides }), {
+    ...asInProduction,
+    flags: [...nodeFlags, ...moreFlags],
+  });
   t.teardown(() => serving.child.kill('SIGKILL'));
   return serving;
 }
@@ -81,7 +85,7 @@ test.serial('a lock on one table stops no start, and its view is not read before
     await app.query('begin; lock table app.klanten in access exclusive mode; select pg_switch_wal()');
     const isLocked = () => asAdmin(replicaUrl, async (client) => (await client.query(held)).rows.length > 0);
     t.true(await until(isLocked, 20_000, 20), 'the replica has the lock');
-    const serving = await serve(t, { statementTimeoutMs: 1000 });
+    const serving = await serve(t, { statementTimeoutMs: 1000, queueWaitMs: 10_000 });
     const statusOf = async (path: string) => (await readPage(`${serving.url}/api/v1${path}`, { token })).status;
     const ready = async () => (await (await fetch(`${serving.opsUrl}/readyz`)).json()) as Readiness;
     t.like(await ready(), { status: 'ready' });

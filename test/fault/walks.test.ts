@@ -1,9 +1,11 @@
-import test, { type ExecutionContext } from 'ava';
+import suite, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
+
+const test = suite.serial;
 
 // A walk over replicas of which one is 6 s late never goes back in time.
 
@@ -84,7 +86,7 @@ async function lacking(
 }
 
 for (const by of ['next', 'page'] as const) {
-  test.serial(`a walk by ${by} lacks nothing that was committed before its first page's Data-As-Of`, async (t) => {
+  test(`a walk by ${by} lacks nothing that was committed before its first page's Data-As-Of`, async (t) => {
     const fault = await setUp.gateway({ lagMaxMs: 60_000 });
     const walkers = await Promise.all(Array.from({ length: 6 }, () => setUp.token())); // page ends are remembered by token
     let [walks, begunCurrent] = [0, 0];
@@ -104,64 +106,58 @@ for (const by of ['next', 'page'] as const) {
   });
 }
 
-test.serial(
-  'a large page whose end is found on one replica and whose rows are read on a late one leaves none out',
-  async (t) => {
-    const fault = await setUp.gateway({ lagMaxMs: 60_000, chunkRowsMax: 40 });
-    const insertTo = (rows: number, walks: number): Promise<unknown> =>
-      setUp.sql(
-        `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
+test('a large page whose end is found on one replica and whose rows are read on a late one leaves none out', async (t) => {
+  const fault = await setUp.gateway({ lagMaxMs: 60_000, chunkRowsMax: 40 });
+  const insertTo = (rows: number, walks: number): Promise<unknown> =>
+    setUp.sql(
+      `insert into app.logboeken (workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type)
         select $1::uuid, timestamptz '2024-01-01 00:00:00+00' + n * interval '1 second', 'werkbon', 'end ' || walk, 'gewijzigd', 'systeem'
         from generate_series($2::int - 109, $2::int) n, generate_series(1, $3::int) walk order by n`,
-        [workspace, rows, walks],
-      );
-    const walks = 10;
-    await insertTo(110, walks);
-    await setUp.caughtUp();
-    await insertTo(220, walks); // the late replica lacks them for six seconds
-    await setUp.caughtUp([current]);
-    let goneOn = 0;
-    for (let walk = 1; walk <= walks; walk++) {
-      const moments: string[] = [];
-      let next: string | null = fault.url(`/logboeken?entityId=${encodeURIComponent(`end ${walk}`)}&perPage=150`);
-      while (next !== null) {
-        const page: LogPage = JSON.parse((await patiently(next, token, [])).body);
-        moments.push(...page.data.map(({ tijdstip }) => tijdstip));
-        next = page.pagination.next;
-        if (next !== null) goneOn++;
-      }
-      const from = Date.parse('2024-01-01') + 1000;
-      t.deepEqual(
-        moments,
-        moments.map((_, i) => new Date(from + i * 1000).toISOString()),
-        `walk ${walk}`,
-      );
+      [workspace, rows, walks],
+    );
+  const walks = 10;
+  await insertTo(110, walks);
+  await setUp.caughtUp();
+  await insertTo(220, walks); // the late replica lacks them for six seconds
+  await setUp.caughtUp([current]);
+  let goneOn = 0;
+  for (let walk = 1; walk <= walks; walk++) {
+    const moments: string[] = [];
+    let next: string | null = fault.url(`/logboeken?entityId=${encodeURIComponent(`end ${walk}`)}&perPage=150`);
+    while (next !== null) {
+      const page: LogPage = JSON.parse((await patiently(next, token, [])).body);
+      moments.push(...page.data.map(({ tijdstip }) => tijdstip));
+      next = page.pagination.next;
+      if (next !== null) goneOn++;
     }
-    t.log({ goneOn });
-    t.true(goneOn > 0);
-    await fault.stop();
-  },
-);
+    const from = Date.parse('2024-01-01') + 1000;
+    t.deepEqual(
+      moments,
+      moments.map((_, i) => new Date(from + i * 1000).toISOString()),
+      `walk ${walk}`,
+    );
+  }
+  t.log({ goneOn });
+  t.true(goneOn > 0);
+  await fault.stop();
+});
 
-test.serial(
-  'when the current replica is lost the walk waits, gets 503, and goes on when the late one has caught up',
-  async (t) => {
-    const fault = await setUp.gateway({ lagMaxMs: 60_000, resumeMs: 1000 });
-    await insert();
-    const first = await firstOnCurrent(t, fault);
-    await current.kill9();
-    const refused: PageRead[] = [];
-    t.deepEqual(await lacking(fault, first, { refused }), []);
-    t.true(refused.length > 0);
-    for (const { body, headers, totalMs } of refused) {
-      t.is(JSON.parse(body).code, 'replica_unavailable');
-      t.truthy(headers['retry-after']);
-      t.true(totalMs < limitMs(4000), `${totalMs} ms`);
-    }
-    await current.start();
-    await fault.stop();
-  },
-);
+test('when the current replica is lost the walk waits, gets 503, and goes on when the late one has caught up', async (t) => {
+  const fault = await setUp.gateway({ lagMaxMs: 60_000, resumeMs: 1000 });
+  await insert();
+  const first = await firstOnCurrent(t, fault);
+  await current.kill9();
+  const refused: PageRead[] = [];
+  t.deepEqual(await lacking(fault, first, { refused }), []);
+  t.true(refused.length > 0);
+  for (const { body, headers, totalMs } of refused) {
+    t.is(JSON.parse(body).code, 'replica_unavailable');
+    t.truthy(headers['retry-after']);
+    t.true(totalMs < limitMs(4000), `${totalMs} ms`);
+  }
+  await current.start();
+  await fault.stop();
+});
 
 /** A first page from the current replica. */
 async function firstOnCurrent(t: ExecutionContext, fault: FaultGateway): Promise<PageRead> {
@@ -175,20 +171,17 @@ async function firstOnCurrent(t: ExecutionContext, fault: FaultGateway): Promise
   return found as PageRead;
 }
 
-test.serial(
-  'while the primary is away a walk goes on where most is known, however current its cursor claims to be',
-  async (t) => {
-    const fault = await setUp.gateway({ lagMaxMs: 60_000, resumeMs: 10_000 });
-    const context = cursorContext(workspace, 'logboeken', entity);
-    const ahead = (): string => encodeCursor(context, { key: null, asOfMs: Date.now() });
-    t.is((await readPage(fault.url(`${list}&cursor=${ahead()}`), { token })).status, 200, 'waits for the next sample');
-    await setUp.cluster.primary.kill9();
-    t.true(await until(() => /primary_failed/.test(fault.log()), 10_000, 25));
-    const read = await readPage(fault.url(`${list}&cursor=${ahead()}`), { token });
-    t.is(read.status, 200);
-    t.true(read.totalMs < limitMs(1000), `${read.totalMs} ms`);
-    t.is((JSON.parse(read.body) as LogPage).data.length, 10);
-    await fault.stop();
-    await setUp.cluster.primary.start();
-  },
-);
+test('while the primary is away a walk goes on where most is known, however current its cursor claims to be', async (t) => {
+  const fault = await setUp.gateway({ lagMaxMs: 60_000, resumeMs: 10_000 });
+  const context = cursorContext(workspace, 'logboeken', entity);
+  const ahead = (): string => encodeCursor(context, { key: null, asOfMs: Date.now() });
+  t.is((await readPage(fault.url(`${list}&cursor=${ahead()}`), { token })).status, 200, 'waits for the next sample');
+  await setUp.cluster.primary.kill9();
+  t.true(await until(() => /primary_failed/.test(fault.log()), 10_000, 25));
+  const read = await readPage(fault.url(`${list}&cursor=${ahead()}`), { token });
+  t.is(read.status, 200);
+  t.true(read.totalMs < limitMs(1000), `${read.totalMs} ms`);
+  t.is((JSON.parse(read.body) as LogPage).data.length, 10);
+  await fault.stop();
+  await setUp.cluster.primary.start();
+});

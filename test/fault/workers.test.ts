@@ -10,7 +10,7 @@ import { asAdmin } from '../../src/postgres/admin.js';
 import type { Settings } from '../../src/settings.js';
 import { apiClient } from '../support/client.js';
 import { customerOf } from '../support/primary-side.js';
-import { killGroup, type ServeProcess, serveProcess } from '../support/process.js';
+import { killGroup, type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 import { created } from '../support/writes.js';
 
@@ -68,8 +68,8 @@ interface Death {
   readonly silent: boolean;
 }
 
-function deaths({ output } = served): Death[] {
-  const lines = output().split('\n');
+function deaths({ log } = served): Death[] {
+  const lines = log().split('\n');
   return lines.filter((line) => line.includes('"worker_died"')).map((line) => JSON.parse(line) as Death);
 }
 
@@ -124,9 +124,14 @@ test.serial('a worker that dies while another still starts is replaced', async (
   const { settings } = t.context.database;
   const port = await freePort();
   let child: ChildProcess | undefined;
-  const own = serveProcess({ ...settings, webConcurrency: 2, port }, (spawned) => {
-    child = spawned;
-  });
+  const own = serveProcess(
+    { ...settings, webConcurrency: 2, port },
+    {
+      onSpawn: (spawned) => {
+        child = spawned;
+      },
+    },
+  );
   own.catch(() => undefined);
   const pids = (): number[] => (child === undefined ? [] : children({ child }));
   t.teardown(() => killGroup(child?.pid as number));

@@ -7,9 +7,9 @@ import test from 'ava';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectText } from '../../src/paths.js';
 import type { Settings } from '../../src/settings.js';
-import { commandLine } from '../support/command-line.js';
+import { programLine } from '../support/command-line.js';
 import { until } from '../support/patience.js';
-import { serveProcess } from '../support/process.js';
+import { serveProcess } from '../support/serve-process.js';
 import { shared } from '../support/workspace.js';
 
 /** Wrong command lines, the first line that is printed on stderr, and the hint behind it; the exit code is 2. */
@@ -28,7 +28,7 @@ const wrong: readonly (readonly [args: string, message: string, hint: string])[]
 
 test('a wrong command line is answered with the fault, the nearest name and a hint, exit code 2', async (t) => {
   for (const [args, message, hint] of wrong) {
-    const { stdout, stderr, code } = await commandLine(args.split(' '));
+    const { stdout, stderr, code } = await programLine(args.split(' '));
     t.deepEqual({ stdout, code }, { stdout: '', code: 2 }, args);
     t.is(stderr, `${message}\nTry: workspace-data-gateway${hint} --help\n`);
   }
@@ -46,27 +46,27 @@ test('tokens create names the scopes of the definitions in use, and takes no oth
     [[], 'tokens create needs --scopes, of: read:notes.'],
     [['--scopes', 'read:notes,read:klanten'], 'There is no scope read:klanten. Scopes: read:notes.'],
   ] as const) {
-    const { stderr, code } = await commandLine([...create, ...more], { resourcesDir });
+    const { stderr, code } = await programLine([...create, ...more], { resourcesDir });
     t.deepEqual({ stderr, code }, { stderr: `${message}\nTry: workspace-data-gateway tokens --help\n`, code: 2 });
   }
 });
 
 test('help COMMAND, COMMAND --help and the file of the help text are the same', async (t) => {
   const text = projectText('config/help/views.txt');
-  t.deepEqual(await commandLine(['help', 'views']), { stdout: text, stderr: '', code: 0 });
-  t.is((await commandLine(['views', '--help'])).stdout, text);
+  t.deepEqual(await programLine(['help', 'views']), { stdout: text, stderr: '', code: 0 });
+  t.is((await programLine(['views', '--help'])).stdout, text);
 });
 
 test('unknown names in CONFIG_FILE are named with the nearest setting, and a server that is away is exit code 1', async (t) => {
   const file = join(tmpdir(), `settings-${process.pid}.json`);
   writeFileSync(file, JSON.stringify({ perPageMx: 5, colour: 'red' }));
-  const { stderr, code } = await commandLine(['serve'], { configFile: file } as Partial<Settings>);
+  const { stderr, code } = await programLine(['serve'], { configFile: file } as Partial<Settings>);
   t.is(code, 2);
   t.is(
     stderr,
     'The settings are not valid:\n  CONFIG_FILE: there is no setting perPageMx: did you mean perPageMax?\n  CONFIG_FILE: there is no setting colour.\n',
   );
-  const away = await commandLine(['tokens', 'list'], { adminUrl: 'postgres://admin@127.0.0.1:1/workspace' });
+  const away = await programLine(['tokens', 'list'], { adminUrl: 'postgres://admin@127.0.0.1:1/workspace' });
   t.is(away.code, 1);
   t.is(away.stderr, 'The server at 127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED).\n');
 });
@@ -84,7 +84,7 @@ test('a listener that cannot have its address says why, with the code of the sys
     ],
     [{ opsHost: '192.0.2.1' }, 'Cannot listen on 192.0.2.1:0: this machine does not have the address (EADDRNOTAVAIL).'],
   ] as const) {
-    const { code, stderr } = await commandLine(['serve'], { ...settings, ...other });
+    const { code, stderr } = await programLine(['serve'], { ...settings, ...other });
     t.is(code, 1);
     t.is(stderr, `${sentence}\n`);
   }
@@ -92,10 +92,10 @@ test('a listener that cannot have its address says why, with the code of the sys
 
 test('SIGHUP without workers is logged, and serve goes on', async (t) => {
   const settings = { replicaUrls: 'postgres://gateway_reader@127.0.0.1:1/app', host: '127.0.0.1', port: 0, opsPort: 0 };
-  const { child, stop, output, opsUrl } = await serveProcess(settings);
+  const { child, stop, log, opsUrl } = await serveProcess(settings);
   t.teardown(() => stop('SIGKILL'));
   child.kill('SIGHUP');
-  t.true(await until(() => /WEB_CONCURRENCY.*reload_refused/.test(output()), 10_000, 20));
+  t.true(await until(() => /WEB_CONCURRENCY.*reload_refused/.test(log()), 10_000, 20));
   t.is((await fetch(`${opsUrl}/livez`)).status, 200);
   t.is(await stop(), 0);
 });
@@ -108,7 +108,7 @@ test('an error of PostgreSQL comes with the next step: a replica as ADMIN_URL, a
     [wrongPassword, /28P01\)[.] Look at user and password of its URL, and at pg_hba[.]conf[.]\n$/],
     [urlAs(shared.primary, 'postgres', 'nowhere'), /3D000\)[.] Look at the name of the database in its URL[.]\n$/],
   ] as const) {
-    const { code, stderr } = await commandLine(['migrate'], { adminUrl });
+    const { code, stderr } = await programLine(['migrate'], { adminUrl });
     t.is(code, 1);
     t.regex(stderr, nextStep);
     t.notRegex(stderr, /geheim/);
@@ -120,8 +120,8 @@ const [oldest = ''] = /\d+/.exec(engines.node) ?? [];
 const startsTitle = `the program starts on Node ${oldest}, the oldest that package.json promises`;
 const isOldest = process.versions.node.split('.')[0] === oldest;
 (isOldest ? test : test.skip)(startsTitle + (isOldest ? '' : ` (this is Node ${process.versions.node})`), async (t) => {
-  t.regex((await commandLine(['--version'])).stdout, /^\d+\.\d+\.\d+\n$/);
-  t.is((await commandLine(['serve', '--print-config'])).code, 0);
+  t.regex((await programLine(['--version'])).stdout, /^\d+\.\d+\.\d+\n$/);
+  t.is((await programLine(['serve', '--print-config'])).code, 0);
 });
 
 test('README, docs/deployment.md and image name the same versions of Node as package.json', (t) => {

@@ -3,63 +3,60 @@ import { customerOf } from '../support/primary-side.js';
 import { gatewayTest } from '../support/workspace.js';
 import { created, etagOf, newKey, patch, post } from '../support/writes.js';
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
-test.serial(
-  'a value that a rule of the app does not allow is a fault of the body, whose rule the log names and whose values no place does',
-  async (t) => {
-    const { database, client, log } = t.context;
-    const { primary } = database;
-    const customerId = await customerOf(database);
-    const raise = (
-      name: string,
-      when: string,
-    ): string => `create function app.${name}() returns trigger language plpgsql as $$
+test('a value that a rule of the app does not allow is a fault of the body, whose rule the log names and whose values no place does', async (t) => {
+  const { database, client, log } = t.context;
+  const { primary } = database;
+  const customerId = await customerOf(database);
+  const raise = (
+    name: string,
+    when: string,
+  ): string => `create function app.${name}() returns trigger language plpgsql as $$
       begin if new.naam like '%Pietersen%' then raise exception 'no %', new.naam; end if; return null; end $$;
       create constraint trigger ${name} after insert or update on app.installaties ${when} for each row execute function app.${name}()`;
-    const rules: [rule: string, undo: string, named: string][] = [
-      [
-        "alter table app.installaties add constraint short check (naam not like '%Pietersen%')",
-        'alter table app.installaties drop constraint short',
-        '"code":"23514","routine":"ExecConstraints","schema":"app","table":"installaties","constraint":"short"',
-      ],
-      [raise('closed', ''), 'drop function app.closed cascade', '"code":"P0001"'],
-      [raise('late', 'deferrable initially deferred'), 'drop function app.late cascade', '"code":"P0001"'],
-      [
-        "create unique index once on app.installaties (naam) where naam like '%Pietersen%'; insert into app.installaties (id, workspace_id, klant_id, naam) select gen_random_uuid(), workspace_id, klant_id, 'Koelcel meneer Pietersen' from app.installaties limit 1",
-        "drop index app.once; delete from app.installaties where naam like '%Pietersen%'",
-        '"constraint":"once"',
-      ],
+  const rules: [rule: string, undo: string, named: string][] = [
+    [
+      "alter table app.installaties add constraint short check (naam not like '%Pietersen%')",
+      'alter table app.installaties drop constraint short',
+      '"code":"23514","routine":"ExecConstraints","schema":"app","table":"installaties","constraint":"short"',
+    ],
+    [raise('closed', ''), 'drop function app.closed cascade', '"code":"P0001"'],
+    [raise('late', 'deferrable initially deferred'), 'drop function app.late cascade', '"code":"P0001"'],
+    [
+      "create unique index once on app.installaties (naam) where naam like '%Pietersen%'; insert into app.installaties (id, workspace_id, klant_id, naam) select gen_random_uuid(), workspace_id, klant_id, 'Koelcel meneer Pietersen' from app.installaties limit 1",
+      "drop index app.once; delete from app.installaties where naam like '%Pietersen%'",
+      '"constraint":"once"',
+    ],
+  ];
+  const naam = 'Koelcel meneer Pietersen';
+  const record = await created(client, { customerId, naam: 'Koelcel' });
+  for (const [rule, undo, named] of rules) {
+    await primary.query(rule);
+    const key = newKey();
+    const linesBefore = log().length;
+    const replies = [
+      await post(client, { customerId, naam }, { key }),
+      await patch(client, record.id, etagOf(record), { naam }),
     ];
-    const naam = 'Koelcel meneer Pietersen';
-    const record = await created(client, { customerId, naam: 'Koelcel' });
-    for (const [rule, undo, named] of rules) {
-      await primary.query(rule);
-      const key = newKey();
-      const linesBefore = log().length;
-      const replies = [
-        await post(client, { customerId, naam }, { key }),
-        await patch(client, record.id, etagOf(record), { naam }),
-      ];
-      await primary.query(undo);
-      const code = rule.includes('unique') ? 'taken' : 'invalid';
-      t.deepEqual(
-        replies.map((reply) => [reply.status, ...faultsOf(reply)]),
-        [
-          [400, ` ${code}`], // the customer was given, too
-          [400, `/naam ${code}`],
-        ],
-        rule,
-      );
-      const lines = log().slice(linesBefore);
-      t.is(lines.split('value_refused').length, 3, rule);
-      t.true(lines.includes(named), lines);
-      for (const text of [...replies.map((reply) => reply.text), lines]) t.notRegex(text, /Pietersen/);
-      for (const { text } of replies) t.notRegex(text, /short|closed|late|once/);
-      t.is((await post(client, { customerId, naam: 'Vriescel' }, { key })).status, 201, 'the key is free again');
-    }
-  },
-);
+    await primary.query(undo);
+    const code = rule.includes('unique') ? 'taken' : 'invalid';
+    t.deepEqual(
+      replies.map((reply) => [reply.status, ...faultsOf(reply)]),
+      [
+        [400, ` ${code}`], // the customer was given, too
+        [400, `/naam ${code}`],
+      ],
+      rule,
+    );
+    const lines = log().slice(linesBefore);
+    t.is(lines.split('value_refused').length, 3, rule);
+    t.true(lines.includes(named), lines);
+    for (const text of [...replies.map((reply) => reply.text), lines]) t.notRegex(text, /Pietersen/);
+    for (const { text } of replies) t.notRegex(text, /short|closed|late|once/);
+    t.is((await post(client, { customerId, naam: 'Vriescel' }, { key })).status, 201, 'the key is free again');
+  }
+});
 
 const view = 'create or replace view gateway.installaties_write as';
 
@@ -99,38 +96,35 @@ const misfits: readonly (readonly [
 ];
 
 for (const [code, harm, advice, heal] of misfits) {
-  test.serial(
-    `a write that the database refuses with ${code} is a 500 whose event says how to correct the database`,
-    async (t) => {
-      const { database, client, log, gateway } = t.context;
-      const { rows } = await database.primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
-        database.workspaces[0]?.id,
-      ]);
-      const found = await database.primary.query("select pg_get_viewdef('gateway.installaties_write') as text");
-      const definition = found.rows[0].text.replace(/;$/, '');
-      const write = { customerId: rows[0].id, naam: 'Koelcel', merk: 'Daikin' };
-      const key = newKey();
-      await database.primary.query(harm(definition));
-      const refused = await post(client, write, { key });
-      t.is(refused.status, 500);
-      t.is(refused.json<{ code: string }>().code, 'internal');
-      t.regex(refused.text, /must be corrected first; repeating the request does not help/);
-      t.is(refused.headers['retry-after'], undefined);
-      const line = log()
-        .split('\n')
-        .findLast((each) => each.includes('database_unfit'));
-      const event = JSON.parse(line ?? '{}');
-      t.like(event, { level: 'error', code, requestId: refused.headers['x-request-id'] });
-      t.regex(event.correction, advice);
-      const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
-      t.true(metrics.includes(`gateway_database_unfit_total{code="${code}"} 1\n`));
-      await database.primary.query(heal ?? `${view} ${definition} with check option`);
-      t.is((await post(client, write, { key })).status, 201, 'the same request succeeds after the correction');
-    },
-  );
+  test(`a write that the database refuses with ${code} is a 500 whose event says how to correct the database`, async (t) => {
+    const { database, client, log, gateway } = t.context;
+    const { rows } = await database.primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
+      database.workspaces[0]?.id,
+    ]);
+    const found = await database.primary.query("select pg_get_viewdef('gateway.installaties_write') as text");
+    const definition = found.rows[0].text.replace(/;$/, '');
+    const write = { customerId: rows[0].id, naam: 'Koelcel', merk: 'Daikin' };
+    const key = newKey();
+    await database.primary.query(harm(definition));
+    const refused = await post(client, write, { key });
+    t.is(refused.status, 500);
+    t.is(refused.json<{ code: string }>().code, 'internal');
+    t.regex(refused.text, /must be corrected first; repeating the request does not help/);
+    t.is(refused.headers['retry-after'], undefined);
+    const line = log()
+      .split('\n')
+      .findLast((each) => each.includes('database_unfit'));
+    const event = JSON.parse(line ?? '{}');
+    t.like(event, { level: 'error', code, requestId: refused.headers['x-request-id'] });
+    t.regex(event.correction, advice);
+    const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+    t.true(metrics.includes(`gateway_database_unfit_total{code="${code}"} 1\n`));
+    await database.primary.query(heal ?? `${view} ${definition} with check option`);
+    t.is((await post(client, write, { key })).status, 201, 'the same request succeeds after the correction');
+  });
 }
 
-test.serial('writes go on, each once, when DDL changes the rows of their prepared statements', async (t) => {
+test('writes go on, each once, when DDL changes the rows of their prepared statements', async (t) => {
   const { database, client, log } = t.context;
   const customerId = await customerOf(database);
   const writes = () =>
@@ -150,7 +144,7 @@ test.serial('writes go on, each once, when DDL changes the rows of their prepare
   t.deepEqual(rows, [{ count: 24 }]);
 });
 
-test.serial('a database error that quotes a stored value leaves no trace of the value in log and answer', async (t) => {
+test('a database error that quotes a stored value leaves no trace of the value in log and answer', async (t) => {
   const { database, client, log } = t.context;
   const { rows } = await database.primary.query("select pg_get_viewdef('records.installaties') as text");
   const definition = (rows[0] as { text: string }).text.replace(/;$/, '');
@@ -173,64 +167,58 @@ test.serial('a database error that quotes a stored value leaves no trace of the 
   t.false(log().includes('Jansen'));
 });
 
-test.serial(
-  'a value that its column cannot hold is a fault of the body, with its name where no other fits',
-  async (t) => {
-    const { database, client } = t.context;
-    const { primary } = database;
-    const { rows } = await primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
-      database.workspaces[0]?.id,
-    ]);
-    const given = { customerId: rows[0].id, naam: 'Koelcel' };
-    const record = await created(client, given);
-    await primary.query(`create function app.narrow() returns trigger language plpgsql as $$
+test('a value that its column cannot hold is a fault of the body, with its name where no other fits', async (t) => {
+  const { database, client } = t.context;
+  const { primary } = database;
+  const { rows } = await primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
+    database.workspaces[0]?.id,
+  ]);
+  const given = { customerId: rows[0].id, naam: 'Koelcel' };
+  const record = await created(client, given);
+  await primary.query(`create function app.narrow() returns trigger language plpgsql as $$
     declare short varchar(5) := new.merk; small smallint := new.bouwjaar * 20;
     begin return new; end $$`);
-    await primary.query(
-      'create trigger narrow before insert or update on app.installaties for each row execute function app.narrow()',
-    );
-    const refused: [object, string][] = [
-      [{ merk: 'Mitsubishi' }, ' too_long'], // the name is a text, too
-      [{ bouwjaar: 2001 }, '/bouwjaar out_of_range'],
-    ];
-    for (const [members, fault] of refused) {
-      const reply = await post(client, { ...given, ...members });
-      t.is(reply.status, 400);
-      t.deepEqual(faultsOf(reply), [fault]);
-      t.false(reply.text.includes('Mitsubishi'));
-    }
-    const merk = { merk: 'Mitsubishi' };
-    t.deepEqual(faultsOf(await patch(client, record.id, etagOf(record), merk)), ['/merk too_long']);
-    await primary.query('drop trigger narrow on app.installaties');
-    t.is((await patch(client, record.id, etagOf(record), merk)).status, 200);
-  },
-);
+  await primary.query(
+    'create trigger narrow before insert or update on app.installaties for each row execute function app.narrow()',
+  );
+  const refused: [object, string][] = [
+    [{ merk: 'Mitsubishi' }, ' too_long'], // the name is a text, too
+    [{ bouwjaar: 2001 }, '/bouwjaar out_of_range'],
+  ];
+  for (const [members, fault] of refused) {
+    const reply = await post(client, { ...given, ...members });
+    t.is(reply.status, 400);
+    t.deepEqual(faultsOf(reply), [fault]);
+    t.false(reply.text.includes('Mitsubishi'));
+  }
+  const merk = { merk: 'Mitsubishi' };
+  t.deepEqual(faultsOf(await patch(client, record.id, etagOf(record), merk)), ['/merk too_long']);
+  await primary.query('drop trigger narrow on app.installaties');
+  t.is((await patch(client, record.id, etagOf(record), merk)).status, 200);
+});
 
-test.serial(
-  'a value that must be unique and is taken is a fault of the body, and an id that the app took is none',
-  async (t) => {
-    const { database, client, log } = t.context;
-    const { primary } = database;
-    const { rows } = await primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
-      database.workspaces[0]?.id,
-    ]);
-    const given = { customerId: rows[0].id, naam: 'Koelcel' };
-    await primary.query("create unique index serial on app.installaties (workspace_id, merk) where merk like 'only %'");
-    const first = await created(client, { ...given, merk: 'only one' });
-    const second = await post(client, { ...given, merk: 'only one' });
-    t.is(second.status, 400);
-    t.deepEqual(faultsOf(second), [' taken']); // the customer and the name were given, too
-    t.false(/serial|only one/.test(second.text));
-    const other = await created(client, { ...given, merk: 'only two' });
-    const changed = await patch(client, other.id, etagOf(other), { merk: 'only one' });
-    t.deepEqual([changed.status, ...faultsOf(changed)], [400, '/merk taken']);
-    t.is((await patch(client, first.id, etagOf(first), { naam: 'Vriescel', merk: 'only one' })).status, 200);
-    await primary.query(
-      'drop index app.serial; create unique index "Installatie_pkey" on app.installaties (naam) where naam = $$twice$$',
-    );
-    await created(client, { ...given, naam: 'twice' });
-    t.is((await post(client, { ...given, naam: 'twice' })).status, 500);
-    t.true(log().includes('"constraint":"Installatie_pkey"'));
-    await primary.query('drop index app."Installatie_pkey"');
-  },
-);
+test('a value that must be unique and is taken is a fault of the body, and an id that the app took is none', async (t) => {
+  const { database, client, log } = t.context;
+  const { primary } = database;
+  const { rows } = await primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
+    database.workspaces[0]?.id,
+  ]);
+  const given = { customerId: rows[0].id, naam: 'Koelcel' };
+  await primary.query("create unique index serial on app.installaties (workspace_id, merk) where merk like 'only %'");
+  const first = await created(client, { ...given, merk: 'only one' });
+  const second = await post(client, { ...given, merk: 'only one' });
+  t.is(second.status, 400);
+  t.deepEqual(faultsOf(second), [' taken']); // the customer and the name were given, too
+  t.false(/serial|only one/.test(second.text));
+  const other = await created(client, { ...given, merk: 'only two' });
+  const changed = await patch(client, other.id, etagOf(other), { merk: 'only one' });
+  t.deepEqual([changed.status, ...faultsOf(changed)], [400, '/merk taken']);
+  t.is((await patch(client, first.id, etagOf(first), { naam: 'Vriescel', merk: 'only one' })).status, 200);
+  await primary.query(
+    'drop index app.serial; create unique index "Installatie_pkey" on app.installaties (naam) where naam = $$twice$$',
+  );
+  await created(client, { ...given, naam: 'twice' });
+  t.is((await post(client, { ...given, naam: 'twice' })).status, 500);
+  t.true(log().includes('"constraint":"Installatie_pkey"'));
+  await primary.query('drop index app."Installatie_pkey"');
+});

@@ -57,14 +57,7 @@ test.serial(
     const { client, database } = t.context;
     const id = '0c0ffee0-0000-4000-8000-000000000001';
     const values = [
-      'enc:v2:k9:AAAA',
-      'Dorpsstraat',
-      'enc:v3:k1:AAAA',
-      'enc:v2:k1:',
-      'enc:v1:k1:AAAA',
-      'enc:v2',
-      '',
-      '%%%',
+      ...['enc:v2:k9:AAAA', 'Dorpsstraat', 'enc:v3:k1:AAAA', 'enc:v2:k1:', 'enc:v1:k1:AAAA', 'enc:v2', '', '%%%'],
     ];
     await database.primary.query(
       `insert into app.klanten (id, workspace_id, naam, straat, huisnummer, toevoeging, postcode, plaats, kvk_nummer, land)

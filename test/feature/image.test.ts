@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
 import { environmentName, type Settings } from '../../src/settings.js';
-import { commandLine, connections } from '../support/command-line.js';
+import { connections, programLine } from '../support/command-line.js';
 import { sourcesIn } from '../support/sources.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -29,7 +29,7 @@ test.before(() => {
 test.after.always(() => rmSync(image, { recursive: true }));
 
 const run = (args: string[], settings: Partial<Settings> = {}) =>
-  commandLine(args, settings, image, 'dist/bundle/gateway.cjs');
+  programLine(args, settings, image, 'dist/bundle/gateway.cjs');
 
 test('the image has neither packages, nor the demo, nor the reference app', (t) => {
   for (const path of ['node_modules', 'dist/demo', 'demo', 'pull', 'sql/apps', 'test', 'bench'])

@@ -1,15 +1,20 @@
+import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { urlAs } from '../../demo/cluster/passwords.js';
+import type { Gateway } from '../../src/gateway.js';
 import { projectRoot } from '../../src/paths.js';
 import type { ApiClient } from '../support/client.js';
 import { field } from '../support/definitions.js';
 import { type HoldingProxy, holdingProxy } from '../support/holding-proxy.js';
-import { type Page, page, pages } from '../support/lists.js';
+import { type Page, page, pages, records } from '../support/lists.js';
 import { makeWalls } from '../support/walls.js';
-import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
+import { eventually, gatewayTest, shared, type TestContext } from '../support/workspace.js';
 
 // The end of a large page and its first rows are read by two statements at the same time; here a commit comes between them.
 
@@ -83,6 +88,44 @@ async function idsOf(walk: AsyncIterable<Page>): Promise<number[]> {
 
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
+// A client that waits too long for a page gives it up, asks for it again, and goes on with the next.
+
+test.serial('a page that a client gave up moves no page of its walk', async (t) => {
+  const { database } = t.context;
+  const server = new URL(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
+  const proxy = await holdingProxy(server);
+  t.teardown(() => proxy.close());
+  server.port = String(proxy.port);
+  const { client, gateway, token, log } = await database.gateway({ replicaUrls: server.href });
+  const pageOf = (number: number) => page<{ id: string }>(client, `/klanten?perPage=10&page=${number}`);
+  const ids = (await records<{ id: string }>(t.context.client, '/klanten')).map(({ id }) => id);
+  await Promise.all(Array.from({ length: 8 }, () => page(client, '/logboeken'))); // opens connections
+
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const held = new Promise<void>((come) => {
+    proxy.before('klanten.rows-all', () => {
+      come();
+      return released;
+    });
+  });
+  const headers = { authorization: `Bearer ${token}`, 'x-request-id': 'given-up' };
+  const givenUp = httpRequest(`${gateway.url}/api/v1/klanten?perPage=10&page=1`, { headers });
+  givenUp.on('error', () => {});
+  givenUp.end();
+  await held;
+  givenUp.destroy();
+  await eventually(t, 'the end of the request', () => log().includes('"requestId":"given-up"'));
+  const idsOf = async (number: number): Promise<string[]> => (await pageOf(number)).data.map(({ id }) => id);
+  t.deepEqual(await idsOf(1), ids.slice(0, 10));
+  release();
+  await sleep(300);
+  t.deepEqual(await idsOf(2), ids.slice(10, 20));
+});
+
+// A commit between the two statements. Last, as these tests make views that no other gateway takes.
 for (const { name } of codes) {
   test.serial(
     `${name}: rows at the front of a page are deleted while its end is found: no row comes twice`,
@@ -128,3 +171,97 @@ for (const { name } of codes) {
     );
   });
 }
+
+// Clients that ask for another protocol and reset their connection: the gateway goes on.
+
+const requests = {
+  CONNECT: 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
+  Upgrade: 'GET /api/v1 HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+};
+
+for (const [what, request] of Object.entries(requests))
+  for (const listener of ['url', 'opsUrl'] as const)
+    test(`${what} on the ${listener === 'url' ? 'API' : 'ops'} listener, and a reset: the gateway goes on`, async (t) => {
+      const { gateway, client } = t.context;
+      const socket = connect(Number(new URL(gateway[listener]).port), '127.0.0.1');
+      await once(socket, 'connect');
+      socket.write(request);
+      await sleep(100);
+      socket.resetAndDestroy();
+      await sleep(100);
+      t.is((await client.get('/klanten?perPage=1')).status, 200);
+    });
+
+// Many requests that arrive together, and a request of another token behind them. The gateway and the test share an event loop:
+// requests that the test writes in one turn of it arrive in one turn.
+
+const crowd = 60;
+
+/** Connections to the gateway, open and idle. */
+function connections(gateway: Gateway, count: number): Promise<Socket[]> {
+  const { port } = new URL(gateway.url);
+  return Promise.all(
+    Array.from({ length: count }, async () => {
+      const socket = connect(Number(port), '127.0.0.1').setNoDelay(true);
+      await once(socket, 'connect');
+      return socket.on('error', () => {});
+    }),
+  );
+}
+
+/** A request that is answered 404 without the database. */
+const request = (token: string): string =>
+  `GET /api/v1/nothing HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+
+/** The connections, in the order of their answers. */
+async function order(sockets: readonly Socket[], write: () => void): Promise<Socket[]> {
+  const answered: Socket[] = [];
+  const all = sockets.map(async (socket) => {
+    await once(socket, 'data');
+    answered.push(socket);
+  });
+  write();
+  await Promise.all(all);
+  for (const socket of sockets) socket.destroy();
+  return answered;
+}
+
+test.serial('a request is not kept waiting by those of another token that came before it', async (t) => {
+  const { gateway, database } = t.context;
+  const [token, other] = [await database.token(), await database.token({ workspace: 1 })];
+  const sockets = await connections(gateway, crowd + 1);
+  const last = sockets.at(-1) as Socket;
+  last.write(request(other)); // two tokens are used from now on
+  await once(last, 'data');
+  const answers = await order(sockets, () => {
+    for (const socket of sockets) socket.write(request(socket === last ? other : token));
+  });
+  const place = answers.indexOf(last);
+  t.true(place < crowd / 3, `it is answered after ${place} others`);
+});
+
+test.serial('requests of one token alone begin as they come', async (t) => {
+  const own = await t.context.database.token();
+  await sleep(1300); // the tokens of the other tests are forgotten
+  const sockets = await connections(t.context.gateway, crowd);
+  const answers = await order(sockets, () => {
+    for (const socket of sockets) socket.write(request(own));
+  });
+  t.deepEqual(
+    answers.map((socket) => sockets.indexOf(socket)),
+    sockets.map((_, i) => i),
+  );
+});
+
+test.serial('a request whose client goes away before its turn is forgotten', async (t) => {
+  const { gateway, client, database } = t.context;
+  const [token, other] = [await database.token(), await database.token({ workspace: 1 })];
+  const sockets = await connections(gateway, crowd);
+  await client.get('/klanten?perPage=1', { token: other });
+  for (const socket of sockets) socket.write(request(token));
+  for (const socket of sockets) socket.resetAndDestroy();
+  await sleep(200);
+  t.is((await client.get('/klanten?perPage=1', { token: other })).status, 200);
+  const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
+  t.regex(metrics, /^gateway_requests_in_flight 0$/m);
+});

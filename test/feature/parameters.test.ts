@@ -1,4 +1,5 @@
 import { codeOf, faultsOf, type ListName, listNames, lists } from '../support/lists.js';
+import { words } from '../support/words.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -80,17 +81,9 @@ test('all faults of a request are named at once', async (t) => {
   );
   t.is(reply.status, 400);
   t.deepEqual(faultsOf(reply).sort(), [
-    'cursor conflicting_parameters',
-    'cursor invalid_cursor',
-    'entity empty_value',
-    'from invalid_date',
-    'page invalid_integer',
-    'page repeated_parameter',
-    'perPage out_of_range',
-    'sort unknown_parameter',
-    'sort unknown_parameter',
-    'to empty_value',
-    'total invalid_boolean',
+    ...['cursor conflicting_parameters', 'cursor invalid_cursor', 'entity empty_value', 'from invalid_date'],
+    ...['page invalid_integer', 'page repeated_parameter', 'perPage out_of_range', 'sort unknown_parameter'],
+    ...['sort unknown_parameter', 'to empty_value', 'total invalid_boolean'],
   ]);
 });
 
@@ -121,27 +114,9 @@ function takes(list: ListName, name: string): boolean {
   return (lists[list] as readonly string[]).includes(name);
 }
 
-const badDates = [
-  '2026-02-30',
-  '2026-02-29',
-  '2026-13-01',
-  '2026-00-10',
-  '2026-01-00',
-  '0000-01-01',
-  '2026-1-1',
-  '20260101',
-  '26-01-01',
-  '2026-01-01T00:00:00Z',
-  '%202026-01-01',
-  '2026-01-01%20',
-  '2026-01-01%00',
-  '12026-01-01',
-  '-2026-01-01',
-  'today',
-  'infinity',
-  '2026-W01-1',
-  '01-01-2026',
-];
+const badDates = words(`
+  2026-02-30 2026-02-29 2026-13-01 2026-00-10 2026-01-00 0000-01-01 2026-1-1 20260101 26-01-01 2026-01-01T00:00:00Z
+  %202026-01-01 2026-01-01%20 2026-01-01%00 12026-01-01 -2026-01-01 today infinity 2026-W01-1 01-01-2026`);
 
 for (const list of ['werkbonnen', 'logboeken'] as const) {
   test(`${list}: a date that is not in the calendar, or not written as one, is refused`, async (t) => {

@@ -141,20 +141,12 @@ test('tables and columns are named by one rule, and referring resources come fir
     klanten?.columns.map(({ name, type }) => `${name} ${type}`),
     [
       ...[
-        'id text',
-        'naam text',
-        'adres_straat text',
-        'adres_huisnummer text',
-        'adres_toevoeging text',
-        'adres_postcode text',
+        ...['id text', 'naam text', 'adres_straat text', 'adres_huisnummer text', 'adres_toevoeging text'],
+        ...['adres_postcode text'],
       ],
       ...[
-        'adres_plaats text',
-        'adres_land text',
-        'kvk_nummer text',
-        'created_at timestamp',
-        'updated_at timestamp',
-        'decode_errors json',
+        ...['adres_plaats text', 'adres_land text', 'kvk_nummer text', 'created_at timestamp'],
+        ...['updated_at timestamp', 'decode_errors json'],
       ],
     ],
   );

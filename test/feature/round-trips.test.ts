@@ -7,7 +7,7 @@ import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 import { created, patch, post } from '../support/writes.js';
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 /** Statements that the gateway runs by itself, with or without requests. */
 const background = new Set(['probe', 'position']);
 
@@ -36,7 +36,7 @@ async function requests(client: ApiClient): Promise<{ path: string; statement: s
   return [...found, filtered];
 }
 
-test.serial('a read is one statement on the replica behind the workspace guard, and none on the primary', async (t) => {
+test('a read is one statement on the replica behind the workspace guard, and none on the primary', async (t) => {
   const { database } = t.context;
   await database.primary.query(`alter database ${database.name} set log_statement = 'all'`);
   await database.caughtUp();
@@ -59,20 +59,17 @@ test.serial('a read is one statement on the replica behind the workspace guard, 
   }
 });
 
-test.serial(
-  'the count sees the background statements of both servers, so it would see statements of requests',
-  async (t) => {
-    const { database } = t.context;
-    const text = async (file: string) =>
-      (await readFile(file, 'utf8'))
-        .split('\n')
-        .filter((line) => line.includes(`${database.name}|workspace-data-gateway|`));
-    t.true((await text(shared.logs.replica)).some((line) => line.includes('execute probe:')));
-    t.true((await text(shared.logs.primary)).some((line) => line.includes('execute position:')));
-  },
-);
+test('the count sees the background statements of both servers, so it would see statements of requests', async (t) => {
+  const { database } = t.context;
+  const text = async (file: string) =>
+    (await readFile(file, 'utf8'))
+      .split('\n')
+      .filter((line) => line.includes(`${database.name}|workspace-data-gateway|`));
+  t.true((await text(shared.logs.replica)).some((line) => line.includes('execute probe:')));
+  t.true((await text(shared.logs.primary)).some((line) => line.includes('execute position:')));
+});
 
-test.serial('a refused request runs no statement on any server', async (t) => {
+test('a refused request runs no statement on any server', async (t) => {
   const { database } = t.context;
   const { client } = await database.gateway();
   const poor = await database.token({ scopes: [] });
@@ -88,7 +85,7 @@ test.serial('a refused request runs no statement on any server', async (t) => {
   t.deepEqual(asked, []);
 });
 
-test.serial('only total counts', async (t) => {
+test('only total counts', async (t) => {
   const { database } = t.context;
   const { client } = await database.gateway();
   await client.get('/klanten?perPage=20');
@@ -96,7 +93,7 @@ test.serial('only total counts', async (t) => {
   t.deepEqual(asked.sort(), ['klanten.count', 'klanten.rows-all', 'workspace-guard', 'workspace-guard']);
 });
 
-test.serial('a page far away is one key, counted from the nearest page read, and its rows', async (t) => {
+test('a page far away is one key, counted from the nearest page read, and its rows', async (t) => {
   const { database } = t.context;
   const { client } = await database.gateway();
   const asked = async (page: number): Promise<string[]> => {
@@ -110,23 +107,20 @@ test.serial('a page far away is one key, counted from the nearest page read, and
   t.deepEqual(await asked(29), ['klanten.keys-before', 'klanten.rows-after']);
 });
 
-test.serial(
-  'a large page of light rows takes few statements: 100 rows first, then chunks of twice chunkRowsMax',
-  async (t) => {
-    const { database } = t.context;
-    const { client } = await database.gateway({ chunkRowsMax: 100 });
-    let rows = 0;
-    const asked = await logged(shared.logs.replica, database.name, async () => {
-      rows = (await client.get('/logboeken?perPage=10000')).json<Page>().data.length;
-    });
-    const chunks = asked.filter((name) => name.startsWith('logboeken.rows-')).length;
-    const expected = 1 + Math.ceil((rows - 100) / 200);
-    t.true(rows > 2000, `${rows} rows`);
-    t.true(chunks >= expected && chunks < expected + 2, `${chunks} chunks of ${rows} rows`); // a client that is slow for a moment gets a small one
-  },
-);
+test('a large page of light rows takes few statements: 100 rows first, then chunks of twice chunkRowsMax', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway({ chunkRowsMax: 100 });
+  let rows = 0;
+  const asked = await logged(shared.logs.replica, database.name, async () => {
+    rows = (await client.get('/logboeken?perPage=10000')).json<Page>().data.length;
+  });
+  const chunks = asked.filter((name) => name.startsWith('logboeken.rows-')).length;
+  const expected = 1 + Math.ceil((rows - 100) / 200);
+  t.true(rows > 2000, `${rows} rows`);
+  t.true(chunks >= expected && chunks < expected + 2, `${chunks} chunks of ${rows} rows`); // a client that is slow for a moment gets a small one
+});
 
-test.serial('a large page of the rows that sync finds takes as few statements as one of a list', async (t) => {
+test('a large page of the rows that sync finds takes as few statements as one of a list', async (t) => {
   const { database } = t.context;
   const { client } = await database.gateway({ chunkRowsMax: 100 });
   const prefix = [...'0123456789abcdef'].join(',');
@@ -139,7 +133,7 @@ test.serial('a large page of the rows that sync finds takes as few statements as
   t.true(chunks >= 11 && chunks < 15, `${chunks} chunks`); // 100 rows, then 200 at a time
 });
 
-test.serial('guard and statement travel together: a read is exactly one round trip', async (t) => {
+test('guard and statement travel together: a read is exactly one round trip', async (t) => {
   const { database } = t.context;
   const server = new URL(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
   const tap = await wireTap(server);
@@ -166,61 +160,58 @@ test.serial('guard and statement travel together: a read is exactly one round tr
   }
 });
 
-test.serial(
-  'a create is one round trip, a change two: BEGIN travels with the first statements, COMMIT with the last',
-  async (t) => {
-    const { database } = t.context;
-    const server = new URL(database.settings.primaryUrls);
-    const tap = await wireTap(server);
-    try {
-      const tapped = new URL(server);
-      tapped.port = String(tap.port);
-      const { client } = await database.gateway({ primaryUrls: tapped.href });
-      const customerId = await customerOf(database);
-      const tripsOf = async (write: () => Promise<unknown>): Promise<string[][]> => {
-        const before = tap.roundTrips().length;
-        await write();
-        const trips = tap.roundTrips().slice(before);
-        return trips.filter((names) => !background.has(names[0] as string) && !names[0]?.startsWith('simple query'));
-      };
-      const opening = ['begin', 'workspace-guard'];
-      const closing = ['commit', 'wal-position'];
-      const body = { naam: 'x', customerId };
-      let id = '';
-      const create = async (): Promise<void> => {
-        ({ id } = await created(client, body, { key: 'trips' }));
-      };
-      const named = (...parts: string[]): string[] => parts.map((part) => `installaties.${part}`);
-      const atOnce = [...opening, ...named('claim', 'create'), ...closing];
-      t.deepEqual(await tripsOf(create), [atOnce]);
-      const change = (naam: string) => () => patch(client, id, '"v1"', { naam });
-      t.deepEqual(await tripsOf(change('y')), [
+test('a create is one round trip, a change two: BEGIN travels with the first statements, COMMIT with the last', async (t) => {
+  const { database } = t.context;
+  const server = new URL(database.settings.primaryUrls);
+  const tap = await wireTap(server);
+  try {
+    const tapped = new URL(server);
+    tapped.port = String(tap.port);
+    const { client } = await database.gateway({ primaryUrls: tapped.href });
+    const customerId = await customerOf(database);
+    const tripsOf = async (write: () => Promise<unknown>): Promise<string[][]> => {
+      const before = tap.roundTrips().length;
+      await write();
+      const trips = tap.roundTrips().slice(before);
+      return trips.filter((names) => !background.has(names[0] as string) && !names[0]?.startsWith('simple query'));
+    };
+    const opening = ['begin', 'workspace-guard'];
+    const closing = ['commit', 'wal-position'];
+    const body = { naam: 'x', customerId };
+    let id = '';
+    const create = async (): Promise<void> => {
+      ({ id } = await created(client, body, { key: 'trips' }));
+    };
+    const named = (...parts: string[]): string[] => parts.map((part) => `installaties.${part}`);
+    const atOnce = [...opening, ...named('claim', 'create'), ...closing];
+    t.deepEqual(await tripsOf(create), [atOnce]);
+    const change = (naam: string) => () => patch(client, id, '"v1"', { naam });
+    t.deepEqual(await tripsOf(change('y')), [
+      [...opening, ...named('claim', 'lock')],
+      [...named('update'), ...closing],
+    ]);
+    t.deepEqual(
+      await tripsOf(() => patch(client, id, '"v2"', { naam: 'y' })),
+      [
         [...opening, ...named('claim', 'lock')],
-        [...named('update'), ...closing],
-      ]);
-      t.deepEqual(
-        await tripsOf(() => patch(client, id, '"v2"', { naam: 'y' })),
-        [
-          [...opening, ...named('claim', 'lock')],
-          [...named('keep'), ...closing],
-        ],
-        'nothing changes',
-      );
-      t.deepEqual(
-        await tripsOf(change('z')),
-        [
-          [...opening, ...named('claim', 'lock')],
-          ['rollback', 'wal-position'],
-        ],
-        '412',
-      );
-      const replayed = await tripsOf(() => post(client, body, { key: 'trips' }));
-      t.deepEqual(replayed, [atOnce, [...opening, ...named('recall'), ...closing]]);
-    } finally {
-      await tap.close();
-    }
-  },
-);
+        [...named('keep'), ...closing],
+      ],
+      'nothing changes',
+    );
+    t.deepEqual(
+      await tripsOf(change('z')),
+      [
+        [...opening, ...named('claim', 'lock')],
+        ['rollback', 'wal-position'],
+      ],
+      '412',
+    );
+    const replayed = await tripsOf(() => post(client, body, { key: 'trips' }));
+    t.deepEqual(replayed, [atOnce, [...opening, ...named('recall'), ...closing]]);
+  } finally {
+    await tap.close();
+  }
+});
 
 /** A proxy in front of a PostgreSQL server that takes down what its clients ask. */
 interface WireTap {

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Finding } from '../../src/check/finding.js';
 import { misspeltNames } from '../../src/settings.js';
-import { commandLine } from '../support/command-line.js';
+import { programLine } from '../support/command-line.js';
 
 // The settings as an operator gives them: in the environment of a process.
 
@@ -19,7 +19,7 @@ test('every unusable setting is named at once, a secret without its value, and t
     sunset: '2027-01-01',
   };
   for (const command of ['serve', 'check', 'migrate']) {
-    const { stdout, stderr, code } = await commandLine([command], settings);
+    const { stdout, stderr, code } = await programLine([command], settings);
     t.is(code, 2, command);
     t.is(stdout, '');
     t.is(
@@ -42,7 +42,7 @@ test('every unusable setting is named at once, a secret without its value, and t
 
 test('serve warns of misspelt environment names, and check reports them', async (t) => {
   const settings = { replicaUrl: 'x', ratelimitPerMinute: '5', shortConnectionsMax: '1' } as object;
-  const { stderr, code } = await commandLine(['serve', '--print-config'], settings);
+  const { stderr, code } = await programLine(['serve', '--print-config'], settings);
   const sentences = [
     'Unknown setting REPLICA_URL ignored; did you mean REPLICA_URLS?',
     'Unknown setting RATELIMIT_PER_MINUTE ignored; did you mean RATE_LIMIT_PER_MINUTE?',
@@ -50,13 +50,13 @@ test('serve warns of misspelt environment names, and check reports them', async 
   ];
   t.is(code, 0);
   t.is(stderr, sentences.map((sentence) => `Warning: ${sentence}\n`).join(''));
-  const refused = await commandLine(['serve'], { ...settings, port: 99_999 });
+  const refused = await programLine(['serve'], { ...settings, port: 99_999 });
   t.is(refused.code, 2);
   t.regex(
     refused.stderr,
     /^Warning: Unknown setting REPLICA_URL ignored[\s\S]*\nThe settings are not valid:\n {2}PORT must be/,
   );
-  const checked = await commandLine(['check', '--json'], settings);
+  const checked = await programLine(['check', '--json'], settings);
   t.is(checked.code, 1);
   const { findings } = JSON.parse(checked.stdout) as { findings: Finding[] };
   t.deepEqual(
@@ -67,20 +67,7 @@ test('serve warns of misspelt environment names, and check reports them', async 
 
 test('names of other programs and of Kubernetes services are no misspelt settings', (t) => {
   const others = [
-    ...[
-      'HOME',
-      'HOSTNAME',
-      'PATH',
-      'PWD',
-      'SHLVL',
-      'LANG',
-      'TZ',
-      'PGHOST',
-      'NODE_ENV',
-      'CLIENT_ID',
-      'APP_HOST',
-      'REDIS_HOST',
-    ],
+    ...'HOME HOSTNAME PATH PWD SHLVL LANG TZ PGHOST NODE_ENV CLIENT_ID APP_HOST REDIS_HOST'.split(' '),
     ...['PRIMARY_SERVICE_HOST', 'REPLICA_PORT_5432_TCP', 'REDIS_PORT', 'CONFIG_FILE', 'DATA_KEYS_FILE', 'PER_PAGE_MAX'],
   ];
   t.deepEqual(misspeltNames(Object.fromEntries(others.map((name) => [name, 'x']))), []);

@@ -6,7 +6,7 @@ import type { ApiReply } from '../support/client.js';
 import { changedPlace, changedToken } from '../support/sync/token.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
-const test = gatewayTest({ chunkRowsMax: 500 });
+const test = gatewayTest({ chunkRowsMax: 500 }).serial;
 type Context = ExecutionContext<TestContext>;
 
 interface Page {
@@ -53,27 +53,22 @@ async function sql<R extends object>({ context }: Context, text: string, values:
 const resources = ['klanten', 'installaties', 'werkbonnen', 'logboeken'];
 
 for (const resource of resources) {
-  test.serial(
-    `a pass over ${resource} has every record of the list once, in its order, in pages of any size`,
-    async (t) => {
-      const { client } = t.context;
-      const list = (await client.get(`/${resource}?perPage=10000`)).json<Page>().data;
-      for (const perPage of [1000, 10_000, Math.ceil(list.length / 3)]) {
-        const { rows, since, pages } = await pass(t, resource, `perPage=${perPage}`);
-        t.deepEqual(
-          rows.map(({ syncVersion, ...record }) => record),
-          list,
-        );
-        t.true(
-          rows.every((row) => /^[0-9a-f]{16}$/.test(row.syncVersion) && Object.keys(row).at(-1) === 'syncVersion'),
-        );
-        t.is(pages, Math.max(1, Math.ceil(list.length / perPage)));
-        t.regex(since, /^[\w-]+$/);
-      }
-    },
-  );
+  test(`a pass over ${resource} has every record of the list once, in its order, in pages of any size`, async (t) => {
+    const { client } = t.context;
+    const list = (await client.get(`/${resource}?perPage=10000`)).json<Page>().data;
+    for (const perPage of [1000, 10_000, Math.ceil(list.length / 3)]) {
+      const { rows, since, pages } = await pass(t, resource, `perPage=${perPage}`);
+      t.deepEqual(
+        rows.map(({ syncVersion, ...record }) => record),
+        list,
+      );
+      t.true(rows.every((row) => /^[0-9a-f]{16}$/.test(row.syncVersion) && Object.keys(row).at(-1) === 'syncVersion'));
+      t.is(pages, Math.max(1, Math.ceil(list.length / perPage)));
+      t.regex(since, /^[\w-]+$/);
+    }
+  });
 
-  test.serial(`a pass since the last one over ${resource} has nothing when nothing changed`, async (t) => {
+  test(`a pass since the last one over ${resource} has nothing when nothing changed`, async (t) => {
     const { since } = await pass(t, resource, 'perPage=10000');
     const { rows, since: next } = await pass(t, resource, `since=${since}&perPage=10000`);
     t.deepEqual(rows, []);
@@ -81,7 +76,7 @@ for (const resource of resources) {
   });
 }
 
-test.serial('a pass since the last one finds changes without updated_at, by a part alone, and inserts', async (t) => {
+test('a pass since the last one finds changes without updated_at, by a part alone, and inserts', async (t) => {
   const { since } = await pass(t, 'werkbonnen', 'perPage=10000');
   const workspace = t.context.database.workspaces[0]?.id;
   const few = await sql<{ id: string }>(
@@ -101,7 +96,7 @@ test.serial('a pass since the last one finds changes without updated_at, by a pa
   }
 });
 
-test.serial('a transaction that began before a pass and commits after it is in the next pass', async (t) => {
+test('a transaction that began before a pass and commits after it is in the next pass', async (t) => {
   const { database } = t.context;
   const { rows } = await database.primary.query<{ id: string }>(
     'select id from probe.klanten where workspace_id = $1 order by id limit 2',
@@ -128,7 +123,7 @@ test.serial('a transaction that began before a pass and commits after it is in t
   t.deepEqual(ids(after), [early, late].sort());
 });
 
-test.serial('the log is read from the horizon on', async (t) => {
+test('the log is read from the horizon on', async (t) => {
   const { since } = await pass(t, 'logboeken', 'perPage=10000');
   const workspace = t.context.database.workspaces[0]?.id;
   await sql(
@@ -145,7 +140,7 @@ test.serial('the log is read from the horizon on', async (t) => {
 });
 
 for (const resource of ['klanten', 'logboeken']) {
-  test.serial(`the digest and the ids of ${resource} are those of its records`, async (t) => {
+  test(`the digest and the ids of ${resource} are those of its records`, async (t) => {
     const { client } = t.context;
     const { rows, since } = await pass(t, resource, 'perPage=10000');
     const hashOf = (id: string): string => createHash('sha256').update(id).digest('hex');
@@ -183,7 +178,7 @@ for (const resource of ['klanten', 'logboeken']) {
   });
 }
 
-test.serial('a deleted record is missing in the digest, and no pass repeats it', async (t) => {
+test('a deleted record is missing in the digest, and no pass repeats it', async (t) => {
   const { rows, since } = await pass(t, 'logboeken', 'perPage=10000');
   const digest = async (): Promise<unknown> =>
     (await t.context.client.get('/sync/logboeken/digest')).json<{ data: unknown }>().data;
@@ -211,7 +206,7 @@ async function versionsOf({ client }: Pick<TestContext, 'client'>, resource: str
 const changedIn = (before: Map<string, string>, after: Map<string, string>): string[] =>
   [...before].flatMap(([id, version]) => (after.get(id) === version ? [] : [id])).sort();
 
-test.serial('a version changes with the record and with each of its parts, also with one that goes', async (t) => {
+test('a version changes with the record and with each of its parts, also with one that goes', async (t) => {
   const workspace = t.context.database.workspaces[0]?.id;
   // Of an update to itself PostgreSQL makes a new version of the row all the same.
   const [one, other] = await sql<{ id: string; part: string }>(
@@ -233,7 +228,7 @@ test.serial('a version changes with the record and with each of its parts, also 
 });
 
 // docs/sync.md, "Which changes sync does not see".
-test.serial('what a view shows of another table changes no version', async (t) => {
+test('what a view shows of another table changes no version', async (t) => {
   const [view] = await sql<{ definition: string; columns: string }>(
     t,
     `select rtrim(pg_get_viewdef('records.installaties'), ';') as definition, string_agg(case attname when 'omschrijving'
@@ -252,7 +247,7 @@ test.serial('what a view shows of another table changes no version', async (t) =
   t.deepEqual(changedIn(before, await versionsOf(t.context, 'installaties')), []);
 });
 
-test.serial('versions change when the gateway shows the same rows otherwise, and with nothing else', async (t) => {
+test('versions change when the gateway shows the same rows otherwise, and with nothing else', async (t) => {
   const { database } = t.context;
   const before = await versionsOf(t.context, 'klanten');
   const same = await database.gateway({ rateLimitPerMinute: 1000 });
@@ -263,55 +258,48 @@ test.serial('versions change when the gateway shows the same rows otherwise, and
   t.is(changedIn(before, await versionsOf(other, 'klanten')).length, before.size);
 });
 
-test.serial(
-  'tokens and cursors of another workspace, resource or form are refused, and every fault is named',
-  async (t) => {
-    const { client, database } = t.context;
-    const first = (await client.get('/sync/klanten?perPage=1')).json<Page>();
-    const { since } = await pass(t, 'klanten', 'perPage=10000');
-    const other = await database.token({ workspace: 1 });
-    const faults = async (path: string, token?: string): Promise<unknown> => {
-      const reply: ApiReply = await client.get(path, token === undefined ? {} : { token });
-      t.is(reply.status, 400, reply.text);
-      return reply
-        .json<{ errors: { parameter: string; code: string }[] }>()
-        .errors.map(({ parameter, code }) => `${parameter} ${code}`);
-    };
-    t.deepEqual(await faults(`/sync/klanten?since=${since}`, other), ['since invalid_since']);
-    t.deepEqual(await faults(`/sync/installaties?since=${since}`), ['since invalid_since']);
-    t.deepEqual(await faults(`/sync/klanten?since=${since.slice(0, -2)}`), ['since invalid_since']);
-    t.deepEqual(await faults(`/sync/klanten/digest?since=x&depth=5&page=1`), [
-      'page unknown_parameter',
-      'depth out_of_range',
-      'since invalid_since',
-    ]);
-    t.deepEqual(await faults(`/sync/klanten/ids?prefix=XY`), ['prefix invalid_prefix']);
-    const { nextCursor } = first.pagination;
-    t.deepEqual(await faults(`/sync/klanten?cursor=${nextCursor}`, other), ['cursor invalid_cursor']);
-    t.deepEqual(await faults(`/sync/installaties?cursor=${nextCursor}`), ['cursor invalid_cursor']);
-    t.deepEqual(await faults(`/klanten?cursor=${nextCursor}`), ['cursor invalid_cursor']);
-    t.deepEqual(await faults(`/sync/klanten?cursor=${nextCursor}&since=${since}`), ['cursor conflicting_parameters']);
-    t.deepEqual(await faults(`/sync/klanten?cursor=${nextCursor}&prefix=a`), ['cursor invalid_cursor']);
-  },
-);
+test('tokens and cursors of another workspace, resource or form are refused, and every fault is named', async (t) => {
+  const { client, database } = t.context;
+  const first = (await client.get('/sync/klanten?perPage=1')).json<Page>();
+  const { since } = await pass(t, 'klanten', 'perPage=10000');
+  const other = await database.token({ workspace: 1 });
+  const faults = async (path: string, token?: string): Promise<unknown> => {
+    const reply: ApiReply = await client.get(path, token === undefined ? {} : { token });
+    t.is(reply.status, 400, reply.text);
+    return reply
+      .json<{ errors: { parameter: string; code: string }[] }>()
+      .errors.map(({ parameter, code }) => `${parameter} ${code}`);
+  };
+  t.deepEqual(await faults(`/sync/klanten?since=${since}`, other), ['since invalid_since']);
+  t.deepEqual(await faults(`/sync/installaties?since=${since}`), ['since invalid_since']);
+  t.deepEqual(await faults(`/sync/klanten?since=${since.slice(0, -2)}`), ['since invalid_since']);
+  t.deepEqual(await faults(`/sync/klanten/digest?since=x&depth=5&page=1`), [
+    'page unknown_parameter',
+    'depth out_of_range',
+    'since invalid_since',
+  ]);
+  t.deepEqual(await faults(`/sync/klanten/ids?prefix=XY`), ['prefix invalid_prefix']);
+  const { nextCursor } = first.pagination;
+  t.deepEqual(await faults(`/sync/klanten?cursor=${nextCursor}`, other), ['cursor invalid_cursor']);
+  t.deepEqual(await faults(`/sync/installaties?cursor=${nextCursor}`), ['cursor invalid_cursor']);
+  t.deepEqual(await faults(`/klanten?cursor=${nextCursor}`), ['cursor invalid_cursor']);
+  t.deepEqual(await faults(`/sync/klanten?cursor=${nextCursor}&since=${since}`), ['cursor conflicting_parameters']);
+  t.deepEqual(await faults(`/sync/klanten?cursor=${nextCursor}&prefix=a`), ['cursor invalid_cursor']);
+});
 
-test.serial(
-  'the statements of a large page are read once each, also while the primary writes without pause',
-  async (t) => {
-    const { client, database, log } = t.context;
-    let isReading = true;
-    const writing = (async () => {
-      while (isReading) await database.primary.query("select pg_logical_emit_message(true, 'test', '')");
-    })();
-    for (let i = 0; i < 20; i++)
-      t.is((await client.get('/sync/logboeken?perPage=1000')).json<Page>().data.length, 1000);
-    isReading = false;
-    await writing;
-    t.false(log().includes('replica_failed'), 'no statement was judged by the marks of another one');
-  },
-);
+test('the statements of a large page are read once each, also while the primary writes without pause', async (t) => {
+  const { client, database, log } = t.context;
+  let isReading = true;
+  const writing = (async () => {
+    while (isReading) await database.primary.query("select pg_logical_emit_message(true, 'test', '')");
+  })();
+  for (let i = 0; i < 20; i++) t.is((await client.get('/sync/logboeken?perPage=1000')).json<Page>().data.length, 1000);
+  isReading = false;
+  await writing;
+  t.false(log().includes('replica_failed'), 'no statement was judged by the marks of another one');
+});
 
-test.serial('sync needs the scope of the list, and takes part in its limit', async (t) => {
+test('sync needs the scope of the list, and takes part in its limit', async (t) => {
   const { client, database } = t.context;
   const token = await database.token({ scopes: ['read:klanten'] });
   for (const path of ['', '/digest', '/ids']) {
@@ -323,7 +311,7 @@ test.serial('sync needs the scope of the list, and takes part in its limit', asy
   }
 });
 
-test.serial('a forged token or cursor with a number out of range is refused', async (t) => {
+test('a forged token or cursor with a number out of range is refused', async (t) => {
   const { client, database } = t.context;
   const owner = { workspace: database.workspaces[0]?.id as string, resource: 'logboeken' };
   const { since } = await pass(t, owner.resource, 'perPage=10000');
@@ -346,7 +334,7 @@ test.serial('a forged token or cursor with a number out of range is refused', as
     t.is(await statusOf(`since=${changedToken(since, owner, 5, value)}`), 200, value);
 });
 
-test.serial('a token of another timeline or cluster has expired', async (t) => {
+test('a token of another timeline or cluster has expired', async (t) => {
   const { client } = t.context;
   const { since } = await pass(t, 'klanten', 'perPage=10000');
   const owner = { workspace: t.context.database.workspaces[0]?.id as string, resource: 'klanten' };

@@ -1,8 +1,24 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
+import type { Finding } from '../../src/check/finding.js';
 import { loadResources } from '../../src/definition/load.js';
 import { viewsOf } from '../../src/definition/walls.js';
-import { gatewayTest, shared } from '../support/workspace.js';
+import { projectRoot, projectText } from '../../src/paths.js';
+import {
+  adopted,
+  authorizationOf,
+  commandsIn,
+  emptyFolder,
+  newDatabase,
+  served,
+  shop,
+  wrong,
+} from '../support/adopted.js';
+import { commandLine } from '../support/command-line.js';
+import { eventually, gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
 /** The views without an order, and all that the reader may use. */
@@ -209,3 +225,177 @@ test('the reader is no superuser, member of nothing, and the signature is in no 
   );
   t.is(columns.rowCount, 0);
 });
+
+// An app whose own policies divide its tables: they know nothing of the gateway, so they show it no row.
+
+const ownPolicies = `
+  set search_path = "Shop Floor";
+  alter table "Orders" enable row level security; alter table "Orders" force row level security;
+  alter table "OrderLine" enable row level security;
+  create policy own on "Orders" using ("CompanyId" = current_setting('shop.company', true));
+  create policy present on "Orders" as restrictive using (not "isDeleted");
+`;
+
+test.serial(
+  'the views of tables with row-level security of the app show the rows of the workspace and write them, by a policy of their own; without it check refuses them',
+  async (t) => {
+    const settings = await newDatabase(t, 'policies', (client) => client.query(shop + ownPolicies));
+    const draft = await adopted(t, settings, '--schema', 'Shop Floor', '--write', 'Orders');
+    t.regex(
+      draft.output,
+      /row_security\.sql: the restrictive policy present of "Shop Floor"\."Orders" holds for the views' owner, too/,
+    );
+    t.deepEqual(await wrong(t, draft), []);
+    const policies = join(draft.folder, 'sql/views/row_security.sql');
+    t.regex(readFileSync(policies, 'utf8'), /^create policy gateway on "Shop Floor"\."OrderLine" to current_user /m);
+    const client = new pg.Client(settings.adminUrl as string);
+    await client.connect();
+    // A superuser sees all rows: another role owns the views, as where such a role runs `migrate`.
+    await client
+      .query(`grant usage on schema "Shop Floor" to gateway_owner; grant select on all tables in schema "Shop Floor" to gateway_owner;
+        alter view records.orders owner to gateway_owner`)
+      .finally(() => client.end());
+    let detail = '';
+    await eventually(t, 'check refuses the view', async () => {
+      const { findings } = JSON.parse((await draft.run('check', '--json')).stdout) as { findings: Finding[] };
+      detail = findings.find(({ level, object }) => level === 'refused' && object === 'gateway.orders')?.detail ?? '';
+      return detail !== '';
+    });
+    t.regex(detail, /row-level security of .*"Shop Floor"\."Orders" hides rows: create a policy .* `to gateway_owner /);
+  },
+);
+
+test.serial(
+  'check says that row-level security hides the workspaces or the users from the owner of their views',
+  async (t) => {
+    const forced = `
+      alter table "Companies" enable row level security; alter table "Companies" force row level security;
+      create policy own on "Companies" using ("Id" = current_setting('shop.company', true));`;
+    const settings = await newDatabase(t, 'forced', (client) => client.query(shop + forced));
+    const draft = await adopted(t, settings, '--schema', 'Shop Floor');
+    t.deepEqual(await wrong(t, draft), [], 'a superuser sees all rows');
+    const client = new pg.Client(settings.adminUrl as string);
+    await client.connect();
+    await client
+      .query(
+        `grant select on "Shop Floor"."Companies" to gateway_owner; alter view gateway.workspaces owner to gateway_owner`,
+      )
+      .finally(() => client.end());
+    let found: Finding[] = [];
+    await eventually(t, 'check finds it', async () => {
+      found = await wrong(t, draft);
+      return found.length > 0;
+    });
+    t.deepEqual(
+      found.map(({ level, code }) => [level, code]),
+      [
+        ['failed', 'workspaces'],
+        ['failed', 'migrated'],
+      ],
+    );
+    t.regex(found[0]?.detail ?? '', /^Row-level security hides rows of "Shop Floor"\."Companies" from gateway_owner, /);
+  },
+);
+
+const read = (path: string): string => readFileSync(join(projectRoot, path), 'utf8');
+
+test('an admin without CREATEROLE migrates, once a DBA has run deploy/roles.sql', async (t) => {
+  const admin = `admin_${randomUUID().slice(0, 8)}`;
+  const dba = new pg.Client(shared.primary);
+  await dba.connect();
+  try {
+    await dba.query(`create role ${admin} login password 'secret'`);
+    await dba.query(`create database ${admin} owner ${admin}`);
+    const adminUrl = Object.assign(new URL(shared.primary), {
+      username: admin,
+      password: 'secret',
+      pathname: admin,
+    }).href;
+    const app = new pg.Client(adminUrl);
+    await app.connect();
+    await app.query(read('sql/apps/first/schema.sql')).finally(() => app.end());
+    const refused = await commandLine(['migrate'], { adminUrl });
+    t.is(refused.code, 1);
+    t.regex(refused.stderr, /core\/001_roles\.sql.*(permission denied|must have)/);
+    await dba.query(`set gateway.admin = '${admin}'; ${read('deploy/roles.sql')}`);
+    const { stderr, code } = await commandLine(['migrate'], { adminUrl });
+    t.deepEqual({ stderr, code }, { stderr: '', code: 0 });
+    const pending = await commandLine(['migrate', '--pending'], { adminUrl });
+    t.is(pending.code, 0, pending.stdout);
+  } finally {
+    await dba.query(`drop database ${admin} with (force)`);
+    await dba.query(`drop role ${admin}`);
+    await dba.end();
+  }
+});
+
+test('deploy/roles.sql gives the roles the settings of sql/core/001_roles.sql', (t) => {
+  const settings = (path: string): string[] => read(path).match(/\('gateway_\w+', '\w+', '[^']*'\)/g) ?? [];
+  t.is(settings('deploy/roles.sql').length, 18);
+  t.deepEqual(settings('deploy/roles.sql'), settings('sql/core/001_roles.sql'));
+});
+
+// The files of docs/adapting.md for an app without workspaces, as an operator copies them, and the app of docs/tutorial.md.
+
+const [, section = ''] = projectText('docs/adapting.md').split(/^## An app of one company$/m);
+const [recipe = ''] = section.split(/^## /m);
+const [, definition = ''] = /```json\n([^`]+)```/.exec(recipe) ?? [];
+const recipes = recipe.matchAll(/```sql\n-- (\S+): ([^`]+)```/g);
+const files = new Map([...recipes].map(([, name, sql]) => [name as string, `-- ${sql}`]));
+files.set('config/resources/jobs.json', definition);
+
+const ofOneCompany = `
+  create schema shop;
+  create table shop.jobs (id bigint generated always as identity primary key, title text not null, state text not null,
+    created_at timestamptz not null default now());
+  create index on shop.jobs (created_at, id);
+  create index on shop.jobs (state, created_at, id);
+  create table shop.staff (id text primary key, email text not null, is_admin boolean not null);
+  insert into shop.staff values ('1', 'boss@shop.example', true);
+  insert into shop.jobs (title, state) select 'job ' || i, case i % 3 when 0 then 'done' else 'open' end from generate_series(1, 3000) i;
+  analyze shop.jobs`;
+
+test.serial('an app without workspaces gets one by its views, as docs/adapting.md says', async (t) => {
+  const settings = await newDatabase(t, 'company', (client) => client.query(ofOneCompany));
+  const folder = emptyFolder(t);
+  const { run, resourcesDir } = commandsIn(folder, settings);
+  const names = ['jobs', 'key_ids', 'tokens'].map((name) => `sql/views/${name}.sql`);
+  t.deepEqual([...files.keys()].sort(), ['config/resources/jobs.json', ...names]);
+  for (const [name, text] of files) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+  const { code, stderr } = await run('migrate', '--views', join(folder, 'sql/views'));
+  t.is(code, 0, stderr);
+  t.deepEqual(await wrong(t, { run }), []);
+
+  const url = await served(t, settings, resourcesDir);
+  const token = { workspace: 'Our company', owner: 'boss@shop.example', scopes: 'read:jobs' };
+  const headers = { authorization: await authorizationOf(t, { run }, token) };
+  const answer = await fetch(`${url}/api/v1/jobs?state=done&perPage=2`, { headers });
+  const { data } = (await answer.json()) as { data: { title: string }[] };
+  t.deepEqual(
+    data.map(({ title }) => title),
+    ['job 3', 'job 6'],
+  );
+});
+
+test.serial(
+  'the table of docs/tutorial.md becomes an API without a decision, and its tenants see their own orders',
+  async (t) => {
+    const [, sql = ''] = /```sql\n(create schema shop;[^`]+)```/.exec(projectText('docs/tutorial.md')) ?? [];
+    const settings = await newDatabase(t, 'tutorial', (client) => client.query(sql));
+    const app = await adopted(t, settings, '--schema', 'shop');
+    t.deepEqual(await wrong(t, app), []);
+
+    const url = await served(t, settings, app.resourcesDir);
+    const token = { workspace: 'Bakery', owner: 'ann@bakery.example', scopes: 'read:orders' };
+    const headers = { authorization: await authorizationOf(t, app, token) };
+    const answer = await fetch(`${url}/api/v1/orders?state=paid&perPage=1&total=true`, { headers });
+    const { data, pagination } = (await answer.json()) as { data: unknown; pagination: { total: number } };
+    t.deepEqual(
+      [data, pagination.total],
+      [[{ id: '6', number: 'A6', state: 'paid', total: 1.5, createdAt: '2026-01-01T06:00:00.000Z' }], 833],
+    );
+  },
+);

@@ -1,4 +1,4 @@
-import { commandLine, connections } from '../support/command-line.js';
+import { connections, programLine } from '../support/command-line.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -15,7 +15,7 @@ test.before(async (t) => {
 });
 
 test('control characters in names are escaped when tokens are listed', async (t) => {
-  const { stdout, code } = await commandLine(['tokens', 'list'], connections(t.context.database));
+  const { stdout, code } = await programLine(['tokens', 'list'], connections(t.context.database));
   t.is(code, 0);
   t.true(stdout.includes(escaped));
   t.notRegex(stdout, controls);
@@ -23,7 +23,7 @@ test('control characters in names are escaped when tokens are listed', async (t)
 });
 
 test('JSON holds the same names without control characters', async (t) => {
-  const { stdout } = await commandLine(['tokens', 'list', '--json'], connections(t.context.database));
+  const { stdout } = await programLine(['tokens', 'list', '--json'], connections(t.context.database));
   t.notRegex(stdout, controls);
   t.deepEqual(
     (JSON.parse(stdout) as { name: string }[]).map(({ name }) => name),
@@ -34,11 +34,11 @@ test('JSON holds the same names without control characters', async (t) => {
 test('control characters in errors are escaped, whether they come from PostgreSQL, the command line or a setting', async (t) => {
   const settings = connections(t.context.database);
   for (const { stdout, stderr, code } of [
-    await commandLine(['tokens', 'list', '--workspace', `no ${hostile}`], settings),
-    await commandLine(['tokens', 'list'], { ...settings, adminUrl: 'postgres://127.0.0.1:1/\u001b[2J' }),
-    await commandLine([hostile]),
-    await commandLine(['serve'], { logLevel: hostile as 'info' }),
-    await commandLine(['check'], { replicaUrls: `postgres://gateway_reader@\u001b[2J` }),
+    await programLine(['tokens', 'list', '--workspace', `no ${hostile}`], settings),
+    await programLine(['tokens', 'list'], { ...settings, adminUrl: 'postgres://127.0.0.1:1/\u001b[2J' }),
+    await programLine([hostile]),
+    await programLine(['serve'], { logLevel: hostile as 'info' }),
+    await programLine(['check'], { replicaUrls: `postgres://gateway_reader@\u001b[2J` }),
   ]) {
     t.not(code, 0);
     t.not(stdout + stderr, '');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import type { StatusReport } from '../../src/ops/status/status.js';
-import { type ServeProcess, serveProcess } from '../support/process.js';
+import { type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -168,7 +168,7 @@ test.serial('SIGHUP replaces the workers by some with the definitions of now, an
     rmSync(folder, { recursive: true });
     await served.stop();
   });
-  const outcomes = (): string[] => served.output().match(/^.*"msg":"reload.*$/gm) ?? [];
+  const outcomes = (): string[] => served.log().match(/^.*"msg":"reload.*$/gm) ?? [];
   const reload = async (text: string): Promise<string> => {
     const [before, events] = [requests, outcomes().length];
     writeFileSync(file, text);

@@ -1,22 +1,18 @@
 import { request } from 'node:http';
+import { mock } from 'node:test';
+import { loadSettings } from '../../src/settings.js';
+import { type ApiReply, apiClient } from '../support/client.js';
 import { codeOf, faultsOf } from '../support/lists.js';
 import { malformed, nested } from '../support/malformed-json.js';
 import { customerOf } from '../support/primary-side.js';
+import { serveProcess } from '../support/serve-process.js';
+import { words } from '../support/words.js';
 import { gatewayTest } from '../support/workspace.js';
 import { created, newKey, patch, post } from '../support/writes.js';
 
 const test = gatewayTest();
-const readOnly = [
-  'id',
-  'koudemiddel',
-  'koudemiddelGwp',
-  'vullingKg',
-  'interneNotities',
-  'lmraVerplicht',
-  'version',
-  'createdAt',
-  'updatedAt',
-];
+const readOnly = words(`
+  id koudemiddel koudemiddelGwp vullingKg interneNotities lmraVerplicht version createdAt updatedAt`);
 
 test('all faults of a body are named at once, each with its place', async (t) => {
   const { client } = t.context;
@@ -35,19 +31,10 @@ test('all faults of a body are named at once, each with its place', async (t) =>
     'a/b~c': 1,
   };
   const faults = [
-    '/naam too_short',
-    '/naam invalid_format',
-    '/omschrijving too_long',
-    '/locatie invalid_type',
-    '/merk invalid_type',
-    '/type invalid_type',
-    '/serienummer invalid_type',
-    '/bouwjaar out_of_range',
-    '/inbedrijfstelling invalid_format',
-    '/koudemiddel read_only',
-    '/vullingKg read_only',
-    '/kleur unknown_field',
-    '/a~1b~0c unknown_field',
+    ...['/naam too_short', '/naam invalid_format', '/omschrijving too_long', '/locatie invalid_type'],
+    ...['/merk invalid_type', '/type invalid_type', '/serienummer invalid_type', '/bouwjaar out_of_range'],
+    ...['/inbedrijfstelling invalid_format', '/koudemiddel read_only', '/vullingKg read_only'],
+    ...['/kleur unknown_field', '/a~1b~0c unknown_field'],
   ];
   const given = faults.filter((fault) => fault !== '/naam invalid_format');
   const reply = await post(client, body);
@@ -110,17 +97,9 @@ test('only JSON in UTF-8 without a content coding is taken', async (t) => {
   const { client, database } = t.context;
   const body = { naam: 'x', customerId: await customerOf(database) };
   const types = [
-    'text/plain',
-    'application/x-www-form-urlencoded',
-    'multipart/form-data; boundary=x',
-    'application/jsonp',
-    'text/json',
-    '',
-    'application/json; charset=iso-8859-1',
-    'application/json; charset="utf-16"',
-    'application/merge-patch+json',
-    'application/json, text/plain',
-    'application/*',
+    ...['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonp'],
+    ...['text/json', '', 'application/json; charset=iso-8859-1', 'application/json; charset="utf-16"'],
+    ...['application/merge-patch+json', 'application/json, text/plain', 'application/*'],
   ];
   for (const type of types) {
     const reply = await post(client, body, { headers: { 'content-type': type } });
@@ -292,21 +271,8 @@ test('an If-Match of * or of anything but a list of entity tags is refused', asy
   const { client, database } = t.context;
   const { id } = await created(client, { naam: 'x', customerId: await customerOf(database) });
   const values = [
-    '*',
-    ' * ',
-    '',
-    'v1',
-    '1',
-    '"v1',
-    'v1"',
-    "'v1'",
-    'w/"v1"',
-    'W/v1',
-    '"v1" "v2"',
-    '*, "v1"',
-    '"v1", *',
-    ',',
-    '"v 1"',
+    ...['*', ' * ', '', 'v1', '1', '"v1', 'v1"', "'v1'", 'w/"v1"', 'W/v1', '"v1" "v2"', '*, "v1"', '"v1", *', ','],
+    ...['"v 1"'],
   ];
   for (const value of values) {
     const reply = await patch(client, id, value, { naam: 'y' });
@@ -360,4 +326,130 @@ test('the ETag is the same in the write response, from the primary and from the 
   t.is((await other.client.get(`/installaties/${id}`)).headers.etag, headers.etag);
   t.is((await client.get(`/installaties/${id}`, { headers: { 'if-none-match': headers.etag } })).status, 304);
   t.is((await patch(client, id, headers.etag as string, {})).headers.etag, headers.etag);
+});
+
+const requests = 20;
+const writes = 4;
+const limited = gatewayTest({ rateLimitPerMinute: requests, writesPerMinute: writes });
+
+/** The number after `r=` of each policy of RateLimit. */
+const remainingOf = ({ headers }: ApiReply): number[] =>
+  [...(headers.ratelimit as string).matchAll(/"(?:default|writes)";r=(\d+);t=\d+/g)].map(([, left]) => Number(left));
+
+/** The statuses of requests that are made together, the lowest first. */
+async function statusesOf(count: number, ask: () => Promise<ApiReply>): Promise<number[]> {
+  const replies = await Promise.all(Array.from({ length: count }, ask));
+  return replies.map(({ status }) => status).sort();
+}
+
+limited.serial(
+  'a token has its own number of writes a minute; replays and refused bodies count, writes answered 429 count nowhere',
+  async (t) => {
+    const { client, database } = t.context;
+    const [token, other] = [await database.token(), await database.token()];
+    const body = { naam: 'begrensd', customerId: await customerOf(database) };
+    const replies = [
+      await post(client, body, { token, key: 'a' }),
+      await post(client, body, { token, key: 'a' }),
+      await post(client, {}, { token }),
+      await post(client, body, { token }),
+      await post(client, body, { token }),
+      await post(client, body, { token }),
+    ];
+    t.deepEqual(
+      replies.map(({ status }) => status),
+      [201, 201, 400, 201, 429, 429],
+    );
+    const left = [
+      [19, 3],
+      [18, 2],
+      [17, 1],
+      [16, 0],
+      [16, 0],
+      [16, 0],
+    ]; // of requests, of writes
+    t.deepEqual(replies.map(remainingOf), left);
+    const refused = replies[5] as ApiReply;
+    t.is(codeOf(refused), 'rate_limited');
+    t.is(refused.headers['ratelimit-policy'], `"default";q=${requests};w=60, "writes";q=${writes};w=60`);
+    t.regex(refused.headers['retry-after'] as string, /^[1-9]\d?$/);
+    t.deepEqual(remainingOf(await client.get('/klanten?perPage=1', { token })), [15]);
+    t.is((await post(client, body, { token: other })).status, 201);
+    const { rows } = await database.primary.query("select from app.installaties where naam = 'begrensd'");
+    t.is(rows.length, 3);
+  },
+);
+
+limited.serial(
+  'by default every request of the minute can be a write, and RateLimit names no other limit',
+  async (t) => {
+    const { database } = t.context;
+    const { client, token } = await database.gateway({
+      rateLimitPerMinute: 60,
+      writesPerMinute: loadSettings({}).writesPerMinute,
+    });
+    for (let left = 59; left >= 0; left--) {
+      const reply = await post(client, {}, { token });
+      t.is(reply.status, 400);
+      t.is(reply.headers['ratelimit-policy'], '"default";q=60;w=60');
+      t.deepEqual(remainingOf(reply), [left]);
+    }
+    t.is((await post(client, {}, { token })).status, 429);
+  },
+);
+
+limited.serial('a write that the limit of all requests refuses does not count as a write', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token();
+  for (let i = 0; i < requests; i++) await client.get('/klanten?perPage=1', { token });
+  for (let i = 0; i < writes; i++) t.is((await post(client, {}, { token })).status, 429);
+  mock.timers.enable({ apis: ['Date'], now: Date.now() + 60_000 });
+  try {
+    for (let i = 0; i < writes; i++) t.is((await post(client, {}, { token })).status, 400);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+limited.serial('writes that come together and are answered 429 are not counted as requests', async (t) => {
+  const { database } = t.context;
+  const { client, gateway } = await database.gateway({ rateLimitPerMinute: 60, writesPerMinute: 30 });
+  const workers = await serveProcess({
+    ...database.settings,
+    logLevel: 'error',
+    webConcurrency: 2,
+    rateLimitPerMinute: 60,
+    writesPerMinute: 30,
+  });
+  t.teardown(() => workers.stop());
+  const times = (count: number, status: number): number[] => new Array<number>(count).fill(status);
+  for (const { url } of [gateway, workers]) {
+    const token = await database.token();
+    const own = apiClient(`${url}/api/v1`, { token });
+    t.teardown(() => own.close());
+    const written = await statusesOf(60, () => post(own, {}));
+    t.deepEqual(written, [...times(30, 400), ...times(30, 429)], url);
+    const read = await statusesOf(31, () => own.get('/klanten?perPage=1'));
+    t.deepEqual(read, [...times(30, 200), 429], url);
+  }
+  client.close();
+});
+
+// The gateway runs in this process, so its clock can be moved on instead of waited for.
+limited.serial('a client that waits for Retry-After is served, also when both limits refuse', async (t) => {
+  const { client, database } = t.context;
+  const token = await database.token();
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  try {
+    for (let i = 0; i < requests - writes; i++) await client.get('/klanten?perPage=1', { token });
+    mock.timers.setTime(Date.now() + 20_000);
+    for (let i = 0; i < writes; i++) t.is((await post(client, {}, { token })).status, 400);
+    const refused = await post(client, {}, { token });
+    t.is(refused.headers['retry-after'], '60');
+    t.is((await client.get('/klanten?perPage=1', { token })).headers['retry-after'], '40');
+    mock.timers.setTime(Date.now() + 60_000);
+    t.is((await post(client, {}, { token })).status, 400);
+  } finally {
+    mock.timers.reset();
+  }
 });

@@ -7,6 +7,7 @@ import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { codeOf, faultsOf, records } from '../support/lists.js';
 import { customerOf, logStatements, statementsOn } from '../support/primary-side.js';
+import { words } from '../support/words.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 import { created, etagOf, type Installation, newKey, patch, post } from '../support/writes.js';
 
@@ -381,21 +382,9 @@ test('a token without read:installaties gets back the writable members, the id, 
   const { client, database } = t.context;
   const token = await database.token({ scopes: ['write:installaties'] });
   const customerId = await customerOf(database);
-  const shown = [
-    'id',
-    'customerId',
-    'naam',
-    'omschrijving',
-    'locatie',
-    'merk',
-    'type',
-    'serienummer',
-    'bouwjaar',
-    'inbedrijfstelling',
-    'version',
-    'createdAt',
-    'updatedAt',
-  ];
+  const shown = words(`
+    id customerId naam omschrijving locatie merk type serienummer bouwjaar inbedrijfstelling version createdAt
+    updatedAt`);
   const key = newKey();
   const replies = [
     await post(client, { naam: 'x', customerId }, { token, key }),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { projectRoot } from '../../src/paths.js';
-import { killGroup } from '../support/process.js';
+import { killGroup } from '../support/serve-process.js';
 import { namedBy } from './named-by.js';
 import { pureNames, pureVerdict } from './pure.js';
 

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { faultCluster } from '../support/fault-cluster.js';
-import { serveProcess } from '../support/serve-process.js';
+import { asInProduction, serveProcess } from '../support/serve-process.js';
 import type { Figures } from './run.js';
 
 const victimRequests = 600;
@@ -17,7 +17,10 @@ export async function soakFlood(): Promise<Figures> {
       ['60 requests a minute', 60],
       ['no limit', 1_000_000],
     ] as const) {
-      const serving = await serveProcess({ ...setUp.settings(), rateLimitPerMinute: quota, logLevel: 'error' });
+      const serving = await serveProcess(
+        { ...setUp.settings(), rateLimitPerMinute: quota, logLevel: 'error' },
+        asInProduction,
+      );
       const base = `${serving.url}/api/v1`;
       const tokens = (count: number, workspace: number): Promise<string[]> =>
         Promise.all(Array.from({ length: count }, () => setUp.token({ workspace })));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { migrate } from '../../src/migrate/migrations.js';
 import { projectRoot } from '../../src/paths.js';
 import { faultCluster } from '../support/fault-cluster.js';
-import { serveProcess } from '../support/serve-process.js';
+import { asInProduction, serveProcess } from '../support/serve-process.js';
 import { templateName } from '../support/template.js';
 import type { Figures } from './run.js';
 
@@ -40,7 +40,7 @@ export async function soakMigrate(): Promise<Figures> {
     const apply = (): Promise<void> => migrate(adminUrl, { viewsDir, resourcesDir });
     await apply();
     await setUp.caughtUp();
-    const serving = await serveProcess(setUp.settings({ resourcesDir, logLevel: 'warn' }));
+    const serving = await serveProcess(setUp.settings({ resourcesDir, logLevel: 'warn' }), asInProduction);
     const scopes = ['read:installaties', 'write:installaties', ...names.map((name) => `read:${name}`)];
     const authorization = `Bearer ${await setUp.token({ scopes })}`;
     const [customer] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [

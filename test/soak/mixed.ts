@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { faultCluster } from '../support/fault-cluster.js';
-import { serveProcess } from '../support/serve-process.js';
+import { asInProduction, serveProcess } from '../support/serve-process.js';
 import type { Figures } from './run.js';
 
 const minutes = 18;
@@ -15,7 +15,7 @@ const scopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:lo
 export async function soakMixed(): Promise<Figures> {
   const setUp = await faultCluster();
   try {
-    const serving = await serveProcess(setUp.settings({ logLevel: 'warn' }));
+    const serving = await serveProcess(setUp.settings({ logLevel: 'warn' }), asInProduction);
     const token = await setUp.token({ scopes });
     const [customer] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
       setUp.workspaces[0]?.id,

@@ -1,6 +1,6 @@
 import { listEncodings } from '../support/decompressed.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
-import { serveProcess } from '../support/serve-process.js';
+import { asInProduction, serveProcess } from '../support/serve-process.js';
 import { slowClients } from '../support/slow-clients.js';
 import type { Figures } from './run.js';
 
@@ -34,7 +34,7 @@ export async function soakSlowClients(): Promise<Figures> {
 
 async function measure(setUp: FaultCluster, encoding: string): Promise<Figures> {
   const bounds = { largePagesPerToken: clients, largePagesPerWorkspace: clients };
-  const serving = await serveProcess(setUp.settings(bounds));
+  const serving = await serveProcess(setUp.settings(bounds), asInProduction);
   const reading = slowClients(`${serving.url}/api/v1/installaties?perPage=${rows}`, {
     token: await setUp.token(),
     count: clients,

@@ -3,7 +3,7 @@ import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
-import { type ServeProcess, serveProcess } from '../support/serve-process.js';
+import { asInProduction, type ServeProcess, serveProcess } from '../support/serve-process.js';
 import type { Figures } from './run.js';
 
 const tokens = 100_000;
@@ -19,7 +19,7 @@ export async function soakTokens(): Promise<Figures> {
   const setUp = await faultCluster({ replicas: 1 });
   try {
     const all = await insertTokens(setUp);
-    const serving = await serveProcess(setUp.settings({ logLevel: 'warn' }));
+    const serving = await serveProcess(setUp.settings({ logLevel: 'warn' }), asInProduction);
     try {
       return await measure(serving, all);
     } finally {

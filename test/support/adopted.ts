@@ -7,9 +7,9 @@ import { urlAs } from '../../demo/cluster/passwords.js';
 import type { Finding } from '../../src/check/finding.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
-import type { Settings } from '../../src/settings.js';
+import { startGateway } from '../../src/gateway.js';
+import { loadSettings, type Settings } from '../../src/settings.js';
 import { type CommandResult, commandLine } from './command-line.js';
-import { serveProcess } from './process.js';
 import { eventually, shared, type TestContext } from './workspace.js';
 
 /** A new folder, removed after the test. */
@@ -89,9 +89,10 @@ export async function wrong(t: ExecutionContext, { run }: Pick<Adopted, 'run'>):
 
 /** A gateway with the definitions, stopped after the test. */
 export async function served(t: ExecutionContext, settings: Partial<Settings>, resourcesDir: string): Promise<string> {
-  const { child, url } = await serveProcess({ ...settings, resourcesDir, port: 0, opsPort: 0 });
-  t.teardown(() => child.kill('SIGKILL'));
-  return url;
+  const own = { host: '127.0.0.1', port: 0, opsPort: 0, resourcesDir };
+  const gateway = await startGateway(loadSettings({}, { ...settings, ...own }), { write: () => undefined });
+  t.teardown(() => gateway.stop());
+  return gateway.url;
 }
 
 /** The Authorization header of a new token that the replicas have: asked for it before, a gateway would count failures of this address. */

@@ -1,6 +1,15 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { adoptCommand } from '../../src/cli/adopt.js';
+import { check } from '../../src/cli/check.js';
+import type { Command } from '../../src/cli/command.js';
+import { docsCommand } from '../../src/cli/docs.js';
+import { migrateCommand } from '../../src/cli/migrate.js';
+import { exitCodeOf } from '../../src/cli/program.js';
+import { tokens } from '../../src/cli/tokens.js';
+import { viewsCommand } from '../../src/cli/views.js';
 import { projectRoot } from '../../src/paths.js';
 import type { Settings } from '../../src/settings.js';
 import { environmentOf } from './environment.js';
@@ -14,7 +23,7 @@ export interface CommandResult {
 }
 
 /** Runs the program in the folder as an operator does: with arguments and settings in the environment, and with nothing else. */
-export function commandLine(
+export function programLine(
   args: string[],
   settings: Partial<Settings> = {},
   root = projectRoot,
@@ -25,6 +34,46 @@ export function commandLine(
     ({ stdout, stderr }) => ({ stdout, stderr, code: 0 }),
     ({ stdout, stderr, code }: CommandResult) => ({ stdout, stderr, code }),
   );
+}
+
+const commands: Readonly<Record<string, Command>> = {
+  adopt: adoptCommand,
+  check,
+  docs: docsCommand,
+  migrate: migrateCommand,
+  tokens,
+  views: viewsCommand,
+};
+
+/** A command that runs in this process: its environment, and what it has printed. */
+interface Running {
+  readonly env: NodeJS.ProcessEnv;
+  stdout: string;
+  stderr: string;
+}
+const running = new AsyncLocalStorage<Running>();
+
+/** The same result from the command in this process, which saves loading the program: half a second of the processor. */
+export async function commandLine(args: string[], settings: Partial<Settings> = {}): Promise<CommandResult> {
+  const [name = '', ...rest] = args;
+  const own: Running = { env: environmentOf(settings), stdout: '', stderr: '' };
+  const usage = { called: `workspace-data-gateway ${name}`, help: `config/help/${name}.txt` };
+  const code = await running.run(own, () => exitCodeOf(() => (commands[name] as Command)(rest), usage));
+  return { stdout: own.stdout, stderr: own.stderr, code };
+}
+
+const { env } = process;
+Object.defineProperty(process, 'env', { get: () => running.getStore()?.env ?? env });
+for (const stream of ['stdout', 'stderr'] as const) {
+  const write = process[stream].write.bind(process[stream]) as (...args: unknown[]) => boolean;
+  process[stream].write = (text: unknown, ...rest: unknown[]) => {
+    const own = running.getStore();
+    if (own === undefined) return write(text, ...rest);
+    own[stream] += String(text);
+    const done = rest.at(-1);
+    if (typeof done === 'function') done();
+    return true;
+  };
 }
 
 /** The settings that lead to the test's database, also as an admin. */

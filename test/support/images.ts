@@ -8,16 +8,7 @@ export function imagesIn(json: string): string[] {
   return found;
 }
 
-const magics = [
-  '89504e470d0a1a0a',
-  'ffd8ff',
-  '474946383761',
-  '474946383961',
-  '424d',
-  '52494646',
-  '49492a00',
-  '4d4d002a',
-];
+const magics = '89504e470d0a1a0a ffd8ff 474946383761 474946383961 424d 52494646 49492a00 4d4d002a'.split(' ');
 const strongMagics = magics.slice(0, 4);
 
 function look(value: unknown, path: string, found: string[]): void {

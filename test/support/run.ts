@@ -5,6 +5,7 @@ import { memoryFolder } from './memory-folder.js';
 import { runAva } from './run-ava.js';
 import { keepSeeded } from './seeded-cluster.js';
 import { cloned, clonedRows, makeTemplate } from './template.js';
+import { words } from './words.js';
 
 // `npm test [-- ava's arguments]`: a real primary and a real streaming replica with a seeded template database per reference app,
 // for all test files of the run. Each file clones a template (test/support/workspace.ts), or, to harm the servers,
@@ -13,17 +14,10 @@ import { cloned, clonedRows, makeTemplate } from './template.js';
 // on the app of TEST_APP. A failed file is not run again: no verdict may depend on what else the machine does.
 
 /** Test files that run on each reference app: they know neither its tables nor its words (test/support/app.ts has both). */
-const everyApp = [
-  'filters',
-  'pagination',
-  'records',
-  'sync',
-  'tenant-wall-http',
-  'walking',
-  'writes',
-  'writes-replay',
-  'writes-wall',
-].map((name) => `dist/test/feature/${name}.test.js`);
+const everyApp = words(`
+  filters pagination records sync tenant-wall-http writes writes-replay`).map(
+  (name) => `dist/test/feature/${name}.test.js`,
+);
 
 /** The servers that all files share have connections for all of them. */
 const shareable = { max_connections: '300' };

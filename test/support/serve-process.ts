@@ -1,46 +1,75 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { nodeEnvironment, nodeFlags } from '../../bundle/node-flags.js';
+import { projectRoot } from '../../src/paths.js';
 import type { Settings } from '../../src/settings.js';
 import { environmentOf, tuningFlags } from './environment.js';
+import { lateOptimizing } from './late-optimizing.js';
 
-/** The real thing: `serve` as a process of its own. */
+/** A `serve` of its own process, as an operator runs it. */
 export interface ServeProcess {
   readonly child: ChildProcess;
   readonly url: string;
   readonly opsUrl: string;
   /** Its exit code, or the signal that ended it. */
   readonly exited: Promise<number | string>;
-  /** Its log so far. */
+  /** Everything it wrote to stdout and stderr so far. */
   log(): string;
+  /** Sends the signal and resolves with the end. */
+  stop(signal?: NodeJS.Signals): Promise<number | string>;
 }
 
-/** Starts `serve` with these settings and Node's flags for it, and more flags of a test; resolves when it serves. */
-export async function serveProcess(settings: Partial<Settings>, moreFlags: string[] = []): Promise<ServeProcess> {
-  const main = join(fileURLToPath(import.meta.url), '../../../src/main.js');
-  const child = fork(main, ['serve'], {
-    env: { ...nodeEnvironment, PATH: process.env.PATH, ...environmentOf(settings) },
-    execArgv: [...nodeFlags, ...tuningFlags(settings), ...moreFlags],
-    silent: true,
+interface ServeOptions {
+  /** Flags of Node; those of a process that lives for seconds are the default. */
+  readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Gets the process at once. */
+  readonly onSpawn?: (child: ChildProcess) => void;
+}
+
+/** Node's flags and environment with which an operator's `serve` runs. */
+export const asInProduction: ServeOptions = { flags: nodeFlags, env: nodeEnvironment };
+
+/** Starts `serve` with the settings as environment; rejects with its output when it ends before it serves. */
+export async function serveProcess(
+  settings: Partial<Settings>,
+  { flags = lateOptimizing, env = {}, onSpawn = () => undefined }: ServeOptions = {},
+): Promise<ServeProcess> {
+  const args = [...flags, ...tuningFlags(settings), join(projectRoot, 'dist/src/main.js'), 'serve'];
+  const child = spawn(process.execPath, args, {
+    env: { ...env, PATH: process.env.PATH, ...environmentOf(settings) },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    detached: true, // a process group of its own, so that no worker outlives it and holds the pipes open
   });
-  const output: string[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (bytes) => output.push(String(bytes)));
+  onSpawn(child);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => (output += chunk.toString()));
   const exited = new Promise<number | string>((resolve) => {
-    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'nothing'));
+    child.once('exit', (code, signal) => {
+      killGroup(child.pid as number);
+      resolve(code ?? signal ?? 'nothing');
+    });
   });
   const ready = new Promise<{ url: string; opsUrl: string }>((resolve, reject) => {
     child.on('message', (message: { type: string; url: string; opsUrl: string }) => {
       if (message.type === 'ready') resolve(message);
     });
-    exited.then((end) => reject(new Error(`serve ended with ${end}: ${output.join('')}`)));
+    void exited.then((end) => reject(new Error(`serve ended with ${end}:\n${output}`)));
   });
   const { url, opsUrl } = await ready;
-  return { child, url, opsUrl, exited, log: () => output.join('') };
+  const stop: ServeProcess['stop'] = (signal = 'SIGTERM') => {
+    child.kill(signal);
+    return exited;
+  };
+  return { child, url, opsUrl, exited, log: () => output, stop };
 }
 
-/** Whether the gateway uses all of its replicas, by its metrics. */
-export async function allHealthy({ opsUrl }: ServeProcess): Promise<boolean> {
-  const metrics = await (await fetch(`${opsUrl}/metrics`)).text();
-  return !/^gateway_replica_healthy\{.*\} 0$/m.test(metrics);
+/** Kills a process that was started detached, and all that it started in its group. */
+export function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch {
+    // All of them have ended.
+  }
 }

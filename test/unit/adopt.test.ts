@@ -22,6 +22,7 @@ import { findTenant, findUsers, idColumn, idPoints } from '../../src/adopt/tenan
 import { type Form, formOf, openCells } from '../../src/adopt/values.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 import { column, index, table } from '../support/tables.js';
+import { words } from '../support/words.js';
 
 // The guesses of `adopt`, one table each.
 
@@ -200,19 +201,9 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
   for (const [plural, one] of Object.entries(plurals)) t.is(singular(plural), one);
   t.true(isNamed('deleted', 'isDeleted') && isNamed('secret', 'password_hash') && isNamed('contact', 'homePhone'));
   for (const name of ['bcc_emails', 'mobile_phones', 'emailAddresses']) t.true(isNamed('contact', name), name);
-  const personal = [
-    'emailadres',
-    'emailaddress',
-    'email2',
-    'phone1',
-    'phonenumber',
-    'telefoonnummer',
-    'mobielnummer',
-    'tel',
-    'gsm',
-    'rekeningnummer',
-    'burgerservicenummer',
-  ];
+  const personal = words(`
+    emailadres emailaddress email2 phone1 phonenumber telefoonnummer mobielnummer tel gsm rekeningnummer
+    burgerservicenummer`);
   for (const name of personal) t.is(reasonToLeaveOut(column(name)), 'personal data, by the name', name);
   for (const name of ['passwordhash', 'wachtwoordHash', 'pincode', 'pin2'])
     t.is(reasonToLeaveOut(column(name)), 'secrets, by the name', name);
@@ -385,23 +376,10 @@ function drafted(
 }
 
 test('names in one word, and those of papers, cards and codes, speak of personal data and of secrets', (t) => {
-  const personal = [
-    'useremail',
-    'contactemailaddress',
-    'homephone',
-    'mobilephonenumber',
-    'customertelephone',
-    'whatsapp_number',
-  ];
-  const papers = [
-    'passport_no',
-    'socialSecurityNumber',
-    'national_id',
-    'drivers_license',
-    'bank_account',
-    'creditCard',
-    'card_number',
-  ];
+  const personal = words(`
+    useremail contactemailaddress homephone mobilephonenumber customertelephone whatsapp_number`);
+  const papers = words(`
+    passport_no socialSecurityNumber national_id drivers_license bank_account creditCard card_number`);
   for (const name of [...personal, ...papers, 'dateofbirth'])
     t.is(reasonToLeaveOut(column(name)), 'personal data, by the name', name);
   const codes = ['two_factor_recovery_codes', 'SecurityStamp', 'cvc', 'access_code', 'connectionString', 'pwd', 'jwt'];
@@ -414,18 +392,8 @@ test('names in one word, and those of papers, cards and codes, speak of personal
     ...codes,
   ])
     t.is(reasonToLeaveOut(column(name)), 'secrets, by the name', name);
-  for (const name of [
-    'secretary',
-    'microphone',
-    'tokenizer',
-    'card',
-    'cardinality',
-    'bank',
-    'code',
-    'postal_code',
-    'passed',
-    'nationality_id',
-  ])
+  for (const name of words(`
+    secretary microphone tokenizer card cardinality bank code postal_code passed nationality_id`))
     t.is(reasonToLeaveOut(column(name)), undefined, name);
 });
 

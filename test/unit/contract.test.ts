@@ -1,7 +1,3 @@
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { gzipSync } from 'node:zlib';
 import test from 'ava';
 import { checkOpenPoints } from '../../src/check/open-points.js';
 import { loadResources } from '../../src/definition/load.js';
@@ -9,7 +5,6 @@ import type { Resource } from '../../src/definition/resource.js';
 import { openapi } from '../../src/openapi/openapi.js';
 import { examplesOf } from '../../src/openapi/values.js';
 import { loadSettings } from '../../src/settings.js';
-import { apiClient, rawRequest } from '../support/client.js';
 import { ContractViolation, contractValidator, type Exchange } from '../support/contract.js';
 import { altered, load, owners } from '../support/definitions.js';
 
@@ -130,48 +125,6 @@ for (const [name, exchange, message] of violations) {
   test(`${name} is a violation`, (t) => {
     t.throws(() => validate(exchange), { instanceOf: ContractViolation, message });
   });
-}
-
-test('the test client decompresses, checks each response, repeats headers and reports broken bodies', async (t) => {
-  const seen: string[][] = [];
-  await serving(
-    (request, response) => {
-      seen.push(request.rawHeaders);
-      if (request.url === '/api/v1/broken') {
-        response.writeHead(200, { 'content-length': 10 }).write('short', () => response.destroy());
-        return;
-      }
-      const { date: _, ...headers } = list.headers as Record<string, string>;
-      const encoded = request.headers['accept-encoding'] === 'gzip';
-      const body = request.url === '/api/v1/bad' ? '{}' : list.body;
-      response.writeHead(200, { ...headers, ...(encoded ? { 'content-encoding': 'gzip' } : {}) });
-      response.end(encoded ? gzipSync(body) : body);
-    },
-    async (port) => {
-      const client = apiClient(`http://127.0.0.1:${port}/api/v1`, { token: 'wdg_x', validate });
-      const reply = await client.get('/klanten', { headers: { 'Accept-Encoding': 'gzip', 'X-Twice': ['a', 'b'] } });
-      t.is(reply.text, list.body);
-      t.is(reply.json<{ data: unknown[] }>().data.length, 1);
-      t.is(seen[0]?.filter((name) => name === 'x-twice').length, 2);
-      t.true(seen[0]?.includes('Bearer wdg_x'));
-      await t.throwsAsync(client.get('/bad'), { instanceOf: ContractViolation });
-      t.is((await client.get('/bad', { unchecked: true, token: null })).text, '{}');
-      t.false(seen.at(-1)?.includes('authorization'));
-      await t.throwsAsync(client.get('/broken', { unchecked: true }), { code: 'ECONNRESET' });
-      client.close();
-      t.regex(await rawRequest(port, 'GARBAGE\r\n\r\n'), /^HTTP\/1\.1 400/);
-    },
-  );
-});
-
-async function serving(listener: RequestListener, use: (port: number) => Promise<void>): Promise<void> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  try {
-    await use((server.address() as AddressInfo).port);
-  } finally {
-    server.close();
-  }
 }
 
 test('check warns of each guess in a definition, with its place, its file and the advice', (t) => {

@@ -149,12 +149,8 @@ test('every sentence that depends on a setting follows the setting', (t) => {
     t.false(text.includes(stale), stale);
   }
   for (const fresh of [
-    '77 requests a minute',
-    'q=77;',
-    'at most 3000 bytes',
-    'Asia/Tokyo',
-    '"default":25',
-    'more than 500 records',
+    ...['77 requests a minute', 'q=77;', 'at most 3000 bytes', 'Asia/Tokyo', '"default":25'],
+    ...['more than 500 records'],
   ])
     t.true(text.includes(fresh), fresh);
 });

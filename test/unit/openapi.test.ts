@@ -33,18 +33,11 @@ test('it describes the nine endpoints, sync, the index and itself, and leaves HE
       .filter((each) => !/^get \/sync\/\w+(\/digest|\/ids)? read:/.test(each))
       .sort(),
     [
-      'get /installaties read:installaties',
-      'get /installaties/{id} read:installaties',
-      'get /klanten read:klanten',
-      'get /klanten/{id} read:klanten',
-      'get /logboeken read:logboeken',
-      'get /openapi.json none',
-      'get /token none',
-      'get /v1 none',
-      'get /werkbonnen read:werkbonnen',
-      'get /werkbonnen/{id} read:werkbonnen',
-      'patch /installaties/{id} write:installaties',
-      'post /installaties write:installaties',
+      ...['get /installaties read:installaties', 'get /installaties/{id} read:installaties'],
+      ...['get /klanten read:klanten', 'get /klanten/{id} read:klanten', 'get /logboeken read:logboeken'],
+      ...['get /openapi.json none', 'get /token none', 'get /v1 none', 'get /werkbonnen read:werkbonnen'],
+      ...['get /werkbonnen/{id} read:werkbonnen', 'patch /installaties/{id} write:installaties'],
+      ...['post /installaties write:installaties'],
     ],
   );
   t.regex(document.info.description, /HEAD .* OPTIONS /);
@@ -114,17 +107,7 @@ test('every query parameter of a list is described, and operations use every com
 test('bodies for writes take exactly the writable fields', (t) => {
   const create = document.components.schemas.InstallatieCreate as unknown as ObjectSchema;
   const patch = document.components.schemas.InstallatiePatch as unknown as ObjectSchema;
-  const writable = [
-    'customerId',
-    'naam',
-    'omschrijving',
-    'locatie',
-    'merk',
-    'type',
-    'serienummer',
-    'bouwjaar',
-    'inbedrijfstelling',
-  ];
+  const writable = 'customerId naam omschrijving locatie merk type serienummer bouwjaar inbedrijfstelling'.split(' ');
   t.deepEqual(Object.keys(create.properties), writable);
   t.deepEqual(Object.keys(patch.properties), writable);
   t.deepEqual(create.required, ['customerId', 'naam']);

@@ -135,13 +135,7 @@ test('whatever is not left as it is was suspect before a string was made of it',
     t.true(judged(isSuspectJson, JSON.stringify(image)), image.slice(0, 80));
   }
   for (const name of [
-    'handtekening',
-    'HAND_TEKENING',
-    'Signatuur',
-    'ondertekening foto',
-    'paraaf',
-    'parafen',
-    'krabbel',
+    ...['handtekening', 'HAND_TEKENING', 'Signatuur', 'ondertekening foto', 'paraaf', 'parafen', 'krabbel'],
   ])
     t.true(judged(isSuspectJson, `{"${name}":[1,2]}`), name);
   const broken = fc
@@ -324,17 +318,8 @@ const sealed = Buffer.alloc(40, 7);
 /** Texts, and beginnings of texts, of which the exact tests refuse most. */
 const parts = [
   ...[
-    'gepland',
-    '2016-06-01T14:00:00.5',
-    '9a55140a-572e-4950-9a2b-113eea697d10',
-    'a@b.nl',
-    'Kelder noord',
-    ' ',
-    'é',
-    'à',
-    'ÿ',
-    '×',
-    'Ł',
+    ...['gepland', '2016-06-01T14:00:00.5', '9a55140a-572e-4950-9a2b-113eea697d10', 'a@b.nl', 'Kelder noord', ' '],
+    ...['é', 'à', 'ÿ', '×', 'Ł'],
   ],
   ...[', ', ',', '; ', ';', ': ', ':', '(', ')', ' (', 'a,b', 'gefactureerd', 'bijzonderheden', '12,5'],
   ...['enc:v2:k1:', 'ENC:V', 'K', '(a, b)', 'a=b', 'k: v; j: w', '<svg', '50%', '\\x', '"', '{', '\t', '\n'],
@@ -384,15 +369,8 @@ for (const [name, used] of [
 test('words, dates, numbers and addresses are sure to be plain', (t) => {
   const isSurelyPlain = plainTexts(sealedTexts(codecs.slice(0, 1)));
   for (const value of [
-    '',
-    'gepland',
-    '2016-06-01T14:00:00.5',
-    'BI10240012',
-    'a@b.nl',
-    'Kelder noord (2e deur)',
-    'WB-2026-000123',
-    'Ventiel lekt, besteld (2 stuks); druk 12,5 bar: volgt',
-    'Café Zuid, coördinator',
+    ...['', 'gepland', '2016-06-01T14:00:00.5', 'BI10240012', 'a@b.nl', 'Kelder noord (2e deur)', 'WB-2026-000123'],
+    ...['Ventiel lekt, besteld (2 stuks); druk 12,5 bar: volgt', 'Café Zuid, coördinator'],
   ])
     t.true(isSurelyPlain(Buffer.from(value), 0, Buffer.byteLength(value)), value);
 });
@@ -472,17 +450,8 @@ const cases: Readonly<Record<string, Case>> = {
 };
 
 const plain = [
-  '',
-  'Daikin',
-  'ERQ125AV1',
-  'J004321',
-  'gepland',
-  'done',
-  'WB-2026-000123',
-  '2026-11-21',
-  '0b6f1a3e-9c1d-4c55-8a57-0d2f1e9b7c44',
-  'De koelcel van de keuken lekt; morgen terugkomen.',
-  'reënt',
+  ...['', 'Daikin', 'ERQ125AV1', 'J004321', 'gepland', 'done', 'WB-2026-000123', '2026-11-21'],
+  ...['0b6f1a3e-9c1d-4c55-8a57-0d2f1e9b7c44', 'De koelcel van de keuken lekt; morgen terugkomen.', 'reënt'],
 ];
 
 for (const [name, { codec, sealed }] of Object.entries(cases)) {
@@ -555,12 +524,7 @@ test('a string that looks like structured data is recognised', (t) => {
 
 test('words, dates, codes and prose are not taken for structured data', (t) => {
   const plain = [
-    'in_uitvoering',
-    '2019-03-10',
-    '2021-05-10T14:03:12.120Z',
-    '2018-03-25 01:00:00+02',
-    'WB-2026-000123',
-    '',
+    ...['in_uitvoering', '2019-03-10', '2021-05-10T14:03:12.120Z', '2018-03-25 01:00:00+02', 'WB-2026-000123', ''],
   ];
   plain.push('Storing "hoge druk"\nkamer 7', 'Dak "noord"\\12', 'Kelder (links)', 'ERQ125AV1', 'R449A', 'BI10240000');
   plain.push(

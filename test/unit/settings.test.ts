@@ -38,15 +38,7 @@ test('a number or a boolean has one spelling in the environment', (t) => {
 test('COMPRESSION has known encodings at most once, with levels that cost bounded memory', (t) => {
   for (const text of ['', 'br:4', 'gzip:9 zstd:3 br:0']) t.is(loadSettings({ COMPRESSION: text }).compression, text);
   for (const text of [
-    'br',
-    'br:5',
-    'gzip:0',
-    'zstd:4',
-    'deflate:1',
-    'br:1 br:2',
-    'br:1,gzip:1',
-    'br:1  gzip:1',
-    'br:1 ',
+    ...['br', 'br:5', 'gzip:0', 'zstd:4', 'deflate:1', 'br:1 br:2', 'br:1,gzip:1', 'br:1  gzip:1', 'br:1 '],
   ])
     t.throws(() => loadSettings({ COMPRESSION: text }), { message: /COMPRESSION must not be "/ }, text);
 });
@@ -78,14 +70,9 @@ test('DEPRECATION and SUNSET have the forms of their headers, and the sunset is 
   for (const text of ['1767225600', '@', '@1767225600.5', '@1767225600000', 'true', sunset])
     t.throws(() => loadSettings({ DEPRECATION: text }), { message: /DEPRECATION must not be "/ }, text);
   for (const text of [
-    '2027-01-01',
-    '@1798761600',
-    'Sat, 01 Jan 2027 00:00:00 GMT',
-    'Fri, 1 Jan 2027 00:00:00 GMT',
-    'Fri, 01 Jan 2027 00:00:00 UTC',
-    'Sun, 30 Feb 2027 00:00:00 GMT',
-    'Friday, 01-Jan-27 00:00:00 GMT',
-    'next year',
+    ...['2027-01-01', '@1798761600', 'Sat, 01 Jan 2027 00:00:00 GMT', 'Fri, 1 Jan 2027 00:00:00 GMT'],
+    ...['Fri, 01 Jan 2027 00:00:00 UTC', 'Sun, 30 Feb 2027 00:00:00 GMT', 'Friday, 01-Jan-27 00:00:00 GMT'],
+    ...['next year'],
   ])
     t.throws(
       () => loadSettings({ SUNSET: text }),

@@ -211,12 +211,7 @@ test('the link to the documentation leads to where DOCS puts it, and is absent w
 
 test('numbers read as words', (t) => {
   t.deepEqual([0.00042, 0.0117, 1.234, 75, 7300, 200_000].map(duration), [
-    '0.42 ms',
-    '11.7 ms',
-    '1.23 s',
-    '1.25 min',
-    '2.03 h',
-    '2.31 d',
+    ...['0.42 ms', '11.7 ms', '1.23 s', '1.25 min', '2.03 h', '2.31 d'],
   ]);
   t.deepEqual([0, 950, 28_700, 3.2e6].map(bytes), ['0 B', '950 B', '28.7 kB', '3.2 MB']);
 });
@@ -302,14 +297,13 @@ test('counters count from 0 where their labels are known, so that an alert sees 
   const text = await scraped();
   for (const code of Object.keys(problems)) t.true(text.includes(`gateway_problems_total{code="${code}"} 0\n`), code);
   for (const series of [
-    'gateway_limit_hits_total{limit="address"} 0',
-    'gateway_requests_shed_total{bound="large_pages_per_token"} 0',
-    'gateway_writes_total{outcome="replayed"} 0',
-    'gateway_decode_errors_total{resource="klanten",pointer="/adres/straat",reason="bad_tag"} 0',
-    'gateway_pages_resumed_total{resource="werkbonnen"} 0',
-    'gateway_replica_ejections_total{replica="replica1"} 0',
-    'gateway_pages_broken_total 0',
-    'gateway_redis_failures_total 0',
+    ...['gateway_limit_hits_total{limit="address"} 0'],
+    ...['gateway_requests_shed_total{bound="large_pages_per_token"} 0'],
+    ...['gateway_writes_total{outcome="replayed"} 0'],
+    ...['gateway_decode_errors_total{resource="klanten",pointer="/adres/straat",reason="bad_tag"} 0'],
+    ...['gateway_pages_resumed_total{resource="werkbonnen"} 0'],
+    ...['gateway_replica_ejections_total{replica="replica1"} 0', 'gateway_pages_broken_total 0'],
+    ...['gateway_redis_failures_total 0'],
   ])
     t.true(text.includes(`${series}\n`), series);
 });

@@ -21,6 +21,16 @@ export interface Configuration {
   readonly thorough?: true;
 }
 
+const of =
+  (level: Configuration['level']) =>
+  (code: FindingCode, detail: RegExp, rest: Omit<Configuration, 'level' | 'code' | 'detail'>): Configuration => ({
+    level,
+    code,
+    detail,
+    ...rest,
+  });
+export const [refused, failed, warning] = [of('refused'), of('failed'), of('warning')];
+
 export type Configurations = Readonly<Record<string, Configuration>>;
 
 export const replicaAs = (role: string, { name }: TestDatabase): string =>

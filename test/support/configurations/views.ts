@@ -1,4 +1,4 @@
-import type { Configurations } from './configuration.js';
+import { type Configurations, failed, refused, warning } from './configuration.js';
 
 /** Replaces a view of the operator's by one with another text in it, and keeps the shipped one. */
 const changedView = (name: string, text: string, other: string): string =>
@@ -15,179 +15,180 @@ const repair = (): string =>
 
 /** Wrong views and values, and lists without an index. */
 export const wrongViews: Configurations = {
-  'a view is missing': {
-    change: () => 'alter view gateway.klanten_desc rename to customers',
-    undo: () => 'alter view gateway.customers rename to klanten_desc',
-    level: 'refused',
-    code: 'view',
-    detail: /gateway\.klanten_desc is missing: run `migrate`.*the definition is config[/]resources[/]klanten[.]json/,
-    also: ['privileges', 'migrated'],
-  },
-  'a column has a type that does not fit': {
-    change: () => 'alter view gateway.klanten rename column naam to name',
-    undo: () => 'alter view gateway.klanten rename column name to naam',
-    level: 'refused',
-    code: 'view',
-    detail:
-      /column naam is missing \([/]fields[/]naam[/]column\); the definition is config[/]resources[/]klanten[.]json/,
-    also: ['migrated'],
-  },
-  'the wall of a view is gone': {
-    change: () => `create table public.definition as select pg_get_viewdef('gateway.klanten_asc') as text;
+  'a view is missing': refused(
+    'view',
+    /gateway\.klanten_desc is missing: run `migrate`.*the definition is config[/]resources[/]klanten[.]json/,
+    {
+      change: () => 'alter view gateway.klanten_desc rename to customers',
+      undo: () => 'alter view gateway.customers rename to klanten_desc',
+      also: ['privileges', 'migrated'],
+    },
+  ),
+  'a column has a type that does not fit': refused(
+    'view',
+    /column naam is missing \([/]fields[/]naam[/]column\); the definition is config[/]resources[/]klanten[.]json/,
+    {
+      change: () => 'alter view gateway.klanten rename column naam to name',
+      undo: () => 'alter view gateway.klanten rename column name to naam',
+      also: ['migrated'],
+    },
+  ),
+  'the wall of a view is gone': refused(
+    'migrated',
+    /^changed since `migrate` made them: the views of gateway[/]klanten\.$/,
+    {
+      change: () => `create table public.definition as select pg_get_viewdef('gateway.klanten_asc') as text;
       do $$ begin execute (select 'create or replace view gateway.klanten_asc as ' || regexp_replace(text, 'WHERE.*ORDER', 'ORDER') from public.definition); end $$`,
-    undo: () =>
-      `do $$ begin execute (select 'create or replace view gateway.klanten_asc with (security_barrier) as ' || text from public.definition); end $$;
+      undo: () =>
+        `do $$ begin execute (select 'create or replace view gateway.klanten_asc with (security_barrier) as ' || text from public.definition); end $$;
        drop table public.definition`,
-    level: 'refused',
-    code: 'migrated',
-    detail: /^changed since `migrate` made them: the views of gateway[/]klanten\.$/,
-  },
-  "a view of the operator's was changed by hand": {
-    change: () => 'alter view records.klanten alter column land set default 1',
-    undo: () => 'alter view records.klanten alter column land drop default',
-    level: 'failed',
-    code: 'migrated',
-    detail: /^changed since `migrate` made them: the views of views[/]klanten\.sql\.$/,
-  },
-  'the views are made of another definition': {
-    change: () => `update gateway.applied_files set hash = 'x' || hash where name = 'klanten'`,
-    undo: () => `update gateway.applied_files set hash = substr(hash, 2) where name = 'klanten'`,
-    level: 'failed',
-    code: 'migrated',
-    detail: /^made of other definitions: the views of klanten\.$/,
-  },
-  'a value comes from a row of any workspace': {
-    change: () => changedView('klanten', 'updated_at,', '(select max(o.updated_at) from app.klanten o) as updated_at,'),
-    undo: shippedView,
-    level: 'refused',
-    code: 'scans',
-    detail: /^it reads app[.]klanten [(]o[)] without comparing workspace_id with the workspace[.]$/,
-    also: ['migrated'],
-  },
-  'a function of the schema gateway reads as its owner': {
-    change:
-      () => `create function gateway.newest() returns timestamptz language sql stable security definer as 'select max(updated_at) from app.klanten';
+    },
+  ),
+  "a view of the operator's was changed by hand": failed(
+    'migrated',
+    /^changed since `migrate` made them: the views of views[/]klanten\.sql\.$/,
+    {
+      change: () => 'alter view records.klanten alter column land set default 1',
+      undo: () => 'alter view records.klanten alter column land drop default',
+    },
+  ),
+  'the views are made of another definition': failed(
+    'migrated',
+    /^made of other definitions: the views of klanten\.$/,
+    {
+      change: () => `update gateway.applied_files set hash = 'x' || hash where name = 'klanten'`,
+      undo: () => `update gateway.applied_files set hash = substr(hash, 2) where name = 'klanten'`,
+    },
+  ),
+  'a value comes from a row of any workspace': refused(
+    'scans',
+    /^it reads app[.]klanten [(]o[)] without comparing workspace_id with the workspace[.]$/,
+    {
+      change: () =>
+        changedView('klanten', 'updated_at,', '(select max(o.updated_at) from app.klanten o) as updated_at,'),
+      undo: shippedView,
+      also: ['migrated'],
+    },
+  ),
+  'a function of the schema gateway reads as its owner': refused(
+    'scans',
+    /^it calls gateway[.]newest[(][)], which reads as its owner, and whose scans no check sees[.]$/,
+    {
+      change:
+        () => `create function gateway.newest() returns timestamptz language sql stable security definer as 'select max(updated_at) from app.klanten';
       ${changedView('klanten', 'updated_at,', 'gateway.newest() as updated_at,')}`,
-    undo: () => `${shippedView()}; drop function gateway.newest`,
-    level: 'refused',
-    code: 'scans',
-    detail: /^it calls gateway[.]newest[(][)], which reads as its owner, and whose scans no check sees[.]$/,
-    also: ['migrated'],
-  },
-  'a superuser owns a view': {
+      undo: () => `${shippedView()}; drop function gateway.newest`,
+      also: ['migrated'],
+    },
+  ),
+  'a superuser owns a view': refused('view', /its owner postgres is a superuser/, {
     change: () => 'alter view gateway.klanten owner to postgres',
     undo: () => 'alter view gateway.klanten owner to gateway_owner',
-    level: 'refused',
-    code: 'view',
-    detail: /its owner postgres is a superuser/,
     also: ['migrated'],
-  },
-  'a view shows several rows with one id': {
-    change: () =>
-      `create table public.definition as select pg_get_viewdef('records.klanten') as text;
+  }),
+  'a view shows several rows with one id': failed(
+    'ids',
+    /^Several rows of a workspace have one id, such as [-0-9a-f]{36}\.$/,
+    {
+      change: () =>
+        `create table public.definition as select pg_get_viewdef('records.klanten') as text;
        do $$ begin execute (select 'create or replace view records.klanten as ' || rtrim(text, ';') || ' union all ' || text from public.definition); end $$`,
-    undo: () => `do $$ begin execute (select 'create or replace view records.klanten as ' || text from public.definition); end $$;
+      undo: () => `do $$ begin execute (select 'create or replace view records.klanten as ' || text from public.definition); end $$;
        drop table public.definition`,
-    level: 'failed',
-    code: 'ids',
-    detail: /^Several rows of a workspace have one id, such as [-0-9a-f]{36}\.$/,
-    also: ['plans', 'migrated'],
-    thorough: true,
-  },
-  'no workspaces can be taken as a sample': {
+      also: ['plans', 'migrated'],
+      thorough: true,
+    },
+  ),
+  'no workspaces can be taken as a sample': warning('workspaces', /^ADMIN_URL is not set, so no workspace is known/, {
     settings: () => ({ adminUrl: '' }),
-    level: 'warning',
-    code: 'workspaces',
-    detail: /^ADMIN_URL is not set, so no workspace is known/,
     thorough: true,
-  },
-  'a value is damaged': {
-    change: damage('id = (select id from app.klanten where naam is not null order by created_at, id limit 1)'),
-    undo: repair,
-    level: 'warning',
-    code: 'values',
-    detail: /[/]naam: 1 of \d+ values are stored but shown as null \(bad_format\), such as in row [-0-9a-f]{36}/,
-    thorough: true,
-  },
-  'one of ten values is damaged': {
-    change: damage(`right(id::text, 1) in ('a', 'b')`),
-    undo: repair,
-    level: 'failed',
-    code: 'values',
-    detail: /[/]naam: \d+ of \d+ values are stored but shown as null \(bad_format\)/,
-    thorough: true,
-  },
-  'all values of a field are damaged': {
-    change: damage('naam is not null'),
-    undo: repair,
-    level: 'refused',
-    code: 'values',
-    detail: /[/]naam: (\d+) of \1 values are stored but shown as null \(bad_format\)/,
-    thorough: true,
-  },
-  'records do not fit their schema': {
-    change: () => `create table public.definition as select pg_get_viewdef('records.werkbonnen') as text;
+  }),
+  'a value is damaged': warning(
+    'values',
+    /[/]naam: 1 of \d+ values are stored but shown as null \(bad_format\), such as in row [-0-9a-f]{36}/,
+    {
+      change: damage('id = (select id from app.klanten where naam is not null order by created_at, id limit 1)'),
+      undo: repair,
+      thorough: true,
+    },
+  ),
+  'one of ten values is damaged': failed(
+    'values',
+    /[/]naam: \d+ of \d+ values are stored but shown as null \(bad_format\)/,
+    {
+      change: damage(`right(id::text, 1) in ('a', 'b')`),
+      undo: repair,
+      thorough: true,
+    },
+  ),
+  'all values of a field are damaged': refused(
+    'values',
+    /[/]naam: (\d+) of \1 values are stored but shown as null \(bad_format\)/,
+    {
+      change: damage('naam is not null'),
+      undo: repair,
+      thorough: true,
+    },
+  ),
+  'records do not fit their schema': failed(
+    'schema',
+    /^Records do not fit it: [/]fields[/]handelingen \(type\); the definition is config[/]resources[/]werkbonnen[.]json\.$/,
+    {
+      change: () => `create table public.definition as select pg_get_viewdef('records.werkbonnen') as text;
       do $$ begin execute 'create or replace view records.werkbonnen as ' ||
         regexp_replace((select text from public.definition), '\\(\\s*SELECT COALESCE\\(json_agg\\(h[.*]*\\)[^;]*?AS handelingen', '''{}''::json AS handelingen'); end $$`,
-    undo: () => `do $$ begin execute 'create or replace view records.werkbonnen as ' || (select text from public.definition); end $$;
+      undo: () => `do $$ begin execute 'create or replace view records.werkbonnen as ' || (select text from public.definition); end $$;
       drop table public.definition`,
-    level: 'failed',
-    code: 'schema',
-    detail:
-      /^Records do not fit it: [/]fields[/]handelingen \(type\); the definition is config[/]resources[/]werkbonnen[.]json\.$/,
-    also: ['migrated'],
-    thorough: true,
-  },
-  'a list has no index': {
+      also: ['migrated'],
+      thorough: true,
+    },
+  ),
+  'a list has no index': failed('plans', /^No index fits: the list sorts/, {
     change: () => 'drop index app.klanten_lijst, app.gateway_klanten_gewijzigd',
     undo: () => `create index klanten_lijst on app.klanten (workspace_id, created_at, id);
       create index gateway_klanten_gewijzigd on app.klanten (workspace_id, created_at, id, updated_at)`,
-    level: 'failed',
-    code: 'plans',
-    detail: /^No index fits: the list sorts/,
     thorough: true,
-  },
-  'a filter has no index': {
-    change: () => 'drop index app.gateway_werkbonnen_status',
-    undo: () => 'create index gateway_werkbonnen_status on app.werkbonnen (workspace_id, status, datum, id)',
-    level: 'warning',
-    code: 'plans',
-    detail:
-      /^the list by status reads the rows of all values: create index concurrently if not exists gateway_werkbonnen_status on app\.werkbonnen \(workspace_id, status, datum, id\)\.$/,
-    thorough: true,
-  },
-  'a filter of nearly unique values has no index': {
+  }),
+  'a filter has no index': warning(
+    'plans',
+    /^the list by status reads the rows of all values: create index concurrently if not exists gateway_werkbonnen_status on app\.werkbonnen \(workspace_id, status, datum, id\)\.$/,
+    {
+      change: () => 'drop index app.gateway_werkbonnen_status',
+      undo: () => 'create index gateway_werkbonnen_status on app.werkbonnen (workspace_id, status, datum, id)',
+      thorough: true,
+    },
+  ),
+  'a filter of nearly unique values has no index': failed('plans', /^No index fits: the list by serienummer sorts\.$/, {
     change: () => 'drop index app.gateway_installaties_serienummer',
     undo: () =>
       'create index gateway_installaties_serienummer on app.installaties (workspace_id, serienummer, created_at, id)',
-    level: 'failed',
-    code: 'plans',
-    detail: /^No index fits: the list by serienummer sorts\.$/,
     thorough: true,
-  },
-  'a filter that the definition says has an index of its own has none': {
-    change: () => 'drop index app.gateway_werkbonnen_sinds',
-    undo: () => 'create index gateway_werkbonnen_sinds on app.werkbonnen (workspace_id, updated_at, datum, id)',
-    level: 'failed',
-    code: 'plans',
-    detail: /^No index fits: the list by updatedSince sorts\.$/,
-    thorough: true,
-  },
-  'a filter of a partitioned table has no index': {
-    change: () => 'drop index app.gateway_logboeken_soort',
-    undo: () => 'create index gateway_logboeken_soort on app.logboeken (workspace_id, entiteit, tijdstip, id)',
-    level: 'warning',
-    code: 'plans',
-    detail:
-      /^the list by entity reads the rows of all values: .* on app\.logboeken \(workspace_id, entiteit, tijdstip, id\)/,
-    thorough: true,
-  },
-  'the parts of a record have no index for sync': {
-    change: () => 'drop index app.werkbon_uren_sync',
-    undo: () => 'create index werkbon_uren_sync on app.werkbon_uren (workspace_id, werkbon_id, id)',
-    level: 'failed',
-    code: 'plans',
-    detail: /^No index fits: uren by since sorts; digest and ids scans werkbon_uren\.$/,
-    thorough: true,
-  },
+  }),
+  'a filter that the definition says has an index of its own has none': failed(
+    'plans',
+    /^No index fits: the list by updatedSince sorts\.$/,
+    {
+      change: () => 'drop index app.gateway_werkbonnen_sinds',
+      undo: () => 'create index gateway_werkbonnen_sinds on app.werkbonnen (workspace_id, updated_at, datum, id)',
+      thorough: true,
+    },
+  ),
+  'a filter of a partitioned table has no index': warning(
+    'plans',
+    /^the list by entity reads the rows of all values: .* on app\.logboeken \(workspace_id, entiteit, tijdstip, id\)/,
+    {
+      change: () => 'drop index app.gateway_logboeken_soort',
+      undo: () => 'create index gateway_logboeken_soort on app.logboeken (workspace_id, entiteit, tijdstip, id)',
+      thorough: true,
+    },
+  ),
+  'the parts of a record have no index for sync': failed(
+    'plans',
+    /^No index fits: uren by since sorts; digest and ids scans werkbon_uren\.$/,
+    {
+      change: () => 'drop index app.werkbon_uren_sync',
+      undo: () => 'create index werkbon_uren_sync on app.werkbon_uren (workspace_id, werkbon_id, id)',
+      thorough: true,
+    },
+  ),
 };
