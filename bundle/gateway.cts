@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // The gateway in one file, as bundle.ts makes it: `node dist/bundle/gateway.cjs serve`. A start compiles program.js from V8's code cache
 // beside it, instead of finding, reading and parsing some seven hundred modules.
 

@@ -2,12 +2,19 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Absolute path of the folder that holds package.json: sql/ and config/ are found from it, in src and in dist alike. */
+/**
+ * Absolute path of the folder that holds package.json: sql/ and config/ are found from it, in a clone, a package and an image. Where there
+ * is none it is that of the program, and the first command that reads a file names it as missing.
+ */
 export const projectRoot: string = findRoot(dirname(fileURLToPath(import.meta.url)));
 
-function findRoot(folder: string): string {
-  if (existsSync(join(folder, 'package.json'))) return folder;
-  return findRoot(dirname(folder));
+function findRoot(start: string): string {
+  let folder = start;
+  while (!existsSync(join(folder, 'package.json'))) {
+    if (folder === dirname(folder)) return start;
+    folder = dirname(folder);
+  }
+  return folder;
 }
 
 /**

@@ -1,6 +1,15 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,28 +17,81 @@ import { dirname, join } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
 import { environmentName, type Settings } from '../../src/settings.js';
 import { connections, programLine } from '../support/command-line.js';
+import { serveProcess } from '../support/serve-process.js';
 import { sourcesIn } from '../support/sources.js';
 import { gatewayTest } from '../support/workspace.js';
 
-// The files of the production image, put together as the Dockerfile says, with this machine's Node.
+// The two forms in which the program leaves a clone: the files of the image, built as the Dockerfile says with this machine's Node and
+// packages, and the package that npm packs, installed into an empty folder.
 
 const test = gatewayTest();
-const image = mkdtempSync(join(tmpdir(), 'image-'));
+const [build = '', image = '', installed = ''] = ['build-', 'image-', 'installed-'].map((name) =>
+  mkdtempSync(join(tmpdir(), name)),
+);
 const text = readFileSync(join(projectRoot, 'Dockerfile'), 'utf8');
 
 test.before(() => {
-  execFileSync(process.execPath, [join(projectRoot, 'dist/bundle/bundle.js')]);
-  const lastStage = text.slice(text.lastIndexOf('\nFROM '));
-  const copies = [...lastStage.matchAll(/^COPY (?:--from=build \/build\/)?([^-].*) (\S+)$/gm)];
-  for (const [, sources = '', target = ''] of copies) {
+  const [buildStage = '', lastStage = ''] = text.split(/^FROM .*$/m).slice(1);
+  copyAll(buildStage, '', projectRoot, build);
+  symlinkSync(join(projectRoot, 'node_modules'), join(build, 'node_modules'));
+  execFileSync('npm', (/^RUN npm (run .*)$/m.exec(buildStage)?.[1] ?? '').split(' '), { cwd: build });
+  copyAll(lastStage, '', projectRoot, image);
+  copyAll(lastStage, '--from=build /build/', build, image);
+});
+test.after.always(() => [build, image, installed].map((folder) => rmSync(folder, { recursive: true })));
+
+/** Does the COPY lines of a stage: those with the option, else those without. */
+function copyAll(stage: string, option: string, from: string, to: string): void {
+  for (const [, sources = '', target = ''] of stage.matchAll(new RegExp(`^COPY ${option}((?!--).*) (\\S+)$`, 'gm')))
     for (const source of sources.split(' '))
-      cpSync(join(projectRoot, source), join(image, target === './' ? source : target), { recursive: true });
+      cpSync(join(from, source), join(to, target === './' ? source : target), { recursive: true });
+}
+
+const run = (args: string[], settings: Partial<Settings> = {}, folder = image, program = 'dist/bundle/gateway.cjs') =>
+  programLine(args, settings, folder, program);
+
+test.serial('the package is small, needs no other, and serves, checks, migrates and drafts', async (t) => {
+  cpSync(join(image, 'dist'), join(build, 'dist'), { recursive: true });
+  for (const folder of ['docs', 'deploy', 'sql', 'README.md', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE'])
+    cpSync(join(projectRoot, folder), join(build, folder), { recursive: true });
+  const npm = (...args: string[]) => execFileSync('npm', args, { cwd: installed, encoding: 'utf8' });
+  const flags = ['--silent', '--ignore-scripts', '--offline', '--no-audit'];
+  const [archive] = JSON.parse(npm('pack', build, '--json', ...flags)) as [
+    { filename: string; size: number; files: { path: string }[] },
+  ];
+  t.true(archive.size < 3_000_000, `${archive.size} bytes`);
+  t.deepEqual(
+    archive.files.filter(({ path }) => /^(test|bench|src|demo|pull|sql\/apps)\//.test(path)),
+    [],
+  );
+  writeFileSync(join(installed, 'package.json'), '{}');
+  npm('install', archive.filename, ...flags);
+  t.deepEqual(readdirSync(join(installed, 'node_modules')).sort(), [
+    '.bin',
+    '.package-lock.json',
+    'workspace-data-gateway',
+  ]);
+  t.regex(npm('exec', '--offline', 'workspace-data-gateway', 'help'), /^Usage: workspace-data-gateway COMMAND/);
+  const program = 'node_modules/.bin/workspace-data-gateway';
+  const settings = { ...connections(t.context.database), host: '127.0.0.1', port: 0, opsPort: 0 };
+  const { url, stop } = await serveProcess(settings, { main: join(installed, program) });
+  t.is((await fetch(`${url}/api/v1/openapi.json`)).status, 200);
+  t.is(await stop(), 0);
+  const out = join(installed, 'draft');
+  for (const [command, ...args] of [['check'], ['migrate'], ['adopt', '--schema', 'app', '--out', out]] as const) {
+    const { code, stderr } = await run([command, ...args], settings, installed, program);
+    t.is(code, 0, stderr);
   }
 });
-test.after.always(() => rmSync(image, { recursive: true }));
 
-const run = (args: string[], settings: Partial<Settings> = {}) =>
-  programLine(args, settings, image, 'dist/bundle/gateway.cjs');
+test('a program without its files names the first that is missing', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'alone-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  cpSync(join(image, 'dist/bundle'), folder, { recursive: true });
+  const { stderr, code } = await programLine(['serve'], {}, folder, 'gateway.cjs');
+  t.is(code, 1);
+  t.regex(stderr, /no such file.*config\/settings\.schema\.json/);
+});
 
 test('the image has neither packages, nor the demo, nor the reference app', (t) => {
   for (const path of ['node_modules', 'dist/demo', 'demo', 'pull', 'sql/apps', 'test', 'bench'])

@@ -23,6 +23,8 @@ interface ServeOptions {
   /** Flags of Node; those of a process that lives for seconds are the default. */
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** The program. */
+  readonly main?: string;
   /** Gets the process at once. */
   readonly onSpawn?: (child: ChildProcess) => void;
 }
@@ -33,9 +35,14 @@ export const asInProduction: ServeOptions = { flags: nodeFlags, env: nodeEnviron
 /** Starts `serve` with the settings as environment; rejects with its output when it ends before it serves. */
 export async function serveProcess(
   settings: Partial<Settings>,
-  { flags = lateOptimizing, env = {}, onSpawn = () => undefined }: ServeOptions = {},
+  {
+    flags = lateOptimizing,
+    env = {},
+    main = join(projectRoot, 'dist/src/main.js'),
+    onSpawn = () => undefined,
+  }: ServeOptions = {},
 ): Promise<ServeProcess> {
-  const args = [...flags, ...tuningFlags(settings), join(projectRoot, 'dist/src/main.js'), 'serve'];
+  const args = [...flags, ...tuningFlags(settings), main, 'serve'];
   const child = spawn(process.execPath, args, {
     env: { ...env, PATH: process.env.PATH, ...environmentOf(settings) },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
