@@ -15,7 +15,9 @@ const options = {
   code: { source: true },
 };
 
-const definition = new Ajv2020({ ...options, allErrors: true, useDefaults: true });
+// verbose: a flaw is told in the words of its schema, its `errorMessage`.
+const definition = new Ajv2020({ ...options, allErrors: true, useDefaults: true, verbose: true });
+definition.addVocabulary(['errorMessage']);
 const schema = JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8')) as object;
 write('definition-validator', definition, definition.compile(schema));
 

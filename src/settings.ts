@@ -198,7 +198,7 @@ function objectIn(text: string): Record<string, unknown> {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('it is no JSON object');
   const [repeated] = repeatedKeys(text);
-  if (repeated !== undefined) throw new Error(`it has ${repeated.at.slice(1)} twice`);
+  if (repeated !== undefined) throw new Error(`it has ${repeated.slice(1)} twice`);
   return value as Record<string, unknown>;
 }
 

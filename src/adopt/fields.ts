@@ -159,7 +159,7 @@ function sealedColumn(
       ]),
     ),
     fields: found.fields,
-    codecs: found.codec ? { [found.codecName]: found.codec } : {},
+    codecs: found.codecs,
     sealed: [found.read],
     leftOut: found.leftOut.map((pointer) => ['personal data, by the name', `${pointer} of ${column.name}`]),
     takenAsUtc: [],
@@ -213,9 +213,8 @@ export interface SealedRead {
 
 /** A sealed column in a definition. */
 interface SealedFields {
-  /** Name of its codec, and the codec unless it is a preset. */
-  readonly codecName: string;
-  readonly codec?: Codec;
+  /** Its codec and that of its older values, unless they are presets. */
+  readonly codecs: Readonly<Record<string, Codec>>;
   readonly fields: Readonly<Record<string, FieldJson>>;
   readonly read: SealedRead;
   /** Places of members that hold personal data and are left out. */
@@ -230,7 +229,7 @@ const usualLayout = ['nonce12', 'data', 'tag16'];
 /** Describes a sealed column. With its key at hand layout, AAD and members of the document are found by trying; else they are open. */
 function sealedFields(column: Column, form: SealedForm, subject: Subject, keyring: Keyring): SealedFields {
   const { table, rows } = subject;
-  const prefixes = prefixesOf(form.codec);
+  const prefixes = prefixesOf(form);
   const keyColumns = table.columns.filter(
     ({ name, type, isArray }) =>
       !isArray && type !== 'bytea' && isNamed('keyId', name) && valuesOf(rows, name).length > 0,
@@ -247,14 +246,22 @@ function sealedFields(column: Column, form: SealedForm, subject: Subject, keyrin
     layout: usualLayout,
     ...opened?.codec,
   };
-  const codecName = isPreset ? preset.name : shortened(snakeCase(column.inView), 40).replaceAll('_', '-');
+  const codecName = isPreset ? preset.name : shortened(snakeCase(column.inView), 34).replaceAll('_', '-');
   const { fields, leftOut } = cellFieldsOf(column, codecName, opened, isPreset);
   const read = { column, prefixes, ...(keyColumn ? { keyColumn } : prefixes.length === 0 && { keyId: onlyKeyId }) };
-  return { codecName, ...(!isPreset && { codec }), fields, leftOut, read };
+  return { codecs: isPreset ? {} : codecsOf(codecName, codec, form.olderPrefix), fields, leftOut, read };
 }
 
-function prefixesOf({ prefix, legacyPrefix }: SealedForm['codec']): SealedRead['prefixes'] {
-  return [prefix, legacyPrefix].flatMap((template) => {
+/** The codec, and where there are older values that of them: without associated data. */
+function codecsOf(name: string, codec: Codec, olderPrefix?: string): Readonly<Record<string, Codec>> {
+  if (olderPrefix === undefined) return { [name]: codec };
+  const { aad: _, ...unbound } = codec;
+  const older = `${name}-older`;
+  return { [name]: { ...codec, older }, [older]: { ...unbound, prefix: olderPrefix } };
+}
+
+function prefixesOf({ codec: { prefix }, olderPrefix }: SealedForm): SealedRead['prefixes'] {
+  return [prefix, olderPrefix].flatMap((template) => {
     const [head, end] = template?.split('{keyId}') ?? [];
     return head !== undefined && end !== undefined ? [{ head, end }] : [];
   });

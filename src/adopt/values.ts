@@ -15,7 +15,9 @@ export type Form =
   /** Encrypted, as it seems: bytes without form behind a prefix, which can hold the key's id. */
   | {
       readonly kind: 'sealed';
-      readonly codec: Pick<Codec, 'encoding' | 'prefix' | 'legacyPrefix'>;
+      readonly codec: Pick<Codec, 'encoding' | 'prefix'>;
+      /** Of older values of the same form. */
+      readonly olderPrefix?: string;
       readonly keyIds: string[];
     };
 
@@ -65,12 +67,13 @@ function behindPrefix(values: readonly string[]): Form | undefined {
   const tail = hasKeyId ? `{keyId}${(first.words[last] as string).slice(-1)}` : '';
   const keyIds = hasKeyId ? [...new Set(parts.map(({ words }) => (words[last] as string).slice(0, -1)))].sort() : [];
   const [older, newer] = heads.length === 2 ? heads : [undefined, heads[0]];
-  const prefixes = { prefix: `${newer}${tail}`, ...(older !== undefined && { legacyPrefix: `${older}${tail}` }) };
+  const prefix = { prefix: `${newer}${tail}` };
   const form =
-    sealedForm(payloads, 'base64', prefixes) ??
-    sealedForm(payloads, 'hex', prefixes) ??
-    sealedForm(payloads, 'base64url', prefixes);
-  return form?.kind === 'sealed' ? { ...form, keyIds } : undefined;
+    sealedForm(payloads, 'base64', prefix) ??
+    sealedForm(payloads, 'hex', prefix) ??
+    sealedForm(payloads, 'base64url', prefix);
+  const olderPrefix = older === undefined ? {} : { olderPrefix: `${older}${tail}` };
+  return form?.kind === 'sealed' ? { ...form, ...olderPrefix, keyIds } : undefined;
 }
 
 /** "enc:v2:k1:" → ["enc:", "v2:", "k1:"]. */
@@ -81,12 +84,12 @@ function wordsOf(prefix: string): string[] {
 function sealedForm(
   values: readonly string[],
   encoding: 'base64' | 'base64url' | 'hex' | 'bytea',
-  prefixes: Pick<Codec, 'prefix' | 'legacyPrefix'>,
+  prefix: Pick<Codec, 'prefix'>,
 ): Form | undefined {
   const isSealed = (bytes: Buffer): boolean => bytes.length >= sealedBytesMin && !isText(bytes);
   const decoded = decodeAll(values, encoding);
   if (!mostly(decoded, isSealed) || isDigest(values)) return undefined;
-  return { kind: 'sealed', codec: { encoding, ...prefixes }, keyIds: [] };
+  return { kind: 'sealed', codec: { encoding, ...prefix }, keyIds: [] };
 }
 
 /** Digests all have the length of a known hash; texts that are sealed differ in length. */

@@ -10,7 +10,7 @@ import { elementsOf, membersOf } from '../projection/json-scan.js';
 import validateDefinition from './definition-validator.cjs';
 import { listValuesMax } from './filter-kinds.js';
 import isJsonSchema from './json-schema-validator.cjs';
-import { contradictions, type Flaw, resolveAuditLogs, sharedNames } from './refusals.js';
+import { contradictions, resolveAuditLogs, sharedNames } from './refusals.js';
 import {
   type AuditRule,
   type Field,
@@ -54,25 +54,26 @@ const filesMax = 100;
 
 /**
  * The resources the API serves, from the *.json files of a folder (default: config/resources), in the order of their
- * names. Throws StartRefused with every flaw of every file: its file, its place (RFC 6901) and the remedy.
+ * names. Throws StartRefused with every flaw of every file: its file, its place and the remedy.
  */
 export function loadResources(dir: string): readonly Resource[] {
   const folder = dir === '' ? join(projectRoot, 'config/resources') : dir;
-  const validate = definitionValidator(codecPresets());
+  const presets = codecPresets();
   const flaws: string[] = [];
+  const found = (path: string, ...of: readonly string[]): number =>
+    flaws.push(...new Set(of.map((flaw) => `${shortPath(path)} ${flaw}.`)));
   const files = new Map<string, DefinitionFile>();
   for (const path of definitionPaths(folder)) {
-    const found = readDefinition(path, validate);
-    if (Array.isArray(found)) flaws.push(...found.map((flaw) => sentence(path, flaw)));
-    else files.set(path, found);
+    const read = readDefinition(path, presets);
+    if (Array.isArray(read)) found(path, ...read);
+    else files.set(path, read);
   }
   const isWhole = flaws.length === 0; // a file that is missing here would be missed by those that refer to it
   const views = isWhole ? new Map([...files.values()].map((file) => [file.view, file])) : null;
   const compileSchema = schemaCompiler();
-  for (const [path, file] of files)
-    flaws.push(...contradictions(file, { views, compileSchema }).map((flaw) => sentence(path, flaw)));
+  for (const [path, file] of files) found(path, ...contradictions(file, { views, compileSchema }));
   const logs = resolveAuditLogs(files);
-  for (const [path, flaw] of [...sharedNames(files), ...(isWhole ? logs.flaws : [])]) flaws.push(sentence(path, flaw));
+  for (const [path, flaw] of [...sharedNames(files), ...(isWhole ? logs.flaws : [])]) found(path, flaw);
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
   return [...files].map(([path, file]) => resourceOf(path, file, logs.resolved.get(path) ?? null));
 }
@@ -90,37 +91,27 @@ function definitionPaths(folder: string): string[] {
   return names.sort().map((name) => join(folder, name));
 }
 
-type Validate = (value: unknown) => readonly Flaw[];
-
-/** The definition in a file, or its flaws. */
-function readDefinition(path: string, validate: Validate): DefinitionFile | Flaw[] {
+/** The definition in a file, presets and defaults filled in, or its flaws. */
+function readDefinition(path: string, presets: Readonly<Record<string, Codec>>): DefinitionFile | string[] {
   let text: string;
   let value: unknown;
   try {
     text = readText(path);
     value = JSON.parse(text);
   } catch (error) {
-    const isSyntax = error instanceof SyntaxError;
-    const reason = isSyntax ? `is not JSON (${error.message})` : `cannot be read (${readFault(error)})`;
-    return [{ at: '', wrong: `the file ${reason}`, remedy: isSyntax ? 'correct the syntax' : 'make it readable' }];
+    if (error instanceof SyntaxError) return [`/: the file is not JSON (${error.message}); correct the syntax`];
+    return [`/: the file cannot be read (${readFault(error)}); make it readable`];
   }
-  const flaws = [...repeatedKeys(text), ...validate(value)];
-  return flaws.length > 0 ? flaws : (value as DefinitionFile);
+  addPresets(value, presets);
+  validateDefinition(value);
+  const repeated = repeatedKeys(text).map((place) => `${place}: the key stands there twice; keep one of them`);
+  const misfits = (validateDefinition.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(flawOf);
+  return repeated.length + misfits.length > 0 ? [...repeated, ...misfits] : (value as DefinitionFile);
 }
 
 /** The codecs of config/codecs.json by name; a definition can use and replace them. */
 export function codecPresets(): Readonly<Record<string, Codec>> {
   return JSON.parse(projectText('config/codecs.json'));
-}
-
-/** Checks a definition against config/resource.schema.json and fills in presets and defaults. */
-function definitionValidator(presets: Readonly<Record<string, Codec>>): Validate {
-  return (value) => {
-    addPresets(value, presets);
-    return validateDefinition(value)
-      ? []
-      : (validateDefinition.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(flawOf);
-  };
 }
 
 function addPresets(value: unknown, presets: Readonly<Record<string, Codec>>): void {
@@ -130,23 +121,14 @@ function addPresets(value: unknown, presets: Readonly<Record<string, Codec>>): v
   if (typeof own === 'object' && !Array.isArray(own)) definition.codecs = { ...presets, ...own };
 }
 
-/** An error of ajv in our words. */
-function flawOf({ instancePath, keyword, params, message, propertyName }: ErrorObject): Flaw {
-  if (keyword === 'additionalProperties') {
-    return {
-      at: `${instancePath}/${params.additionalProperty}`,
-      wrong: 'there is no such key',
-      remedy: 'remove it, or correct its spelling after config/resource.schema.json',
-    };
-  }
+/** An error of ajv in the words of its schema, or in our own. */
+function flawOf({ instancePath, keyword, params, message, propertyName, parentSchema }: ErrorObject): string {
+  if (keyword === 'additionalProperties')
+    return `${instancePath}/${params.additionalProperty}: there is no such key; remove it, or correct its spelling after config/resource.schema.json`;
+  const at = propertyName === undefined ? instancePath || '/' : `${instancePath}/${propertyName}`;
   const allowed = keyword === 'enum' ? `: ${(params.allowedValues as string[]).join(', ')}` : '';
-  const place = propertyName === undefined ? instancePath : `${instancePath}/${propertyName}`;
-  return { at: place, wrong: `it ${message ?? 'is not valid'}${allowed}`, remedy: 'see config/resource.schema.json' };
-}
-
-/** "config/resources/klanten.json /order: it is wrong; do this." */
-function sentence(path: string, { at, wrong, remedy }: Flaw): string {
-  return `${shortPath(path)} ${at || '/'}: ${wrong}; ${remedy}.`;
+  const own = ['not', 'const', 'pattern', 'required'].includes(keyword) && parentSchema?.errorMessage;
+  return `${at}: ${own || `it ${message ?? 'is not valid'}${allowed}; see config/resource.schema.json`}`;
 }
 
 /** The path within the project, else as it was given. */
@@ -187,19 +169,15 @@ function resourceOf(path: string, file: DefinitionFile, audit: LoggedAs | null):
   };
 }
 
-/** Keys that an object of the JSON text has twice: JSON.parse would silently take the last. */
-export function repeatedKeys(json: string, at = ''): Flaw[] {
+/** Places of keys that an object of the JSON text has twice: JSON.parse would silently take the last. */
+export function repeatedKeys(json: string, at = ''): string[] {
   const text = json.trim();
   if (text.startsWith('[')) return elementsOf(text).flatMap((element, i) => repeatedKeys(element, `${at}/${i}`));
   if (!text.startsWith('{')) return [];
-  const seen = new Set<string>();
-  return membersOf(text).flatMap(([name, value]) => {
-    const inner = repeatedKeys(value, `${at}/${name}`);
-    if (!seen.has(name)) {
-      seen.add(name);
-      return inner;
-    }
-    return [{ at: `${at}/${name}`, wrong: 'the key stands there twice', remedy: 'keep one of them' }, ...inner];
+  const members = membersOf(text);
+  return members.flatMap(([name, value], i) => {
+    const isRepeated = members.slice(0, i).some(([before]) => before === name);
+    return [...(isRepeated ? [`${at}/${name}`] : []), ...repeatedKeys(value, `${at}/${name}`)];
   });
 }
 

@@ -12,8 +12,6 @@ export interface Codec {
   readonly encoding: EncodingName;
   /** Text before the encoded bytes, at most once with "{keyId}"; absent: there is none. */
   readonly prefix?: string;
-  /** Prefix of values without associated data, read as long as DECODE_LEGACY is true. */
-  readonly legacyPrefix?: string;
   /** Id of the only key, or the column that holds the id; absent: the prefix holds it. */
   readonly keyId?: string | { readonly column: string };
   /** Order and sizes of nonce, ciphertext and tag in the bytes. */
@@ -24,12 +22,8 @@ export interface Codec {
   readonly older?: string;
 }
 
-/** Text before a key id in the prefixes of a codec, where it has any. */
-export function headsOf({ prefix, legacyPrefix }: Codec): string[] {
-  return [prefix, legacyPrefix].flatMap((template) =>
-    template === undefined ? [] : templatePieces(template)[0] || [],
-  );
-}
+/** Text before the key id in the prefix of a codec; '' without any. */
+export const headOf = ({ prefix = '' }: Pick<Codec, 'prefix'>): string => templatePieces(prefix)[0] as string;
 
 /** "enc:v2:" → "enc:v": another version of a format begins with it, too. */
 export function formatOf(head: string): string {
@@ -70,7 +64,7 @@ export type DecryptMode = 'batched' | 'native';
 /** Dependencies of the codecs. */
 export interface CodecOptions {
   readonly keyring: Keyring;
-  /** Whether values with a legacy prefix, which have no associated data, are still read. */
+  /** Whether older values, of which another codec is named, are still read. */
   readonly legacy: boolean;
   readonly decrypt: DecryptMode;
   /** Called when batched decryption refused a cell that node:crypto opened. */
@@ -107,28 +101,16 @@ export interface StoredHeader {
   readonly text: string;
   /** Id of the key in it; null when it holds none. */
   readonly keyId: string | null;
-  /** Whether it is the legacy prefix. */
-  readonly isLegacy: boolean;
 }
 
-/** Makes the function that finds the header of a stored value, or the reason why there is none. */
-export function headerReader(
-  { prefix = '', legacyPrefix }: Pick<Codec, 'prefix' | 'legacyPrefix'>,
-  allowLegacy: boolean,
-): (stored: string) => StoredHeader | DecodeReason {
-  const forms = [prefix, ...(legacyPrefix === undefined ? [] : [legacyPrefix])].map((template, i) => {
-    const [head = '', keyId, tail = ''] = templatePieces(template);
-    return { head, hasKeyId: keyId !== undefined, tail, isLegacy: i > 0 };
-  });
+/** Makes the function that finds the header of a stored value; null when it has another form. */
+export function headerReader({ prefix = '' }: Pick<Codec, 'prefix'>): (stored: string) => StoredHeader | null {
+  const [head = '', name, tail = ''] = templatePieces(prefix);
   return (stored) => {
-    const form = forms.find(({ head }) => stored.startsWith(head));
-    if (form === undefined) return 'bad_format';
-    const { head, hasKeyId, tail, isLegacy } = form;
-    const keyEnd = hasKeyId ? stored.indexOf(tail, head.length) : head.length;
-    if (keyEnd < 0) return 'bad_format';
-    if (isLegacy && !allowLegacy) return 'legacy_refused';
-    const keyId = hasKeyId ? stored.slice(head.length, keyEnd) : null;
-    return { text: stored.slice(0, keyEnd + tail.length), keyId, isLegacy };
+    const keyEnd = name === undefined ? head.length : stored.indexOf(tail, head.length);
+    if (!stored.startsWith(head) || keyEnd < 0) return null;
+    const keyId = name === undefined ? null : stored.slice(head.length, keyEnd);
+    return { text: stored.slice(0, keyEnd + tail.length), keyId };
   };
 }
 

@@ -7,13 +7,12 @@ import {
   type CodecOptions,
   DecodeError,
   type DecodeFunction,
-  type DecodeReason,
   type DecryptMode,
   type EncodedColumn,
   type EncodedRows,
   formatOf,
   headerReader,
-  headsOf,
+  headOf,
   type RowDecoder,
   rowKeyId,
   type StoredHeader,
@@ -52,11 +51,10 @@ export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedR
 
 /** Tells older cells by their prefix; where they have none, by that of the others, whose next version is not older either. */
 function olderCells(codec: Codec, older: Codec): (row: Row, at: number) => boolean {
-  const bytesOf = (texts: readonly string[]): Buffer[] => texts.map((text) => Buffer.from(text));
-  const own = bytesOf(headsOf(older));
-  const others = bytesOf(headsOf(codec).map(formatOf));
-  return (row, at) =>
-    own.length > 0 ? own.some((head) => row.beginsWith(at, head)) : !others.some((head) => row.beginsWith(at, head));
+  const [own, today] = [Buffer.from(headOf(older)), Buffer.from(headOf(codec))];
+  const format = Buffer.from(formatOf(headOf(codec)));
+  if (own.length === 0) return (row, at) => !row.beginsWith(at, format);
+  return (row, at) => row.beginsWith(at, own) && !(today.length > 0 && row.beginsWith(at, today));
 }
 
 const ciphers: Readonly<Record<Codec['cipher'], typeof compileCodec>> = {
@@ -66,8 +64,8 @@ const ciphers: Readonly<Record<Codec['cipher'], typeof compileCodec>> = {
 };
 
 /** An encoding of UTF-8. The last value is cached, because such columns hold few different values. */
-function encodedText(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
-  const headerOf = headerReader(codec, options.legacy);
+function encodedText(codec: Codec, _: CodecOptions, rows: EncodedRows): RowDecoder {
+  const headerOf = headerReader(codec);
   let last: { readonly stored: Buffer; readonly bytes: Buffer } | null = null;
   return cellByCell(rows, (json, { at }, { row }) => {
     if (last === null || !row.equals(at, last.stored)) {
@@ -84,9 +82,9 @@ const moduleTextMax = 1_048_576; // characters
 
 /** The text that the codec module returns; its errors are shown to no client and in no log. */
 function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
-  const { keyring, legacy, decode } = options;
+  const { keyring, decode } = options;
   if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');
-  const headerOf = headerReader(codec, legacy);
+  const headerOf = headerReader(codec);
   const keyIdOf = rowKeyId(codec, rows);
   return cellByCell(rows, (json, column, { row, workspace, id }) => {
     const stored = row.text(column.at) as string;
@@ -135,8 +133,8 @@ function cellByCell(
   };
 }
 
-function known(header: StoredHeader | DecodeReason): StoredHeader {
-  if (typeof header === 'string') throw new DecodeError(header);
+function known(header: StoredHeader | null): StoredHeader {
+  if (header === null) throw new DecodeError('bad_format');
   return header;
 }
 

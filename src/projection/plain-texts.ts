@@ -1,5 +1,5 @@
 import { sealLayout } from './aes-gcm/gcm-key.js';
-import { type Codec, formatMin, formatOf, headsOf } from './codec.js';
+import { type Codec, formatMin, formatOf, headOf } from './codec.js';
 import { type EncodingName, encodingOf } from './encodings.js';
 import { byteSet, hasRun, imageHints, runBytesMin, separators } from './images.js';
 import { isText } from './json-bytes.js';
@@ -71,7 +71,7 @@ type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
 export function sealedTexts(codecs: readonly Codec[]): SealedTexts {
   // The next version of a format must not show either.
   const markOf = (head: string): string[] => (head.length < formatMin ? [] : [formatOf(head).toLowerCase()]);
-  const marks = [...new Set(codecs.flatMap(headsOf).flatMap(markOf))];
+  const marks = [...new Set(codecs.map(headOf).flatMap(markOf))];
   const tests = codecs.flatMap((codec) => (isMarked(codec) ? [] : unmarked[codec.cipher](codec)));
   const areInUnmarked: BytesTest = (bytes, start, end) => tests.some((isIn) => isIn(bytes, start, end));
   return {
@@ -87,10 +87,7 @@ export function sealedTexts(codecs: readonly Codec[]): SealedTexts {
 }
 
 /** Whether each stored value has a mark. */
-function isMarked(codec: Codec): boolean {
-  const heads = headsOf(codec);
-  return heads.length > 0 && heads.every(({ length }) => length >= formatMin);
-}
+const isMarked = (codec: Codec): boolean => headOf(codec).length >= formatMin;
 
 const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** Bytes that a module's value has at least, such as a block of AES and a nonce. */

@@ -50,7 +50,8 @@ test('values are recognized by their form: plain, base64, sealed, digests, image
 test('a prefix is split into its words, the last of which is the id of the key, and an older version beside it', (t) => {
   const form = formOf([...sealed('enc:v2:k1:'), ...sealed('enc:v2:k9:'), ...sealed('enc:v1:k1:')], false);
   t.like(form, {
-    codec: { encoding: 'base64', prefix: 'enc:v2:{keyId}:', legacyPrefix: 'enc:v1:{keyId}:' },
+    codec: { encoding: 'base64', prefix: 'enc:v2:{keyId}:' },
+    olderPrefix: 'enc:v1:{keyId}:',
     keyIds: ['k1', 'k9'],
   });
 });

@@ -42,7 +42,8 @@ function written(decoder: RowDecoder, column: number): string {
 }
 
 function compiled(name: string, options: CodecOptions, table: string, columns: readonly EncodedColumn[]): RowDecoder {
-  return compileCodec(presets[name] as Codec, options, { table, columns });
+  const codec = presets[name] as Codec;
+  return compileCodec(codec, options, { table, columns }, presets[codec.older ?? '']);
 }
 
 /** Decodes one cell of one column. */
@@ -268,33 +269,22 @@ test('plain is the value as it stands', (t) => {
   t.is(cellDecoder('plain', batched, 'klanten', 'land')('enc:v2:k1:', workspace, row), 'enc:v2:k1:');
 });
 
-test('a value of today that begins as a legacy one does is read behind one', (t) => {
-  const codec: Codec = {
-    ...(presets['aes-256-gcm'] as Codec),
-    prefix: 'enc:2:',
-    legacyPrefix: 'enc:',
-    keyId: 'k1',
-    aad: '{id}',
-  };
-  const today = (text: string): string => encrypt(text, row).replace('enc:v2:k1:', 'enc:2:');
-  const legacy = (text: string): string => encrypt(text).replace('enc:v1:k1:', 'enc:');
+test('a value of today that begins as an older one does is read behind one', (t) => {
+  const codec: Codec = { ...(presets['aes-256-gcm'] as Codec), prefix: 'enc:2:', keyId: 'k1', aad: '{id}' };
+  const before: Codec = { ...(presets['aes-256-gcm-v1'] as Codec), prefix: 'enc:', keyId: 'k1' };
   for (const options of [batched, native]) {
-    const decoder = compileCodec(codec, options, { table: 'klanten', columns: [{ name: 'straat', at: 0 }] });
-    for (const [text, stored] of [
-      ['A', today('A')],
-      ['B', legacy('B')],
-      ['C', today('C')],
-      ['D', legacy('D')],
-      ['E', today('E')],
-    ] as const) {
-      decoder.startRow(Row.of([stored]), workspace, row);
+    const decoder = compileCodec(codec, options, { table: 'klanten', columns: [{ name: 'straat', at: 0 }] }, before);
+    for (const text of ['a', 'B', 'c', 'D', 'e']) {
+      const today = encrypt(text, row).replace('enc:v2:k1:', 'enc:2:');
+      const older = encrypt(text).replace('enc:v1:k1:', 'enc:');
+      decoder.startRow(Row.of([text < 'a' ? older : today]), workspace, row);
       t.is(JSON.parse(written(decoder, 0)), text);
     }
   }
 });
 
 test('older values of another form are read by the codec that is named for them, where that is allowed', (t) => {
-  const { legacyPrefix: _, ...codec } = presets['aes-256-gcm'] as Codec;
+  const codec = presets['aes-256-gcm'] as Codec;
   const columns = ['naam', 'straat'].map((name, at) => ({ name, at }));
   const read = (older: Codec, options: CodecOptions, stored: string): string => {
     const decoder = compileCodec(codec, options, { table: 'klanten', columns }, older);

@@ -21,8 +21,9 @@ const options: CodecOptions = {
   decrypt: 'batched',
   reportMismatch: ({ row }) => mismatches.push(row),
 };
+const presets = codecPresets();
 const decoder = (): RowDecoder =>
-  compileCodec(codecPresets()['aes-256-gcm'] as Codec, options, { table: 'klanten', columns });
+  compileCodec(presets['aes-256-gcm'] as Codec, options, { table: 'klanten', columns }, presets['aes-256-gcm-v1']);
 
 function sealed(text: string, keyId: string, aad: string | null): string {
   const iv = randomBytes(12);

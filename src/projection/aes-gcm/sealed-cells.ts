@@ -8,12 +8,14 @@ import {
   type EncodedColumn,
   type EncodedRows,
   headerReader,
+  headOf,
   type RowDecoder,
   rowKeyId,
   templatePieces,
 } from '../codec.js';
 import { encodingOf } from '../encodings.js';
 import { isText, type JsonBytes } from '../json-bytes.js';
+import type { Keyring } from '../keyring.js';
 import {
   AadHash,
   cipherBytesMax,
@@ -106,27 +108,20 @@ export class SealKey {
 export interface SealHeader {
   readonly bytes: Uint8Array;
   readonly key: SealKey;
-  /** Whether the value has associated data. */
-  readonly bound: boolean;
 }
 
 /** The keys that stored values name, for so many cells at a time. */
 export class SealKeys {
   readonly #keys: ReadonlyMap<string, SealKey>;
+  readonly #head: Buffer;
   readonly #read: ReturnType<typeof headerReader>;
-  readonly #hasAad: boolean;
-  /** Whether a value of today begins with the header of a legacy one, as "enc:2:" does with "enc:". */
-  readonly #isHidden: boolean;
   #last: SealHeader | null = null;
   #lastKeyId: string | null = null;
 
-  constructor(codec: Codec, { keyring, legacy }: CodecOptions, cells: number) {
+  constructor(codec: Codec, keyring: Keyring, cells: number) {
     this.#keys = new Map(keyring.ids.map((id) => [id, new SealKey(keyring.get(id) as KeyObject, cells)]));
-    this.#read = headerReader(codec, legacy);
-    this.#hasAad = codec.aad !== undefined;
-    const [head = ''] = templatePieces(codec.prefix ?? '');
-    const [legacyHead = ''] = templatePieces(codec.legacyPrefix ?? '');
-    this.#isHidden = head.startsWith(legacyHead);
+    this.#head = Buffer.from(headOf(codec));
+    this.#read = headerReader(codec);
   }
 
   /**
@@ -136,12 +131,12 @@ export class SealKeys {
   headerOf(row: Row, at: number, rowKeyId: string | null): SealHeader | DecodeReason {
     const last = this.#last;
     if (last !== null && rowKeyId === this.#lastKeyId && row.beginsWith(at, last.bytes)) return last;
+    if (!row.beginsWith(at, this.#head)) return 'bad_format'; // without making a string of an older value
     const header = this.#read(row.text(at) as string);
-    if (typeof header === 'string') return header;
+    if (header === null) return 'bad_format';
     const key = this.#keys.get(header.keyId ?? rowKeyId ?? '');
     if (key === undefined) return 'unknown_key';
-    const found = { bytes: Buffer.from(header.text), key, bound: this.#hasAad && !header.isLegacy };
-    if (header.isLegacy && this.#isHidden) return found;
+    const found = { bytes: Buffer.from(header.text), key };
     this.#last = found;
     this.#lastKeyId = rowKeyId;
     return found;
@@ -189,8 +184,8 @@ const notBatched = -1;
 
 /**
  * Decrypts AES-256-GCM, the cells of a row, and of those behind it that have arrived, together. A codec says how values are stored: their prefix, encoding and layout,
- * their key and their associated data (AAD). With the cell in it, a value copied from another cell does not decode. A legacy
- * prefix needs no protection of its own: a value with AAD that is relabelled fails its tag.
+ * their key and their associated data (AAD). With the cell in it, a value copied from another cell does not decode. The prefix of
+ * older values needs no protection of its own: a value with AAD that is relabelled fails its tag.
  *
  * node:crypto decides: it tries each cell that the batched decryption refused, and a difference is reported. With `decrypt: 'native'`, or a nonce or tag of an unusual length, node:crypto opens every cell.
  */
@@ -235,7 +230,7 @@ export class SealedCells implements RowDecoder {
     this.#layout = layout;
     this.#encoding = encodingOf(codec.encoding);
     this.#aad = codec.aad === undefined ? null : new AadTemplate(codec.aad, rows);
-    this.#keys = new SealKeys(codec, options, columns.length * rowsMax);
+    this.#keys = new SealKeys(codec, options.keyring, columns.length * rowsMax);
     this.#keyIdOf = rowKeyId(codec, rows);
     this.#isBatched = options.decrypt === 'batched' && fitsGcmKey(layout);
     this.#table = table;
@@ -374,8 +369,8 @@ export class SealedCells implements RowDecoder {
   }
 
   /** Starts the hash of a cell with its associated data; returns their length in bytes, -1 when a column in them is NULL. */
-  #startHash(cell: Cell, { key, bound }: SealHeader): number {
-    if (bound && this.#aad?.isSuffixShared) {
+  #startHash(cell: Cell, { key }: SealHeader): number {
+    if (this.#aad?.isSuffixShared) {
       if (this.#suffixKey === null) this.#writeSuffix();
       if (this.#suffixKey !== key) key.aad.setSuffix(this.#suffix, Math.max(0, this.#suffixBytes));
       this.#suffixKey = key;
@@ -383,25 +378,26 @@ export class SealedCells implements RowDecoder {
     }
     const { hash } = key.gcm;
     hash.start();
-    if (!bound) return 0;
     const aad = this.#aadOf(cell);
-    if (aad === null) return -1;
+    if (!aad) return aad === null ? -1 : 0;
     hash.update(aad, 0, aad.length);
     return aad.length;
   }
 
-  #aadOf({ column, index }: Cell): Buffer | null {
+  /** Null when a column in it is NULL; undefined where the codec has none. */
+  #aadOf({ column, index }: Cell): Buffer | null | undefined {
+    if (this.#aad === null) return undefined;
     const suffix = this.#suffixOf(column.name);
     return suffix === null ? null : Buffer.concat([this.#aadPrefixes[index] as Buffer, Buffer.from(suffix)]);
   }
 
-  #openNatively(cell: Cell, { bytes: header, key, bound }: SealHeader): DecodeReason | null {
+  #openNatively(cell: Cell, { bytes: header, key }: SealHeader): DecodeReason | null {
     const { bytes, starts, ends } = this.#row;
     const [start, end] = [starts[cell.column.at] as number, ends[cell.column.at] as number];
     const sealed = Buffer.allocUnsafe(this.#encoding.bytesMax(end - start));
     const length = this.#encoding.decode(bytes, start + header.length, end, sealed, 0);
     if (length < this.#layout.overheadBytes) return 'bad_format';
-    const aad = bound ? this.#aadOf(cell) : undefined;
+    const aad = this.#aadOf(cell);
     if (aad === null) return 'bad_format';
     const opened = openNative(key.object, sealed.subarray(0, length), aad, this.#layout);
     if (opened === null) return 'bad_tag';

@@ -13,27 +13,26 @@ for (let bytes = cipherBytesMax - 4; bytes <= cipherBytesMax + 1; bytes++) messa
 const ids = [1, 16, 36].map((length) => 'i'.repeat(length));
 const [workspace, table] = ['workspace', 'table'];
 const columns = messageBytes.map((_, at) => ({ name: `column${'_'.repeat(at)}`, at }));
-const codec: Codec = {
+const unbound: Codec = {
   cipher: 'aes-256-gcm',
   encoding: 'base64',
-  prefix: 'v2:{keyId}:',
-  legacyPrefix: 'v1:{keyId}:',
+  prefix: '{keyId}:',
   layout: ['nonce12', 'data', 'tag16'],
-  aad: '{workspace}|{table}|{column}|{id}',
 };
+const bound: Codec = { ...unbound, aad: '{workspace}|{table}|{column}|{id}' };
 
 /** A stored form in which the messages are tried. */
 interface Form {
-  readonly version: 'v1' | 'v2';
+  readonly codec: Codec;
   readonly id: string;
   readonly modes: readonly DecryptMode[];
 }
 
 /** The id ends the associated data: it says nothing about messages without them, nor about node:crypto. */
 const forms: readonly Form[] = [
-  { version: 'v2', id: ids[0] as string, modes: ['batched', 'native'] },
-  ...ids.slice(1).map((id) => ({ version: 'v2' as const, id, modes: ['batched'] as const })),
-  { version: 'v1', id: ids[0] as string, modes: ['batched', 'native'] },
+  { codec: bound, id: ids[0] as string, modes: ['batched', 'native'] },
+  ...ids.slice(1).map((id) => ({ codec: bound, id, modes: ['batched'] as const })),
+  { codec: unbound, id: ids[0] as string, modes: ['batched', 'native'] },
 ];
 /** The forms under the second key and the others: neither how lengths of the associated data are handled nor the way over node:crypto depends on the key. */
 const fewerForms = forms.filter(({ id }) => id === ids[0]).map((form): Form => ({ ...form, modes: ['batched'] }));
@@ -47,22 +46,26 @@ export function verifyKeys(keyring: Keyring): void {
   const mismatches = new Set<string>();
   const reportMismatch = ({ column }: { column: string }) => mismatches.add(column);
   // One for all keys: each has buffers of some 200 KB, which a gateway at rest would keep.
-  const cellsOf = (decrypt: DecryptMode) =>
-    new SealedCells(codec, { keyring, legacy: true, decrypt, reportMismatch }, { table, columns });
-  const cells = { batched: cellsOf('batched'), native: cellsOf('native') };
+  const cellsOf = (codec: Codec) => {
+    const of = (decrypt: DecryptMode) =>
+      new SealedCells(codec, { keyring, legacy: true, decrypt, reportMismatch }, { table, columns });
+    return { batched: of('batched'), native: of('native') };
+  };
+  const cells = new Map([bound, unbound].map((codec) => [codec, cellsOf(codec)]));
   const json = new JsonBytes(cipherBytesMax + 4);
   for (const [i, keyId] of keyring.ids.entries()) {
     const key = keyring.get(keyId) as KeyObject;
-    for (const { version, id, modes } of i === 0 ? forms : fewerForms) {
+    for (const { codec, id, modes } of i === 0 ? forms : fewerForms) {
       const texts = messageBytes.map((length) => randomBytes(length).toString('hex').slice(0, length));
-      const aadOf = (column: string) => (version === 'v2' ? `${workspace}|${table}|${column}|${id}` : null);
+      const aadOf = (column: string) => (codec.aad ? `${workspace}|${table}|${column}|${id}` : null);
       const sealed = columns.map(({ name, at }) => seal(key, texts[at] as string, aadOf(name)));
       const damaged = id === ids[0] ? sealed.map(damagedCopy) : [];
       for (const mode of modes) {
+        const decoder = (cells.get(codec) as ReturnType<typeof cellsOf>)[mode];
         const open = (messages: readonly Buffer[]): (string | null)[] => {
-          const stored = messages.map((message) => `${version}:${keyId}:${message.toString('base64')}`);
-          cells[mode].startRow(Row.of(stored), workspace, id);
-          return messages.map((_, column) => textOf(cells[mode], column, json));
+          const stored = messages.map((message) => `${keyId}:${message.toString('base64')}`);
+          decoder.startRow(Row.of(stored), workspace, id);
+          return messages.map((_, column) => textOf(decoder, column, json));
         };
         const [whole, broken] = [open(sealed), open(damaged)];
         const wrong = columns.find(
