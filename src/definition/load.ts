@@ -6,7 +6,7 @@ import formats from 'ajv-formats';
 import { StartRefused } from '../errors.js';
 import { projectRoot, projectText, readFault, readText } from '../paths.js';
 import type { Codec } from '../projection/codec.js';
-import { elementsOf, membersOf } from '../projection/json-scan.js';
+import { childrenOf } from '../projection/json-scan.js';
 import validateDefinition from './definition-validator.cjs';
 import { listValuesMax } from './filter-kinds.js';
 import isJsonSchema from './json-schema-validator.cjs';
@@ -171,12 +171,9 @@ function resourceOf(path: string, file: DefinitionFile, audit: LoggedAs | null):
 
 /** Places of keys that an object of the JSON text has twice: JSON.parse would silently take the last. */
 export function repeatedKeys(json: string, at = ''): string[] {
-  const text = json.trim();
-  if (text.startsWith('[')) return elementsOf(text).flatMap((element, i) => repeatedKeys(element, `${at}/${i}`));
-  if (!text.startsWith('{')) return [];
-  const members = membersOf(text);
-  return members.flatMap(([name, value], i) => {
-    const isRepeated = members.slice(0, i).some(([before]) => before === name);
+  const children = childrenOf(json.trim());
+  return children.flatMap(([name, value], i) => {
+    const isRepeated = children.findIndex(([first]) => first === name) < i;
     return [...(isRepeated ? [`${at}/${name}`] : []), ...repeatedKeys(value, `${at}/${name}`)];
   });
 }

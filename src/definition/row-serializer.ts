@@ -4,7 +4,7 @@ import { type Codec, codecColumns, DecodeError, type RowDecoder } from '../proje
 import { compileCodec } from '../projection/codecs.js';
 import { holdsImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
-import { elementsOf, MalformedJson, memberOf } from '../projection/json-scan.js';
+import { childrenOf, MalformedJson } from '../projection/json-scan.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
@@ -39,17 +39,11 @@ function jsonCell(text: string): string {
 function at(json: string, tokens: readonly string[]): string | undefined {
   let value: string | undefined = json;
   try {
-    for (const token of tokens) value = value && inside(value, token);
+    for (const token of tokens) value = childrenOf(value ?? '').findLast(([name]) => name === token)?.[1];
   } catch (error) {
     throw error instanceof MalformedJson ? new DecodeError('bad_format') : error;
   }
   return value;
-}
-
-function inside(container: string, token: string): string | undefined {
-  if (container.startsWith('{')) return memberOf(container, token);
-  const isIndex = container.startsWith('[') && /^(0|[1-9]\d{0,8})$/.test(token);
-  return isIndex ? elementsOf(container)[Number(token)] : undefined;
 }
 
 /** "/a~1b/0" → "a/b", "0" (RFC 6901). */

@@ -23,8 +23,9 @@ export function skipSpace(json: string, at: number): number {
   return next;
 }
 
-/** Position just after the string whose opening quote is at `start`. Throws MalformedJson when it does not end. */
+/** Position just after the string whose opening quote is at `start`. Throws MalformedJson when there is none, or when it does not end. */
 export function stringEnd(json: string, start: number): number {
+  if (json.charCodeAt(start) !== quote) throw new MalformedJson();
   let close = json.indexOf('"', start + 1);
   while (close >= 0) {
     let back = close;
@@ -57,63 +58,31 @@ export function stringAt(json: string, start: number, end: number): string {
   }
 }
 
-/** The elements of the array that `json` is, each as its JSON text. Throws MalformedJson when it is no array. */
-export function elementsOf(json: string): string[] {
-  const elements: string[] = [];
-  itemsOf(json, '[', (_, __, start, end) => elements.push(json.slice(start, end)));
-  return elements;
-}
-
-/** The members of the object that `json` is: name and JSON text of the value. Throws MalformedJson when it is none. */
-export function membersOf(json: string): [name: string, value: string][] {
-  const members: [string, string][] = [];
-  itemsOf(json, '{', (name, nameEnd, start, end) =>
-    members.push([stringAt(json, name, nameEnd), json.slice(start, end)]),
-  );
-  return members;
-}
-
-/** The JSON text of a member of the object that `json` is; of a repeated name the last. Throws MalformedJson when it is no object. */
-export function memberOf(json: string, name: string): string | undefined {
-  let found: string | undefined;
-  itemsOf(json, '{', (nameStart, nameEnd, start, end) => {
-    if (stringAt(json, nameStart, nameEnd) === name) found = json.slice(start, end);
-  });
-  return found;
-}
-
-/** Visits the items of the object or array that `json` is: start and end of a member's name (of an element: nothing of use) and of the value. */
-function itemsOf(
-  json: string,
-  opening: '{' | '[',
-  found: (name: number, nameEnd: number, start: number, end: number) => void,
-): void {
-  const isObject = opening === '{';
-  const closing = isObject ? '}' : ']';
-  let at = skipSpace(json, 0);
-  if (json[at] !== opening) throw new MalformedJson();
-  at = skipSpace(json, at + 1);
-  for (let isFirst = true; json[at] !== closing; isFirst = false) {
-    if (!isFirst && json[at] !== ',') throw new MalformedJson();
-    const name = isFirst ? at : skipSpace(json, at + 1);
-    const nameEnd = isObject ? memberNameEnd(json, name) : name;
-    const value = isObject ? behindColon(json, nameEnd) : name;
-    const end = valueEnd(json, value);
-    found(name, nameEnd, value, end);
+/**
+ * The members of the object, or the elements of the array, that `json` is, each with its name or index and its JSON text; none of another value.
+ * Throws MalformedJson.
+ */
+export function childrenOf(json: string): [name: string, value: string][] {
+  const isObject = json.startsWith('{');
+  if (!isObject && !json.startsWith('[')) return [];
+  const children: [string, string][] = [];
+  let at = skipSpace(json, 1);
+  while (json[at] !== (isObject ? '}' : ']')) {
+    if (children.length > 0) at = behind(json, at, ',');
+    const nameEnd = isObject ? stringEnd(json, at) : at;
+    const name = isObject ? stringAt(json, at, nameEnd) : String(children.length);
+    if (isObject) at = behind(json, skipSpace(json, nameEnd), ':');
+    const end = valueEnd(json, at);
+    children.push([name, json.slice(at, end)]);
     at = skipSpace(json, end);
   }
   if (skipSpace(json, at + 1) !== json.length) throw new MalformedJson();
+  return children;
 }
 
-function memberNameEnd(json: string, at: number): number {
-  if (json[at] !== '"') throw new MalformedJson();
-  return stringEnd(json, at);
-}
-
-function behindColon(json: string, nameEnd: number): number {
-  const colon = skipSpace(json, nameEnd);
-  if (json[colon] !== ':') throw new MalformedJson();
-  return skipSpace(json, colon + 1);
+function behind(json: string, at: number, character: ',' | ':'): number {
+  if (json[at] !== character) throw new MalformedJson();
+  return skipSpace(json, at + 1);
 }
 
 const scalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;

@@ -1,5 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
-import { membersOf } from './json-scan.js';
+import { childrenOf } from './json-scan.js';
 
 /** The data keys by key id: 256-bit AES keys held as KeyObjects, so that no log line or inspection can print them. */
 export interface Keyring {
@@ -46,7 +46,7 @@ function entriesOf(json: string): [string, unknown][] {
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new Error('The keyring is not usable: it is not a JSON object of key id to key.');
   }
-  return membersOf(json.trim()).map(([id, value]) => [id, JSON.parse(value)]); // JSON.parse would take the last of two with one id
+  return childrenOf(json.trim()).map(([id, value]) => [id, JSON.parse(value)]); // JSON.parse would take the last of two with one id
 }
 
 function keyFrom(value: unknown): KeyObject | undefined {

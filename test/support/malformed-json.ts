@@ -41,7 +41,7 @@ export const malformed: readonly [string, string | Buffer, ...string[]][] = [
   ['a number that is too small', '{"bouwjaar":1e-400}', '/bouwjaar lossy_number'],
   ['a number with too many digits', '{"bouwjaar":0.1000000000000000055}', '/bouwjaar lossy_number'],
   ['nesting of 21', nested(21), `${'/a'.repeat(20)} too_deep`],
-  ['nesting of 10,000', '['.repeat(10_000), `${'/0'.repeat(20)} too_deep`],
+  ['nesting of 10,000', '['.repeat(10_000) + ']'.repeat(10_000), `${'/0'.repeat(20)} too_deep`],
   [
     'several faults',
     '{"a":1e400,"a":"\\u0000","__proto__":1}',
