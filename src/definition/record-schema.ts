@@ -1,5 +1,5 @@
 import { fieldType } from './field-types.js';
-import { type Field, type JsonSchema, leaves, pointer, type Resource } from './resource.js';
+import { type Field, type JsonSchema, type Leaf, leaves, pointer, type Resource } from './resource.js';
 
 /** A member as it is given back. */
 export function readSchema(field: Field): JsonSchema {
@@ -37,21 +37,10 @@ function orNull(schema: JsonSchema): JsonSchema {
 /** JSON Schema 2020-12 of one record as the API gives it: every member present, and later versions may add members. */
 export function recordSchema(resource: Resource): JsonSchema {
   const encoded = leaves(resource).filter(({ field }) => canFail(field));
-  const record = assemble(resource, {
-    keep: () => true,
-    required: () => true,
-    schema: readSchema,
-    description: resource.description,
-    closed: false,
-  });
+  const record = objectOf(resource, response);
   if (encoded.length === 0) return record;
-  return {
-    ...record,
-    properties: {
-      ...(record.properties as object),
-      decodeErrors: decodeErrors(encoded.map(({ path }) => pointer(path))),
-    },
-  };
+  const properties = { ...(record.properties as object), decodeErrors: decodeErrors(encoded) };
+  return { ...record, properties };
 }
 
 /** The same with the version that records of a sync pass have. `x-record` names the record, for programs that make tables. */
@@ -70,13 +59,9 @@ export function versionedSchema(resource: Resource): JsonSchema {
  * the timestamps. The write scope reveals nothing else.
  */
 export function writeScopeSchema(resource: Resource): JsonSchema {
-  return assemble(resource, {
-    keep: (field) => visibleToWriteScope(resource, field),
-    required: () => true,
-    schema: readSchema,
-    description: 'Response to a write by a token without the read scope.',
-    closed: false,
-  });
+  const description = 'Response to a write by a token without the read scope.';
+  const keep = (field: Field): boolean => visibleToWriteScope(resource, field);
+  return objectOf({ ...resource, description }, { ...response, keep });
 }
 
 /** Whether a stored value of the field may be undecodable: the member is then null and named in `decodeErrors`. */
@@ -86,93 +71,62 @@ export function canFail({ codec, pointer }: Field): boolean {
 
 /** Whether the write scope alone shows a field: writable fields, id, version and timestamps. */
 export function visibleToWriteScope(resource: Resource, field: Field): boolean {
-  return field.write !== undefined || field.column === 'id' || isStamp(field, resource);
+  return isWritable(field) || ['id', resource.version].includes(field.column) || field.type === 'timestamp';
 }
 
 /** Body of POST: the writable fields; those that must be given are required and not null. */
 export function createSchema(resource: Resource): JsonSchema {
-  return assemble(resource, {
-    keep: isWritable,
-    required: (field) => field.write?.required === true,
-    schema: writeSchema,
-    description: `A new ${resource.record}. A member left out is null. ${readOnlyProse(resource)}`,
-    closed: true,
-  });
+  const description = `A new ${resource.record}. A member left out is null. ${readOnlyProse(resource)}`;
+  return objectOf({ ...resource, description }, { ...body, required: ({ write }) => write?.required === true });
 }
 
 /** Body of PATCH, a merge patch (RFC 7396): members left out stay as they are, null clears a nullable field. */
 export function patchSchema(resource: Resource): JsonSchema {
-  return assemble(resource, {
-    keep: isWritable,
-    required: () => false,
-    schema: writeSchema,
-    description: `Members left out stay as they are, null clears a nullable field. ${readOnlyProse(resource)}`,
-    closed: true,
-  });
+  const description = `Members left out stay as they are, null clears a nullable field. ${readOnlyProse(resource)}`;
+  return objectOf({ ...resource, description }, body);
 }
 
-interface Assembly {
+/** How an object is made of fields. */
+interface Form {
   readonly keep: (field: Field) => boolean;
   readonly required: (field: Field) => boolean;
   readonly schema: (field: Field) => JsonSchema;
-  readonly description: string;
   /** Whether other members are refused: in requests, never in responses. */
   readonly closed: boolean;
 }
 
-/** The object of the kept fields, groups included when anything in them is kept. */
-function assemble(resource: Resource, assembly: Assembly): JsonSchema {
-  const properties: Record<string, JsonSchema> = {};
-  const required: string[] = [];
-  for (const [name, member] of Object.entries(resource.fields)) {
-    const inner = 'group' in member ? Object.entries(member.group).filter(([, field]) => assembly.keep(field)) : [];
-    if ('group' in member) {
-      if (inner.length === 0) continue;
-      properties[name] = objectSchema(Object.fromEntries(inner.map(([key, field]) => [key, assembly.schema(field)])), {
-        required: inner.filter(([, field]) => assembly.required(field)).map(([key]) => key),
-        description: member.description,
-        closed: assembly.closed,
-      });
-      if (inner.some(([, field]) => assembly.required(field))) required.push(name);
-    } else if (assembly.keep(member)) {
-      properties[name] = assembly.schema(member);
-      if (assembly.required(member)) required.push(name);
-    }
-  }
-  return objectSchema(properties, { required, description: assembly.description, closed: assembly.closed });
-}
+const isWritable = ({ write }: Field): boolean => write !== undefined;
+const response: Form = { keep: () => true, required: () => true, schema: readSchema, closed: false };
+const body: Form = { keep: isWritable, required: () => false, schema: writeSchema, closed: true };
 
-function objectSchema(
-  properties: Readonly<Record<string, JsonSchema>>,
-  rest: { required: string[]; description: string; closed: boolean },
-): JsonSchema {
-  const { required, description, closed } = rest;
+/** The object of the kept fields, groups included when anything in them is kept. */
+function objectOf({ description, fields }: Pick<Resource, 'description' | 'fields'>, form: Form): JsonSchema {
+  const members = Object.entries(fields).flatMap(([name, member]) => {
+    if (!('group' in member))
+      return form.keep(member) ? [{ name, schema: form.schema(member), isRequired: form.required(member) }] : [];
+    const schema = objectOf({ description: member.description, fields: member.group }, form);
+    const isEmpty = Object.keys(schema.properties as object).length === 0;
+    return isEmpty ? [] : [{ name, schema, isRequired: 'required' in schema }];
+  });
+  const required = members.flatMap(({ name, isRequired }) => (isRequired ? [name] : []));
   return {
     type: 'object',
     description,
-    ...(closed ? { additionalProperties: false } : {}),
-    ...(required.length > 0 ? { required } : {}),
-    properties,
+    ...(form.closed && { additionalProperties: false }),
+    ...(required.length > 0 && { required }),
+    properties: Object.fromEntries(members.map(({ name, schema }) => [name, schema])),
   };
 }
 
-function decodeErrors(pointers: readonly string[]): JsonSchema {
+function decodeErrors(encoded: readonly Leaf[]): JsonSchema {
   return {
     type: 'array',
     minItems: 1,
     uniqueItems: true,
-    items: { type: 'string', enum: pointers },
+    items: { type: 'string', enum: encoded.map(({ path }) => pointer(path)) },
     description:
       'Only present when stored values of this record could not be decoded: the pointers (RFC 6901) of the members that are null for that reason.',
   };
-}
-
-function isWritable(field: Field): boolean {
-  return field.write !== undefined;
-}
-
-function isStamp(field: Field, resource: Resource): boolean {
-  return field.type === 'timestamp' || field.column === resource.version;
 }
 
 function readOnlyProse(resource: Resource): string {
