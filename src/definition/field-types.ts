@@ -191,7 +191,7 @@ export const fieldTypes = {
     writeSchema: dateSchema,
     example: '2026-03-14',
     serializer: () => calendarDate,
-    isPrinted: isPrintedDate,
+    isPrinted: (text) => isPrinted(text, 'date'),
     isLess: isEarlier,
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
@@ -206,7 +206,7 @@ export const fieldTypes = {
     hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
     serializer: () => instant,
-    isPrinted: isPrintedInstant,
+    isPrinted: (text) => isPrinted(text, 'timestamp'),
     isLess: isEarlier,
     query: {
       schema: { type: 'string', format: 'date-time' },
@@ -262,17 +262,11 @@ const printedForm = /^(\d{4}|[1-9]\d{4,6})(-\d{2}-\d{2})( (?:[01]\d|2[0-3])(?::[
 /** The last years of the two types, and the first whole year before Christ (PostgreSQL 8.5, Table 8.9). */
 const years = { date: 5_874_897, timestamp: 294_276, beforeChrist: 4713 };
 
-/** Whether the text is a date as PostgreSQL prints it in ISO style: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity. */
-export function isPrintedDate(text: string): boolean {
-  return isPrinted(text, 'date');
-}
-
-/** Whether the text is a timestamptz as PostgreSQL prints it in ISO style and UTC: 2026-03-29 01:59:59.123456+00, infinity. */
-export function isPrintedInstant(text: string): boolean {
-  return isPrinted(text, 'timestamp');
-}
-
-function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
+/**
+ * Whether the text is a date, or a timestamptz in UTC, as PostgreSQL prints it in ISO style: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity,
+ * 2026-03-29 01:59:59.123456+00.
+ */
+export function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
   if (text === 'infinity' || text === '-infinity') return true;
   const [, digits, day, time, era] = printedForm.exec(text) ?? [];
   const year = Number(digits);

@@ -75,26 +75,19 @@ interface ViewInOrder {
 }
 
 function viewsInOrder(resource: Resource): ViewInOrder[] {
+  const inOrder = (columns: readonly string[], direction: Direction): ViewInOrder => ({
+    view: viewInOrder(resource, columns, direction),
+    columns,
+    direction,
+  });
   const key = resource.order.map(({ column }) => column);
-  const filters = Object.values(resource.filters);
-  const orders: (readonly [readonly string[], readonly Direction[]])[] = [
-    [key, ['asc', 'desc']],
-    [['id'], ['asc']],
-    ...filters
-      .filter(({ nearlyUnique, ownIndex }) => nearlyUnique || ownIndex)
-      .map(
-        ({ column, nearlyUnique }) =>
-          [orderFrom(column, resource), nearlyUnique ? (['asc', 'desc'] as const) : (['asc'] as const)] as const,
-      ),
-  ];
-  const views = orders.flatMap(([columns, directions]) =>
-    directions.map((direction) => ({ view: viewInOrder(resource, columns, direction), columns, direction })),
-  );
+  const ofFilters = Object.values(resource.filters).flatMap(({ column, nearlyUnique, ownIndex }) => {
+    const columns = orderFrom(column, resource);
+    if (nearlyUnique) return [inOrder(columns, 'asc'), inOrder(columns, 'desc')];
+    return ownIndex ? [inOrder(columns, 'asc')] : [];
+  });
+  const views = [inOrder(key, 'asc'), inOrder(key, 'desc'), inOrder(['id'], 'asc'), ...ofFilters];
   return [...new Map(views.map((each) => [each.view, each])).values()];
-}
-
-function partViews({ sync }: Pick<Resource, 'sync'>): ViewInOrder[] {
-  return Object.values(sync?.parts ?? {}).map(({ view }) => partInOrder(view));
 }
 
 /** The view of parts in the order in which a pass reads them. */
@@ -109,7 +102,8 @@ export function plainViewsOf({ view, sync }: Resource): string[] {
 
 /** The views that read a resource, without an order and with each. */
 export function viewsOf(resource: Resource): string[] {
-  return [...plainViewsOf(resource), ...[...viewsInOrder(resource), ...partViews(resource)].map(({ view }) => view)];
+  const parts = Object.values(resource.sync?.parts ?? {}).map(({ view }) => partInOrder(view));
+  return [...plainViewsOf(resource), ...[...viewsInOrder(resource), ...parts].map(({ view }) => view)];
 }
 
 /**
