@@ -80,21 +80,18 @@ export class AadTemplate {
   }
 }
 
-/** A key of the keyring. `gcm` and `aad` are made when first used: native decryption never does. */
+/** A key of the keyring, for so many queued messages. `gcm` and `aad` are made when first used: native decryption never does. */
 export class SealKey {
-  readonly object: KeyObject;
-  readonly #messages: number;
   #gcm: GcmKey | null = null;
   #aad: AadHash | null = null;
 
-  /** `messages` is the largest number of queued messages. */
-  constructor(object: KeyObject, messages: number) {
-    this.object = object;
-    this.#messages = messages;
-  }
+  constructor(
+    readonly object: KeyObject,
+    private readonly messages: number,
+  ) {}
 
   get gcm(): GcmKey {
-    this.#gcm ??= new GcmKey(this.object, this.#messages);
+    this.#gcm ??= new GcmKey(this.object, this.messages);
     return this.#gcm;
   }
 
