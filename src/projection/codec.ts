@@ -81,7 +81,7 @@ export function templatePieces(template: string): string[] {
 }
 
 /** Placeholders of an AAD template that are no columns of the row. */
-export const aadPlaceholders: readonly string[] = ['workspace', 'table', 'column', 'id'];
+const aadPlaceholders: readonly string[] = ['workspace', 'table', 'column', 'id'];
 
 /** The columns of a row that a codec reads beside the encoded ones: the key id's and those in its associated data. */
 export function codecColumns({ keyId, aad = '' }: Codec): string[] {

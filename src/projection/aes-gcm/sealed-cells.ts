@@ -81,7 +81,7 @@ export class AadTemplate {
 }
 
 /** A key of the keyring, for so many queued messages. `gcm` and `aad` are made when first used: native decryption never does. */
-export class SealKey {
+class SealKey {
   #gcm: GcmKey | null = null;
   #aad: AadHash | null = null;
 
@@ -102,7 +102,7 @@ export class SealKey {
 }
 
 /** The beginning of a stored value, and the key that sealed it. */
-export interface SealHeader {
+interface SealHeader {
   readonly bytes: Uint8Array;
   readonly key: SealKey;
 }
