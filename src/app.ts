@@ -13,7 +13,6 @@ import { tracerName } from './tracing.js';
 /** Dependencies and bounds of a request; made once by the gateway. */
 export interface AppDeps extends RouteDeps {
   readonly trustedProxyHops: number;
-  readonly urlBytesMax: number;
   /** Values of the Deprecation and Sunset headers; empty: none. */
   readonly deprecation: string;
   readonly sunset: string;
@@ -28,7 +27,7 @@ export interface AppDeps extends RouteDeps {
 /** Status in log and metrics of a request whose connection closed before the response; the number that nginx logs. */
 const statusWithoutResponse = 499;
 
-/** Koa without its own end of a request: http/respond sends every response, and Koa's listeners took 5 % of a detail's processor time. */
+/** Koa without its own end of a request: http/respond sends every response, and Koa's listeners take 5 % of a detail's processor time. */
 class Application extends Koa {
   handleRequest(ctx: Context, middleware: (ctx: Context) => Promise<void>): Promise<void> {
     return middleware(ctx).catch((error) => ctx.onerror(error));
@@ -47,7 +46,7 @@ export function app(deps: AppDeps): Koa {
     try {
       checkHost(ctx.req);
       checkTransferEncoding(ctx.req);
-      checkTarget(ctx.req, deps.urlBytesMax);
+      checkTarget(ctx.req);
       await route(ctx, async () => {
         await null; // the parser tells the end of a request without a body after this turn; before it the answer would close the connection
         unrouted(ctx);

@@ -43,7 +43,7 @@ export type Event =
   | { readonly type: 'decrypt_mismatch'; readonly table: string; readonly column: string; readonly row: string }
   | { readonly type: 'limit_hit'; readonly limit: LimitName }
   | { readonly type: 'request_shed'; readonly bound: ShedBound }
-  | { readonly type: 'client_too_slow'; readonly bytesPerSecond: number }
+  | { readonly type: 'client_too_slow' }
   | { readonly type: 'replica_admitted'; readonly replica: string }
   | { readonly type: 'replica_ejected'; readonly replica: string; readonly reason: string }
   | { readonly type: 'primary_among_replicas'; readonly replica: string }
@@ -228,7 +228,7 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
   client_too_slow: {
     level: 'warn',
     repeats: [],
-    metrics: counter('slow_clients', 'Connections destroyed because the client read its response too slowly.'),
+    metrics: counter('slow_clients', 'Connections destroyed because the client stopped reading its response.'),
   },
   replica_admitted: { level: 'info' },
   replica_ejected: {

@@ -5,9 +5,8 @@
 export const tuning = {
   /** Results of token look-ups kept in memory. */
   tokenCacheMax: 10_000,
-  /** Page ends kept in memory, of all workspaces together, 350 to 600 bytes each; and how long. */
+  /** Page ends kept in memory, of all workspaces together, 350 to 600 bytes each. */
   pageMemoryMax: 20_000,
-  pageMemoryMs: 600_000,
   /** Rows that a page number may skip from the nearest page that is remembered. */
   skipRowsMax: 1_000_000,
   /** Statements in flight on one short connection. */
@@ -35,19 +34,13 @@ export const tuning = {
   tokenUsesIntervalMs: 60_000,
   /** Time for which a read waits for a replica to replay the workspace's last write. */
   freshnessWaitMs: 200,
-  /** Connections to the primary for reads when no replica is fresh enough. */
-  primaryReadConnections: 2,
   /** Pause between two probes of a server, and the time that one may take before a replica is ejected. */
   probeIntervalMs: 500,
   probeDeadlineMs: 1000,
-  /** Largest header and target of a request, in bytes; the header's size includes the target. */
-  headerBytesMax: 16_384,
-  urlBytesMax: 4096,
   /** Time that a client has to send a request's header, and the whole request. */
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 20_000,
-  /** Lowest average speed of a client that reads a response, and the time over which it is measured: kernel buffers show progress in leaps. */
-  minBytesPerSecond: 1024,
+  /** Time for which a client may read nothing of its response: kernel buffers show progress in leaps. */
   slowClientMs: 180_000,
 };
 

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type pg from 'pg';
 import { sqlStateOf } from '../errors.js';
+import { primaryReadConnections } from '../postgres/primary.js';
 import type { Settings } from '../settings.js';
 import { announcedPid, streamOf } from '../wire/wire.js';
 import { checkSql, failure, type Item, verdict, warning } from './finding.js';
@@ -174,7 +175,7 @@ function settingsItem({ settings: actual }: SessionRow, kind: ServerKind, settin
 }
 
 function connectionsItem({ limits }: SessionRow, kind: ServerKind, settings: Settings): Item {
-  const { shortConnections, longConnections, primaryConnections, primaryReadConnections } = settings;
+  const { shortConnections, longConnections, primaryConnections } = settings;
   const pools = kind === 'replica' ? shortConnections + longConnections : primaryConnections + primaryReadConnections;
   const instances = settings.redisUrl === '' ? 1 : settings.instances;
   const need = (pools + 1) * settings.webConcurrency * instances;

@@ -1,5 +1,3 @@
-import { SpreadCalls } from './event-loop.js';
-
 /** Gives the taken units back; must be called once. */
 export type Release = () => void;
 
@@ -44,7 +42,6 @@ export class Gate {
   /** Units held, by key; keys without units are deleted. */
   readonly #held = new Map<string, number>();
   readonly #queue = new FairQueue<Waiter>();
-  readonly #refusals = new SpreadCalls();
 
   constructor(bounds: GateBounds) {
     this.#bounds = bounds;
@@ -90,7 +87,7 @@ export class Gate {
       let wasLate = false;
       const giveUp = (): void => {
         const lateMs = performance.now() - dueMs;
-        if (wasLate || lateMs < lateMsMin) return this.#refusals.add(() => leave(this.#bounds.refusal('late')));
+        if (wasLate || lateMs < lateMsMin) return leave(this.#bounds.refusal('late'));
         wasLate = true;
         dueMs += lateMs * 2;
         timer = setTimeout(giveUp, Math.min(lateMs, waitMs));

@@ -1,6 +1,7 @@
 import { Problem } from '../errors.js';
 import type { Observe, ShedBound } from '../events.js';
 import { Gate, type Release } from './gate.js';
+import type { Limiter } from './rate-limiter.js';
 
 /** The bounds that an operator sets. */
 export interface GateSettings {
@@ -68,5 +69,38 @@ export function gatesOf(settings: GateSettings, observe: Observe): Gates {
         throw error;
       }
     },
+  };
+}
+
+/** The bounds of requests in a minute. */
+export interface Limits {
+  /** Requests of a token, over all gateways. */
+  readonly token: Limiter;
+  /** Writes of a token, which count as requests as well; null unless the operator sets it. */
+  readonly write: Limiter | null;
+  /** Failed authentications of a client address, and of a refused token that is repeated. */
+  readonly address: Limiter;
+  /** Requests of a client address that need no token. */
+  readonly public: Limiter;
+}
+
+/** The bounds that an operator sets, requests per minute. */
+interface LimitSettings {
+  readonly rateLimitPerMinute: number;
+  readonly writesPerMinute: number;
+  readonly authFailuresPerMinute: number;
+  readonly publicRequestsPerMinute: number;
+}
+
+/** Makes the limiters; `peers` counts the requests of all gateways together. */
+export function limitsOf(
+  settings: LimitSettings,
+  peers: { readonly limiter: (name: string, quota: number) => Limiter },
+): Limits {
+  return {
+    token: peers.limiter('token', settings.rateLimitPerMinute),
+    write: settings.writesPerMinute === 0 ? null : peers.limiter('write', settings.writesPerMinute),
+    address: peers.limiter('address', settings.authFailuresPerMinute),
+    public: peers.limiter('public', settings.publicRequestsPerMinute),
   };
 }

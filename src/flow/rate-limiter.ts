@@ -25,18 +25,27 @@ export interface Count {
   readonly endsInMs: number;
 }
 
-/** A gateway's knowledge of a window, sent to the counter because a restarted counter has lost its counts. */
+/** A gateway's knowledge of a window. The counter is told of it because a restarted counter has lost its counts. */
 export interface KnownCount extends Count {
-  /** Requests that this gateway granted without the counter, and that the counter has not counted yet. */
-  readonly unreported: number;
+  /** Requests that this gateway granted, with the counter or without it. */
+  readonly granted: number;
 }
 
-/** A counter that all gateways share: answers `nextCount` of the key. Rejects when it does not answer. */
+/** A counter that all gateways share: answers `countNext` of the key. Rejects when it does not answer. */
 export type SharedCounter = (key: string, known: KnownCount, requests: number) => Promise<Count>;
 
-/** The next count of a key. */
-export function nextCount(before: number, { consumed, unreported }: KnownCount, requests: number): number {
-  return Math.max(before, consumed) + unreported + requests;
+/** Counts of a key that a shared counter keeps: of all requests, and of those that each gateway granted. */
+export interface Kept {
+  consumed: number;
+  readonly granted: Map<number, number>;
+}
+
+/** Counts requests of a gateway. The count is at least what that gateway knows, and what all gateways that asked have granted. */
+export function countNext(kept: Kept, gateway: number, known: KnownCount, requests: number): number {
+  kept.granted.set(gateway, Math.max(kept.granted.get(gateway) ?? 0, known.granted + requests));
+  const granted = [...kept.granted.values()].reduce((sum, each) => sum + each, 0);
+  kept.consumed = Math.max(kept.consumed + requests, known.consumed + requests, granted);
+  return kept.consumed;
 }
 
 interface Window {
@@ -44,9 +53,8 @@ interface Window {
   endsAtMs: number;
   /** The highest count that is known. */
   consumed: number;
-  /** Requests that this gateway granted, those of them that the counter has not counted, and those that it refused alone. */
+  /** Requests that this gateway granted, and those that it refused alone. */
   granted: number;
-  unreported: number;
   refused: number;
 }
 
@@ -78,7 +86,7 @@ export function rateLimiter(
     if (windows.size === 0) setTimeout(forgetEnded, forgetMs).unref();
     windows.delete(key);
     if (windows.size >= windowsMax) windows.delete(windows.keys().next().value as string);
-    const window = { endsAtMs, consumed: 0, granted: 0, unreported: 0, refused: 0 };
+    const window = { endsAtMs, consumed: 0, granted: 0, refused: 0 };
     windows.set(key, window);
     return window;
   };
@@ -108,10 +116,10 @@ export function rateLimiter(
   const { gateways, counter } = shared;
   const countAlone = (key: string, requests: 0 | 1): RateLimitResult => {
     const window = windowOf(key) ?? begin(key);
-    const left = Math.min(Math.floor(quota / gateways) - window.granted, quota - window.consumed - window.unreported);
+    const left = Math.min(Math.floor(quota / gateways) - window.granted, quota - window.consumed);
     if (requests === 1 && left > 0) {
       window.granted++;
-      window.unreported++;
+      window.consumed++;
     } else if (requests === 1) window.refused++;
     return resultOf(quota - Math.max(0, left - requests), endsInMs(window), left > 0, window.refused);
   };
@@ -123,15 +131,13 @@ export function rateLimiter(
   };
   const count = async (key: string, requests: 0 | 1): Promise<RateLimitResult> => {
     const known = windowOf(key, marginMs);
-    const { consumed = 0, unreported = 0 } = known ?? {};
-    if (known !== undefined) known.unreported = 0;
+    const { consumed = 0, granted = 0 } = known ?? {};
     try {
-      const counted = await counter(key, { consumed, unreported, endsInMs: Math.ceil(endsInMs(known)) }, requests);
+      const counted = await counter(key, { consumed, granted, endsInMs: Math.ceil(endsInMs(known)) }, requests);
       const allowed = counted.consumed + 1 - requests <= quota;
       if (counted.consumed > 0) learn(key, counted).granted += allowed ? requests : 0;
       return resultOf(counted.consumed, counted.endsInMs, allowed);
     } catch {
-      if (known !== undefined) known.unreported += unreported;
       return countAlone(key, requests);
     }
   };

@@ -1,10 +1,11 @@
+import { isIPv6 } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { type Awaitable, after } from '../awaitable.js';
 import { Problem } from '../errors.js';
 import type { LimitName, Observe } from '../events.js';
+import type { Limits } from '../flow/gates.js';
 import { type Limiter, type RateLimitResult, windowSeconds } from '../flow/rate-limiter.js';
-import { addressKey } from './address.js';
 import { exchangeOf } from './exchange.js';
 import { refuseRepeated } from './request-head.js';
 import type { Access, Tokens } from './tokens.js';
@@ -12,13 +13,7 @@ import type { Access, Tokens } from './tokens.js';
 /** Dependencies of the admission of a request. */
 export interface Admission {
   readonly tokens: Tokens;
-  readonly tokenLimiter: Limiter;
-  /** A second limit of writes, which count against the limit of requests as well; null unless the operator sets it. */
-  readonly writeLimiter: Limiter | null;
-  /** Failed authentications, per client address, and per refused token that is repeated. */
-  readonly failureLimiter: Limiter;
-  /** Requests that need no token, per client address. */
-  readonly publicLimiter: Limiter;
+  readonly limits: Limits;
   readonly observe: Observe;
   /** Whether Authorization: Basic is accepted, too, with the token as password. */
   readonly basicAuth: boolean;
@@ -26,15 +21,15 @@ export interface Admission {
 
 /** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per address and token. */
 export function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Awaitable<Access> {
-  const { tokenLimiter } = deps;
-  const writeLimiter = kind === 'write' ? deps.writeLimiter : null;
+  const { token, write } = deps.limits;
+  const writeLimiter = kind === 'write' ? write : null;
   const exchange = exchangeOf(ctx);
   refuseRepeated(ctx.req, ['authorization']);
   return after(cachedAccess(deps, ctx) ?? authenticate(deps, ctx), (access) => {
     exchange.access = access;
-    return after(count(tokenLimiter, writeLimiter, access.tokenId), (results) => {
+    return after(count(token, writeLimiter, access.tokenId), (results) => {
       const { requests, writes } = results;
-      const limits = [['default', tokenLimiter, requests]] as [string, Limiter, RateLimitResult][];
+      const limits = [['default', token, requests]] as [string, Limiter, RateLimitResult][];
       if (writeLimiter !== null && writes !== undefined) limits.push(['writes', writeLimiter, writes]);
       exchange.headers.push(...rateLimitHeaders(limits));
       exchange.authMs = performance.now() - exchange.startedMs;
@@ -74,9 +69,9 @@ async function countWrite(tokenLimiter: Limiter, writeLimiter: Limiter, tokenId:
 
 /** Admits a request that needs no token, within the limit of its client address (else 429). */
 export async function admitPublic(deps: Admission, ctx: Context): Promise<void> {
-  const result = await deps.publicLimiter.consume(addressKey(ctx.ip));
+  const result = await deps.limits.public.consume(addressKey(ctx.ip));
   const detail = 'Too many requests without a token from this address.';
-  if (!result.allowed) await refuse(deps, 'public', deps.publicLimiter, result, detail);
+  if (!result.allowed) await refuse(deps, 'public', deps.limits.public, result, detail);
 }
 
 /** The rights of a token that was looked up before; null for any other, also for a missing one. */
@@ -97,19 +92,19 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
     const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');
     if (!failed) throw error;
     const failures = await Promise.all(
-      failureKeys.map(async (key) => ({ key, ...(await deps.failureLimiter.consume(key)) })),
+      failureKeys.map(async (key) => ({ key, ...(await deps.limits.address.consume(key)) })),
     );
     const [limited] = failures.filter(({ allowed }) => !allowed).sort((a, b) => b.resetSeconds - a.resetSeconds);
     if (limited === undefined) throw error;
     const detail = 'Too many failed authentications from this address or with this token.';
     const limit = limited.key === address ? 'address' : 'refused_token';
-    return refuse(deps, limit, deps.failureLimiter, limited, detail);
+    return refuse(deps, limit, deps.limits.address, limited, detail);
   }
 }
 
 /** Answers 429 for the limit of requests, or else for that of writes; Retry-After is the end of both where both are used up. */
 function refuseCounted(deps: Admission, { requests, writes }: Counted): Promise<never> {
-  const { tokenLimiter, writeLimiter } = deps;
+  const { token: tokenLimiter, write: writeLimiter } = deps.limits;
   if (requests.allowed && writes !== undefined && writeLimiter !== null)
     return refuse(deps, 'write', writeLimiter, writes, `More than ${writeLimiter.quota} writes in a minute.`);
   const resetSeconds = Math.max(requests.resetSeconds, writes?.allowed === false ? writes.resetSeconds : 0);
@@ -172,4 +167,36 @@ function tokenMissing(basicAuth: boolean): Problem {
 function tokenInvalid(basicAuth: boolean): Problem {
   const headers = challenges(basicAuth, ', error="invalid_token"');
   return new Problem('token_invalid', 'The token is unknown, expired or revoked.', { headers });
+}
+
+const withPort = /^\[([^\]]+)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/;
+
+/**
+ * The key under which limiters count a client address: an IPv4 address, or the /64 of an IPv6 address, because a single customer of
+ * an access provider holds a whole /64 (RFC 6177). Some proxies add the port of the connection, which does not count. An IPv4-mapped address (RFC 4291 §2.5.5.2) is the IPv4 address.
+ */
+export function addressKey(ip: string): string {
+  const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
+  const [address = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client
+  if (!isIPv6(address)) return address;
+  const groups = ipv6Groups(address);
+  if (groups.slice(0, 6).join() !== '0,0,0,0,0,65535') return `${groups.slice(0, 4).map(hex).join(':')}::/64`;
+  return groups
+    .slice(6)
+    .flatMap((group) => [group >> 8, group & 255])
+    .join('.');
+}
+
+/** The eight 16-bit groups of an IPv6 address. */
+function ipv6Groups(address: string): number[] {
+  const hexOnly = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) => {
+    return `${hex(Number(a) * 256 + Number(b))}:${hex(Number(c) * 256 + Number(d))}`;
+  });
+  const [before = [], after = []] = hexOnly.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => '0');
+  return [...before, ...zeros, ...after].map((group) => Number.parseInt(group, 16));
+}
+
+function hex(group: number): string {
+  return group.toString(16);
 }

@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { brotliCompress, gzip } from 'node:zlib';
 import type { Resource } from '../definition/resource.js';
 import type { OpenApiOptions } from '../openapi/values.js';
 import { matchesWeakly, parseEntityTags, type Reply } from '../read/reply.js';
-import { chooseEncoding } from './encodings.js';
+import { chooseEncoding, compressed, type Encoding, encodingsOf } from './encodings.js';
 
 /** The descriptions of the API. Each is made, and its code loaded, at its first request: no start waits for it. */
 export interface Descriptions {
@@ -40,14 +38,7 @@ const pageHeaders = (policy: string) => ({
 });
 
 /** The smallest first: a body is compressed once, so the time does not matter. */
-const fixedEncodings = [
-  { name: 'br', compress: promisify<Buffer, Buffer>(brotliCompress) },
-  { name: 'gzip', compress: promisify<Buffer, Buffer>(gzip) },
-] as const;
-type FixedEncoding = (typeof fixedEncodings)[number];
-
-/** A reply whose whole body is in memory. */
-type FixedReply = Reply & { readonly body: Buffer | null };
+const fixedEncodings = encodingsOf('br:11 gzip:9');
 
 /** A text, and headers of its own. */
 interface FixedText {
@@ -55,9 +46,11 @@ interface FixedText {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-interface Representation extends Pick<FixedText, 'headers'> {
-  readonly bytes: Buffer;
+/** The headers of a body in a content coding, its strong ETag among them, and its bytes. */
+interface Representation {
   readonly etag: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
 }
 
 /**
@@ -66,7 +59,7 @@ interface Representation extends Pick<FixedText, 'headers'> {
  */
 export class FixedBody {
   readonly #make: () => Promise<FixedText>;
-  readonly #made = new Map<FixedEncoding | undefined, Promise<Representation>>();
+  readonly #made = new Map<Encoding | undefined, Promise<Representation>>();
 
   /** `make` is called once for each content coding, and must return the same every time. */
   constructor(make: () => Promise<FixedText>) {
@@ -76,26 +69,23 @@ export class FixedBody {
   /** Replies 304 if If-None-Match names the representation that Accept-Encoding prefers, else 200 with it. */
   async reply(acceptEncoding: string | undefined, ifNoneMatch: string | undefined): Promise<FixedReply> {
     const encoding = chooseEncoding(acceptEncoding, fixedEncodings);
-    const { bytes, etag, headers: own } = await this.#representation(encoding);
-    const headers = { ETag: etag, Vary: 'Accept-Encoding', ...own };
+    const made = this.#made.get(encoding) ?? this.#represent(encoding);
+    this.#made.set(encoding, made);
+    made.catch(() => this.#made.delete(encoding)); // the next request tries again
+    const { etag, headers, body } = await made;
     const known = ifNoneMatch === undefined ? undefined : parseEntityTags(ifNoneMatch);
     if (known !== undefined && matchesWeakly(known, etag)) return { status: 304, headers, body: null, databaseMs: 0 };
     const coded = encoding === undefined ? headers : { ...headers, 'Content-Encoding': encoding.name };
-    return { status: 200, headers: coded, body: bytes, databaseMs: 0 };
+    return { status: 200, headers: coded, body, databaseMs: 0 };
   }
 
-  #representation(encoding: FixedEncoding | undefined): Promise<Representation> {
-    const made = this.#made.get(encoding) ?? represent(this.#make, encoding);
-    this.#made.set(encoding, made);
-    made.catch(() => this.#made.delete(encoding)); // the next request tries again
-    return made;
+  async #represent(encoding: Encoding | undefined): Promise<Representation> {
+    const { text, headers } = await this.#make();
+    const body = encoding === undefined ? Buffer.from(text) : await compressed(text, encoding);
+    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+    return { etag, headers: { ETag: etag, Vary: 'Accept-Encoding', ...headers }, body };
   }
 }
 
-async function represent(make: () => Promise<FixedText>, encoding: FixedEncoding | undefined): Promise<Representation> {
-  const { text, headers } = await make();
-  const body = Buffer.from(text);
-  const bytes = encoding === undefined ? body : await encoding.compress(body);
-  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
-  return { bytes, etag, ...(headers && { headers }) };
-}
+/** A reply whose whole body is in memory. */
+type FixedReply = Reply & { readonly body: Buffer | null };

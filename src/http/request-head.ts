@@ -51,6 +51,9 @@ export function checkTransferEncoding({ headers }: IncomingMessage): void {
     throw new Problem('not_implemented', 'The only transfer coding is chunked.', { headers: { Connection: 'close' } });
 }
 
+/** Largest target of a request; the size of the header includes it. */
+const urlBytesMax = 4096;
+
 /** Forms of a request target: visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 
@@ -58,9 +61,10 @@ const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x
  * Checks the request target. Removes scheme and host from the absolute form, whose host then stands in for the Host header (RFC 9112 §3.2.2).
  * Throws 414 when it is too long, 400 when it has none of the allowed forms.
  */
-export function checkTarget(request: IncomingMessage, bytesMax: number): void {
+export function checkTarget(request: IncomingMessage): void {
   const url = request.url as string;
-  if (url.length > bytesMax) throw new Problem('uri_too_long', `The request target is longer than ${bytesMax} bytes.`);
+  if (url.length > urlBytesMax)
+    throw new Problem('uri_too_long', `The request target is longer than ${urlBytesMax} bytes.`);
   const [, host, path] = targetForm.exec(url) ?? [];
   if (path === undefined || (host !== undefined && !isHost(host)))
     throw new Problem('invalid_request', 'This is not a valid request target.');

@@ -35,8 +35,6 @@ export interface TokenDeps {
   readonly queueWaitMs: number;
   /** The gate of look-ups of unknown tokens. */
   readonly gate: Gate;
-  /** Whether the address has used up its failed authentications. */
-  readonly isExhausted: (address: string) => Promise<boolean>;
   /** Called for a token that is valid, once per look-up: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
 }
@@ -54,13 +52,6 @@ const findToken: Statement = {
 };
 /** How long a token that was not found is refused without a look-up; short, because a new token reaches the replica late. */
 const refusalMs = 1000;
-/** Result of a token that had to be looked up, but was not, because its address has had its look-ups. */
-const notLookedUp: LookUp = { access: null };
-/**
- * Interval between look-ups for an address with too many failures, because valid tokens can come from the same address, and
- * between those of refused tokens that an address repeats.
- */
-const pacedLookUpMs = 200;
 
 /** A renewal that fails leaves the cached result to its end. */
 const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
@@ -74,9 +65,6 @@ export class Tokens {
   readonly #lookUps: LRUCache<string, LookUp>;
   readonly #known = new LRUCache<string, true>({ ...atMost(10_000), ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ ...atMost(10_000), ttl: 60_000 });
-  readonly #paced = new LRUCache<string, true>({ ...atMost(10_000), ttl: pacedLookUpMs });
-  /** Look-ups of unknown tokens that run or wait, by address and hash. */
-  readonly #unknown = new Map<string, Promise<LookUp>>();
 
   constructor(deps: TokenDeps) {
     this.#deps = deps;
@@ -116,47 +104,26 @@ export class Tokens {
   async find(token: string, address: string): Promise<Access | Refusal> {
     if (!wellFormed(token)) return { failureKeys: [address] };
     const key = tokenKey(token);
-    const found = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
-    const { access } = found;
-    if (access === null || access.expiresAtMs <= Date.now()) return this.#refuse(key, address, found !== notLookedUp);
-    return access;
+    const { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
+    return access === null || access.expiresAtMs <= Date.now() ? this.#refuse(key, address) : access;
   }
 
   /** A repeat of a refused token counts for the token alone, so that it does not exhaust the address that others share. */
-  #refuse(key: string, address: string, isLookedUp: boolean): Refusal {
+  #refuse(key: string, address: string): Refusal {
     const isRepeated = this.#refused.has(key);
-    if (isLookedUp) this.#refused.set(key, true);
-    else if (!isRepeated) return { failureKeys: [address] };
+    this.#refused.set(key, true);
     return { failureKeys: isRepeated ? [key] : [address, key] };
   }
 
   async #lookUp(key: string, address: string): Promise<LookUp> {
     if (this.#known.has(key)) return (await this.#lookUps.fetch(key)) as LookUp;
-    const name = `${address} ${key}`;
-    const running = this.#unknown.get(name);
-    if (running) return running;
-    const lookUp = this.#lookUpInTurn(key, address).finally(() => this.#unknown.delete(name));
-    this.#unknown.set(name, lookUp);
-    return lookUp;
-  }
-
-  async #lookUpInTurn(key: string, address: string): Promise<LookUp> {
     const { gate, queueWaitMs } = this.#deps;
     const release = await gate.enter('', { waitMs: queueWaitMs, lane: address });
     try {
-      return (await this.#isTooSoon(key, address)) ? notLookedUp : ((await this.#lookUps.fetch(key)) as LookUp);
+      return (await this.#lookUps.fetch(key)) as LookUp;
     } finally {
       release();
     }
-  }
-
-  async #isTooSoon(key: string, address: string): Promise<boolean> {
-    const isExhausted = await this.#deps.isExhausted(address);
-    const isRepeated = this.#refused.has(key);
-    if (!isExhausted && !isRepeated) return false;
-    if ((isExhausted && isRepeated) || this.#paced.has(address)) return true;
-    this.#paced.set(address, true);
-    return false;
   }
 }
 

@@ -1,4 +1,4 @@
-import { write, writeSync } from 'node:fs';
+import { write } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { context, propagation, trace } from '@opentelemetry/api';
@@ -27,7 +27,7 @@ export function logEvents(level: string, observe: Observe, destination?: Destina
     mixin: traceOf,
     formatters: { level: (word) => ({ level: word }) },
   };
-  const stdout = destination ? null : new LogOutput(1, observe);
+  const stdout = destination ? null : new LogOutput(observe);
   const logger: Logger = pino(options, (destination ?? stdout) as DestinationStream);
   const lines = repeatedLines((logged, repetition) => {
     if (!logger.isLevelEnabled(events[logged.type].level)) return;
@@ -97,13 +97,13 @@ const retryMs = 100;
 const endMsMax = 1000;
 
 const nothing = Buffer.alloc(0);
+const stdoutDescriptor = 1;
 
 /**
- * Writes log lines to a descriptor without ever waiting for their reader: threads of libuv write, because a descriptor that a
+ * Writes log lines to stdout without ever waiting for their reader: threads of libuv write, because a stdout that a
  * forked worker shares can be a blocking one. Lines beyond the bound are dropped and counted.
  */
 class LogOutput {
-  readonly #descriptor: number;
   readonly #observe: Observe;
   #waiting = '';
   /** The rest of the write under way or to be repeated. */
@@ -111,17 +111,15 @@ class LogOutput {
   #writingSinceMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   #dropped = 0;
-  #isReaderGone = false;
 
-  constructor(descriptor: number, observe: Observe) {
-    this.#descriptor = descriptor;
+  constructor(observe: Observe) {
     this.#observe = observe;
     process.once('exit', this.#atExit);
   }
 
   /** Takes a line; returns at once. */
   write(line: string): void {
-    if (this.#isReaderGone || this.#waiting.length + line.length > waitingMax) {
+    if (this.#waiting.length + line.length > waitingMax) {
       this.#dropped++;
       return this.#observe({ type: 'log_line_dropped' });
     }
@@ -147,7 +145,7 @@ class LogOutput {
       this.#waiting = '';
       if (this.#dropped > 0) this.#reportDropped(); // now, because there is room for its line
     }
-    write(this.#descriptor, this.#batch, this.#handleEnd);
+    write(stdoutDescriptor, this.#batch, this.#handleEnd);
   };
 
   #reportDropped(): void {
@@ -158,24 +156,15 @@ class LogOutput {
 
   readonly #handleEnd = (error: NodeJS.ErrnoException | null, bytes: number): void => {
     this.#writingSinceMs = null;
-    this.#isReaderGone = error?.code === 'EPIPE';
-    if (this.#isReaderGone) [this.#batch, this.#waiting] = [nothing, ''];
-    else if (error === null) this.#batch = this.#batch.subarray(bytes);
+    if (error === null) this.#batch = this.#batch.subarray(bytes);
     if (this.#batch.length + this.#waiting.length > 0)
       this.#timer ??= setTimeout(this.#begin, error === null ? 0 : retryMs);
   };
 
-  /** Writes the lines that wait at an exit without close(), unless an earlier write has not ended. */
+  /** Node waits for its threads, and so for ever for a thread that waits for the reader of a blocking pipe. */
   readonly #atExit = (): void => {
-    // Node waits for its threads, and so for ever for a thread that waits for the reader of a blocking pipe.
     if (this.#writingSinceMs !== null && performance.now() - this.#writingSinceMs >= endMsMax)
       process.kill(process.pid, 'SIGKILL');
-    if (this.#batch.length > 0) return;
-    try {
-      writeSync(this.#descriptor, this.#waiting);
-    } catch {
-      // The lines are lost: the process ends.
-    }
   };
 }
 

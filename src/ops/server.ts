@@ -5,10 +5,10 @@ import type { FixedBody } from '../http/descriptions.js';
 import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
 import { pagePolicy } from '../openapi/html.js';
+import { projectText } from '../paths.js';
 import type { Settings } from '../settings.js';
 import type { Readiness } from './readiness.js';
-import { statusFrame, statusPage } from './status/page.js';
-import type { Status } from './status/status.js';
+import type { Status } from './status.js';
 
 /** Content of the ops listener: of one gateway, or of all workers of a parent. */
 export interface OpsDeps {
@@ -21,15 +21,8 @@ export interface OpsDeps {
   readonly docs: () => FixedBody | null;
 }
 
-/** Host names that the listener accepts beside `localhost` and IP addresses, and the place of the documentation page. */
-export type OpsNames = Pick<Settings, 'opsHost' | 'opsAllowedHosts' | DocsPlace>;
-type DocsPlace = 'docs' | 'publicUrl' | 'port';
-
-/** The address of the documentation page, for a client that addressed the ops listener by the host; null where there is none. */
-export function docsAddress({ docs, publicUrl, port }: Pick<Settings, DocsPlace>, host: string): string | null {
-  if (docs === 'public') return `${publicUrl || `http://${host}:${port}`}/docs`;
-  return docs === 'ops' ? 'docs' : null;
-}
+/** Host names that the listener accepts beside `localhost` and IP addresses. */
+export type OpsNames = Pick<Settings, 'opsHost' | 'opsAllowedHosts'>;
 
 interface Answer {
   readonly status: number;
@@ -38,17 +31,9 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Dependencies of the pages. */
-interface PageDeps extends OpsDeps {
-  /** The status page without its content, and its Content-Security-Policy. */
-  readonly frame: string;
-  readonly framePolicy: string;
-  readonly settings: OpsNames;
-}
-
 const json = (body: unknown): Answer => ({ status: 200, type: 'application/json', body: JSON.stringify(body) });
 
-const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeaders) => Answer | Promise<Answer>>> = {
+const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeaders) => Answer | Promise<Answer>>> = {
   '/livez': ({ alive }) => {
     const isAlive = alive();
     const body = JSON.stringify({ status: isAlive ? 'alive' : 'no worker reports' });
@@ -59,25 +44,27 @@ const pages: Readonly<Record<string, (deps: PageDeps, headers: IncomingHttpHeade
     return { status: answer.status === 'ready' ? 200 : 503, type: 'application/json', body: JSON.stringify(answer) };
   },
   '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
-  '/status': async ({ status, frame, framePolicy, settings }, { host = 'localhost' }) => {
-    const body = statusPage(frame, await status.report(), docsAddress(settings, host.replace(/:\d+$/, '')));
-    return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': framePolicy } };
-  },
+  '/status': statusPage,
   '/status.json': async ({ status }) => json(await status.report()),
   '/docs': async ({ docs }, headers) => {
     const reply = await docs()?.reply(headers['accept-encoding'], headers['if-none-match']);
-    if (reply === undefined) return text(404, 'Not found');
+    if (reply === undefined) return text(404, 'DOCS puts the page elsewhere, or has none.');
     return { ...reply, type: 'text/html; charset=utf-8' };
   },
 };
+
+/** A page whose script shows /status.json. Its style and its script are inline: a Content-Security-Policy can allow them by their hashes. */
+function statusPage(): Answer {
+  const file = (name: string): string => projectText(`config/status/${name}`);
+  const body = file('page.html').replace(/<(style|script) src="([\w.]+)">/g, (_, tag, name) => `<${tag}>${file(name)}`);
+  const policy = `${pagePolicy(body)}; connect-src 'self'; frame-ancestors 'none'`;
+  return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': policy } };
+}
 
 /** The ops listener, for the operator: it requires no token, so it belongs on a private address. */
 export function opsServer(deps: OpsDeps, settings: OpsNames): Server {
   const { opsHost, opsAllowedHosts } = settings;
   const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
-  const frame = statusFrame();
-  const framePolicy = `${pagePolicy(frame)}; connect-src 'self'; frame-ancestors 'none'`;
-  const pageDeps = { ...deps, frame, framePolicy, settings };
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     if (!isAllowedHost(request, names))
       return text(421, 'Use an IP address, localhost, or a name that OPS_ALLOWED_HOSTS lists.');
@@ -85,7 +72,7 @@ export function opsServer(deps: OpsDeps, settings: OpsNames): Server {
     if (page === undefined) return text(404, 'Not found');
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return { ...text(405, 'Method not allowed'), headers: { Allow: 'GET, HEAD' } };
-    return page(pageDeps, request.headers);
+    return page(deps, request.headers);
   };
   return createServer(async (request, response) => {
     const { status, type, body, headers } = await answer(request).catch(() => text(500, 'Internal error'));

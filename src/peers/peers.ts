@@ -62,8 +62,7 @@ export class Answers {
           settled();
           resolve(answer);
         },
-        async (error) => {
-          await drainSocketReads(); // what other peers said before the connection broke comes first
+        (error) => {
           settled();
           this.#fail(error as Error);
           reject(error);

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type RedisTarget, redisOptions, redisReason } from '../check/redis.js';
@@ -8,14 +9,24 @@ import { Answers, type Peers } from './peers.js';
 
 /** Long enough that every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
-/** `nextCount` of flow/rate-limiter.ts, atomic in Redis. */
+/** `countNext` of flow/rate-limiter.ts, atomic in Redis. */
 const countScript = `
-  local known, unreported, requests = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-  local before = tonumber(redis.call('get', KEYS[1]) or '0')
-  local consumed = math.max(before, known) + unreported + requests
+  local known, granted, requests, gateway = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[5]
+  local before, own, others = 0, granted + requests, 0
+  local kept = redis.call('hgetall', KEYS[1])
+  for i = 1, #kept, 2 do
+    local count = tonumber(kept[i + 1])
+    if kept[i] == 'consumed' then before = count
+    elseif kept[i] == gateway then own = math.max(own, count)
+    else others = others + count end
+  end
+  local consumed = math.max(before + requests, known + requests, own + others)
   local ends_in_ms = redis.call('pttl', KEYS[1])
-  if ends_in_ms < 1 then ends_in_ms = tonumber(ARGV[4]) end
-  if consumed > before then redis.call('set', KEYS[1], consumed, 'PX', ends_in_ms) end
+  if consumed > 0 then redis.call('hset', KEYS[1], 'consumed', consumed, gateway, own) end
+  if ends_in_ms < 1 then
+    ends_in_ms = tonumber(ARGV[4])
+    redis.call('pexpire', KEYS[1], ends_in_ms)
+  end
   return {consumed, ends_in_ms}`;
 
 /** Keeps the later of two positions by `isLater` of wal-position.ts: a gateway that is late must not replace the write of another. */
@@ -45,16 +56,17 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
   redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
   redis.defineCommand('gatewayPublish', { numberOfKeys: 1, lua: publishScript });
   const commands = redis as unknown as Commands;
+  const id = randomUUID();
   const answers = new Answers(() => observe({ type: 'redis_failed' }));
   const ask = <T>(request: () => Promise<T>): Promise<T> =>
     redis.status === 'ready' ? answers.ask(request) : Promise.reject(new Error(redis.status));
   /** A window of a millisecond, so that each try sets. */
-  const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 0, 0, 1, 1);
+  const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 0, 0, 1, 1, '');
   const health = redisHealth(redis, tryCount, observe);
   const counterOf =
     (name: string): SharedCounter =>
-    async (key, { consumed, unreported, endsInMs }, requests) => {
-      const values = [consumed, unreported, requests, endsInMs];
+    async (key, { consumed, granted, endsInMs }, requests) => {
+      const values = [consumed, granted, requests, endsInMs, id];
       const [counted, leftMs] = await ask(() => commands.gatewayCount(`gateway:${name}:${key}`, ...values));
       return { consumed: counted, endsInMs: leftMs };
     };

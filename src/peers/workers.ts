@@ -1,7 +1,14 @@
 import cluster, { type Worker } from 'node:cluster';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../cache-bound.js';
-import { type Count, type KnownCount, nextCount, rateLimiter, type SharedCounter } from '../flow/rate-limiter.js';
+import {
+  type Count,
+  countNext,
+  type Kept,
+  type KnownCount,
+  rateLimiter,
+  type SharedCounter,
+} from '../flow/rate-limiter.js';
 import { formatPosition, isLater, parsePosition, type WritePosition } from '../postgres/wal-position.js';
 import { Answers, type Peers } from './peers.js';
 
@@ -125,7 +132,7 @@ const relayMsMax = 200;
 /** The parent's side of `workerPeers`: counts for all workers, keeps the last write of each workspace and passes it on. */
 export function serveWorkers(): void {
   const positions = new LRUCache<string, string>({ ...atMost(10_000), ttl: 3_600_000 });
-  const counts = new LRUCache<string, { readonly consumed: number; readonly endsAtMs: number }>(atMost(100_000));
+  const counts = new LRUCache<string, Kept & { readonly endsAtMs: number }>(atMost(100_000));
   const joined = new Map<number, Worker>();
   const relays = new Map<number, Relay>();
   let lastRelay = 0;
@@ -156,21 +163,22 @@ export function serveWorkers(): void {
     const relayed = relays.get(id);
     if (relayed !== undefined && --relayed.missing === 0) answerRelay(id);
   };
-  const count = ({ id, name, key, known, requests }: CountQuestion): Answer => {
+  const count = (from: Worker, { id, name, key, known, requests }: CountQuestion): Answer => {
     const nowMs = performance.now();
     const kept = counts.get(`${name} ${key}`);
-    const running = kept !== undefined && kept.endsAtMs > nowMs ? kept : undefined;
-    const consumed = nextCount(running?.consumed ?? 0, known, requests);
-    const endsAtMs = running?.endsAtMs ?? nowMs + known.endsInMs;
-    if (consumed > 0) counts.set(`${name} ${key}`, { consumed, endsAtMs });
-    return { id, count: { consumed, endsInMs: Math.ceil(endsAtMs - nowMs) } };
+    const isRunning = kept !== undefined && kept.endsAtMs > nowMs;
+    const running = isRunning ? kept : { consumed: 0, granted: new Map(), endsAtMs: nowMs + known.endsInMs };
+    const consumed = countNext(running, from.id, known, requests);
+    if (consumed > 0) counts.set(`${name} ${key}`, running);
+    return { id, count: { consumed, endsInMs: Math.ceil(running.endsAtMs - nowMs) } };
   };
 
   cluster.on('message', (from, message: WorkerMessage) => {
     if (message?.type === 'joined') join(from);
     if (message?.type === 'wrote') relay(from, message);
     if (message?.type === 'acknowledged') acknowledge(message);
-    if (message?.type === 'count') send(from, { type: 'answers', answers: message.questions.map(count) });
+    if (message?.type === 'count')
+      send(from, { type: 'answers', answers: message.questions.map((question) => count(from, question)) });
   });
   cluster.on('exit', (worker) => joined.delete(worker.id));
 }

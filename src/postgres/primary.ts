@@ -19,18 +19,21 @@ import { parseLsn, walPositionStatement } from './wal-position.js';
 
 /** Bounds of the primary's pool; times in milliseconds. */
 export interface PrimaryBounds {
-  readonly connections: number;
+  readonly primaryConnections: number;
   readonly queueMax: number;
   /** How long a write waits for a connection. */
-  readonly waitMs: number;
+  readonly writeWaitMs: number;
   /** How long a transaction may take, including its repetitions. */
-  readonly timeoutMs: number;
+  readonly writeTimeoutMs: number;
   /** Whether statements are prepared by name; a pooler in front of PostgreSQL must support that. */
   readonly namedStatements: boolean;
 }
 
 /** Runs of a transaction in all: a repetition mostly succeeds after a serialization failure, a deadlock or a lost connection. */
 const attemptsMax = 3;
+
+/** Connections to the primary for reads when no replica is fresh enough; their number per second is capped. */
+export const primaryReadConnections = 2;
 
 /** The primary, for writes: a small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
@@ -52,11 +55,11 @@ export class Primary {
   /**
    * Runs `work` in a transaction and commits it; a Problem that `work` throws rolls it back and is the outcome. `work` can run
    * several times, so it must be safe to repeat: after a lost COMMIT the second run meets the changes of the first. Throws
-   * primary_unavailable, after `timeoutMs` and a wait for a connection at the latest. A repetition names no statements, so
+   * primary_unavailable, after `writeTimeoutMs` and a wait for a connection at the latest. A repetition names no statements, so
    * that it meets none that was prepared before DDL.
    */
   async transaction<T>(workspace: WorkspaceId, work: Work<T>): Promise<TransactionResult<T>> {
-    const deadlineMs = performance.now() + this.#bounds.timeoutMs;
+    const deadlineMs = performance.now() + this.#bounds.writeTimeoutMs;
     for (let attempt = 1; ; attempt++) {
       const named = this.#bounds.namedStatements && attempt === 1;
       const client = await this.#connect();
@@ -80,7 +83,7 @@ export class Primary {
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waitingCount > 0) throw primaryUnavailable();
     const client = await this.#connect();
-    const deadlineMs = performance.now() + this.#bounds.timeoutMs;
+    const deadlineMs = performance.now() + this.#bounds.writeTimeoutMs;
     const batch = { steps: [{ statement, values }], workspace: null, named: false };
     const [result] = await this.#within(client, deadlineMs, () => runBatch(client, batch));
     return result?.rows ?? [];
@@ -148,8 +151,8 @@ export class Primary {
 function poolOf(login: () => Login | null, bounds: PrimaryBounds): pg.Pool {
   const pool = new pg.Pool({
     Client: clientOf(login, bounds),
-    max: bounds.connections,
-    connectionTimeoutMillis: bounds.waitMs,
+    max: bounds.primaryConnections,
+    connectionTimeoutMillis: bounds.writeWaitMs,
     idleTimeoutMillis: 30_000,
   });
   pool.on('error', () => {}); // the pool replaces an idle connection that died
@@ -158,13 +161,13 @@ function poolOf(login: () => Login | null, bounds: PrimaryBounds): pg.Pool {
 }
 
 /** A client with the login's URL of the moment: options of the pool would keep the first one. */
-function clientOf(login: () => Login | null, { waitMs }: PrimaryBounds): new () => pg.Client {
+function clientOf(login: () => Login | null, { writeWaitMs }: PrimaryBounds): new () => pg.Client {
   return class extends pg.Client {
     constructor() {
       super({
         connectionString: login()?.url,
         application_name: applicationName,
-        connectionTimeoutMillis: waitMs,
+        connectionTimeoutMillis: writeWaitMs,
         keepAlive: true,
       });
       watchFormats(this);
@@ -234,13 +237,13 @@ export class PrimaryNodes {
   /** `nodes` are not empty; the first is taken for the primary until one has answered as such. */
   constructor(
     nodes: readonly PrimaryNode[],
-    options: Omit<ConnectionOptions, 'url'> & { readonly probe: ProbeBounds },
+    options: Omit<ConnectionOptions, 'url'> & ProbeBounds,
     heartbeat: Heartbeat,
     observe: Observe,
     onChange: () => void,
   ) {
     this.#nodes = nodes.map((node) => {
-      const probe = new Probe(connectWith(node.login, options), positionStatement, options.probe);
+      const probe = new Probe(connectWith(node.login, options), positionStatement, options);
       return { ...node, probe };
     });
     this.#current = this.#nodes[0] as ProbedNode;

@@ -5,8 +5,8 @@ import type { Statement } from './statement.js';
 
 /** How a server is probed; times in milliseconds. */
 export interface ProbeBounds {
-  readonly intervalMs: number;
-  readonly deadlineMs: number;
+  readonly probeIntervalMs: number;
+  readonly probeDeadlineMs: number;
 }
 
 /** Runs a small statement on a server again and again, on a connection of its own, each time within a deadline. */
@@ -32,7 +32,7 @@ export class Probe {
   async repeat(work: () => Promise<void>): Promise<void> {
     await work();
     if (this.#closed) return;
-    this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.intervalMs).unref();
+    this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.probeIntervalMs).unref();
   }
 
   /** Runs the statement and returns its row. Throws the reason why the server did not answer in time. */
@@ -41,7 +41,7 @@ export class Probe {
     let deadline: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       const miss = (): void => reject(new Error('probe deadline passed'));
-      deadline = setTimeout(() => void drainSocketReads().then(miss), this.#bounds.deadlineMs);
+      deadline = setTimeout(() => void drainSocketReads().then(miss), this.#bounds.probeDeadlineMs);
     });
     try {
       return await Promise.race([this.#answer(attempt), late]);

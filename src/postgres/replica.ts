@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
+import type { ActiveKeys } from '../flow/gate.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
@@ -36,10 +37,14 @@ export interface ReplicaState {
 }
 
 /** Bounds of a replica. */
-export interface ReplicaBounds {
-  readonly short: PoolLimits;
-  readonly long: PoolLimits;
-  readonly probe: ProbeBounds;
+export interface ReplicaBounds extends ProbeBounds, Pick<PoolLimits, 'queueMax' | 'statementTimeoutMs'> {
+  readonly shortConnections: number;
+  readonly shortDepth: number;
+  readonly shortPerWorkspace: number;
+  readonly longConnections: number;
+  readonly longPerWorkspace: number;
+  /** Workspaces that are served by any replica. */
+  readonly activeWorkspaces: ActiveKeys;
   /** Largest lag of a healthy replica, milliseconds. */
   readonly lagMaxMs: number;
 }
@@ -86,9 +91,14 @@ export class Replica {
     this.#heartbeat = heartbeat;
     this.#lagMaxMs = bounds.lagMaxMs;
     this.#observe = observe;
-    this.#probe = new Probe(connect, probeStatement, bounds.probe);
-    this.short = new ConnectionPool(bounds.short, connect);
-    this.long = new ConnectionPool(bounds.long, connect, this.short);
+    this.#probe = new Probe(connect, probeStatement, bounds);
+    const { shortConnections, shortDepth, shortPerWorkspace, longConnections, longPerWorkspace, activeWorkspaces } =
+      bounds;
+    const short = { connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace };
+    const long = { connections: longConnections, depth: 1, perWorkspace: longPerWorkspace };
+    const sharing = (divisor: number) => ({ sharing: { activeWorkspaces, divisor } });
+    this.short = new ConnectionPool({ ...bounds, ...short, ...sharing(8) }, connect);
+    this.long = new ConnectionPool({ ...bounds, ...long, ...sharing(4) }, connect, this.short);
   }
 
   /** Whether the view may be read here; it must not while it could not be checked. */

@@ -56,7 +56,7 @@ export async function readChunk(
   const statement = request.statements.rows[bounds];
   const values = { limit: rows + 1, ...request.values, ...rangeValues(range) };
   const isContinuation = phase.kind === 'continuation';
-  const waitMs = isContinuation ? deps.chunkWaitMs : deps.queueWaitMs;
+  const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
   const options = { waitMs, isContinuation, isChunk: true, cost, signal: request.signal };
   return withReadTarget(deps, request, phase, async (attempt) => {

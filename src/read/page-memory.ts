@@ -36,7 +36,7 @@ export class PageMemory {
   #size = 0;
 
   /** `max` is the number of ends of all workspaces together, each of which is kept for `ttlMs`. */
-  constructor(max: number, ttlMs: number, now: () => number = () => performance.now()) {
+  constructor(max: number, ttlMs = 600_000, now: () => number = () => performance.now()) {
     this.#max = max;
     this.#ttlMs = ttlMs;
     this.#now = now;

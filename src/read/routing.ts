@@ -41,7 +41,8 @@ export interface ReadDeps extends Required<Servers> {
   readonly queueWaitMs: number;
   readonly chunkRowsMax: number;
   readonly chunkBytes: number;
-  readonly chunkWaitMs: number;
+  /** How long the continuation of a page waits for a connection. */
+  readonly statementTimeoutMs: number;
   readonly skipRowsMax: number;
 }
 

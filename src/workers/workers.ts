@@ -9,7 +9,7 @@ import { apiVersion } from '../http/render.js';
 import { logEvents } from '../ops/log.js';
 import { eventMetrics, type MetricValues, type ReadMetrics, valuesOf } from '../ops/metrics.js';
 import { opsServer } from '../ops/server.js';
-import { statusOf } from '../ops/status/status.js';
+import { statusOf } from '../ops/status.js';
 import { serveWorkers } from '../peers/workers.js';
 import type { Settings } from '../settings.js';
 import type { MetricsQuestion, WorkerReport } from './reports.js';

@@ -46,48 +46,6 @@ test.serial('with every connection asleep a request gets 503 soon', async (t) =>
   await gateway.stop();
 });
 
-test.serial('requests whose waits are over at the same moment are not all refused at that moment', async (t) => {
-  const queueWaitMs = 1000;
-  const gateway = await setUp.gateway({ ...one, queueWaitMs, statementTimeoutMs: 30_000 });
-  for (const each of [token, other]) await readPage(gateway.url('/klanten?perPage=1'), { token: each });
-  /** Refusals in the turn of the event loop, and the most in any. */
-  let [inTurn, most] = [0, 0];
-  const count = (): void => {
-    inTurn = 0;
-    counting = setImmediate(count);
-  };
-  let counting = setImmediate(count);
-  t.teardown(() => clearImmediate(counting));
-  gateway.gateway.server.on('request', (_, response) =>
-    response.once('finish', () => {
-      if (response.statusCode === 503) most = Math.max(most, ++inTurn);
-    }),
-  );
-  await setUp.pace(60);
-  const sleeper = readPage(gateway.url('/installaties?perPage=100'), { token });
-  const short = gateway.gateway.replicas[0]?.short;
-  await until(() => short?.inFlight === 1, 2000, 1);
-  const refused = Array.from({ length: 100 }, () => readPage(gateway.url('/klanten?perPage=1'), { token: other }));
-  const bytesBefore = process.memoryUsage().arrayBuffers;
-  const sentMs = performance.now();
-  await until(() => (short?.waiting ?? 0) >= refused.length / 5, 2000, 1);
-  const bytesEach = (process.memoryUsage().arrayBuffers - bytesBefore) / Math.max(1, short?.waiting ?? 0);
-  await sleep(sentMs + queueWaitMs - performance.now());
-  // A process that is busy twice: all waits are prolonged at first, and over at the same moment then.
-  for (let time = 0; time < 2; time++) {
-    const untilMs = performance.now() + 300;
-    while (performance.now() < untilMs);
-    await sleep(1);
-  }
-  for (const { status } of await Promise.all(refused)) t.is(status, 503);
-  t.true(bytesEach < 32_768, `each waits with ${bytesEach} bytes`);
-  t.true(most < 6, `${most} at a time`);
-  t.is((await sleeper).status, 200);
-  await setUp.pace(0);
-  await gateway.backToNormal(t);
-  await gateway.stop();
-});
-
 test.serial('after a storm of aborted requests on one connection the next answer is right', async (t) => {
   const gateway = await setUp.gateway({
     ...one,

@@ -22,7 +22,6 @@ test.before(async () => {
     requestTimeoutMs: 30_000,
     keepAliveTimeoutMs: 500,
     clientConnectionsMax: 60,
-    minBytesPerSecond: 50_000,
     slowClientMs: 1500,
     pageTimeMaxMs: 4000,
   });
@@ -99,44 +98,18 @@ test.serial('connections over the bound are closed at once and the others are se
   t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
 });
 
-test.serial(
-  "one address holds its share of the connections only; behind a stated proxy the bound is the proxy's",
-  async (t) => {
-    for (const trustedProxyHops of [0, 1]) {
-      const bounded = await setUp.gateway({ clientConnectionsPerAddress: 10, trustedProxyHops });
-      const { port: boundedPort } = new URL(bounded.gateway.url);
-      const open = (localAddress: string) =>
-        connect({ port: Number(boundedPort), host: '127.0.0.1', localAddress })
-          .on('error', () => undefined)
-          .resume();
-      const sockets = Array.from({ length: 25 }, () => open('127.0.0.1'));
-      const other = open('127.0.0.2');
-      await sleep(300);
-      t.is(sockets.filter(({ closed }) => !closed).length, trustedProxyHops === 0 ? 10 : 25);
-      t.false(other.closed, 'another address has its own');
-      for (const socket of [...sockets, other]) socket.destroy();
-      await sleep(100);
-      t.is((await readPage(bounded.url('/klanten'), { token })).status, 200, 'closed connections count no more');
-      await bounded.stop();
-    }
-  },
-);
-
-test.serial(
-  'a client that stops reading is disconnected, and a client that reads just fast enough is not',
-  async (t) => {
-    const url = gateway.url('/installaties?perPage=9500');
-    const stall = sleep(5000);
-    const [stopped, slow] = await Promise.all([
-      readPage(url, { token, discard: true, onPiece: () => stall }),
-      readPage(url, { token, discard: true, onPiece: (piece) => sleep((piece.length / 8_000_000) * 1000) }),
-    ]);
-    t.false(stopped.complete);
-    t.true(slow.complete);
-    t.is(await gateway.metric('gateway_slow_clients_total'), 1);
-    await gateway.backToNormal(t);
-  },
-);
+test.serial('a client that stops reading is disconnected, and a slow client is not', async (t) => {
+  const url = gateway.url('/installaties?perPage=9500');
+  const stall = sleep(5000);
+  const [stopped, slow] = await Promise.all([
+    readPage(url, { token, discard: true, onPiece: () => stall }),
+    readPage(url, { token, discard: true, onPiece: (piece) => sleep((piece.length / 8_000_000) * 1000) }),
+  ]);
+  t.false(stopped.complete);
+  t.true(slow.complete);
+  t.is(await gateway.metric('gateway_slow_clients_total'), 1);
+  await gateway.backToNormal(t);
+});
 
 test.serial(
   'a page that takes too long is broken off, and one that waits for the database is no slow client',

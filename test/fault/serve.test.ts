@@ -157,7 +157,7 @@ async function sendRequests(t: ExecutionContext, { url }: ServeProcess, count: n
 }
 
 test.serial('ten thousand idle connections do not keep a request waiting', async (t) => {
-  const serving = await serve(t, { headersTimeoutMs: 60_000, clientConnectionsPerAddress: 12_000 });
+  const serving = await serve(t, { headersTimeoutMs: 60_000 });
   const port = Number(new URL(serving.url).port);
   const descriptors = (): number => readdirSync(`/proc/${serving.child.pid}/fd`).length;
   const before = process.platform === 'linux' ? descriptors() : 0;
@@ -232,7 +232,7 @@ test.serial(
   'three thousand clients that connect while the event loop is busy all wait in the kernel, and none tries again',
   async (t) => {
     if (kernelBacklog() < 3000) return void t.log('Skipped: net.core.somaxconn is missing or below 3,000.');
-    const serving = await serve(t, { clientConnectionsPerAddress: 4000 });
+    const serving = await serve(t);
     const port = Number(new URL(serving.url).port);
     const sockets: Socket[] = [];
     t.teardown(() => sockets.map((socket) => socket.destroy()));

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../demo/cluster/ports.js';
-import type { StatusReport } from '../../src/ops/status/status.js';
+import type { StatusReport } from '../../src/ops/status.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import type { Settings } from '../../src/settings.js';
 import { apiClient } from '../support/client.js';

@@ -187,42 +187,6 @@ test.serial(
   },
 );
 
-test.serial(
-  'after too many failures an address has few look-ups, and refused tokens that it repeats take none of them',
-  async (t) => {
-    const { database } = t.context;
-    const { client } = await database.gateway({ authFailuresPerMinute: 2 });
-    const ask = async (token: string): Promise<number> => (await client.get('/klanten?perPage=1', { token })).status;
-    const refused = Array.from({ length: 8 }, newToken);
-    t.true((await Promise.all(refused.map(ask))).includes(429));
-    const repeating = new AbortController();
-    const repeated = refused.map(async (token) => {
-      while (!repeating.signal.aborted) await ask(token);
-    });
-    const valid = await Promise.all(Array.from({ length: 12 }, () => database.token()));
-    const startedMs = performance.now();
-    const atOnce = await Promise.all(valid.map(ask));
-    const most = 3 + (performance.now() - startedMs) / 200; // one each 200 ms
-    t.true(atOnce.filter((status) => status === 200).length <= most, `${atOnce}`);
-    for (const token of valid.slice(0, 4)) await eventually(t, 'its answer', async () => (await ask(token)) === 200);
-    repeating.abort();
-    await Promise.all(repeated);
-  },
-);
-
-test('a refused token that is repeated takes no look-up from a valid token of an address with too many failures', async (t) => {
-  const { database } = t.context;
-  const { client } = await database.gateway({ authFailuresPerMinute: 1 });
-  const ask = async (token: string): Promise<number> => (await client.get('/klanten?perPage=1', { token })).status;
-  const valid = await database.token();
-  const refused = newToken();
-  t.is(await ask(refused), 401);
-  const endsMs = performance.now() + 1200;
-  await eventually(t, 'the end of the cached refusal', () => performance.now() > endsMs);
-  t.is(await ask(refused), 429);
-  t.is(await ask(valid), 200);
-});
-
 test('a refused token in a loop exhausts only itself, not the other tokens of its address', async (t) => {
   const { database } = t.context;
   const { client, gateway } = await database.gateway({ authFailuresPerMinute: 4 });
@@ -246,25 +210,6 @@ test('a refused token in a loop exhausts only itself, not the other tokens of it
   const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
   t.regex(metrics, /^gateway_limit_hits_total\{limit="refused_token"\} 19$/m);
   t.regex(metrics, /^gateway_limit_hits_total\{limit="address"\} 1$/m);
-});
-
-test('refused tokens that an address repeats share a look-up each 200 ms, and are accepted again once they are valid', async (t) => {
-  const { client, database } = t.context;
-  const ask = async (token: string): Promise<number> => (await client.get('/klanten?perPage=1', { token })).status;
-  const tokens = await Promise.all(Array.from({ length: 12 }, () => database.token()));
-  const setRevokedAt = async (when: string | null): Promise<void> => {
-    const text = 'update app.api_tokens set revoked_at = $1 where token_hash = any($2)';
-    await database.primary.query(text, [when, tokens.map(tokenHash)]);
-    await database.caughtUp();
-  };
-  await setRevokedAt(new Date().toISOString());
-  t.deepEqual([...new Set(await Promise.all(tokens.map(ask)))], [401]);
-  await setRevokedAt(null);
-  const endsMs = performance.now() + 1200;
-  await eventually(t, 'the end of the cached refusals', () => performance.now() > endsMs);
-  const atOnce = await Promise.all(tokens.map(ask));
-  t.true(atOnce.includes(401) && atOnce.includes(200), `${atOnce}`);
-  for (const token of tokens.slice(0, 4)) await eventually(t, 'its answer', async () => (await ask(token)) === 200);
 });
 
 test('addresses of one IPv6 /64 are one client for the limit of failed authentications', async (t) => {

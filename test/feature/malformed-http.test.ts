@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { type ProblemCode, problems } from '../../src/errors.js';
 import { rawRequest } from '../support/client.js';
 import { faultsOf, type Page, codeOf as problemOf } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -31,88 +32,56 @@ function sendInParts(url: string, [first, second]: [string, string]): Promise<st
 }
 
 const get = 'GET /api/v1/klanten HTTP/1.1\r\n';
-const cases: [what: string, status: number, code: string, text: string][] = [
-  ['no Host header', 400, 'invalid_request', `${get}Connection: close\r\n\r\n`],
-  ['two Host headers', 400, 'invalid_request', `${get}Host: a\r\nHost: a\r\nConnection: close\r\n\r\n`],
-  ['a Host that is none', 400, 'invalid_request', `${get}Host: a b/c\r\nConnection: close\r\n\r\n`],
-  ['a Host no address can have', 400, 'invalid_request', `${get}Host: [a]\r\nConnection: close\r\n\r\n`],
-  ['a Host with a port that is none', 400, 'invalid_request', `${get}Host: a:99999\r\nConnection: close\r\n\r\n`],
-  [
-    'an address that is none',
-    400,
-    'invalid_request',
-    'GET http:///api HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
-  ],
-  ['a fragment', 400, 'invalid_request', 'GET /api/v1/klanten#x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
-  [
-    'a target not in ASCII',
-    400,
-    'invalid_request',
-    'GET /api/v1/klanten\xa0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
-  ],
-  ['an empty Host', 400, 'invalid_request', `${get}Host:\r\nConnection: close\r\n\r\n`],
-  ['a request line that is none', 400, 'invalid_request', 'HELLO\r\n\r\n'],
-  [
-    'a request line without a version',
-    400,
-    'invalid_request',
-    'GET /api/v1/klanten\r\nHost: a\r\nConnection: close\r\n\r\n',
-  ],
-  ['an HTTP version that does not exist', 400, 'invalid_request', 'GET /api/v1/klanten HTTP/9.9\r\nHost: a\r\n\r\n'],
-  ['TLS on the plain port', 400, 'invalid_request', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-  ['a header line without a colon', 400, 'invalid_request', `${get}Host: a\r\nnonsense\r\n\r\n`],
-  ['a header name with a space', 400, 'invalid_request', `${get}Host: a\r\nX Y: z\r\n\r\n`],
-  ['a NUL in a header', 400, 'invalid_request', `${get}Host: a\r\nX-Y: a\0b\r\n\r\n`],
+const closing = 'Host: a\r\nConnection: close\r\n\r\n';
+const cases: [what: string, code: ProblemCode, text: string][] = [
+  ['no Host header', 'invalid_request', `${get}Connection: close\r\n\r\n`],
+  ['two Host headers', 'invalid_request', `${get}Host: a\r\n${closing}`],
+  ['a Host that is none', 'invalid_request', `${get}Host: a b/c\r\nConnection: close\r\n\r\n`],
+  ['a Host no address can have', 'invalid_request', `${get}Host: [a]\r\nConnection: close\r\n\r\n`],
+  ['a Host with a port that is none', 'invalid_request', `${get}Host: a:99999\r\nConnection: close\r\n\r\n`],
+  ['an address that is none', 'invalid_request', `GET http:///api HTTP/1.1\r\n${closing}`],
+  ['a fragment', 'invalid_request', `GET /api/v1/klanten#x HTTP/1.1\r\n${closing}`],
+  ['a target not in ASCII', 'invalid_request', `GET /api/v1/klanten\xa0 HTTP/1.1\r\n${closing}`],
+  ['an empty Host', 'invalid_request', `${get}Host:\r\nConnection: close\r\n\r\n`],
+  ['a request line that is none', 'invalid_request', 'HELLO\r\n\r\n'],
+  ['a request line without a version', 'invalid_request', `GET /api/v1/klanten\r\n${closing}`],
+  ['an HTTP version that does not exist', 'invalid_request', 'GET /api/v1/klanten HTTP/9.9\r\nHost: a\r\n\r\n'],
+  ['TLS on the plain port', 'invalid_request', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+  ['a header line without a colon', 'invalid_request', `${get}Host: a\r\nnonsense\r\n\r\n`],
+  ['a header name with a space', 'invalid_request', `${get}Host: a\r\nX Y: z\r\n\r\n`],
+  ['a NUL in a header', 'invalid_request', `${get}Host: a\r\nX-Y: a\0b\r\n\r\n`],
   [
     'both lengths, as smugglers send',
-    400,
     'invalid_request',
     `${get}Host: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
   ],
   [
     'a transfer coding that does not exist',
-    501,
     'not_implemented',
     `POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n`,
   ],
   [
     'a transfer coding before chunked',
-    501,
     'not_implemented',
     `POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n`,
   ],
-  ['two lengths', 400, 'invalid_request', `${get}Host: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n`],
-  ['a header of 20 KB', 431, 'headers_too_large', `${get}Host: a\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`],
-  ['many headers', 431, 'headers_too_large', `${get}Host: a\r\n${'X-Many: 1234567890\r\n'.repeat(1500)}\r\n`],
-  [
-    'a target of 5 KB',
-    414,
-    'uri_too_long',
-    `GET /api/v1/klanten?x=${'x'.repeat(5000)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
-  ],
+  ['two lengths', 'invalid_request', `${get}Host: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n`],
+  ['a header of 20 KB', 'headers_too_large', `${get}Host: a\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`],
+  ['many headers', 'headers_too_large', `${get}Host: a\r\n${'X-Many: 1234567890\r\n'.repeat(1500)}\r\n`],
+  ['a target of 5 KB', 'uri_too_long', `GET /api/v1/klanten?x=${'x'.repeat(5000)} HTTP/1.1\r\n${closing}`],
   [
     'an expectation that cannot be met',
-    417,
     'expectation_failed',
     `${get}Host: a\r\nExpect: foo\r\nConnection: close\r\n\r\n`,
   ],
-  [
-    'an unknown method',
-    405,
-    'method_not_allowed',
-    'FOO /api/v1/klanten HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
-  ],
-  [
-    'a method in lower case',
-    405,
-    'method_not_allowed',
-    'get /api/v1/klanten HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
-  ],
-  ['CONNECT', 405, 'method_not_allowed', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'],
-  ['a header that does not end', 408, 'request_timeout', `${get}Host: a\r\nX-Slow: `],
+  ['an unknown method', 'method_not_allowed', `FOO /api/v1/klanten HTTP/1.1\r\n${closing}`],
+  ['a method in lower case', 'method_not_allowed', `get /api/v1/klanten HTTP/1.1\r\n${closing}`],
+  ['CONNECT', 'method_not_allowed', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'],
+  ['a header that does not end', 'request_timeout', `${get}Host: a\r\nX-Slow: `],
 ];
 
-for (const [what, status, code, text] of cases) {
+for (const [what, code, text] of cases) {
+  const { status } = problems[code];
   test(`${what}: a problem with the common headers, and the connection closes`, async (t) => {
     const reply = await send(t.context.gateway.url, text);
     t.is(reply.status, status, reply.answer.slice(0, 300));
@@ -129,17 +98,6 @@ for (const [what, status, code, text] of cases) {
     t.notRegex(reply.body, /HPE_|stack|node:|Error:/);
   });
 }
-
-test('a HEAD that is malformed gets no body', async (t) => {
-  const reply = await send(t.context.gateway.url, 'HEAD /api/v1/klanten HTTP/1.1\r\nHost: a\r\nX Y: z\r\n\r\n');
-  t.is(reply.status, 400);
-  t.is(reply.body, '');
-  const body = 'x'.repeat(100);
-  const two = `GET /api/v1/klanten HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n${body}HEAD / HTTP/1.1\r\nX Y: z\r\n\r\n`;
-  const both = await send(t.context.gateway.url, two);
-  t.is(both.status, 401);
-  t.regex(both.body, /HTTP\/1\.1 400 Bad Request\r\n(?:.+\r\n)+\r\n$/, 'and nothing behind the second head');
-});
 
 test('a fault behind the head of a request that was answered causes no second answer', async (t) => {
   const wrong = 'Expect: nothing\r\nTransfer-Encoding: x\r\n\r\n';
@@ -297,6 +255,6 @@ test('a long target within the limit is checked, and its faults are named', asyn
 });
 
 test('after all that the gateway answers as before', async (t) => {
-  for (const [, , , text] of cases.slice(0, 8)) await send(t.context.gateway.url, text);
+  for (const [, , text] of cases.slice(0, 8)) await send(t.context.gateway.url, text);
   t.is((await t.context.client.get('/klanten')).status, 200);
 });

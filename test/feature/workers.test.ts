@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import type { StatusReport } from '../../src/ops/status/status.js';
+import type { StatusReport } from '../../src/ops/status.js';
 import { type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 

@@ -22,15 +22,11 @@ import {
   sqlStateOf,
 } from '../../src/errors.js';
 import type { Event } from '../../src/events.js';
-import { gatesOf } from '../../src/flow/gates.js';
 import { FixedBody } from '../../src/http/descriptions.js';
 import { chooseEncoding, encodingsOf } from '../../src/http/encodings.js';
 import { newExchange } from '../../src/http/exchange.js';
 import { drain, listen } from '../../src/http/listeners.js';
 import { respond, send } from '../../src/http/respond.js';
-import { newToken } from '../../src/http/token-format.js';
-import { Tokens } from '../../src/http/tokens.js';
-import type { Replica } from '../../src/postgres/replica.js';
 import { ChunkMemory } from '../../src/read/chunks.js';
 import { parseEntityTags } from '../../src/read/reply.js';
 import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/write/strict-json.js';
@@ -222,58 +218,6 @@ test('a problem that asks for patience has its Retry-After from the table, unles
     t.is(/^[1-9]\d*$/.test(new Problem(code, '').headers['Retry-After'] ?? ''), wanted, code);
   }
   t.is(new Problem('overloaded', '', { headers: { 'Retry-After': '9' } }).headers['Retry-After'], '9');
-});
-
-const address = '192.0.2.1';
-const minuteMs = 60_000;
-
-/** Tokens over a replica that finds each of them, for an address with too many failures. */
-function tokensOf() {
-  const run = async (_: unknown, __: unknown, onRow: (row: unknown) => void): Promise<void> => {
-    onRow({ texts: () => ['id', 'workspace', 'read:klanten', null, 'f'] });
-  };
-  const state = { healthy: true, replayed: 0n, asOfMs: null };
-  return new Tokens({
-    replicas: [{ state, inFlight: 0, short: { run } } as unknown as Replica],
-    observe: () => undefined,
-    tokenCacheMax: 100,
-    tokenCacheMs: 5000,
-    gate: gatesOf({ largePagesPerToken: 1, largePagesPerWorkspace: 1, queueWaitMs: 1000 }, () => undefined)
-      .unknownTokens,
-    queueWaitMs: 1000,
-    isExhausted: async () => true,
-    noteUse: () => undefined,
-  });
-}
-
-/** Moves the clock on that never steps, by which caches forget. */
-let movedMs = 0;
-const now = performance.now.bind(performance);
-performance.now = () => now() + movedMs;
-
-test.serial(
-  'a token in steady use stays known for ten minutes from its last look-up, not from its first',
-  async (t) => {
-    const tokens = tokensOf();
-    const [token, other] = [newToken(), newToken()];
-    t.true('tokenId' in (await tokens.find(token, address)));
-    movedMs += 4000;
-    t.not(tokens.cached(token), null, 'which renews the result');
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    movedMs += 10 * minuteMs - 2000;
-    t.is(tokens.cached(token), null);
-    void tokens.find(other, address); // takes the look-up that the address has now
-    t.true('tokenId' in (await tokens.find(token, address)));
-  },
-);
-
-test.serial('a token that was not looked up for ten minutes shares the look-ups of its address', async (t) => {
-  const tokens = tokensOf();
-  const [token, other] = [newToken(), newToken()];
-  t.true('tokenId' in (await tokens.find(token, address)));
-  movedMs += 10 * minuteMs + 1000;
-  void tokens.find(other, address);
-  t.deepEqual(await tokens.find(token, address), { failureKeys: [address] });
 });
 
 const parse = (text: string | Buffer, depthMax = bodyDepthMax): StrictJson =>

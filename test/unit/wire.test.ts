@@ -1,17 +1,15 @@
 import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import test from 'ava';
 import fc from 'fast-check';
 import pg from 'pg';
 import { StartRefused } from '../../src/errors.js';
-import { addressKey } from '../../src/http/address.js';
+import { addressKey } from '../../src/http/admit.js';
 import { readSqlFiles } from '../../src/migrate/sql-files.js';
 import { statementsOf } from '../../src/migrate/sql-statements.js';
-import { Answers } from '../../src/peers/peers.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
 import { reusingSocket, tapRows } from '../../src/wire/row-tap.js';
 import { assertWireShape } from '../../src/wire/wire.js';
@@ -92,34 +90,6 @@ test('a pg without one of them refuses the start and names its version and the m
     String(refused?.message),
     /^pg \d+\.\d+\.\d+ .* lacks client\.connection\.submittedNamedStatements \(object\)\.$/,
   );
-});
-
-test('a connection that breaks counts after what had arrived on others, in whatever order they are read', async (t) => {
-  const server = createServer((socket) => socket.on('error', () => undefined));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.teardown(() => server.close());
-  const { port } = server.address() as { port: number };
-  const connected = async (): Promise<[own: Socket, peer: Socket]> => {
-    const own = connect(port, '127.0.0.1');
-    const [[peer]] = await Promise.all([once(server, 'connection') as Promise<[Socket]>, once(own, 'connect')]);
-    return [own, peer];
-  };
-  for (const isFirst of [true, false]) {
-    const [one, peerOfOne] = await connected();
-    const [other, peerOfOther] = await connected();
-    t.teardown(() => other.destroy());
-    const order: string[] = [];
-    other.on('data', () => order.push('read'));
-    const asked = new Answers().ask(async () => {
-      await once(one.resume(), 'end');
-      throw new Error('the connection broke');
-    });
-    await pause(20); // both are read from now on
-    const ways = [() => peerOfOne.destroy(), () => peerOfOther.write('announcement')];
-    for (const way of isFirst ? ways : ways.reverse()) way();
-    await t.throwsAsync(asked.finally(() => order.push('rejected')));
-    t.deepEqual(order, ['read', 'rejected']);
-  }
 });
 
 test('an IPv4 address is counted by itself, also as an IPv4-mapped IPv6 address', (t) => {
