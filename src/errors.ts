@@ -77,7 +77,7 @@ export const fieldErrors = {
   required: 'the member is missing',
   not_nullable: 'the member cannot be null',
   invalid_type: 'another JSON type is expected',
-  invalid_format: 'the text does not have the form required',
+  invalid_format: 'the text does not have the form that the detail names',
   too_short: 'the text is too short',
   too_long: 'the text is too long',
   out_of_range: 'the number is too small or too large',

@@ -11,11 +11,19 @@ export function nearestName(
   return nearest?.candidate;
 }
 
-/** The end of a sentence about an unknown name: a question for the known name that is near, or nothing but the full stop. */
-export function meantBy(name: string, known: readonly string[]): string {
-  const meant = nearestName(name, known, () => 2);
+/**
+ * The end of a sentence about an unknown name: a question for the known name that is the same but for case and punctuation, or that
+ * `synonyms` has for it, or that is near, or nothing but the full stop.
+ */
+export function meantBy(name: string, known: readonly string[], synonyms?: ReadonlyMap<string, string>): string {
+  const plain = plainOf(name);
+  const meant =
+    known.find((each) => plainOf(each) === plain || each === synonyms?.get(plain)) ?? nearestName(name, known, () => 2);
   return meant === undefined ? '.' : `: did you mean ${meant}?`;
 }
+
+/** "page_size" and "pageSize" → "pagesize". */
+const plainOf = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');
 
 /** Letters to insert, delete or replace (Levenshtein); Infinity as soon as they are more than `max`. */
 function editDistance(a: string, b: string, max: number): number {

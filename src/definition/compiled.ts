@@ -1,10 +1,11 @@
+import { LRUCache } from 'lru-cache';
 import type { Observe } from '../events.js';
 import { compileRedaction, type ProjectionOptions, type Redaction, type RedactionRules } from '../projection/redact.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
 import { canFail, visibleToWriteScope } from './record-schema.js';
 import { codecsInUse, columnsOf, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
-import { compileStatements, type ResourceStatements } from './statements.js';
+import { type Cut, compileStatements, type ResourceStatements } from './statements.js';
 import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
 import { versionSeedOf } from './version-seed.js';
 import { compileWriteStatements, type WriteStatements } from './write-statements.js';
@@ -17,6 +18,8 @@ export interface CompiledResource {
   /** Null: the resource has no sync endpoints. */
   readonly sync: CompiledSync | null;
   readonly serializer: RowSerializer;
+  /** The cut that leaves the members of these names, and `id`; null: they are all members. */
+  readonly cut: (fields: ReadonlySet<string>) => CompiledCut | null;
   /** Filters that are the two ends of a range. */
   readonly filterRanges: readonly FilterRange[];
   /** Columns of the entity tag of a detail; null without a version. */
@@ -24,6 +27,14 @@ export interface CompiledResource {
   /** Null: the resource is only read. */
   readonly write: CompiledWrite | null;
 }
+
+/** A cut with its serializer. Made when a client first asks for it, and kept. */
+export interface CompiledCut extends Cut {
+  readonly serializer: RowSerializer;
+}
+
+/** How many cuts are kept; the least recently used one makes room. */
+const cutsKept = 32;
 
 /** All that is made for the sync of a resource. */
 export interface CompiledSync {
@@ -70,9 +81,29 @@ export function compileResource(
     statements: compileStatements(resource),
     sync: compileSync(resource, options, observe, all),
     serializer,
+    cut: compileCuts(resource, options, observe),
     filterRanges: filterRanges(resource.filters),
     tag,
     write: write && tag ? compileWrite({ ...resource, write }, options, observe, tag, serializer) : null,
+  };
+}
+
+function compileCuts(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledResource['cut'] {
+  const cuts = new LRUCache<string, CompiledCut>({ max: cutsKept });
+  const all = leaves(resource);
+  return (asked) => {
+    const members = all.filter(({ field, path }) => field.column === 'id' || asked.has(path[0] as string));
+    if (members.length === all.length) return null;
+    const fields = [...new Set(members.map(({ path }) => path[0] as string))];
+    const columns = columnsOf(resource, members);
+    const name = fields.join();
+    const cut = cuts.get(name) ?? {
+      fields,
+      columns,
+      serializer: compileSerializer(resource, options, observe, members, columns),
+    };
+    cuts.set(name, cut);
+    return cut;
   };
 }
 
@@ -116,13 +147,21 @@ function compileWrite(
     tag,
     writableAt: validators.writable.map(({ name, column }) => [name, columns.indexOf(column)]),
     fullRecord,
-    writeScopeRecord: compileSerializer(resource, options, observe, (field) => visibleToWriteScope(resource, field)),
+    writeScopeRecord: compileSerializer(
+      resource,
+      options,
+      observe,
+      leaves(resource).filter(({ field }) => visibleToWriteScope(resource, field)),
+    ),
   };
 }
 
 /** Redaction by the rules of all definitions, which hides values that any of their codecs stores, too. */
 export function redactionOf(resources: readonly Resource[]): Redaction {
-  return compileRedaction(redactionRules(resources), resources.flatMap(codecsInUse));
+  return compileRedaction(
+    redactionRules(resources),
+    resources.flatMap((resource) => codecsInUse(resource)),
+  );
 }
 
 /**

@@ -16,6 +16,8 @@ export interface FieldTypeRow {
   readonly hasValuesWithoutJson?: true;
   /** The value in the body of a write; absent: such a field cannot be written. */
   readonly writeSchema?: JsonSchema;
+  /** The form that its pattern and format ask for, in words. */
+  readonly writeForm?: string;
   /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field, so none loses a digit. */
   readonly auditValue?: (text: string) => unknown;
   /** A value of the body as PostgreSQL prints it; absent: its text. */
@@ -71,6 +73,7 @@ export const dateSchema: JsonSchema = {
   pattern: '^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}$',
 };
 
+const dateForm = 'a calendar date, YYYY-MM-DD';
 const nullJson = constantJson('null');
 const trueJson = constantJson('true');
 const falseJson = constantJson('false');
@@ -106,6 +109,7 @@ export const fieldTypes = {
     columnTypes: ['uuid'],
     schema: identifier,
     writeSchema: { type: 'string', pattern: uuid.source },
+    writeForm: 'a UUID in small letters',
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     serializer: () => quoted,
     isPrinted: isUuid,
@@ -116,6 +120,7 @@ export const fieldTypes = {
     columnTypes: ['bigint', 'integer'],
     schema: identifier,
     writeSchema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})$' },
+    writeForm: 'a whole number of at most 18 digits, as a string',
     example: '1042',
     serializer: () => quoted,
     comparedAs: 'bigint',
@@ -189,6 +194,7 @@ export const fieldTypes = {
     schema: dateSchema,
     hasValuesWithoutJson: true,
     writeSchema: dateSchema,
+    writeForm: dateForm,
     example: '2026-03-14',
     serializer: () => calendarDate,
     isPrinted: (text) => isPrinted(text, 'date'),
@@ -197,7 +203,7 @@ export const fieldTypes = {
     query: {
       schema: dateSchema,
       isValue: isDate,
-      error: { code: 'invalid_date', form: 'a calendar date, YYYY-MM-DD' },
+      error: { code: 'invalid_date', form: dateForm },
     },
   },
   timestamp: {

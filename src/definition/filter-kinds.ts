@@ -84,7 +84,7 @@ export type FilterKind = keyof typeof filterKinds;
 
 /** Names that no filter and no written field can have: parameters of every list, and of the statements themselves. */
 export const parameterNames: readonly RegExp[] = [
-  /^(page|perPage|cursor|total|order|ids)$/,
+  /^(page|perPage|cursor|total|order|fields|ids)$/,
   /^(workspace|id|timeZone|limit|skip|(after|until)[0-9]+)$/,
 ];
 
@@ -154,17 +154,23 @@ export function parseFilter(name: string, filter: Filter, text: string, faults: 
 
 /** The values that a record can have, as an array. */
 function parseListFilter(name: string, filter: Filter, text: string, faults: FieldError[]): string {
+  const { isValue } = filterForm(filter);
+  return arrayText(listedValues(name, text, faults).filter(isValue));
+}
+
+/** The values of a parameter that is a list. Adds a fault for an empty one, and for too many, of which it returns none. */
+export function listedValues(name: string, text: string, faults: FieldError[], max = listValuesMax): readonly string[] {
   const values = text.split(',');
   if (values.includes('')) {
     const detail = `${name} has an empty element: separate its values by single commas.`;
     faults.push({ parameter: name, code: 'empty_value', detail });
   }
-  if (values.length > listValuesMax) {
-    const detail = `${name} has ${values.length} values, and at most ${listValuesMax} are allowed.`;
+  if (values.length > max) {
+    const detail = `${name} has ${values.length} values, and at most ${max} are allowed.`;
     faults.push({ parameter: name, code: 'out_of_range', detail });
+    return [];
   }
-  const { isValue } = filterForm(filter);
-  return arrayText(values.filter(isValue));
+  return values;
 }
 
 /** An array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */

@@ -193,11 +193,21 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
 /** Column of the generated views with the version of a row and its parts, a bigint. */
 export const versionColumn = 'sync_version';
 
-/** The columns of a row, in the order of SQL: those of the fields, of which several can share one, and those that codecs read. */
-export function columnsOf(resource: Resource): string[] {
-  const shown = leaves(resource).map(({ field }) => field.column);
+/**
+ * The columns of a row, in the order of SQL: those of the members, of which several can share one, of the order, that codecs read, and that
+ * the redaction of an audit diff goes by. The members are all, or those that a client asked for.
+ */
+export function columnsOf(resource: Resource, members: readonly Leaf[] = leaves(resource)): string[] {
+  const shown = members.map(({ field }) => field.column);
+  const entity = members.some(({ field }) => field.clean === 'audit-diff') ? [entityColumn(resource)] : [];
+  const read = codecsInUse(resource, members).flatMap(codecColumns);
   const version = resource.versionSeed === undefined ? [] : [versionColumn];
-  return [...new Set([...shown, ...codecsInUse(resource).flatMap(codecColumns)]), ...version];
+  return [...new Set([...shown, ...resource.order.map(({ column }) => column), ...entity, ...read]), ...version];
+}
+
+/** Column with the entity of an entry of the audit log. */
+export function entityColumn({ fields }: Resource): string {
+  return (fields.entity as Field).column;
 }
 
 /** Whether CODEC_MODULE decodes values of the resource. */
@@ -205,9 +215,9 @@ export function usesCodecModule(resource: Resource): boolean {
   return codecsInUse(resource).some(({ cipher }) => cipher === 'module');
 }
 
-/** The codecs of the resource's fields, and those of their older values. */
-export function codecsInUse(resource: Resource): Codec[] {
-  const used = leaves(resource).flatMap(({ field }) => field.codec ?? []);
+/** The codecs of the members, and those of their older values. */
+export function codecsInUse(resource: Resource, members: readonly Leaf[] = leaves(resource)): Codec[] {
+  const used = members.flatMap(({ field }) => field.codec ?? []);
   const names = new Set(used.flatMap((name) => [name, resource.codecs[name]?.older ?? []].flat()));
   return [...names].map((name) => resource.codecs[name] as Codec);
 }

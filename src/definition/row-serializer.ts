@@ -9,7 +9,16 @@ import type { ProjectionOptions } from '../projection/redact.js';
 import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
 import { canFail } from './record-schema.js';
-import { columnsOf, type Field, type Leaf, leaves, pointer, type Resource, versionColumn } from './resource.js';
+import {
+  columnsOf,
+  entityColumn,
+  type Field,
+  type Leaf,
+  leaves,
+  pointer,
+  type Resource,
+  versionColumn,
+} from './resource.js';
 
 /**
  * Makes the function that finds, in a JSON cell, the JSON of a field that is a member of it; "null" where there is none. Scanned, not
@@ -70,19 +79,14 @@ export interface RowSerializer {
 const nullJson = constantJson('null');
 const brace = constantJson('}');
 
-/**
- * Everything that does not depend on a row is decided here, once. Rows always hold all columns of the resource; `shown`
- * picks those that become members.
- */
+/** Everything that does not depend on a row is decided here, once. Rows hold the `columns`; the `members` are shown. */
 export function compileSerializer(
   resource: Resource,
   options: ProjectionOptions,
   observe: Observe,
-  shown: (field: Field) => boolean = () => true,
+  members: readonly Leaf[] = leaves(resource),
+  columns: readonly string[] = columnsOf(resource),
 ): RowSerializer {
-  const all = leaves(resource);
-  const columns = columnsOf(resource);
-  const members = all.filter(({ field }) => shown(field));
   const positions = members.map(({ field }) => columns.indexOf(field.column));
   const idAt = columns.indexOf('id');
   const { versionSeed } = resource;
@@ -203,7 +207,7 @@ function cleaning(
     case 'json-images':
       return unless(isSuspectJson, fieldType('json').serializer(), stripImages);
     case 'audit-diff': {
-      const entityAt = columns.indexOf((resource.fields.entity as Field).column);
+      const entityAt = columns.indexOf(entityColumn(resource));
       const redactDiff = redaction(field.diff, field.words);
       return (row, at, json) => redactDiff(row, entityAt, at, json);
     }

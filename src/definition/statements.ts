@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Statement } from '../postgres/statement.js';
 import { fieldType } from './field-types.js';
 import { filterCondition, filterKind, hasValue } from './filter-kinds.js';
-import { columnsOf, type Direction, type Filter, type OrderColumn, type Resource } from './resource.js';
+import { columnsOf, type Direction, type Filter, leaves, type OrderColumn, type Resource } from './resource.js';
 import { orderBy, param, quoted, quotedList, type Sql, statement, typed, where } from './sql.js';
 import { orderFrom, shortName, viewInOrder } from './walls.js';
 
@@ -24,33 +24,34 @@ export interface ListStatements {
   readonly count: Statement;
 }
 
-/** The statements of a resource. Those of a combination of filters are built when a client first uses it, and kept. */
+/** The statements of a resource. Those of a combination of filters and members are built when a client first uses it, and kept. */
 export interface ResourceStatements {
-  /** The statements for the filters of these names, in any order; ascending unless told otherwise. */
-  readonly list: (filters: readonly string[], direction?: Direction) => ListStatements;
+  /** The statements for the filters of these names, in any order; ascending and of whole rows unless told otherwise. */
+  readonly list: (filters: readonly string[], direction?: Direction, cut?: Cut | null) => ListStatements;
   readonly detail: Statement | null;
+}
+
+/** The part of the rows that is read where a client asked for some members of the records. */
+export interface Cut {
+  /** The names of the members. */
+  readonly fields: readonly string[];
+  readonly columns: readonly string[];
 }
 
 type FarEnd = (typeof farEnd)[Direction];
 
-/** How many combinations of filters are kept; the least recently used one makes room. */
+/** How many combinations of filters, and how many with a cut, are kept; the least recently used one makes room. */
 const combinationsKept = 128;
 
 /** Builds the statements of the resource, each over the view that has its order. */
 export function compileStatements(resource: Resource): ResourceStatements {
-  const lists = new LRUCache<string, ListStatements>({ max: combinationsKept });
-  let combinations = 0;
-  const list = (filters: readonly string[], direction: Direction = 'asc'): ListStatements => {
-    const names = [...filters].sort();
-    const shape = `${direction} ${names.join('+')}`;
-    const kept = lists.get(shape);
-    if (kept !== undefined) return kept;
-    // Each connection keeps the statements that have names: beyond a number of combinations they have none.
-    const prefix = ++combinations <= combinationsKept ? nameOf(resource) : null;
-    const made = compileList(resource, { names, direction, prefix });
-    lists.set(shape, made);
-    return made;
-  };
+  const whole = keptLists(nameOf(resource), (shape) => compileList(resource, shape));
+  const cuts = keptLists(nameOf(resource), (shape) => ({
+    ...whole({ ...shape, cut: null }),
+    rows: compileList(resource, shape).rows,
+  }));
+  const list: ResourceStatements['list'] = (filters, direction = 'asc', cut = null) =>
+    (cut === null ? whole : cuts)({ names: [...filters].sort(), direction, cut });
   return { list, detail: resource.detail ? statement(`${resource.name}.detail`, byId(resource, param('id'))) : null };
 }
 
@@ -61,26 +62,43 @@ export function statementName(...parts: readonly string[]): string {
   return shortName(parts.join('.'));
 }
 
-/** Filters by name, in order, a direction, and how the names of the statements begin; null: they have none. */
-interface Shape {
+/** A combination: filters by name, in order, a direction and the cut; null: whole rows. */
+interface Combination {
   readonly names: readonly string[];
   readonly direction: Direction;
-  readonly prefix: string | null;
+  readonly cut: Cut | null;
 }
 
-function compileList(resource: Resource, { names, direction, prefix }: Shape): ListStatements {
+/** A combination with the beginning of the names of its statements; null: they have none. */
+type Shape = Combination & { readonly prefix: string | null };
+
+/** Keeps the statements of so many combinations. Each connection keeps the statements that have names: beyond that number they have none. */
+function keptLists(prefix: string, make: (shape: Shape) => ListStatements): (of: Combination) => ListStatements {
+  const lists = new LRUCache<string, ListStatements>({ max: combinationsKept });
+  let combinations = 0;
+  return (combination) => {
+    const { names, direction, cut } = combination;
+    const key = `${direction} ${names.join('+')} ${cut?.fields.join('+')}`;
+    const list = lists.get(key) ?? make({ ...combination, prefix: ++combinations <= combinationsKept ? prefix : null });
+    lists.set(key, list);
+    return list;
+  };
+}
+
+function compileList(resource: Resource, { names, direction, cut, prefix }: Shape): ListStatements {
   const opposite = direction === 'asc' ? 'desc' : 'asc';
   const [onward, back] = direction === 'asc' ? (['>', '<='] as const) : (['<', '>='] as const);
   const key = keyOf(resource);
-  const { read, count } = compileReads(resource, names);
+  const columns = cut?.columns ?? columnsOf(resource);
+  const { read, count } = compileReads(resource, names, columns);
   const within = (bounds: Bounds): Sql[] => [
     ...(ends[bounds].after ? [beyond(resource, onward, 'after')] : []),
     ...(ends[bounds].until ? [comparison(resource, back, 'until')] : []),
   ];
-  const parts = direction === 'desc' ? ['desc', ...names] : names;
+  const parts = [...(direction === 'desc' ? ['desc'] : []), ...names, ...(cut ? [`only ${cut.fields.join(' ')}`] : [])];
   const named = (part: string, made: Sql): Statement =>
     statement(prefix === null ? '' : statementName(prefix, part, ...parts), made);
-  const rows = (bounds: Bounds): Sql => read(columnsOf(resource), within(bounds), direction, limit);
+  const rows = (bounds: Bounds): Sql => read(columns, within(bounds), direction, limit);
   const keys = (bounds: readonly Sql[], reading: Direction): Sql => read(key, bounds, reading, limitBehindSkipped);
   return {
     rows: byBounds((bounds) => named(`rows-${bounds}`, rows(bounds))),
@@ -105,7 +123,8 @@ interface Reads {
   readonly count: (reading: Direction) => Sql;
 }
 
-function compileReads(resource: Resource, filters: readonly string[]): Reads {
+/** `record`: the columns that are read of a record. */
+function compileReads(resource: Resource, filters: readonly string[], record: readonly string[]): Reads {
   const key = keyOf(resource);
   const columnOf = (name: string): string => (resource.filters[name] as Filter).column;
   const conditions = (names: readonly string[], end: FarEnd | null): Sql[] =>
@@ -117,7 +136,7 @@ function compileReads(resource: Resource, filters: readonly string[]): Reads {
   const indexed = unlisted.filter((name) => !compared.includes(name));
   /** The rows of the filters in the view, for a statement that reads in the direction. */
   const filtered = (columns: string, view: string, reading: Direction, more: readonly Sql[]): Sql => {
-    const from = listed.length > 0 ? fewRows(resource, listed) : quoted(view);
+    const from = listed.length > 0 ? fewRows(resource, record, listed) : quoted(view);
     const beside = conditions(compared, null).map(withoutIndex);
     return `select ${columns} from ${from}${where([...conditions(indexed, farEnd[reading]), ...beside, ...more])}`;
   };
@@ -198,7 +217,7 @@ function fewOrMany(resource: Resource, read: OwnIndexRead): Sql {
     `select ${quotedList(selected)} from (${few}) as few${narrowed}`;
   const isKey = columns.every((each) => key.includes(each));
   const ofFew = isKey
-    ? keysOfFew(key)
+    ? keysOfFew(columns)
     : `select record.* from (${keysOfFew(place)}) as places cross join lateral (
         select ${quotedList(columns)} from ${view}
         where (${quotedList(place)}) >= (${quotedList(place.map((each) => `places.${each}`))})${orderBy(place)} limit 1) as record`;
@@ -261,22 +280,25 @@ export function beyond(resource: Ordered, operator: Operator, end: 'after' | 'un
 }
 
 /** The row of an id. By name: the view has the version of a sync pass as well, which costs a look-up of the parts. */
-function byId(resource: Resource, id: Sql, more: readonly Sql[] = []): Sql {
+function byId(resource: Resource, id: Sql, more: readonly Sql[] = [], columns = columnsOf(resource)): Sql {
   const conditions = where([hasValue('id', id, resource.idType), ...more]);
   const view = quoted(viewInOrder(resource, ['id'], 'asc'));
-  return `select ${quotedList(columnsOf(resource))} from ${view}${conditions}${orderBy(['id'])}`;
+  return `select ${quotedList(columns)} from ${view}${conditions}${orderBy(['id'])}`;
 }
 
 /**
  * The rows that a list of ids names, at most 100, each looked up by itself. With `id = any(…)` a generic plan read an index of the whole
  * workspace, which it took for one of average size, and so did a look-up that wants the key alone, unless the row is materialized.
- * OFFSET 0 keeps the planner from merging the query into the outer one. For the CASE see `hasValue`.
+ * OFFSET 0 keeps the planner from merging the query into the outer one. For the CASE see `hasValue`. All plain columns are read beside those of
+ * the record: filters compare them, and an index that has all columns of a look-up seems the cheapest in any order.
  */
-function fewRows(resource: Resource, [list = '', ...more]: readonly string[]): Sql {
+function fewRows(resource: Resource, record: readonly string[], [list = '', ...more]: readonly string[]): Sql {
+  const plain = leaves(resource).filter(({ field: { codec, type } }) => codec === undefined && type !== 'json');
+  const columns = [...new Set([...record, ...plain.map(({ field }) => field.column)])];
   const { idType, view } = resource;
   const ofView = `case when true then ${param(list)} else array[(select id from ${quoted(view)} limit 0)] end`;
   const ids = idType === 'text' ? ofView : `${param(list)}::${fieldType(idType).columnTypes[0] as string}[]`;
   const conditions = more.map((name) => filterCondition(name, resource));
   return `(select found.* from (select distinct unnest(${ids}) as id) as named cross join lateral (
-    with one as materialized (${byId(resource, 'named.id', conditions)}) select * from one) as found offset 0) as few`;
+    with one as materialized (${byId(resource, 'named.id', conditions, columns)}) select * from one) as found offset 0) as few`;
 }

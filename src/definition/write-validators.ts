@@ -37,9 +37,19 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
   maxLength: ({ params }) => ['too_long', `This is longer than ${params.limit} characters.`],
   minimum: ({ params }) => ['out_of_range', `This is below ${params.limit}.`],
   maximum: ({ params }) => ['out_of_range', `This is above ${params.limit}.`],
-  format: ({ params }) => ['invalid_format', `This is not a valid ${params.format}.`],
-  pattern: () => ['invalid_format', 'This does not have the form required.'],
+  format: ({ params }) => ['invalid_format', `This must be ${forms.get(params.format) ?? `a valid ${params.format}`}.`],
+  pattern: ({ params }) => [
+    'invalid_format',
+    `This must ${forms.has(params.pattern) ? `be ${forms.get(params.pattern)}` : `match the pattern ${params.pattern}`}.`,
+  ],
 };
+
+/** The forms that the patterns and formats of the types ask for, in words. */
+const forms: ReadonlyMap<unknown, string> = new Map(
+  Object.values<FieldTypeRow>(fieldTypes).flatMap(({ writeSchema: { pattern, format } = {}, writeForm = '' }) =>
+    writeForm === '' ? [] : [pattern, format].map((each) => [each, writeForm] as const),
+  ),
+);
 
 export function compileWriteValidators(resource: Resource): WriteValidators {
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
@@ -72,9 +82,6 @@ export function compileWriteValidators(resource: Resource): WriteValidators {
 /** Longer than any test of a pattern without repetitions in repetitions takes. */
 const patternMsMax = 200;
 const patternTest = new Script('pattern.test(text)');
-const patternsOfTypes: ReadonlySet<unknown> = new Set(
-  Object.values<FieldTypeRow>(fieldTypes).map(({ writeSchema }) => writeSchema?.pattern),
-);
 
 /**
  * A pattern of a definition, whose test ends: one that backtracks without end, such as ^(a+)+$, would stop the gateway with one value of a
@@ -82,7 +89,7 @@ const patternsOfTypes: ReadonlySet<unknown> = new Set(
  */
 function boundedPattern(source: string, flags: string): { readonly test: (text: string) => boolean } {
   const pattern = new RegExp(source, flags);
-  if (patternsOfTypes.has(source)) return pattern;
+  if (forms.has(source)) return pattern;
   const context = createContext({ pattern, text: '' });
   return {
     test: (text) => {

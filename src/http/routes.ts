@@ -43,7 +43,7 @@ export interface RouteDeps extends Admission, RespondDeps {
 
 const apiPrefix = '/api/v1';
 
-/** Routes every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path. */
+/** Routes every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path, but of the index. */
 export function routes(deps: RouteDeps): Middleware {
   const router = new Router({ sensitive: true, strict: true });
   for (const compiled of deps.compiled) {
@@ -65,7 +65,7 @@ export function routes(deps: RouteDeps): Middleware {
     }
   }
   router.get(`${apiPrefix}/token`, tokenRoute(deps));
-  router.get(apiPrefix, publicRoute(deps, deps.index));
+  router.get([apiPrefix, `${apiPrefix}/`], publicRoute(deps, deps.index));
   router.get(`${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
   if (deps.docs !== null) router.get('/docs', pageRoute(deps, deps.docs));
   return router.routes() as Middleware;

@@ -37,8 +37,6 @@ export interface Operation {
   readonly summary: string;
   readonly description: string;
   readonly tags: readonly string[];
-  /** Absent for operations below the address of the document. */
-  readonly servers?: OpenApiDocument['servers'];
   /** Absent for operations without authentication. */
   readonly 'x-required-scope'?: string;
   readonly security: readonly object[];
@@ -81,9 +79,10 @@ export function resolve<T extends object>(document: OpenApiDocument, value: T | 
 }
 
 /** All responses: those of operations and the others. */
-export function allResponses({ components, 'x-other-responses': other }: OpenApiDocument): ApiResponse[] {
-  const others = Object.values(other).filter((response): response is ApiResponse => !('$ref' in response));
-  return [...Object.values(components.responses), ...others];
+export function allResponses(document: OpenApiDocument): ApiResponse[] {
+  const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+  const sets = [...operations.map(({ responses }) => responses), document['x-other-responses']];
+  return [...new Set(sets.flatMap((set) => Object.values(set)).map((response) => resolve(document, response)))];
 }
 
 /** A reference to a component. */

@@ -1,6 +1,13 @@
 import type { Resource } from '../definition/resource.js';
 import { type ProblemCode, problems, problemType } from '../errors.js';
-import { type ApiResponse, component, type OpenApiDocument, type Responses, resolve } from './document.js';
+import {
+  type ApiResponse,
+  component,
+  type OpenApiDocument,
+  type Operation,
+  type Responses,
+  resolve,
+} from './document.js';
 import { expand, fill, mapValues, readData, readText, type Sets, type Values } from './template.js';
 import { commonValues, filterValues, type OpenApiOptions, resourceValues } from './values.js';
 
@@ -39,18 +46,31 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
     parameters: merged('parameters'),
     responses: { ...merged('responses'), ...errors.components },
   });
-  return withUsedComponents(document as OpenApiDocument);
+  return withUsedComponents(withSuccessInline(document as OpenApiDocument));
+}
+
+/** The document without references to responses of success: of those some generators make clients that return no data. */
+function withSuccessInline(document: OpenApiDocument): OpenApiDocument {
+  const inline = ({ responses, ...operation }: Operation): Operation => {
+    const all = Object.entries(responses).map(([status, response]) => [
+      status,
+      status.startsWith('2') ? resolve(document, response) : response,
+    ]);
+    return { ...operation, responses: Object.fromEntries(all) };
+  };
+  return { ...document, paths: mapValues(document.paths, (item) => mapValues(item, inline)) };
 }
 
 type ResourcePart = Readonly<Record<'tag' | 'paths' | 'schemas' | 'parameters' | 'responses', object>>;
 
 function resourcePart({ name, filters }: Resource, values: Values): ResourcePart {
   const { filter: filterTemplate, ...template } = readData('resource.json') as Record<string, object>;
-  const parameters = Object.entries(filters).map(([filter, each]) => [
+  const part = fill(template, values) as ResourcePart;
+  const filterParameters = Object.entries(filters).map(([filter, each]) => [
     `${name}.${filter}`,
     fill(filterTemplate, { filter, ...filterValues(each, String(values.timeZone)) }),
   ]);
-  return { ...(fill(template, values) as ResourcePart), parameters: Object.fromEntries(parameters) };
+  return { ...part, parameters: { ...part.parameters, ...Object.fromEntries(filterParameters) } };
 }
 
 function prefixed(prefix: string, values: Values): Values {

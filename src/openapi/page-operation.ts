@@ -8,7 +8,7 @@ export function operationArticle(document: OpenApiDocument, path: string, method
   const { operationId, summary, description, requestBody, responses } = operation;
   return html`<article id="${operationId}" data-found>
 <h3>${summary}</h3>
-<p class="path">${methodTag(method)} <code>${shownPath(document, path, operation)}</code></p>
+<p class="path">${methodTag(method)} <code>${shownPath(document, path)}</code></p>
 ${prose(description)}
 ${samples(document, path, method, operation)}
 <h4>Parameters</h4>${parameterTerms(document, operation)}
@@ -30,8 +30,8 @@ export function methodTag(method: string): Html {
 }
 
 /** The path below the API's address, or that address' own path. */
-function shownPath(document: OpenApiDocument, path: string, operation: Operation): string {
-  return pathBehindBase(document, path, operation) || (document.servers[0]?.url ?? '').replace(/^https?:\/\/[^/]*/, '');
+function shownPath({ servers }: OpenApiDocument, path: string): string {
+  return path === '/' ? (servers[0]?.url ?? '').replace(/^https?:\/\/[^/]*/, '') : path;
 }
 
 function parameterTerms(document: OpenApiDocument, { parameters }: Operation): Html {
@@ -89,19 +89,13 @@ ${written.map(
 ${written.map(({ key, text }) => html`<pre tabindex="0" data-language="${key}"><code>${text}</code></pre>\n`)}</div>`;
 }
 
-/** The path of an operation behind the API's address, which is empty for that address itself. */
-function pathBehindBase({ servers }: OpenApiDocument, path: string, operation: Operation): string {
-  const [base, own] = [servers[0]?.url ?? '', operation.servers?.[0]?.url];
-  return own === undefined ? path : `${own}${path}`.slice(base.length);
-}
-
 function callOf(document: OpenApiDocument, path: string, method: string, operation: Operation): Call {
   const parameters = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
   const headers = parameters.filter((each) => each.in === 'header' && each.required);
   const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
   return {
     method: method.toUpperCase(),
-    path: pathBehindBase(document, path, operation),
+    path: path === '/' ? '' : path,
     query: parameters.some(({ name }) => name === 'perPage') ? { perPage: '100' } : {},
     headers: {
       ...Object.fromEntries(headers.map(({ name, example }) => [name, String(example)])),

@@ -93,6 +93,7 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
     writable,
     sync: resource.sync !== undefined,
     order: orderProse(resource),
+    members: Object.keys(resource.fields),
     filters: Object.keys(resource.filters).map((filter) => component('parameters', `${name}.${filter}`)),
     recordSchema: recordSchema(resource),
     ...examplesOf(resource),

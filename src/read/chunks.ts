@@ -50,7 +50,7 @@ export async function readChunk(
   pool: 'short' | 'long',
   phase: PagePhase,
 ): Promise<Chunk> {
-  const { serializer } = request.compiled;
+  const { serializer } = request;
   const { workspace } = request.caller;
   const bounds = range.after ? (range.until ? 'between' : 'after') : range.until ? 'until' : 'all';
   const statement = request.statements.rows[bounds];

@@ -219,6 +219,7 @@ function listUrl(request: ListRequest, extra: Record<string, string>): string {
     ...(request.order === 'desc' && { order: 'desc' }),
     perPage: String(request.perPage),
     ...(request.total && { total: 'true' }),
+    ...(request.fields !== undefined && { fields: request.fields }),
     ...extra,
   };
   // Commas stay as they are (RFC 3986 §2.2), so that a list of ids does not make the URL longer than the gateway takes.

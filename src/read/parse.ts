@@ -1,15 +1,21 @@
-import type { CompiledResource } from '../definition/compiled.js';
-import { parseFilter } from '../definition/filter-kinds.js';
+import type { CompiledCut, CompiledResource } from '../definition/compiled.js';
+import { filterKind, listedValues, listValuesMax, parseFilter } from '../definition/filter-kinds.js';
 import type { Direction } from '../definition/resource.js';
+import type { RowSerializer } from '../definition/row-serializer.js';
 import type { ListStatements } from '../definition/statements.js';
-import { type FieldError, type FieldErrorCode, invalid } from '../errors.js';
+import { type FieldError, invalid } from '../errors.js';
+import { meantBy } from '../nearest-name.js';
 import type { TextRow } from '../postgres/row.js';
 import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
+import { parseQuery } from './query-string.js';
 
 /** A list request whose every part has been checked. */
 export interface ListRequest extends PageSeries {
   readonly compiled: CompiledResource;
   readonly statements: ListStatements;
+  readonly serializer: RowSerializer;
+  /** The members that the client asked for, as given, for links. */
+  readonly fields: string | undefined;
   /** The filters as given, for links. */
   readonly filters: Readonly<Record<string, string>>;
   /** The filters as bound; null where the value cannot exist, which matches nothing. */
@@ -36,14 +42,17 @@ export interface ListLimits {
   readonly timeZone: string;
 }
 
-const paging = ['page', 'perPage', 'cursor', 'total', 'order'];
+const paging = ['page', 'perPage', 'cursor', 'total', 'order', 'fields'];
 
 /** Query string → ListRequest; throws invalid() with every fault. */
 export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits): ListRequest {
   const { compiled, caller } = raw;
   const { resource } = compiled;
   const faults: FieldError[] = [];
-  const given = parseQuery(query, new Set([...Object.keys(resource.filters), ...paging]), faults);
+  const given = parseQuery(query, [...Object.keys(resource.filters), ...paging], faults, (name) => {
+    const filter = resource.filters[name];
+    return name === 'fields' || (filter !== undefined && filterKind(filter.kind).isList === true);
+  });
   const filters: Record<string, string> = {};
   const values: Record<string, string | null> = { timeZone: limits.timeZone };
   for (const [name, filter] of Object.entries(resource.filters)) {
@@ -61,6 +70,8 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
   const total = boolean('total', given.get('total'), faults);
   const order = direction(given.get('order'), faults);
+  const fields = given.get('fields');
+  const cut = parseFields(compiled, fields, faults);
   const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
   const cursor = given.get('cursor');
   if (cursor !== undefined && given.has('page')) {
@@ -77,9 +88,10 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
   if (faults.length > 0) throw invalid(faults);
-  const statements = compiled.statements.list(Object.keys(filters), order);
   return {
-    statements,
+    statements: compiled.statements.list(Object.keys(filters), order, cut),
+    serializer: (cut ?? compiled).serializer,
+    fields,
     filters,
     values,
     context,
@@ -91,10 +103,27 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   };
 }
 
+/** The members of a record that are asked for, those of a pass by the name of their version as well; null: all. */
+export function parseFields(
+  { cut, resource }: CompiledResource,
+  given: string | undefined,
+  faults: FieldError[],
+): CompiledCut | null {
+  if (given === undefined) return null;
+  const known = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
+  const asked = new Set(listedValues('fields', given, faults, Math.max(listValuesMax, known.length)));
+  for (const name of asked) {
+    if (name === '' || known.includes(name)) continue;
+    const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${meantBy(name, known)}`;
+    faults.push({ parameter: 'fields', code: 'unknown_field', detail });
+  }
+  return faults.length > 0 ? null : cut(asked);
+}
+
 /** For endpoints that take no parameters; throws invalid() naming those given. */
 export function refuseParameters(query: string): void {
   const faults: FieldError[] = [];
-  parseQuery(query, new Set(), faults);
+  parseQuery(query, [], faults);
   if (faults.length > 0) throw invalid(faults);
 }
 
@@ -125,38 +154,4 @@ function boolean(parameter: string, value: string | undefined, faults: FieldErro
     faults.push({ parameter, code: 'invalid_boolean', detail: `${parameter} must be true or false.` });
   }
   return value === 'true';
-}
-
-/**
- * The parameters of a query string, each at most once and never empty. Faults are added for what is unknown, repeated,
- * empty or not decodable. "+" is a space, as in HTML forms (URL Standard §5.1).
- */
-export function parseQuery(query: string, known: ReadonlySet<string>, faults: FieldError[]): Map<string, string> {
-  const values = new Map<string, string>();
-  if (query === '') return values;
-  const seen = new Set<string>();
-  for (const pair of query.split('&')) {
-    if (pair === '') continue;
-    const at = pair.indexOf('=');
-    const name = decode(at < 0 ? pair : pair.slice(0, at));
-    const value = at < 0 ? '' : decode(pair.slice(at + 1));
-    const parameter = (name ?? pair).slice(0, 100);
-    const fault = (code: FieldErrorCode, detail: string): number => faults.push({ parameter, code, detail });
-    if (name === undefined || !known.has(name))
-      fault('unknown_parameter', `There is no parameter ${JSON.stringify(parameter)} here.`);
-    else if (seen.has(name)) fault('repeated_parameter', `The parameter ${name} is given more than once.`);
-    else if (value === undefined) fault('invalid_encoding', `The value of ${name} is not valid percent-encoded UTF-8.`);
-    else if (value === '') fault('empty_value', `The parameter ${name} has no value.`);
-    else values.set(name, value);
-    if (name !== undefined) seen.add(name);
-  }
-  return values;
-}
-
-function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '));
-  } catch {
-    return undefined;
-  }
 }

@@ -85,7 +85,7 @@ async function pageOfFound(
   const place: ScanPlace = request.place ?? { section: 0, after: null };
   const { ids, asOfMs, next } = await scan(deps, sections, place, values, { limit: request.perPage, scanMsMax });
   const rows = Math.max(1, ids.length > reads.chunkRowsMax ? firstChunkRows : ids.length);
-  const statements = request.compiled.statements.list(['ids']);
+  const statements = request.compiled.statements.list(['ids'], 'asc', request.cut);
   const list = { ...deps.list, statements, values: { ids: arrayText(ids) } };
   const pool = rows > firstChunkRows * 2 ? 'long' : 'short';
   const phase: PagePhase = { kind: 'first', requirement: requirement() };
@@ -94,9 +94,10 @@ async function pageOfFound(
 }
 
 /** A list whose statements are judged by the pass. */
-function listOf(call: SyncCall & { readonly perPage?: number }, { onMark }: Pass): ListRequest {
-  const { compiled, caller, baseUrl, signal, perPage = 1 } = call;
-  const statements = compiled.statements.list([]);
+function listOf(call: SyncCall & Partial<Pick<FeedRequest, 'perPage' | 'cut'>>, { onMark }: Pass): ListRequest {
+  const { compiled, caller, baseUrl, signal, perPage = 1, cut = null } = call;
+  const statements = compiled.statements.list([], 'asc', cut);
+  const { serializer } = cut ?? compiled;
   const start = { page: 1 };
   return {
     compiled,
@@ -105,6 +106,8 @@ function listOf(call: SyncCall & { readonly perPage?: number }, { onMark }: Pass
     signal,
     perPage,
     statements,
+    serializer,
+    fields: undefined,
     start,
     onMark,
     filters: {},
@@ -122,8 +125,9 @@ function horizonOf({ compiled }: SyncCall, since: { readonly replayedAtMs: numbe
   return new Date(since.replayedAtMs - horizonHours * 3_600_000).toISOString();
 }
 
-function nextUrl({ baseUrl, compiled, perPage, prefix }: FeedRequest, cursor: string): string {
-  const parameters = { perPage: String(perPage), ...(prefix !== null && { prefix }), cursor };
+function nextUrl({ baseUrl, compiled, perPage, prefix, fields }: FeedRequest, cursor: string): string {
+  const kept = { ...(prefix !== null && { prefix }), ...(fields !== undefined && { fields }) };
+  const parameters = { perPage: String(perPage), ...kept, cursor };
   const query = new URLSearchParams(parameters).toString().replaceAll('%2C', ',');
   return `${baseUrl}/sync/${compiled.resource.name}?${query}`;
 }

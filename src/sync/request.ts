@@ -1,9 +1,10 @@
-import type { CompiledResource } from '../definition/compiled.js';
+import type { CompiledCut, CompiledResource } from '../definition/compiled.js';
 import type { Section, SyncStatements } from '../definition/sync-statements.js';
 import { type FieldError, invalid } from '../errors.js';
 import type { Caller } from '../postgres/statement.js';
 import { cursorContext } from '../read/page-ends.js';
-import { integer, type ListLimits, parseQuery } from '../read/parse.js';
+import { integer, type ListLimits, parseFields } from '../read/parse.js';
+import { parseQuery } from '../read/query-string.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
 
 /** The parts of a sync request that need no check. */
@@ -26,6 +27,9 @@ export interface FeedRequest extends SyncCall {
   readonly place: SyncPlace | null;
   /** Prefixes of hashes as given, for links; null: all rows. */
   readonly prefix: string | null;
+  /** The members that the client asked for, as given, for links, and what they are; null: whole records. */
+  readonly fields: string | undefined;
+  readonly cut: CompiledCut | null;
   /** Its workspace and resource, to which tokens and cursors are bound. */
   readonly contexts: Contexts;
 }
@@ -51,9 +55,12 @@ const prefixForm = /^[0-9a-f]{1,64}(,[0-9a-f]{1,64})*$/;
 /** Throws invalid() with every fault. */
 export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const faults: FieldError[] = [];
-  const given = parseQuery(call.query, new Set(['perPage', 'since', 'cursor', 'prefix']), faults);
+  const known = ['perPage', 'since', 'cursor', 'prefix', 'fields'];
+  const given = parseQuery(call.query, known, faults, (name) => name === 'fields');
   const perPageDefault = Math.min(limits.perPageDefault, limits.perPageMax);
   const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
+  const fields = given.get('fields');
+  const cut = parseFields(call.compiled, fields, faults);
   const prefix = given.get('prefix') ?? null;
   prefixesOf(prefix, faults);
   const contexts = contextsOf(call, prefix);
@@ -73,7 +80,7 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
   if (faults.length > 0) throw invalid(faults);
-  return { ...call, perPage, since, place: place as SyncPlace | null, prefix, contexts };
+  return { ...call, perPage, since, place: place as SyncPlace | null, prefix, contexts, fields, cut };
 }
 
 /** The sections of a pass over changes, or over rows with a prefix; null: a pass over everything has none. */
@@ -90,7 +97,7 @@ function ordersOf(call: SyncCall, prefix: string | null, isChanges: boolean) {
 /** Throws invalid() with every fault. */
 export function parseHashes(call: SyncCall, parameter: 'depth' | 'prefix'): HashRequest {
   const faults: FieldError[] = [];
-  const given = parseQuery(call.query, new Set([parameter, 'since']), faults);
+  const given = parseQuery(call.query, [parameter, 'since'], faults);
   const depth = given.get('depth') ?? '0';
   if (!/^[0-4]$/.test(depth)) {
     const detail = `depth must be a whole number from 0 to ${depthMax}.`;

@@ -133,13 +133,13 @@ for (const resource of resources) {
         const names = Object.keys(resource.filters);
         const ends = ['from', 'to'].filter((name) => names.includes(name));
         const withEnds = names.filter((name) => !ends.includes(name)).map((name) => [...ends, name]);
-        const lists = [[], ...names.map((name) => [name]), ...withEnds, names].map((filters) => list(filters));
-        const statements = lists.flatMap(({ rows, keys, last }) => [
-          ...Object.values(rows),
-          keys.all,
-          keys.before,
-          last,
-        ]);
+        const keyColumns = { fields: ['id'], columns: resource.order.map(({ column }) => column) };
+        const combinations = [[], ...names.map((name) => [name]), ...withEnds, names];
+        const statements = combinations.flatMap((filters) => {
+          const { rows, keys, last } = list(filters);
+          const cut = list(filters, 'asc', keyColumns).rows;
+          return [...Object.values(rows), keys.all, keys.before, last, cut.all, cut.after];
+        });
         for (const statement of detail === null ? statements : [...statements, detail]) {
           await client.query(`prepare guarded as ${statement.text}`);
           await actFor(client, first.workspace as string);

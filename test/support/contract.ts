@@ -38,6 +38,7 @@ const httpHeaders = new Set('connection content-length content-type date keep-al
 /** Throws ContractViolation for a response that the OpenAPI document does not describe. */
 export function contractValidator(document: OpenApiDocument): (exchange: Exchange) => void {
   const conforms = schemaValidator(document);
+  const cuts = new Map<MediaType, MediaType>();
   return (exchange) => {
     const reference = responsesFor(document, exchange)[String(exchange.status)];
     if (!reference || (exchange.status === 204 && exchange.method !== 'OPTIONS'))
@@ -63,7 +64,7 @@ export function contractValidator(document: OpenApiDocument): (exchange: Exchang
     return faults;
   }
 
-  function bodyFaults({ method, headers, body }: Exchange, response: ApiResponse): string[] {
+  function bodyFaults({ method, path, status, headers, body }: Exchange, response: ApiResponse): string[] {
     const type = headers['content-type'];
     const [described] = Object.entries(response.content ?? {});
     if (!described) {
@@ -74,7 +75,24 @@ export function contractValidator(document: OpenApiDocument): (exchange: Exchang
     const faults =
       type?.replace(/; *charset=utf-8$/i, '') === mediaType ? [] : [`content type ${type}, not ${mediaType}`];
     if (method === 'HEAD') return body === '' ? faults : [...faults, 'the answer to HEAD has a body'];
-    return [...faults, ...contentFaults(media, body, headers['x-request-id'])];
+    return [
+      ...faults,
+      ...contentFaults(status === 200 && /[?&]fields=/.test(path) ? cut(media) : media, body, headers['x-request-id']),
+    ];
+  }
+
+  /** A page whose records lack the members that were not asked for. */
+  function cut(media: MediaType): MediaType {
+    const known = cuts.get(media);
+    if (known !== undefined) return known;
+    type Shape = JsonSchema & { readonly properties: Record<string, JsonSchema>; readonly items: JsonSchema };
+    const page = resolve(document, media.schema) as Shape;
+    const records = page.properties.data as Shape;
+    const { required, ...record } = resolve(document, records.items) as Shape;
+    const properties = { ...page.properties, data: { ...records, items: record } };
+    const made = { schema: { ...page, properties } };
+    cuts.set(media, made);
+    return made;
   }
 
   function contentFaults(media: MediaType, text: string, requestId: string | undefined): string[] {
@@ -104,9 +122,10 @@ const operationMethods: Readonly<Record<string, Method>> = { GET: 'get', HEAD: '
 /** The responses described for the exchange's path and method, or those for requests that fit none. */
 function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Responses {
   const [target = ''] = path.split('?');
-  const matches = (template: string, servers = document.servers): boolean => {
-    const base = new URL(servers[0]?.url ?? '', 'http://localhost').pathname;
-    const segments = target.startsWith(`${base}/`) ? target.slice(base.length).split('/') : [];
+  const base = new URL(document.servers[0]?.url ?? '', 'http://localhost').pathname;
+  const below = target === base ? '/' : target.startsWith(`${base}/`) ? target.slice(base.length) : '';
+  const matches = (template: string): boolean => {
+    const segments = below.split('/');
     const parts = template.split('/');
     return (
       parts.length === segments.length &&
@@ -114,7 +133,7 @@ function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Re
     );
   };
   // A path without parameters goes before a path with parameters (OpenAPI 3.1.1 §4.8.8.2); here they never compete.
-  const item = Object.entries(document.paths).find(([template, { get }]) => matches(template, get?.servers))?.[1];
+  const item = Object.entries(document.paths).find(([template]) => matches(template))?.[1];
   const as = operationMethods[method];
   return (as && item?.[as]?.responses) ?? document['x-other-responses'];
 }

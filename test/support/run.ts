@@ -15,7 +15,7 @@ import { words } from './words.js';
 
 /** Test files that run on each reference app: they know neither its tables nor its words (test/support/app.ts has both). */
 const everyApp = words(`
-  filters pagination records sync tenant-wall-http writes writes-replay`).map(
+  fields filters pagination records sync tenant-wall-http writes writes-replay`).map(
   (name) => `dist/test/feature/${name}.test.js`,
 );
 

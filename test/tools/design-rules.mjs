@@ -32,7 +32,7 @@ export const designRules = {
   'adr-transport-security': rule('$..servers[*]', pattern, { notMatch: '^http:' }, { field: 'url' }),
   'adr-no-trailing-slash': rule('$.paths[*]~', pattern, { notMatch: './$' }),
   'adr-path-segments-kebab-case': rule('$.paths[*]~', pattern, {
-    match: '^(/([a-z0-9]+(-[a-z0-9]+)*|_[a-z]+|\\{[^}]+\\}|openapi\\.(json|yaml)))+$',
+    match: '^(/|(/([a-z0-9]+(-[a-z0-9]+)*|_[a-z]+|\\{[^}]+\\}|openapi\\.(json|yaml)))+)$',
   }),
   'adr-query-keys-camel-case': rule("$.paths[*][*].parameters[?(@.in=='query')].name", casing, { type: 'camel' }),
   'adr-schema-names': rule('$.components.schemas[*]~', casing, { type: 'pascal' }),

@@ -144,6 +144,19 @@ test('beyond 128 combinations of filters statements have no name, so that connec
   t.true(names.slice(128).every((name) => name === ''));
 });
 
+test('cuts have combinations of their own: beyond 128 their rows have no name, and keys and counts stay those of whole rows', (t) => {
+  const { list } = compileStatements(withFilters(1));
+  const cuts = Array.from({ length: 200 }, (_, i) => list([], 'asc', { fields: [`m${i}`], columns: ['id'] }));
+  t.deepEqual(
+    cuts.map(({ rows }) => rows.all.name !== ''),
+    cuts.map((_, i) => i < 128),
+  );
+  t.is(new Set(cuts.slice(0, 128).map(({ rows }) => rows.all.name)).size, 128);
+  const whole = list([]);
+  for (const { keys, count, last } of cuts) t.deepEqual([keys, count, last], [whole.keys, whole.count, whole.last]);
+  t.not(list(['anUncommonlyLongFilter0']).count.name, '');
+});
+
 test('the key of a list is compared by all its columns, and where a page begins by the first alone, which prunes partitions', (t) => {
   const [, resource] = load({ 'a.json': owners, 'b.json': items }) as [Resource, Resource];
   const { rows } = compileStatements(resource).list(['state']);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
 import { loadResources } from '../../src/definition/load.js';
+import { allResponses } from '../../src/openapi/document.js';
 import { openapi } from '../../src/openapi/openapi.js';
 import { docsPage } from '../../src/openapi/page.js';
 import { projectRoot } from '../../src/paths.js';
@@ -23,7 +24,7 @@ test('the page names every path, schema, error code and header', (t) => {
   for (const code of JSON.stringify(document.components.schemas.Problem).match(/(?<=problem:)\w+/g) ?? []) {
     t.true(page.includes(`<code>${code}</code>`), code);
   }
-  for (const { headers } of Object.values(document.components.responses)) {
+  for (const { headers } of allResponses(document)) {
     for (const name of Object.keys(headers)) t.true(page.includes(`<code>${name}</code>`), name);
   }
 });
