@@ -114,7 +114,8 @@ export function parseFields(
   const asked = new Set(listedValues('fields', given, faults, Math.max(listValuesMax, known.length)));
   for (const name of asked) {
     if (name === '' || known.includes(name)) continue;
-    const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${meantBy(name, known)}`;
+    const [topLevel = ''] = name.split(/[./[]/); // "adres.straat"
+    const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${meantBy(topLevel, known)}`;
     faults.push({ parameter: 'fields', code: 'unknown_field', detail });
   }
   return faults.length > 0 ? null : cut(asked);

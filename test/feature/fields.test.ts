@@ -189,8 +189,13 @@ test('names that no member has, empty ones and too many are refused, and the nea
     t.deepEqual(faultsOf(reply), faults, query);
   }
   for (const path of ['/klanten', '/sync/klanten']) {
-    const { detail } = (await client.get(`${path}?fields=kvk_nummer`)).json<{ detail: string }>();
-    t.is(detail, 'There is no member "kvk_nummer": did you mean kvkNummer?');
+    for (const [name, near] of [
+      ['kvk_nummer', 'kvkNummer'],
+      ['adres.straat', 'adres'],
+    ]) {
+      const { detail } = (await client.get(`${path}?fields=${name}`)).json<{ detail: string }>();
+      t.is(detail, `There is no member "${name}": did you mean ${near}?`);
+    }
   }
 });
 

@@ -99,7 +99,7 @@ test('the samples of a change have the key, the version and the body, in the wor
   },
 );
 
-// Airbyte, dlt and Grafana cannot be installed from a registry that the tests use: their recipes are compared with the API.
+// Airbyte and Grafana cannot be installed from a registry that the tests use: their recipes are compared with the API.
 
 const read = (page: string): string => readFileSync(join(projectRoot, 'docs/clients', page), 'utf8');
 const resourcesClientRecipes = new Map(loadResources('').map((resource) => [resource.name, resource]));
@@ -110,15 +110,8 @@ const all = (text: string, pattern: RegExp): string[] =>
 test("Airbyte's manifest has the members of a work order and the parameters of its list", (t) => {
   const manifest = read('airbyte.md');
   t.deepEqual(all(manifest, /^ {10}(\w+): \{ type: /gm), fieldsOf('werkbonnen'));
-  t.deepEqual(all(manifest, /field_name: (\w+)/g), ['updatedSince', 'cursor', 'perPage']);
+  t.deepEqual(all(manifest, /field_name: (\w+)/g), ['cursor', 'perPage']);
   t.true(all(manifest, /path: \/(\w+)/g).every((list) => resourcesClientRecipes.has(list)));
-});
-
-test('the sources of dlt are the four lists, and incremental where a list takes updatedSince', (t) => {
-  const [dlt] = all(read('python.md'), /"resources": \[(.*?)\n {4}\]/gs) as [string];
-  const lists = all(dlt, /"path": "(\w+)"/g);
-  t.deepEqual([...lists, ...all(dlt, /^ {8}"(\w+)",$/gm)].sort(), [...resourcesClientRecipes.keys()].sort());
-  for (const [name, { filters }] of resourcesClientRecipes) t.is(lists.includes(name), 'updatedSince' in filters, name);
 });
 
 test("Grafana's query has members of a work order and parameters of its list", (t) => {

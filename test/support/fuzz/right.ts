@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
+import { loadResources } from '../../../src/definition/load.js';
 import { type ListName, listNames } from '../lists.js';
 import type { Harvest } from './harvest.js';
 import { type FuzzRequest, type HeaderField, ownCanary, weighted } from './request.js';
@@ -65,6 +66,8 @@ const range = { from: dates.map((date) => `2018${date.slice(4)}`), to: dates.map
 const some = (ids: readonly string[]): fc.Arbitrary<string> =>
   fc.array(fc.constantFrom(...ids), { minLength: 1, maxLength: 20 }).map((list) => list.join(','));
 
+const shownMembers = new Map(loadResources('').map(({ name, fields }) => [name, Object.keys(fields)]));
+
 function pages(workspace: FuzzWorkspace, list: ListName): fc.Arbitrary<FuzzRequest> {
   const filters: Readonly<Record<ListName, Record<string, fc.Arbitrary<string>>>> = {
     klanten: { ids: some(workspace.customers), updatedSince: range.from },
@@ -97,6 +100,7 @@ function pages(workspace: FuzzWorkspace, list: ListName): fc.Arbitrary<FuzzReque
         page: fc.integer({ min: 1, max: 6 }),
         total: fc.constantFrom('true', 'false'),
         order: fc.constantFrom('asc', 'desc'),
+        fields: fc.subarray(shownMembers.get(list) as string[], { minLength: 1 }).map((names) => names.join()),
         ...filters[list],
       },
       { requiredKeys: ['perPage'] },
