@@ -1,11 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
-import { projectRoot } from '../../src/paths.js';
 import { adopted, authorizationOf, newDatabase, served, wrong } from '../support/adopted.js';
 import type { ApiReply } from '../support/client.js';
+import { definitionsWith } from '../support/definitions.js';
 import { makeWalls } from '../support/walls.js';
 import { gatewayTest } from '../support/workspace.js';
 import { newKey } from '../support/writes.js';
@@ -93,120 +90,113 @@ interface Tool {
 
 test('a fifth resource is one definition and its views: ids of the database, xmin as version, no audit entries', async (t) => {
   const { database } = t.context;
-  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
-  try {
-    cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
-    writeFileSync(join(folder, 'tools.json'), JSON.stringify(tools));
-    writeFileSync(join(folder, 'codes.json'), JSON.stringify(codes));
-    await database.primary.query(tables);
-    await makeWalls(database.primary, folder);
-    await database.primary.query('insert into app.codes select $1, unnest($2::text[])', [
-      database.workspaces[0]?.id,
-      codeIds,
-    ]);
-    await database.caughtUp();
-    const { client } = await database.gateway({ resourcesDir: folder });
-    const token = await database.token({ scopes: ['read:tools', 'write:tools', 'read:klanten', 'read:codes'] });
-    const foreign = await database.token({ workspace: 1, scopes: ['read:tools', 'write:tools'] });
-    const write = (method: string, path: string, body: object, headers: object = {}): Promise<ApiReply> =>
-      client.request(method, path, { token, body, headers: { 'idempotency-key': newKey(), ...headers } });
-    const found = async (query: string): Promise<string[]> =>
-      (await client.get(`/tools?${query}`, { token })).json<{ data: Tool[] }>().data.map(({ id }) => id);
-    const logged = async (): Promise<string> =>
-      (await database.primary.query('select count(*) from app.logboeken')).rows[0].count;
-    const before = await logged();
+  const folder = definitionsWith(t, { tools, codes });
+  await database.primary.query(tables);
+  await makeWalls(database.primary, folder);
+  await database.primary.query('insert into app.codes select $1, unnest($2::text[])', [
+    database.workspaces[0]?.id,
+    codeIds,
+  ]);
+  await database.caughtUp();
+  const { client } = await database.gateway({ resourcesDir: folder });
+  const token = await database.token({ scopes: ['read:tools', 'write:tools', 'read:klanten', 'read:codes'] });
+  const foreign = await database.token({ workspace: 1, scopes: ['read:tools', 'write:tools'] });
+  const write = (method: string, path: string, body: object, headers: object = {}): Promise<ApiReply> =>
+    client.request(method, path, { token, body, headers: { 'idempotency-key': newKey(), ...headers } });
+  const found = async (query: string): Promise<string[]> =>
+    (await client.get(`/tools?${query}`, { token })).json<{ data: Tool[] }>().data.map(({ id }) => id);
+  const logged = async (): Promise<string> =>
+    (await database.primary.query('select count(*) from app.logboeken')).rows[0].count;
+  const before = await logged();
 
-    const saw = { label: 'saw', rank: 7, weight: 2.5, constructor: true, bought: '2026-01-31' };
-    const create = (): Promise<ApiReply> => write('POST', '/tools', saw, { 'idempotency-key': 'saw' });
-    const reply = await create();
-    t.is(reply.status, 201, reply.text);
-    t.is((await create()).text, reply.text);
-    const tool = reply.json<Tool>();
-    t.like(tool, {
-      id: '1',
-      label: 'saw',
-      rank: 7,
-      weight: 2.5,
-      constructor: true,
-      bought: '2026-01-31',
-      partOf: null,
-      colour: 'red',
-    });
-    t.regex(reply.text, /"length":12.50,/);
-    t.true((reply.headers.location as string).endsWith('/api/v1/tools/1'));
-    t.is(reply.headers.etag, `"v${tool.version}"`);
-    t.is((await client.get('/tools/1', { token })).text, reply.text);
+  const saw = { label: 'saw', rank: 7, weight: 2.5, constructor: true, bought: '2026-01-31' };
+  const create = (): Promise<ApiReply> => write('POST', '/tools', saw, { 'idempotency-key': 'saw' });
+  const reply = await create();
+  t.is(reply.status, 201, reply.text);
+  t.is((await create()).text, reply.text);
+  const tool = reply.json<Tool>();
+  t.like(tool, {
+    id: '1',
+    label: 'saw',
+    rank: 7,
+    weight: 2.5,
+    constructor: true,
+    bought: '2026-01-31',
+    partOf: null,
+    colour: 'red',
+  });
+  t.regex(reply.text, /"length":12.50,/);
+  t.true((reply.headers.location as string).endsWith('/api/v1/tools/1'));
+  t.is(reply.headers.etag, `"v${tool.version}"`);
+  t.is((await client.get('/tools/1', { token })).text, reply.text);
 
-    const etag = `"v${tool.version}"`;
-    const same = await write('PATCH', '/tools/1', { rank: 7, weight: 2.5, constructor: true }, { 'if-match': etag });
-    t.is(same.json<Tool>().version, tool.version, 'nothing changed');
-    const patched = await write('PATCH', '/tools/1', { constructor: false, weight: null }, { 'if-match': etag });
-    t.is(patched.status, 200, patched.text);
-    t.like(patched.json<Tool>(), { constructor: false, weight: null, rank: 7 });
-    t.not(patched.json<Tool>().version, tool.version);
-    t.is((await write('PATCH', '/tools/1', { constructor: true }, { 'if-match': etag })).status, 412);
+  const etag = `"v${tool.version}"`;
+  const same = await write('PATCH', '/tools/1', { rank: 7, weight: 2.5, constructor: true }, { 'if-match': etag });
+  t.is(same.json<Tool>().version, tool.version, 'nothing changed');
+  const patched = await write('PATCH', '/tools/1', { constructor: false, weight: null }, { 'if-match': etag });
+  t.is(patched.status, 200, patched.text);
+  t.like(patched.json<Tool>(), { constructor: false, weight: null, rank: 7 });
+  t.not(patched.json<Tool>().version, tool.version);
+  t.is((await write('PATCH', '/tools/1', { constructor: true }, { 'if-match': etag })).status, 412);
 
-    t.like((await write('POST', '/tools', { label: 'blade', partOf: '1' })).json<Tool>(), {
-      id: '2',
-      constructor: null,
-    });
-    t.is((await write('POST', '/tools', { label: 'blade', partOf: '99' })).status, 400);
-    t.is((await write('POST', '/tools', { label: 'blade', rank: 1001 })).status, 400);
-    t.is(await logged(), before);
+  t.like((await write('POST', '/tools', { label: 'blade', partOf: '1' })).json<Tool>(), {
+    id: '2',
+    constructor: null,
+  });
+  t.is((await write('POST', '/tools', { label: 'blade', partOf: '99' })).status, 400);
+  t.is((await write('POST', '/tools', { label: 'blade', rank: 1001 })).status, 400);
+  t.is(await logged(), before);
 
-    for (const id of ['3', 'x', '01', '9223372036854775807', '99999999999999999999'])
-      t.is((await client.get(`/tools/${id}`, { token })).status, 404, id);
-    t.is((await client.get('/tools/1', { token: foreign })).status, 404);
-    t.is((await client.get('/klanten?perPage=1', { token })).status, 200);
+  for (const id of ['3', 'x', '01', '9223372036854775807', '99999999999999999999'])
+    t.is((await client.get(`/tools/${id}`, { token })).status, 404, id);
+  t.is((await client.get('/tools/1', { token: foreign })).status, 404);
+  t.is((await client.get('/klanten?perPage=1', { token })).status, 200);
 
-    t.deepEqual(await found('rank=7'), ['1']);
-    t.deepEqual(await found('rank=99999'), [], 'beyond the column');
-    t.deepEqual(await found('number=2'), ['2']);
-    t.deepEqual(await found('number=9223372036854775807'), []);
-    t.deepEqual(await found('constructor=false'), ['1']);
-    t.deepEqual(await found('constructor=true'), []);
-    t.deepEqual(await found('bought=2026-01-31&rank=7'), ['1']);
-    const day = tool.seenAt.slice(0, 10);
-    t.deepEqual(await found(`seenFrom=${day}T00:00:00Z&seenTo=${day}T23:59:59.999999%2B00:00`), ['2', '1']);
-    t.deepEqual(await found('seenTo=2020-01-01T00:00:00Z'), []);
-    t.deepEqual(await found('seenAt=2020-01-01T00:00:00Z'), []);
-    const wrong = await client.get('/tools?rank=1e3&constructor=yes&bought=2026-02-30&seenFrom=2026-01-01', { token });
-    t.deepEqual(
-      wrong
-        .json<{ errors: { parameter: string; code: string }[] }>()
-        .errors.map(({ parameter, code }) => [parameter, code]),
-      [
-        ['rank', 'invalid_integer'],
-        ['constructor', 'invalid_boolean'],
-        ['bought', 'invalid_date'],
-        ['seenFrom', 'invalid_instant'],
-      ],
-    );
-    const reversed = await client.get('/tools?seenFrom=2026-01-02T00:00:00Z&seenTo=2026-01-02T00:30:00%2B01:00', {
-      token,
-    });
-    t.regex(reversed.text, /range_reversed/);
+  t.deepEqual(await found('rank=7'), ['1']);
+  t.deepEqual(await found('rank=99999'), [], 'beyond the column');
+  t.deepEqual(await found('number=2'), ['2']);
+  t.deepEqual(await found('number=9223372036854775807'), []);
+  t.deepEqual(await found('constructor=false'), ['1']);
+  t.deepEqual(await found('constructor=true'), []);
+  t.deepEqual(await found('bought=2026-01-31&rank=7'), ['1']);
+  const day = tool.seenAt.slice(0, 10);
+  t.deepEqual(await found(`seenFrom=${day}T00:00:00Z&seenTo=${day}T23:59:59.999999%2B00:00`), ['2', '1']);
+  t.deepEqual(await found('seenTo=2020-01-01T00:00:00Z'), []);
+  t.deepEqual(await found('seenAt=2020-01-01T00:00:00Z'), []);
+  const wrong = await client.get('/tools?rank=1e3&constructor=yes&bought=2026-02-30&seenFrom=2026-01-01', { token });
+  t.deepEqual(
+    wrong
+      .json<{ errors: { parameter: string; code: string }[] }>()
+      .errors.map(({ parameter, code }) => [parameter, code]),
+    [
+      ['rank', 'invalid_integer'],
+      ['constructor', 'invalid_boolean'],
+      ['bought', 'invalid_date'],
+      ['seenFrom', 'invalid_instant'],
+    ],
+  );
+  const reversed = await client.get('/tools?seenFrom=2026-01-02T00:00:00Z&seenTo=2026-01-02T00:30:00%2B01:00', {
+    token,
+  });
+  t.regex(reversed.text, /range_reversed/);
 
-    const walked = async (list: string): Promise<string[]> => {
-      const ids: string[] = [];
-      for (let path: string | null | undefined = `/${list}?perPage=1`; path; ) {
-        const page: Page = (await client.get(path, { token })).json();
-        ids.push(...page.data.map(({ id }) => id));
-        path = page.pagination.next?.split('/api/v1')[1];
-      }
-      return ids;
-    };
-    t.deepEqual(await walked('tools'), ['2', '1'], 'by label');
-    const { rows: sorted } = await database.primary.query<{ id: string }>('select id from app.codes order by id');
-    t.deepEqual(
-      await walked('codes'),
-      sorted.map(({ id }) => id),
-    );
-    for (const id of codeIds)
-      t.is((await client.get(`/codes/${encodeURIComponent(id)}`, { token })).json<{ id: string }>().id, id);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const walked = async (list: string): Promise<string[]> => {
+    const ids: string[] = [];
+    for (let path: string | null | undefined = `/${list}?perPage=1`; path; ) {
+      const page: Page = (await client.get(path, { token })).json();
+      ids.push(...page.data.map(({ id }) => id));
+      path = page.pagination.next?.split('/api/v1')[1];
+    }
+    return ids;
+  };
+  t.deepEqual(await walked('tools'), ['2', '1'], 'by label');
+  const { rows: sorted } = await database.primary.query<{ id: string }>('select id from app.codes order by id');
+  t.deepEqual(
+    await walked('codes'),
+    sorted.map(({ id }) => id),
+  );
+  for (const id of codeIds)
+    t.is((await client.get(`/codes/${encodeURIComponent(id)}`, { token })).json<{ id: string }>().id, id);
 });
 
 // Tables whose writes a draft cannot know whole: values of the app that are named like versions, needs of a new row, deleted references.

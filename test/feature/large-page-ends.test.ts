@@ -1,16 +1,12 @@
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import type { Gateway } from '../../src/gateway.js';
-import { projectRoot } from '../../src/paths.js';
 import type { ApiClient } from '../support/client.js';
-import { field } from '../support/definitions.js';
+import { definitionsWith, field } from '../support/definitions.js';
 import { type HoldingProxy, holdingProxy } from '../support/holding-proxy.js';
 import { type Page, page, pages, records } from '../support/lists.js';
 import { makeWalls } from '../support/walls.js';
@@ -42,10 +38,7 @@ interface SetUp {
 async function setUp(t: ExecutionContext<TestContext>, list: string): Promise<SetUp> {
   const { database } = t.context;
   const { primary, caughtUp } = database;
-  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
-  for (const each of codes) writeFileSync(join(folder, `${each.name}.json`), JSON.stringify(each));
+  const folder = definitionsWith(t, Object.fromEntries(codes.map((each) => [each.name, each])));
   for (const type of ['bigint', 'text'])
     await primary.query(`
       create table if not exists app.${type}codes (workspace_id uuid not null, id ${type} primary key);
@@ -238,19 +231,6 @@ test.serial('a request is not kept waiting by those of another token that came b
   });
   const place = answers.indexOf(last);
   t.true(place < crowd / 3, `it is answered after ${place} others`);
-});
-
-test.serial('requests of one token alone begin as they come', async (t) => {
-  const own = await t.context.database.token();
-  await sleep(1300); // the tokens of the other tests are forgotten
-  const sockets = await connections(t.context.gateway, crowd);
-  const answers = await order(sockets, () => {
-    for (const socket of sockets) socket.write(request(own));
-  });
-  t.deepEqual(
-    answers.map((socket) => sockets.indexOf(socket)),
-    sockets.map((_, i) => i),
-  );
 });
 
 test.serial('a request whose client goes away before its turn is forgotten', async (t) => {

@@ -1,13 +1,9 @@
 import { createHash } from 'node:crypto';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Resource } from '../../src/definition/resource.js';
 import { compileStatements } from '../../src/definition/statements.js';
-import { projectRoot } from '../../src/paths.js';
 import type { Statement } from '../../src/postgres/statement.js';
 import type { ApiReply } from '../support/client.js';
-import { load } from '../support/definitions.js';
+import { definitionsWith, load } from '../support/definitions.js';
 import { analyzed, buffersIn } from '../support/plan-buffers.js';
 import { replicaReader } from '../support/replica-reader.js';
 import { makeWalls } from '../support/walls.js';
@@ -44,10 +40,7 @@ const noteTables = `
 
 test.serial('the log may hold ids as another type than the database makes them', async (t) => {
   const { database } = t.context;
-  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
-  writeFileSync(join(folder, 'notes.json'), JSON.stringify(notes));
+  const folder = definitionsWith(t, { notes });
   await database.primary.query(noteTables);
   await makeWalls(database.primary, folder);
   await database.caughtUp();
@@ -70,9 +63,6 @@ test.serial('the log may hold ids as another type than the database makes them',
 
 test.serial('an id of type character(n) is found as it is shown, with its blanks', async (t) => {
   const { database } = t.context;
-  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
   const [id, version] = [notes.fields.id, notes.fields.version];
   const codes = {
     name: 'codes',
@@ -85,7 +75,7 @@ test.serial('an id of type character(n) is found as it is shown, with its blanks
     filters: { label: { column: 'label', kind: 'equals', nearlyUnique: true, description: 'Label.' } },
     fields: { id, label: { ...notes.fields.label, write: undefined }, version },
   };
-  writeFileSync(join(folder, 'codes.json'), JSON.stringify(codes));
+  const folder = definitionsWith(t, { codes });
   await database.primary.query(`
     create table app.codes (workspace_id uuid not null, id character(5) primary key, label character(4), version int default 1);
     create index on app.codes (workspace_id, id);

@@ -1,7 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { apps } from '../../demo/seed/apps.js';
@@ -18,6 +15,7 @@ import { tokenHash } from '../../src/http/token-format.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import { app, appName } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
+import { withInstallations } from '../support/definitions.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
 import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
@@ -188,13 +186,9 @@ test('a replay to a token that lost read:installaties shows the write scope only
 
 test('a replay under another definition shows the record as it is now, with the members that the definition has', async (t) => {
   const { client, database } = t.context;
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-narrower-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  cpSync(database.settings.resourcesDir || 'config/resources', folder, { recursive: true });
-  const file = join(folder, 'installaties.json');
-  const definition = JSON.parse(readFileSync(file, 'utf8'));
-  definition.fields.locatie = undefined;
-  writeFileSync(file, JSON.stringify({ ...definition, $schema: undefined }));
+  const changed = withInstallations(t, (definition) => {
+    definition.fields.locatie = undefined;
+  });
   const body = { naam: 'x', omschrijving: 'first', customerId: await customerOf(database) };
   const token = await database.token();
   const [key, early] = [newKey(), newKey()];
@@ -202,7 +196,7 @@ test('a replay under another definition shows the record as it is now, with the 
   const record = first.json<Installation>();
   t.is((await patch(client, record.id, etagOf(record), { naam: 'y', locatie: 'hidden' })).status, 200);
 
-  const { client: narrower } = await database.gateway({ resourcesDir: folder });
+  const { client: narrower } = await database.gateway(changed);
   const replayed = await post(narrower, body, { key, token });
   t.deepEqual([replayed.status, replayed.headers['idempotent-replayed']], [201, 'true']);
   t.is(replayed.text, (await narrower.get(`/installaties/${record.id}`)).text);

@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { encryptValue } from '../../demo/seed/encrypt.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
+import { withInstallations } from '../support/definitions.js';
 import { codeOf, faultsOf, records } from '../support/lists.js';
 import { customerOf, logStatements, statementsOn } from '../support/primary-side.js';
 import { words } from '../support/words.js';
@@ -124,14 +122,10 @@ test('records are created in the workspace of the token and no other', async (t)
 
 test('a value that the API cleans is cleaned in the answer to a create, too, and in its replay', async (t) => {
   const { database } = t.context;
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-cleaned-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  cpSync(database.settings.resourcesDir || 'config/resources', folder, { recursive: true });
-  const file = join(folder, 'installaties.json');
-  const definition = JSON.parse(readFileSync(file, 'utf8'));
-  definition.fields.omschrijving.clean = 'text-images';
-  writeFileSync(file, JSON.stringify({ ...definition, $schema: undefined }));
-  const { client } = await database.gateway({ resourcesDir: folder });
+  const changed = withInstallations(t, (definition) => {
+    definition.fields.omschrijving.clean = 'text-images';
+  });
+  const { client } = await database.gateway(changed);
   const image =
     'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
   const body = { naam: 'beeld', omschrijving: image, customerId: await customerOf(database) };
@@ -164,14 +158,10 @@ test.serial('a create whose record the app drops is a 500 and leaves the key fre
 
 test('a used key and an unknown customer are named before a value that its column cannot hold', async (t) => {
   const { database } = t.context;
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-unbounded-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  cpSync(database.settings.resourcesDir || 'config/resources', folder, { recursive: true });
-  const file = join(folder, 'installaties.json');
-  const definition = JSON.parse(readFileSync(file, 'utf8'));
-  definition.fields.bouwjaar.write.schema.maximum = 4_000_000_000;
-  writeFileSync(file, JSON.stringify({ ...definition, $schema: undefined }));
-  const { client } = await database.gateway({ resourcesDir: folder });
+  const changed = withInstallations(t, (definition) => {
+    definition.fields.bouwjaar.write.schema.maximum = 4_000_000_000;
+  });
+  const { client } = await database.gateway(changed);
   const body = { naam: 'x', bouwjaar: 3_000_000_000, customerId: await customerOf(database) };
   // Where ids of customers are integers, too, PostgreSQL does not say which of the two it refused.
   const refused = faultsOf(await post(client, body, { key: 'unbounded' })).map((fault) =>

@@ -1,8 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
+import { projectRoot } from '../../src/paths.js';
+import type { TestContext } from './workspace.js';
 
 /** Loads definitions from a folder of these files; a file is its text or what becomes its JSON. */
 export function load(files: Readonly<Record<string, unknown>>): readonly Resource[] {
@@ -14,6 +17,31 @@ export function load(files: Readonly<Record<string, unknown>>): readonly Resourc
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** A folder until the test ends, with a copy of another's definitions and these: a file is its name, without .json, and its content. */
+export function definitionsWith(
+  t: ExecutionContext,
+  added: Readonly<Record<string, object>>,
+  from = join(projectRoot, 'config/resources'),
+): string {
+  const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  cpSync(from, folder, { recursive: true });
+  for (const [name, content] of Object.entries(added))
+    writeFileSync(join(folder, `${name}.json`), JSON.stringify(content));
+  return folder;
+}
+
+/** The definitions of the app, that of installations changed. */
+export function withInstallations(
+  t: ExecutionContext<TestContext>,
+  change: (definition: ReturnType<typeof JSON.parse>) => void,
+): { readonly resourcesDir: string } {
+  const from = t.context.database.settings.resourcesDir || join(projectRoot, 'config/resources');
+  const definition = JSON.parse(readFileSync(join(from, 'installaties.json'), 'utf8'));
+  change(definition);
+  return { resourcesDir: definitionsWith(t, { installaties: { ...definition, $schema: undefined } }, from) };
 }
 
 /** A field of a definition. */
