@@ -4,6 +4,7 @@ import type { CompiledWrite } from '../../src/definition/compiled.js';
 import { type FieldType, isEarlier, isInstant, isPrinted } from '../../src/definition/field-types.js';
 import { Problem } from '../../src/errors.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
+import { ChunkMemory } from '../../src/read/chunks.js';
 import {
   decodeCursor,
   encodeParts,
@@ -283,4 +284,43 @@ test('without a primary the latest timeline of any replica counts, and a replica
   t.throws(() => new Pass({ ...start, since: before }, latest).onMark(mark(130, '0/60')), {
     message: /another history/,
   });
+});
+
+/** A buffer that was filled with so many bytes and given back. */
+function used(memory: ChunkMemory, bytes: number): ReturnType<ChunkMemory['borrow']> {
+  const json = memory.borrow();
+  json.raw(Buffer.alloc(bytes));
+  memory.lend(json).release();
+  return json;
+}
+
+test('a buffer is used again, empty', (t) => {
+  const memory = new ChunkMemory();
+  const json = used(memory, 60_000);
+  t.is(memory.borrow(), json);
+  t.is(json.length, 0);
+});
+
+test('the largest spare buffer is used first', (t) => {
+  const memory = new ChunkMemory();
+  const filled = [60_000, 1_000_000, 200_000].map((bytes) => {
+    const json = memory.borrow();
+    json.raw(Buffer.alloc(bytes));
+    return memory.lend(json);
+  });
+  for (const { release } of filled) release();
+  t.deepEqual(
+    filled.map(() => memory.borrow().capacity),
+    filled.map(({ json }) => json.capacity).sort((a, b) => b - a),
+  );
+});
+
+test('a chunk that fills less than half of its buffer is copied, so that a slow client does not keep a large one', (t) => {
+  const memory = new ChunkMemory();
+  const large = used(memory, 1_000_000);
+  t.is(memory.borrow(), large);
+  large.raw(Buffer.from('abc'));
+  const { json } = memory.lend(large);
+  t.deepEqual([json.toString(), json.capacity], ['abc', 3]);
+  t.is(memory.borrow(), large);
 });
