@@ -203,7 +203,7 @@ test.serial(
 );
 
 test.serial('while one workspace floods the queue another is served in its turn', async (t) => {
-  const gateway = await setUp.gateway({ longConnections: 2, longPerWorkspace: 2, queueMax: 30 });
+  const gateway = await setUp.gateway({ longConnections: 2, longPerWorkspace: 2, queueMax: 30, queueWaitMs: 10_000 });
   let over = false;
   let answered = 0;
   const flood = Array.from({ length: 60 }, async () => {
@@ -226,7 +226,7 @@ test.serial('while one workspace floods the queue another is served in its turn'
 });
 
 test.serial('a workspace has its whole share while no other is served, and an eighth of it otherwise', async (t) => {
-  const gateway = await setUp.gateway({ shortPerWorkspace: 16 });
+  const gateway = await setUp.gateway({ shortPerWorkspace: 16, queueWaitMs: 10_000 });
   const lane = gateway.gateway.replicas[0]?.short;
   const busiest = async (while_: Promise<unknown>): Promise<number> => {
     let [most, over] = [0, false];
@@ -244,10 +244,12 @@ test.serial('a workspace has its whole share while no other is served, and an ei
   await crowd(); // the connections are there, and the token is known
   await readPage(gateway.url('/klanten?perPage=1'), { token: other });
   await sleep(1300);
-  await setUp.pace(20);
+  await setUp.pace(100); // long enough that all of a crowd arrive meanwhile
   t.is(await busiest(crowd()), 16);
   await readPage(gateway.url('/klanten?perPage=1'), { token: other });
-  t.is(await busiest(crowd()), 2);
+  const beside = crowd();
+  const [most] = await Promise.all([busiest(beside), besideDetails(gateway.url, beside)]);
+  t.true(most <= 2 + 1, `${most} statements, of which one can be of the other`);
   await setUp.pace(0);
   await gateway.backToNormal(t);
   await gateway.stop();

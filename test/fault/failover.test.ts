@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import suite, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import type { PgNode } from '../../demo/cluster/node.js';
@@ -70,7 +71,7 @@ function writeFiles(settings: Partial<Settings>): void {
   for (const [name, value] of Object.entries(settings)) writeFileSync(file(name), String(value));
 }
 
-/** `serve` with its connection URLs in files, and clients that read and write without a pause. */
+/** `serve` with its connection URLs in files, and clients that read and write all the time. */
 async function serveUnderLoad(t: ExecutionContext): Promise<{ serving: ServeProcess; load: Load }> {
   const { replicaUrls: _, primaryUrls: __, ...settings } = setUp.settings({ queueWaitMs: 10_000 });
   const files = { replicaUrlsFile: file('replicaUrls'), primaryUrlsFile: file('primaryUrls') } as Partial<Settings>;
@@ -308,7 +309,7 @@ async function isVersion(major: number): Promise<boolean> {
   return Number(row?.version) >= major * 10_000;
 }
 
-/** Clients that read and write without a pause, each one request at a time. */
+/** Clients that read and write all the time, each one request at a time. */
 interface Load {
   /** Resolves when so many more requests have been answered; false when that takes over 20 s. */
   passed(requests: number): Promise<boolean>;
@@ -361,6 +362,7 @@ function startLoad(
       return false;
     } finally {
       answered++;
+      await sleep(5); // the servers under test have the processor
     }
   };
   const read = async (n: number): Promise<void> => {
@@ -373,7 +375,7 @@ function startLoad(
       const body = JSON.stringify({ customerId: options.customerId, naam });
       while (!(await send('/installaties', { method: 'POST', headers, body }))) {
         if (!isRunning) return;
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        await sleep(100);
       }
       writes++;
       created.push(naam);

@@ -25,22 +25,24 @@ test.serial('pull makes a copy that equals a second one, in files that only thei
   t.is((await stat(join(all.folder, 'copy.duckdb'))).mode & 0o077, 0);
 });
 
-for (const [name, change] of Object.entries(silentChanges))
-  test.serial(`${name}: a plain pull ends equal`, async (t) => {
-    t.is((await all.setUp.sql(change, [all.workspace])).length, 1);
-    await assertEqual(t);
-  });
+// Thousands of them, in any order: soak/pull-damage.
+test.serial('a plain pull ends equal after changes that leave no trace in the row that shows them', async (t) => {
+  for (const [name, change] of Object.entries(silentChanges))
+    t.is((await all.setUp.sql(change, [all.workspace])).length, 1, name);
+  await assertEqual(t);
+});
 
-for (const [name, damage] of Object.entries(damages))
-  test.serial(`${name} in the copy: --verify ends equal`, async (t) => {
-    for (const copy of all.copies) await copy.sql(damage);
+const { 'the token is overwritten': ofToken, ...ofRows } = damages;
+for (const [what, each] of Object.entries({ 'the token': [ofToken as string], rows: Object.values(ofRows) }))
+  test.serial(`--verify ends equal after damage of ${what} in the copy`, async (t) => {
+    for (const copy of all.copies) for (const damage of each) await copy.sql(damage);
     await assertEqual(t, ['--verify']);
   });
 
 test.serial('pull that is killed with -9 again and again while the app writes ends with an equal copy', async (t) => {
   const writers = await all.writers();
   writers.resume();
-  for (let i = 0; i < 6; i++)
+  for (let i = 0; i < 4; i++)
     await Promise.all(all.copies.map((copy) => all.pull(copy, [], 300 + Math.random() * 1500)));
   await writers.pause();
   t.true(writers.changes() > 20);
@@ -51,7 +53,7 @@ test.serial('no reference dangles after a run under writers', async (t) => {
   const writers = await all.writers();
   writers.resume();
   const [copy] = all.copies as [PulledCopy];
-  for (let i = 0; i < 3; i++) {
+  for (let i = 0; i < 2; i++) {
     const run = await all.pull(copy);
     t.is(run.code, 0, run.stderr);
     t.is(await danglingIn(copy), 0);
@@ -62,7 +64,7 @@ test.serial('no reference dangles after a run under writers', async (t) => {
 test.serial('the change files of --changes make the same copy, whatever was killed', async (t) => {
   const to = duckdbCopy(join(all.folder, 'changes.duckdb'));
   const changes = join(all.folder, 'changes');
-  for (let i = 0; i < 3; i++) await all.pull(to, ['--changes', changes], 300 + i * 400);
+  for (let i = 0; i < 2; i++) await all.pull(to, ['--changes', changes], 300 + i * 400);
   t.is((await all.pull(to, ['--changes', changes])).code, 0);
   await all.setUp.sql(`update app.werkbonnen set omschrijving = 'Gewijzigd' where id = ${some('werkbonnen')}`, [
     all.workspace,

@@ -1,6 +1,9 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import type { IncomingMessage } from 'node:http';
+import { setImmediate, setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { FairQueue, Gate } from '../../src/flow/gate.js';
+import { RequestTurns } from '../../src/flow/request-turns.js';
+import { ChunkMemory } from '../../src/read/chunks.js';
 
 /** Takes all waiters, in turn. */
 function drained(queue: FairQueue<string>): (string | undefined)[] {
@@ -91,4 +94,84 @@ test('a full queue evicts the newest entry of the longest lane, an aborted entry
   t.is(await entries[0], 'entered');
   await turn();
   t.is(gate.waiting, 0);
+});
+
+const requestOf = (token: string): IncomingMessage =>
+  ({
+    headers: token === '' ? {} : { authorization: `Bearer ${token}` },
+    socket: { remoteAddress: '192.0.2.1' },
+  }) as IncomingMessage;
+
+/** Begins the requests, named by their token and a number, and returns those that begin in each turn of the event loop. */
+async function turnsOf(tokens: readonly string[]): Promise<string[][]> {
+  const turns = new RequestTurns();
+  const begun: string[][] = [[]];
+  for (const [i, token] of tokens.entries())
+    turns.begin(requestOf(token), () => void begun.at(-1)?.push(`${token}${i}`));
+  while (begun.flat().length < tokens.length) {
+    begun.push([]);
+    await setImmediate();
+  }
+  return begun;
+}
+
+test('requests of one token begin at once, however many come', async (t) => {
+  const tokens = Array.from({ length: 20 }, () => 'a');
+  t.deepEqual(await turnsOf(tokens), [tokens.map((token, i) => token + i)]);
+});
+
+test('while several tokens are used four requests begin in a turn of the event loop, one of each token after the other', async (t) => {
+  t.deepEqual(await turnsOf(['b', ...'aaaaaaaaa', 'b', 'c']), [
+    ['b0', 'a1', 'a2', 'a3'],
+    ['a4', 'b10', 'c11', 'a5'],
+    ['a6', 'a7', 'a8', 'a9'],
+  ]);
+});
+
+test('requests without a token, or with a header longer than any token, take turns by their address', async (t) => {
+  const long = 'x'.repeat(500);
+  const turns = await turnsOf(['b', 'b', 'b', 'b', '', long, '', long, 'b']);
+  t.deepEqual(
+    turns.map((begun) => begun.map((name) => name.replace(long, 'long'))),
+    [['b0', 'b1', 'b2', 'b3'], ['4', 'b8', 'long5', '6'], ['long7']],
+  );
+});
+
+/** A buffer that was filled with so many bytes and given back. */
+function used(memory: ChunkMemory, bytes: number): ReturnType<ChunkMemory['borrow']> {
+  const json = memory.borrow();
+  json.raw(Buffer.alloc(bytes));
+  memory.lend(json).release();
+  return json;
+}
+
+test('a buffer is used again, empty', (t) => {
+  const memory = new ChunkMemory();
+  const json = used(memory, 60_000);
+  t.is(memory.borrow(), json);
+  t.is(json.length, 0);
+});
+
+test('the largest spare buffer is used first', (t) => {
+  const memory = new ChunkMemory();
+  const filled = [60_000, 1_000_000, 200_000].map((bytes) => {
+    const json = memory.borrow();
+    json.raw(Buffer.alloc(bytes));
+    return memory.lend(json);
+  });
+  for (const { release } of filled) release();
+  t.deepEqual(
+    filled.map(() => memory.borrow().capacity),
+    filled.map(({ json }) => json.capacity).sort((a, b) => b - a),
+  );
+});
+
+test('a chunk that fills less than half of its buffer is copied, so that a slow client does not keep a large one', (t) => {
+  const memory = new ChunkMemory();
+  const large = used(memory, 1_000_000);
+  t.is(memory.borrow(), large);
+  large.raw(Buffer.from('abc'));
+  const { json } = memory.lend(large);
+  t.deepEqual([json.toString(), json.capacity], ['abc', 3]);
+  t.is(memory.borrow(), large);
 });

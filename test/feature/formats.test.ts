@@ -4,13 +4,15 @@ import { compileStatements } from '../../src/definition/statements.js';
 import type { Statement } from '../../src/postgres/statement.js';
 import type { ApiReply } from '../support/client.js';
 import { definitionsWith, load } from '../support/definitions.js';
+import { page, pages, records } from '../support/lists.js';
 import { analyzed, buffersIn } from '../support/plan-buffers.js';
+import { customerOf } from '../support/primary-side.js';
 import { replicaReader } from '../support/replica-reader.js';
 import { makeWalls } from '../support/walls.js';
-import { gatewayTest } from '../support/workspace.js';
-import { newKey } from '../support/writes.js';
+import { eventually, gatewayTest } from '../support/workspace.js';
+import { newKey, post } from '../support/writes.js';
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
 /** A resource whose ids the database makes as texts, and whose log holds them as UUIDs. */
 const notes = {
@@ -38,7 +40,7 @@ const noteTables = `
   create table app.note_log (workspace_id uuid, entity text, entity_id uuid, action text, actor_type text, actor_id uuid, changes jsonb);
   create view records.note_log as select * from app.note_log;`;
 
-test.serial('the log may hold ids as another type than the database makes them', async (t) => {
+test('the log may hold ids as another type than the database makes them', async (t) => {
   const { database } = t.context;
   const folder = definitionsWith(t, { notes });
   await database.primary.query(noteTables);
@@ -61,7 +63,7 @@ test.serial('the log may hold ids as another type than the database makes them',
   ]);
 });
 
-test.serial('an id of type character(n) is found as it is shown, with its blanks', async (t) => {
+test('an id of type character(n) is found as it is shown, with its blanks', async (t) => {
   const { database } = t.context;
   const [id, version] = [notes.fields.id, notes.fields.version];
   const codes = {
@@ -117,7 +119,7 @@ test.serial('an id of type character(n) is found as it is shown, with its blanks
   t.deepEqual(await idsOf(`/sync/codes?prefix=${prefix}`), ['ab   ']);
 });
 
-test.serial('an id of any text type is found by its index, alone and in a list', async (t) => {
+test('an id of any text type is found by its index, alone and in a list', async (t) => {
   const { database } = t.context;
   const workspace = database.workspaces[0]?.id as string;
   for (const [i, type] of ['character(26)', 'character varying(26)', 'text'].entries()) {
@@ -149,3 +151,112 @@ test.serial('an id of any text type is found by its index, alone and in a list',
     }
   }
 });
+
+const path = '/installaties?perPage=3';
+
+for (const [setting, value, fault] of [
+  ['timezone', 'Europe/Amsterdam', 'TimeZone is Europe/Amsterdam, not UTC'],
+  ['datestyle', 'SQL, DMY', 'DateStyle is SQL, DMY, not ISO'],
+] as const)
+  test(`no read has another hour or day when ${setting} of the role is changed while the gateway serves`, async (t) => {
+    const { database, client, gateway } = t.context;
+    const { name, primary, replica } = database;
+    const before = await client.get(path);
+    const newLogins = async (): Promise<void> => {
+      await database.caughtUp();
+      await replica.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and usename = 'gateway_reader'`,
+      );
+    };
+    const reasons = async (): Promise<string> => (await fetch(`${gateway.opsUrl}/readyz`)).text();
+    const records = (text: string): string => text.slice(0, text.indexOf('"pagination"')); // cursors differ
+
+    await primary.query(`alter role gateway_reader in database ${name} set ${setting} = '${value}'`);
+    await newLogins();
+    await eventually(t, 'the reason in /readyz', async () => {
+      const { status, text } = await client.get(path);
+      t.is(status === 200 ? records(text) : '', status === 200 ? records(before.text) : '');
+      return status === 503 && (await reasons()).includes(`${fault}: set it for the role`);
+    });
+
+    await primary.query(`alter role gateway_reader in database ${name} reset ${setting}`);
+    await newLogins();
+    await eventually(t, 'a read', async () => (await client.get(path)).status === 200);
+    t.is(records((await client.get(path)).text), records(before.text));
+  });
+
+test('no write answers with another hour when timezone of the writer is changed while the gateway serves', async (t) => {
+  const { database, client } = t.context;
+  const { name, primary } = database;
+  const body = { naam: 'x', customerId: await customerOf(database) };
+  const setZone = async (change: string): Promise<void> => {
+    await primary.query(`alter role gateway_writer in database ${name} ${change}`);
+    await primary.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and usename = 'gateway_writer'`,
+    );
+  };
+  const write = async (): Promise<number> => {
+    const { status, text } = await post(client, body);
+    if (status === 201) t.true(Math.abs(Date.parse(JSON.parse(text).createdAt) - Date.now()) < 600_000, text);
+    return status;
+  };
+  t.is(await write(), 201);
+  await setZone("set timezone = 'Europe/Amsterdam'");
+  await eventually(t, 'a refusal', async () => (await write()) === 503);
+  t.is(await write(), 503);
+  await setZone('reset timezone');
+  await eventually(t, 'a write', async () => (await write()) === 201);
+});
+
+// PostgreSQL takes dates that JSON does not show; a list may be in their order all the same.
+
+const chunked = gatewayTest({ chunkRowsMax: 40, chunkBytes: 16_384 }).serial;
+type Row = { readonly id: string };
+const idsOf = (rows: readonly Row[]): string[] => rows.map(({ id }) => id);
+
+chunked(
+  'a walk goes on behind infinite dates and those beyond the years 1 to 9999, which are shown as null',
+  async (t) => {
+    const { client, database } = t.context;
+    const odd = ['infinity', 'infinity', '5874897-12-31', '20226-01-05', '0044-03-15 BC', '-infinity'];
+    const { rows } = await database.primary.query<{ id: string; datum: string }>(
+      'select id, datum::text from app.werkbonnen where workspace_id = $1 order by id limit $2',
+      [database.workspaces[0]?.id, odd.length],
+    );
+    const dated = (days: readonly string[]): Promise<unknown> =>
+      Promise.all(
+        rows.map(({ id }, i) =>
+          database.primary.query('update app.werkbonnen set datum = $1 where id = $2', [days[i], id]),
+        ),
+      );
+    await dated(odd);
+    t.teardown(() => dated(rows.map(({ datum }) => datum)));
+    await database.caughtUp();
+    const all = idsOf(await records<Row>(client, '/werkbonnen?perPage=1000'));
+    const { pagination } = await page(client, '/werkbonnen?order=desc&perPage=1');
+    t.is(
+      (await page<{ datum: string | null }>(client, `/werkbonnen?order=desc&perPage=1&cursor=${pagination.nextCursor}`))
+        .data[0]?.datum,
+      null,
+    );
+    for (const [order, expected] of [
+      ['asc', all],
+      ['desc', [...all].reverse()],
+    ] as const) {
+      const walked: string[] = [];
+      for await (const { data } of pages<Row>(client, `/werkbonnen?order=${order}&perPage=1`, 'cursor')) {
+        walked.push(...idsOf(data));
+        if (walked.length === 8) break;
+      }
+      t.deepEqual(walked, expected.slice(0, 8), order);
+    }
+    const copied: string[] = [];
+    for (let cursor = ''; ; ) {
+      const { data, pagination: at } = await page<Row>(client, `/sync/werkbonnen?perPage=7${cursor}`);
+      copied.push(...idsOf(data));
+      if (at.nextCursor === null) break;
+      cursor = `&cursor=${at.nextCursor}`;
+    }
+    t.deepEqual(copied, all, 'a pass of sync');
+  },
+);
