@@ -1,3 +1,4 @@
+import { createHash, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observe } from '../events.js';
 import { compileRedaction, type ProjectionOptions, type Redaction, type RedactionRules } from '../projection/redact.js';
@@ -7,7 +8,6 @@ import { codecsInUse, columnsOf, type LoggedAs, leaves, type Resource, type Reso
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { type Cut, compileStatements, type ResourceStatements } from './statements.js';
 import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
-import { versionSeedOf } from './version-seed.js';
 import { compileWriteStatements, type WriteStatements } from './write-statements.js';
 import { compileWriteValidators, type WriteValidators } from './write-validators.js';
 
@@ -118,6 +118,32 @@ function compileSync(
   const statements = compileSyncStatements(versioned);
   return statements && { statements, rows: compileResource(versioned, options, observe) };
 }
+
+/** Raise it when a change of the code shows a stored row otherwise: all copies then read it again. */
+const projectionRevision = 1;
+
+/**
+ * Seed of the versions of a resource's records, 64 bits. It differs when the gateway shows the same row otherwise: other fields, codecs, keys,
+ * another CODEC_MODULE, other rules for the log. `all` are the resources whose fields those rules come from.
+ */
+function versionSeedOf(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): bigint {
+  const { keyring, legacy, moduleText = '' } = options;
+  const keys = keyring.ids.map((id) => [id, digestOf((keyring.get(id) as KeyObject).export())]).sort();
+  const shown = ({ fields, table, auditEntity, auditFields, auditFieldsOfOthers }: Resource): unknown => [
+    fields,
+    table,
+    [auditEntity, auditFields, auditFieldsOfOthers],
+  ];
+  const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
+  const parts = [projectionRevision, keys, legacy, moduleText, codecsInUse(resource), shown(resource)];
+  return BigInt(`0x${digestOf(JSON.stringify([...parts, isLog ? all.map(shown) : []], withoutProse)).slice(0, 16)}`);
+}
+
+/** Leaves descriptions and examples out; a field can have the name of either. */
+const withoutProse = (key: string, value: unknown): unknown =>
+  (key === 'description' && typeof value === 'string') || key === 'example' ? undefined : value;
+
+const digestOf = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
 
 function tagColumns(resource: Resource): TagColumns | null {
   if (resource.version === undefined) return null;

@@ -13,10 +13,10 @@ export class Ghash {
   readonly #words = new Int32Array(4);
   readonly #table: Int32Array;
 
-  /** `subkey`: the encryption of the zero block, 16 bytes. */
-  constructor(subkey: Uint8Array) {
+  /** With the table of the subkey, which is the encryption of the zero block. */
+  constructor(table: Int32Array) {
     this.bytes = new Uint8Array(this.#words.buffer);
-    this.#table = tableOf(subkey);
+    this.#table = table;
   }
 
   start(): void {
@@ -90,6 +90,9 @@ export class Ghash {
     this.#words[3] = d;
   }
 }
+
+/** The tables of the keys in use, one for all decoders. */
+const tables = new WeakMap<KeyObject, Int32Array>();
 
 /** For each byte position, for each byte value: the product with the subkey, as 4 words in the machine's byte order. */
 function tableOf(subkey: Uint8Array): Int32Array {
@@ -265,7 +268,9 @@ export class GcmKey {
   /** `messages` is the largest number of queued messages. */
   constructor(key: KeyObject, messages: number) {
     this.#cipher = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false);
-    this.hash = new Ghash(this.#cipher.update(Buffer.alloc(blockBytes)));
+    const table = tables.get(key) ?? tableOf(this.#cipher.update(Buffer.alloc(blockBytes)));
+    tables.set(key, table);
+    this.hash = new Ghash(table);
     this.#counters = Buffer.alloc(messages * blocksMax * blockBytes);
   }
 

@@ -255,7 +255,7 @@ export class SealedCells implements RowDecoder {
     if (workspace !== this.#workspace) {
       const prefixOf = (column: string): string => this.#aad?.prefixOf(workspace, column) ?? '';
       this.#aadPrefixes = this.#cells.map(({ column }) => Buffer.from(prefixOf(column.name)));
-      if (this.#isBatched) this.#keys.setAadPrefixes(this.#aadPrefixes);
+      if (this.#isBatched && this.#aad !== null) this.#keys.setAadPrefixes(this.#aadPrefixes);
       this.#workspace = workspace;
     }
     this.#row = row;
