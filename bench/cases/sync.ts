@@ -24,7 +24,7 @@ export async function syncCase(stage: Stage, { rounds }: Options): Promise<Measu
       if (rows !== changed) throw new Error(`the pass has ${rows} records, not ${changed}`);
       passes.push(ms);
       const digestCpuMs = treeCpuMsOf(stage.replicaPid);
-      digests.push((await client.get('/api/v1/sync/werkbonnen/digest?depth=2')).ms);
+      digests.push((await client.get('/api/v1/sync/werkbonnen/digest')).ms);
       digestCpus.push(treeCpuMsOf(stage.replicaPid) - digestCpuMs);
     }
     const figures = {

@@ -1,4 +1,5 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S UV_THREADPOOL_SIZE=1 MALLOC_ARENA_MAX=1 node --max-semi-space-size=4
+// Each thread keeps memory of its own.
 import { existsSync } from 'node:fs';
 
 const program = new URL('../dist/main.js', import.meta.url);

@@ -10,22 +10,25 @@ export class Refused extends Error {
   }
 }
 
-/** A body is larger than `bodyBytesMax`. */
-export class TooLarge extends Error {}
+/** The answer broke off, or is not whole: the same request can succeed later. The message is the end of a sentence. */
+export class Broken extends Error {}
 
 /** Called before each pause, and when an answer is late; `reason` is the end of a sentence. */
 export type OnWait = (reason: string, waitMs: number) => void;
 
 /** A client of the API. */
 export interface Api {
-  /** The body of GET base + path, as text. Throws Refused, TooLarge, or the reason of the signal. */
-  text(path: string): Promise<string>;
-  /** The same, parsed. Numbers are rounded as JavaScript does. */
+  /**
+   * Hands the body of GET base + path to `take` while it comes; once more from its beginning, when it breaks off. Throws Refused, what
+   * `take` throws, or the reason of the signal.
+   */
+  stream<T>(path: string, take: (text: AsyncIterable<string>) => Promise<T>): Promise<T>;
+  /** The body, parsed. Numbers are rounded as JavaScript does. */
   json(path: string): Promise<unknown>;
 }
 
-/** Bytes of a body after decompression: a page that is larger is asked for in smaller ones. */
-export const bodyBytesMax = 64 * 1024 * 1024;
+/** Bytes of a body that is kept whole, after decompression. */
+const bodyBytesMax = 64 * 1024 * 1024;
 const silentMsMax = 60_000;
 const lateMs = 5_000;
 const pauseMsMax = 30_000;
@@ -39,43 +42,64 @@ const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
  */
 export function api(base: string, token: string, signal: AbortSignal, onWait: OnWait): Api {
   const headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip' };
-  const attempt = async (path: string): Promise<string | Wait> => {
+  const attempt = async <T>(path: string, take: (text: AsyncIterable<string>) => Promise<T>): Promise<T> => {
     const stalled = new AbortController();
-    const late = setTimeout(() => onWait('it has not answered yet', 0), lateMs);
-    const silent = setTimeout(() => stalled.abort(new Error('it was silent for a minute')), silentMsMax);
-    try {
-      const within = AbortSignal.any([signal, stalled.signal]);
-      const reply = await fetch(base + path, { headers, signal: within, redirect: 'manual' });
-      const text = await bodyOf(reply, () => silent.refresh());
-      return judge(path, reply, text);
-    } finally {
-      clearTimeout(late);
-      clearTimeout(silent);
-    }
-  };
-  const text = async (path: string): Promise<string> => {
-    for (let pauseMs = 500; ; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
-      const outcome = await attempt(path).catch((error: Error) => {
+    /** Waits for the server, not for what `take` does meanwhile. */
+    const answered = async <V>(wanted: Promise<V>): Promise<V> => {
+      const late = setTimeout(() => onWait('it has not answered yet', 0), lateMs);
+      const silent = setTimeout(() => stalled.abort(new Error('it was silent for a minute')), silentMsMax);
+      try {
+        return await wanted;
+      } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof Refused || error instanceof TooLarge) throw error;
-        return { reason: reasonOf(error), waitMs: null };
-      });
-      if (typeof outcome === 'string') return outcome;
-      const waitMs = outcome.waitMs ?? pauseMs;
-      onWait(outcome.reason, waitMs);
-      await sleep(waitMs, undefined, { signal });
+        throw new Broken(reasonOf(error as Error));
+      } finally {
+        clearTimeout(late);
+        clearTimeout(silent);
+      }
+    };
+    const within = AbortSignal.any([signal, stalled.signal]);
+    const reply = await answered(fetch(base + path, { headers, signal: within, redirect: 'manual' }));
+    try {
+      await judge(path, reply, () => wholeText(textOf(reply, answered)));
+      return await take(textOf(reply, answered));
+    } finally {
+      stalled.abort();
     }
   };
-  return { text, json: async (path) => JSON.parse(await text(path)) };
+  const stream: Api['stream'] = async (path, take) => {
+    for (let pauseMs = 500; ; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
+      try {
+        return await attempt(path, take);
+      } catch (error) {
+        if (!(error instanceof Broken)) throw error;
+        const waitMs = (error instanceof Later && error.waitMs) || pauseMs;
+        onWait(error.message, waitMs);
+        await sleep(waitMs, undefined, { signal });
+      }
+    }
+  };
+  const json: Api['json'] = (path) =>
+    stream(path, async (chunks) => {
+      const text = await wholeText(chunks);
+      if (!/[}\]]\s*$/.test(text)) throw new Broken('its reply is not whole');
+      return JSON.parse(text);
+    });
+  return { stream, json };
 }
 
-/** The request can succeed later; null: after a pause of any length. */
-interface Wait {
-  readonly reason: string;
-  readonly waitMs: number | null;
+/** The server asks to come again; null: after a pause of any length. */
+class Later extends Broken {
+  constructor(
+    message: string,
+    readonly waitMs: number | null,
+  ) {
+    super(message);
+  }
 }
 
-function judge(path: string, reply: Response, text: string): string | Wait {
+/** Throws where the reply is not what was asked for. */
+async function judge(path: string, reply: Response, text: () => Promise<string>): Promise<void> {
   const place = path.split('?')[0];
   if (reply.status >= 300 && reply.status < 400)
     throw new Refused(
@@ -85,24 +109,37 @@ function judge(path: string, reply: Response, text: string): string | Wait {
   const type = reply.headers.get('content-type') ?? 'application/json';
   if (reply.ok && !type.includes('json'))
     throw new Refused(reply.status, `The server at --base answers with ${plain(type)}, as a gateway does not.`);
-  if (reply.ok) {
-    if (!/[}\]]\s*$/.test(text)) return { reason: 'its reply is not whole', waitMs: null };
-    return text;
-  }
-  if (!passing.has(reply.status)) throw new Refused(reply.status, `${place}: ${reply.status} ${detailOf(text)}`);
-  return { reason: `it answers ${reply.status}`, waitMs: retryAfterMs(reply.headers.get('retry-after')) };
+  if (reply.ok) return;
+  if (!passing.has(reply.status))
+    throw new Refused(reply.status, `${place}: ${reply.status} ${detailOf(await text())}`);
+  throw new Later(`it answers ${reply.status}`, retryAfterMs(reply.headers.get('retry-after')));
 }
 
-async function bodyOf(reply: Response, onBytes: () => void): Promise<string> {
+/** The text of a body, while it comes. */
+async function* textOf(reply: Response, answered: <V>(wanted: Promise<V>) => Promise<V>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  let [text, bytes] = ['', 0];
-  for await (const chunk of reply.body ?? []) {
-    onBytes();
-    bytes += chunk.length;
-    if (bytes > bodyBytesMax) throw new TooLarge(`The answer is larger than ${bodyBytesMax} bytes.`);
-    text += decoder.decode(chunk, { stream: true });
+  const reader = reply.body?.getReader();
+  if (reader === undefined) return;
+  for (;;) {
+    const { done, value } = await answered(reader.read());
+    let text: string;
+    try {
+      text = decoder.decode(value, { stream: !done });
+    } catch {
+      throw new Broken('its reply is no UTF-8');
+    }
+    yield text;
+    if (done) return;
   }
-  return text + decoder.decode();
+}
+
+async function wholeText(chunks: AsyncIterable<string>): Promise<string> {
+  let text = '';
+  for await (const chunk of chunks) {
+    text += chunk;
+    if (text.length > bodyBytesMax) throw new Refused(200, `The answer is larger than ${bodyBytesMax} bytes.`);
+  }
+  return text;
 }
 
 /** Milliseconds of a Retry-After, which is seconds or a date (RFC 9110, section 10.2.3); null when it is absent or past. */

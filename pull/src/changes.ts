@@ -1,22 +1,33 @@
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { elements } from './json-text.js';
 
-/** The changes of a transaction: records of a page, or deletions. */
-export type Change = { readonly body: string } | { readonly ids: readonly string[] };
+/** The file for the changes of a transaction. */
+export interface ChangeFile {
+  upserts(records: readonly string[]): Promise<void>;
+  deletes(ids: readonly string[]): Promise<void>;
+  /** Readies the file before the transaction is committed. Resolves with its number; without changes with that of the file before. */
+  seal(): Promise<number>;
+  /** A file whose number was not committed does not count, and the next run removes it. */
+  committed(): void;
+  close(): Promise<void>;
+}
 
 /** The files of `--changes`. */
 export interface ChangeFiles {
-  /**
-   * Writes a file for what a transaction is about to change, then commits it with the file's number. A file whose number was not
-   * committed does not count, and the next run removes it.
-   */
-  write<T>(resource: string, change: Change, commit: (changeFiles: number) => Promise<T>): Promise<T>;
+  open(resource: string): ChangeFile;
 }
 
 /** Without `--changes`. */
 export function noChangeFiles(number: number): ChangeFiles {
-  return { write: (_, __, commit) => commit(number) };
+  const nothing = async (): Promise<void> => undefined;
+  const file = {
+    upserts: nothing,
+    deletes: nothing,
+    close: nothing,
+    seal: async () => number,
+    committed: () => undefined,
+  };
+  return { open: () => file };
 }
 
 const nameForm = /^(\d{10})-[\w-]+\.ndjson(\.part)?$/;
@@ -30,30 +41,29 @@ export async function changeFiles(folder: string, committed: number): Promise<Ch
   }
   let last = committed;
   return {
-    write: async (resource, change, commit) => {
-      const lines = linesOf(change);
-      if (lines.length === 0) return commit(last);
+    open: (resource) => {
       const file = join(folder, `${String(last + 1).padStart(10, '0')}-${resource}.ndjson`);
-      const handle = await open(`${file}.part`, 'w', 0o600);
-      try {
-        await handle.writeFile(`${lines.join('\n')}\n`);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
-      await rename(`${file}.part`, file);
-      const result = await commit(last + 1);
-      last++;
-      return result;
+      let handle: FileHandle | null = null;
+      const write = async (lines: readonly string[]): Promise<void> => {
+        handle ??= await open(`${file}.part`, 'w', 0o600);
+        await handle.write(lines.map((line) => `${line}\n`).join(''));
+      };
+      return {
+        // A line end in JSON is always outside of its texts; PostgreSQL prints some between the elements of an array.
+        upserts: (records) =>
+          write(records.map((record) => `{"change":"upsert","record":${record.replaceAll('\n', '')}}`)),
+        deletes: (ids) => write(ids.map((id) => JSON.stringify({ change: 'delete', id }))),
+        seal: async () => {
+          if (handle === null) return last;
+          await handle.sync();
+          await rename(`${file}.part`, file);
+          return last + 1;
+        },
+        committed: () => {
+          if (handle !== null) last++;
+        },
+        close: async () => handle?.close(),
+      };
     },
   };
-}
-
-function linesOf(change: Change): string[] {
-  if ('ids' in change) return change.ids.map((id) => JSON.stringify({ change: 'delete', id }));
-  const at = change.body.indexOf('[');
-  // A line end in JSON is always outside of its texts; PostgreSQL prints some between the elements of an array.
-  return [...elements(change.body.slice(at))].map(
-    (record) => `{"change":"upsert","record":${record.replaceAll('\n', '')}}`,
-  );
 }

@@ -20,18 +20,18 @@ export type Groups = ReadonlyMap<string, string>;
 /** The copy of one resource. */
 export interface Copy {
   readonly progress: Progress;
-  /** Stores the records of a page, with progress, in one transaction. `body` is the page as the gateway sent it. Returns their number. */
-  store(body: string, commit: Commit): Promise<number>;
+  /** Stores the records of a page while they come, as they stand in its text, with progress, in one transaction. Returns their number. */
+  store(slices: AsyncIterable<readonly string[]>, commit: () => Promise<Commit>): Promise<number>;
   /** Deletes records, with their parts. */
-  delete(ids: readonly string[], commit: Commit): Promise<void>;
+  delete(ids: readonly string[], commit: () => Promise<Commit>): Promise<void>;
   digest(depth: number): Promise<Groups>;
   /** Versions by id of the records in some groups. */
   versions(prefixes: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /**
    * Recomputes the hash of everything that is stored. Records that differ lose their version, so that the digest differs from the
-   * gateway's; parts without a record are deleted. Returns the number of both.
+   * gateway's; parts without a record are deleted.
    */
-  recheck(): Promise<number>;
+  recheck(): Promise<void>;
   /** Makes what a whole copy has: indexes. */
   finish(): Promise<void>;
 }

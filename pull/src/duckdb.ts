@@ -1,6 +1,6 @@
-import { mkdtemp, open, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { type Destination, type ExportFormat, Unusable } from './destination.js';
 import type { Column, ColumnType, Resource } from './document.js';
@@ -29,13 +29,12 @@ export const types: Readonly<Record<ColumnType, string>> = {
 
 const field = (json: string, path: readonly string[]): string => [json, ...path.map(quoted)].join('.');
 
+const recordsPerShare = 100_000;
+
 /** DuckDB keeps no index here: it skips blocks by their smallest and largest value, and its indexes stay in memory. */
 const dialect: Dialect = {
   schema: 'main',
   types,
-  textOf: (resource, records) => quoteLongNumbers(resource, records),
-  makePage: (resource) => `create or replace temporary table page as ${pageOf(resource, `'[]'`, '0')}`,
-  fillPage: (resource) => `insert into page ${pageOf(resource, '$1', '$2')}`,
   valueIn: (json, { path, type }) => (type === 'json' ? `nullif(${field(json, path)}, 'null')` : field(json, path)),
   elements: ({ member }) => {
     const place = field('r', [member]);
@@ -44,16 +43,14 @@ const dialect: Dialect = {
   md5: (text) => `md5(${text})`,
   sha256: (text) => `sha256(${text})`,
   xorOf: (hash) => `printf('%016x', bit_xor(('0x' || left(${hash}, 16))::UBIGINT))`,
+  shares: (records) => {
+    const count = Math.max(1, Math.ceil(records / recordsPerShare));
+    return Array.from({ length: count }, (_, i) => (column) => `hash(${column}) % ${count} = ${i}`);
+  },
   rowText: (columns) => `to_json([${columns.map((column) => `${column}::VARCHAR`).join(', ')}])::VARCHAR`,
   texts: `select unnest(from_json($1, '["VARCHAR"]'))`,
   hasIndexes: false,
 };
-
-function pageOf(resource: Resource, text: string, from: string): string {
-  const records = `from_json(${text}, ${literal(JSON.stringify([formOf(resource)]))})`;
-  return `select r.id as id, n, r from (select unnest(records) as r, ${from}::BIGINT + generate_subscripts(records, 1) as n
-    from (select ${records} as records))`;
-}
 
 /** The form of a record, for from_json. */
 function formOf(resource: Resource): object {
@@ -82,13 +79,31 @@ function quoteLongNumbers(resource: Resource, body: string): string {
   return body.replace(new RegExp(`("(?:${names.join('|')})":)(-?[0-9.]{16,}(?:[eE][+-]?[0-9]+)?)`, 'g'), '$1"$2"');
 }
 
+/** Makes the temporary table `lines` (n, line). A text in a parameter would be parsed into values one by one, outside of the bound of memory. */
+async function appendLines(
+  connection: DuckDBConnection,
+  batches: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
+): Promise<void> {
+  await connection.run('create or replace temporary table lines (n BIGINT, line VARCHAR)');
+  let n = 0n;
+  for await (const batch of batches) {
+    const appender = await connection.createAppender('lines', 'main', 'temp');
+    for (const line of batch) {
+      appender.appendBigInt(n++);
+      appender.appendVarchar(line);
+      appender.endRow();
+    }
+    appender.closeSync();
+  }
+}
+
 /** Opens a database file in this process alone. */
 export async function openDuckdb(
   file: string,
 ): Promise<{ connection: DuckDBConnection; session: Session; close: () => void }> {
   const instance = await DuckDBInstance.create(file, {
-    memory_limit: '100MB',
-    threads: '2',
+    memory_limit: '64MB',
+    threads: '1', // each has buffers of its own
     preserve_insertion_order: 'false',
   });
   const connection = await instance.connect();
@@ -96,6 +111,14 @@ export async function openDuckdb(
   const session: Session = {
     rows: async <T extends object>(sql: string, values: readonly Value[] = []) =>
       (await connection.runAndReadAll(sql, [...values])).getRowObjectsJson() as T[],
+    makePage: async (resource, records) => {
+      await appendLines(connection, [records.map((record) => quoteLongNumbers(resource, record))]);
+      const form = literal(JSON.stringify(formOf(resource)));
+      await connection.run(
+        `create or replace temporary table page as select r.id as id, n, r from (select n, from_json(line, ${form}) as r from lines)`,
+      );
+      await connection.run('drop table lines');
+    },
   };
   const close = (): void => {
     connection.closeSync();
@@ -106,6 +129,7 @@ export async function openDuckdb(
 
 /** A copy in a DuckDB file. Throws Unusable. */
 export async function duckdbDestination(file: string): Promise<Destination> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const { connection, session, close } = await openDuckdb(file).catch((error: Error) => {
     if (/lock/i.test(error.message)) throw new Unusable(`Another process has ${file} open.`);
     throw new Unusable(`${file} cannot be opened: ${(error.message.split('\n')[0] as string).slice(0, 300)}`);
@@ -127,10 +151,12 @@ export async function duckdbDestination(file: string): Promise<Destination> {
   }
 }
 
+/** As the API writes moments. */
+const moments = `timestampformat '%Y-%m-%dT%H:%M:%S.%gZ'`;
 const options: Readonly<Record<ExportFormat, string>> = {
-  parquet: 'format parquet, compression zstd',
-  csv: 'format csv, header true',
-  ndjson: 'format json',
+  parquet: 'format parquet, compression zstd, row_group_size 20480',
+  csv: `format csv, header true, ${moments}`,
+  ndjson: `format json, ${moments}`,
 };
 
 /** Replaces FOLDER/TABLE.FORMAT by the rows of a table, in one step. */
@@ -159,18 +185,16 @@ export async function exportRows(
   batches: AsyncIterable<readonly string[]>,
 ): Promise<void> {
   const scratch = await mkdtemp(join(tmpdir(), 'workspace-data-pull-'));
-  const { connection, session, close } = await openDuckdb(join(scratch, 'export.duckdb'));
+  const { connection, close } = await openDuckdb(join(scratch, 'export.duckdb'));
   try {
-    const columns = table.columns.map(({ name, type }) => `${quoted(name)} ${types[type]}`);
-    await connection.run(`create table main.${quoted(table.name)} (${columns.join(', ')})`);
+    await appendLines(connection, batches);
     const form = literal(
-      JSON.stringify([Object.fromEntries(table.columns.map(({ name, type }) => [name, types[type]]))]),
+      JSON.stringify(Object.fromEntries(table.columns.map(({ name, type }) => [name, types[type]]))),
     );
-    for await (const lines of batches)
-      await session.rows(
-        `insert into main.${quoted(table.name)} select unnest(from_json($1, ${form}), recursive := true)`,
-        [`[${lines.join(',')}]`],
-      );
+    await connection.run(
+      `create table main.${quoted(table.name)} as select r.* from (select from_json(line, ${form}) as r from lines)`,
+    );
+    await connection.run('drop table lines');
     await copyTo(connection, table, folder, format);
   } finally {
     close();

@@ -101,6 +101,7 @@ async function keepCopy(client: Api, destination: Destination, options: Options,
   for (;;) {
     // Asked in each run: a gateway that was started again may have further members.
     const resources = await chosenOf(client, options, screen);
+    for (const resource of resources) await destination.open(resource); // what is in the way is named before anything is read
     const passOver = async (some: readonly Resource[]): Promise<void> => {
       for (const resource of some) {
         const copy = await destination.open(resource);
@@ -174,9 +175,10 @@ function inWords(error: unknown): string {
   const own = [Refused, Unusable, UsageError, UnfitDocument].some((kind) => error instanceof kind);
   if (own) return message;
   if (code === 'ENOSPC' || code === '53100' || /No space left|not enough disk/i.test(message))
-    return 'The disk of the destination is full.';
+    return `The disk is full: ${message.split('\n')[0]}`;
   if (code === 'EEXIST' || code === 'ENOTDIR') return `A file is in the way of a folder: ${message}`;
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return `The destination cannot be written: ${message}`;
+  if (['EACCES', 'EPERM', 'EROFS', '42501'].includes(code ?? ''))
+    return `The destination cannot be written: ${message}`;
   if (isLostConnection(error)) return `The connection to the destination was lost: ${message}`;
   return `${message.split('\n')[0]}`;
 }

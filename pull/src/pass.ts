@@ -1,7 +1,8 @@
-import { type Api, bodyBytesMax, Refused, TooLarge } from './api.js';
-import type { ChangeFiles } from './changes.js';
-import type { Commit, Copy, Groups } from './destination.js';
+import { type Api, Refused } from './api.js';
+import type { ChangeFile, ChangeFiles } from './changes.js';
+import type { Copy, Groups, Progress } from './destination.js';
 import type { Resource } from './document.js';
+import { PageText } from './json-text.js';
 
 /** The outcome of a pass. */
 export interface PassReport {
@@ -31,8 +32,9 @@ export interface PassDeps {
   readonly onPage?: (progress: PassProgress) => void;
 }
 
-interface Page {
-  readonly pagination: { readonly nextCursor: string | null; readonly since: string | null };
+interface Pagination {
+  readonly nextCursor: string | null;
+  readonly since: string | null;
 }
 
 /** The gateway names a hundred prefixes and 100,000 ids at most at once. */
@@ -97,15 +99,13 @@ class Reader {
   readonly #copy: Copy;
   readonly #resource: Resource;
   readonly #path: string;
-  #perPage: number;
 
   constructor(deps: PassDeps, copy: Copy, resource: Resource) {
     [this.#deps, this.#copy, this.#resource] = [deps, copy, resource];
     this.#path = `/sync/${resource.name}`;
-    this.#perPage = resource.perPageMax;
   }
 
-  /** Reads the pages of a pass from a place on, each while the one before is stored. Null: the place is lost. */
+  /** Reads the pages of a pass from a place on. Null: the place is lost. */
   async pages(from: {
     since: string | null;
     cursor: string | null;
@@ -113,21 +113,18 @@ class Reader {
     let [pages, records, left] = [0, 0, null as number | null];
     if (from.since === null && this.#deps.onPage) left = await this.#recordsLeft(from.cursor);
     const begin = from.since === null ? '' : `&since=${encodeURIComponent(from.since)}`;
-    let next: Promise<string> = this.#page(from.cursor === null ? begin : `&cursor=${encodeURIComponent(from.cursor)}`);
+    let query = from.cursor === null ? begin : `&cursor=${encodeURIComponent(from.cursor)}`;
     for (;;) {
-      const body = await orNull(next);
-      if (body === null) return null;
-      const { nextCursor, since } = (JSON.parse(tailOf(body)) as Page).pagination;
-      if (nextCursor !== null) {
-        next = this.#page(`&cursor=${encodeURIComponent(nextCursor)}`);
-        next.catch(() => undefined); // awaited once this page is stored
-      }
-      const stored = await this.#store(body, { since: since ?? from.since, cursor: nextCursor });
+      const page = await orNull(
+        this.#page(query, ({ nextCursor, since }) => ({ since: since ?? from.since, cursor: nextCursor })),
+      );
+      if (page === null) return null;
       pages++;
-      records += stored;
-      if (left !== null) left = Math.max(0, left - stored);
+      records += page.stored;
+      if (left !== null) left = Math.max(0, left - page.stored);
       this.#deps.onPage?.({ resource: this.#resource.name, records, recordsLeft: left });
-      if (nextCursor === null) return { pages, records, since: since as string };
+      if (page.nextCursor === null) return { pages, records, since: page.since as string };
+      query = `&cursor=${encodeURIComponent(page.nextCursor)}`;
     }
   }
 
@@ -168,39 +165,48 @@ class Reader {
   async #groups(query: string, since: string): Promise<void> {
     const prefix = query.split('&')[0];
     for (let from = query; ; ) {
-      const body = await this.#page(`&${from}`);
-      await this.#store(body, { since, cursor: null });
-      const { nextCursor } = (JSON.parse(tailOf(body)) as Page).pagination;
+      const { nextCursor } = await this.#page(`&${from}`, () => ({ since, cursor: null }));
       if (nextCursor === null) return;
       from = `${prefix}&cursor=${encodeURIComponent(nextCursor)}`;
     }
   }
 
-  async #store(body: string, progress: { since: string | null; cursor: string | null }): Promise<number> {
-    const { changes } = this.#deps;
-    return changes.write(this.#resource.name, { body }, (changeFiles) =>
-      this.#copy.store(body, { ...progress, changeFiles }),
-    );
+  /** Stores a page while it comes; once more from its beginning, when it breaks off. */
+  async #page(
+    query: string,
+    progress: (pagination: Pagination) => Progress,
+  ): Promise<Pagination & { readonly stored: number }> {
+    const path = `${this.#path}?perPage=${this.#resource.perPageMax}${query}`;
+    return this.#deps.api.stream(path, async (chunks) => {
+      const page = new PageText(chunks);
+      const pagination = (): Pagination => (page.rest() as { pagination: Pagination }).pagination;
+      const stored = await this.#inFile(async (file) =>
+        this.#copy.store(noted(page.slices(), file), async () => ({
+          ...progress(pagination()),
+          changeFiles: await file.seal(),
+        })),
+      );
+      return { ...pagination(), stored };
+    });
   }
 
   async #delete(ids: readonly string[], since: string): Promise<void> {
-    const commit = (changeFiles: number): Commit => ({ since, cursor: null, changeFiles });
-    await this.#deps.changes.write(this.#resource.name, { ids }, (changeFiles) =>
-      this.#copy.delete(ids, commit(changeFiles)),
-    );
+    await this.#inFile(async (file) => {
+      await file.deletes(ids);
+      await this.#copy.delete(ids, async () => ({ since, cursor: null, changeFiles: await file.seal() }));
+    });
   }
 
-  /** A page; a smaller one where the body is larger than the bound. */
-  async #page(query: string): Promise<string> {
-    for (;;)
-      try {
-        return await this.#deps.api.text(`${this.#path}?perPage=${this.#perPage}${query}`);
-      } catch (error) {
-        if (!(error instanceof TooLarge)) throw error;
-        if (this.#perPage === 1)
-          throw new Refused(200, `A record of ${this.#resource.name} is larger than ${bodyBytesMax} bytes.`);
-        this.#perPage = Math.ceil(this.#perPage / 4);
-      }
+  /** Runs a transaction that has a change file. */
+  async #inFile<T>(transaction: (file: ChangeFile) => Promise<T>): Promise<T> {
+    const file = this.#deps.changes.open(this.#resource.name);
+    try {
+      const result = await transaction(file);
+      file.committed();
+      return result;
+    } finally {
+      await file.close();
+    }
   }
 
   async #theirs(depth: number, since: string | null): Promise<Groups> {
@@ -222,10 +228,10 @@ function isSame(one: Groups, other: Groups): boolean {
   return (one.get('') ?? '0') === (other.get('') ?? '0');
 }
 
-const tailBytesMax = 8_192;
-
-/** The object with the pagination, which ends a page: JSON.parse of a whole page takes as long as its transfer. */
-function tailOf(body: string): string {
-  const at = body.lastIndexOf('],"pagination":{');
-  return at < 0 || body.length - at > tailBytesMax ? body : `{${body.slice(at + 2)}`;
+/** The slices, each of which is also written into the file. */
+async function* noted(slices: AsyncIterable<string[]>, file: ChangeFile): AsyncGenerator<string[]> {
+  for await (const slice of slices) {
+    await file.upserts(slice);
+    yield slice;
+  }
 }

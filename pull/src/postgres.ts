@@ -28,10 +28,6 @@ const dialect: Dialect = {
     boolean: 'boolean',
     json: 'jsonb',
   },
-  textOf: (_, records) => records,
-  makePage: () => 'create temporary table if not exists page (id text, n bigint, r jsonb); truncate page',
-  fillPage: () =>
-    `insert into page select r ->> 'id', $2::bigint + n, r from jsonb_array_elements($1::jsonb) with ordinality as data(r, n)`,
   valueIn: (json, { path, type }) => {
     const place = `'{${path.map((name) => `"${name.replace(/["\\]/g, '\\$&')}"`).join(',')}}'`.replace(
       /(?<=.)'(?=.*'$)/g,
@@ -49,6 +45,7 @@ const dialect: Dialect = {
   md5: (text) => `md5(${text})`,
   sha256: (text) => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`,
   xorOf: (hash) => `lpad(to_hex(bit_xor(('x' || left(${hash}, 16))::bit(64)::bigint)), 16, '0')`,
+  shares: () => [() => 'true'],
   rowText: (columns) => `row(${columns.join(', ')})::text`,
   texts: 'select jsonb_array_elements_text($1::jsonb)',
   hasIndexes: true,
@@ -56,7 +53,11 @@ const dialect: Dialect = {
 
 /** A copy in the schema workspace_data of PostgreSQL 14 or later. Throws Unusable. */
 export async function postgresDestination(url: string): Promise<Destination> {
-  const db = new pg.Client({ connectionString: url, application_name: 'workspace-data-pull' });
+  const db = new pg.Client({
+    connectionString: url,
+    application_name: 'workspace-data-pull',
+    connectionTimeoutMillis: 10_000,
+  });
   db.on('error', () => undefined); // the next statement reports a connection that died
   await db.connect().catch((error: Error & { code?: string }) => {
     throw new Unusable(`The destination cannot be reached: ${error.message || error.code}.`);
@@ -65,6 +66,11 @@ export async function postgresDestination(url: string): Promise<Destination> {
     const session: Session = {
       rows: async <T extends object>(sql: string, values: readonly Value[] = []) =>
         (await db.query<T>(sql, [...values])).rows ?? [],
+      makePage: async (_, records) => {
+        await db.query('create temporary table if not exists page (id text, n bigint, r jsonb); truncate page');
+        const text = `insert into page select r ->> 'id', n, r from jsonb_array_elements($1::jsonb) with ordinality as data(r, n)`;
+        await db.query(text, [`[${records.join(',')}]`]);
+      },
     };
     // The hash of a row is that of its text.
     await db.query(

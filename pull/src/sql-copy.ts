@@ -9,7 +9,6 @@ import {
   type Table,
   versionColumn,
 } from './document.js';
-import { elements } from './json-text.js';
 
 /** A value of a parameter. */
 export type Value = string | number | null;
@@ -17,18 +16,14 @@ export type Value = string | number | null;
 /** A connection to a database. Parameters are $1, $2, … */
 export interface Session {
   rows<T extends object>(sql: string, values?: readonly Value[]): Promise<T[]>;
+  /** Makes the temporary table `page` (id, n, r) of records, in their order n. */
+  makePage(resource: Resource, records: readonly string[]): Promise<void>;
 }
 
 /** How a database spells what the statements of a copy need. */
 export interface Dialect {
   readonly schema: string;
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** Makes the empty temporary table `page` (id, n, r). */
-  readonly makePage: (resource: Resource) => string;
-  /** Adds the records of the JSON array $1 to it, numbered from $2 on. */
-  readonly fillPage: (resource: Resource) => string;
-  /** Readies the text of records for `fillPage`. */
-  readonly textOf: (resource: Resource, records: string) => string;
   /** The value of a column in a record or an element. */
   readonly valueIn: (json: 'r' | 'e', column: Column) => string;
   /** A FROM clause of the elements of a part: id, e, position. */
@@ -39,6 +34,8 @@ export interface Dialect {
   readonly sha256: (text: string) => string;
   /** The XOR of the first 16 digits of a hash over a group, 16 hexadecimal digits. */
   readonly xorOf: (hash: string) => string;
+  /** Conditions on a column of ids, by which a verification of so many records goes through them in shares that fit into memory. */
+  readonly shares: (records: number) => readonly ((column: string) => string)[];
   /** A text that differs whenever a value differs. */
   readonly rowText: (columns: readonly string[]) => string;
   /** A query of the texts in the JSON array $1. */
@@ -73,51 +70,51 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
   const hashed = (source: string, ofParts: string): string => {
     const joins = resource.parts.map(({ name, owner, columns: own }, i) => {
       const text = dialect.rowText(['position', ...own.map(({ name: column }) => quoted(column))]);
-      return `left join (select ${quoted(owner)} as id, ${dialect.md5(`string_agg(${text}, '|' order by position)`)} as h
-        from ${at(name)} ${ofParts.replace('OWNER', quoted(owner))} group by 1) p${i} on p${i}.id = m.id`;
+      return `left join (select ${quoted(owner)} as id, cast(count(*) as varchar) || ' ' || ${dialect.xorOf(dialect.md5(text))} as h
+        from ${at(name)} ${ofParts.replaceAll('OWNER', quoted(owner))} group by 1) p${i} on p${i}.id = m.id`;
     });
     const own = [...columns, version].map((column) => `m.${column}`);
     const texts = [dialect.rowText(own), ...resource.parts.map((_, i) => `coalesce(p${i}.h, '')`)];
     return `select m.*, ${dialect.md5(texts.join(` || '|' || `))} as computed from ${source} m ${joins.join(' ')}`;
   };
 
+  const storeSlice = async (records: readonly string[]): Promise<void> => {
+    await session.makePage(resource, records);
+    await run('delete from page where exists (select 1 from page later where later.id = page.id and later.n > page.n)');
+    await remove('select id from page');
+    for (const part of resource.parts) {
+      const names = [part.owner, 'position', ...part.columns.map(({ name }) => name)].map(quoted);
+      const values = part.columns.map((column) => dialect.valueIn('e', column));
+      await run(
+        `insert into ${at(part.name)} (${names.join(', ')})
+         select ${['id', 'position', ...values].join(', ')} from ${dialect.elements(part)}`,
+      );
+    }
+    const values = resource.columns.map((column) => `${dialect.valueIn('r', column)} as ${quoted(column.name)}`);
+    const syncVersion: Column = { name: versionColumn, path: ['syncVersion'], type: 'text', comment: '' };
+    const source = `(select ${values.join(', ')}, ${dialect.valueIn('r', syncVersion)} as ${version} from page)`;
+    await run(
+      `insert into ${table} (${[...columns, version, quoted(hashColumn)].join(', ')})
+       ${hashed(source, 'where OWNER in (select id from page)')}`,
+    );
+  };
+
   return {
     progress,
-    store: (body, commit) =>
+    store: (slices, commit) =>
       inTransaction(async () => {
-        await run(dialect.makePage(resource));
-        let n = 0;
-        for (const slice of slicesOf(body)) {
-          await run(dialect.fillPage(resource), [dialect.textOf(resource, storable(`[${slice.join(',')}]`)), n]);
-          n += slice.length;
+        let count = 0;
+        for await (const slice of slices) {
+          await storeSlice(slice.map(storable));
+          count += slice.length;
         }
-        await run(
-          'delete from page where exists (select 1 from page later where later.id = page.id and later.n > page.n)',
-        );
-        await remove('select id from page');
-        for (const part of resource.parts) {
-          const names = [part.owner, 'position', ...part.columns.map(({ name }) => name)].map(quoted);
-          const values = part.columns.map((column) => dialect.valueIn('e', column));
-          await run(
-            `insert into ${at(part.name)} (${names.join(', ')})
-             select ${['id', 'position', ...values].join(', ')} from ${dialect.elements(part)}`,
-          );
-        }
-        const values = resource.columns.map((column) => `${dialect.valueIn('r', column)} as ${quoted(column.name)}`);
-        const syncVersion: Column = { name: versionColumn, path: ['syncVersion'], type: 'text', comment: '' };
-        const source = `(select ${values.join(', ')}, ${dialect.valueIn('r', syncVersion)} as ${version} from page)`;
-        await run(
-          `insert into ${table} (${[...columns, version, quoted(hashColumn)].join(', ')})
-           ${hashed(source, 'where OWNER in (select id from page)')}`,
-        );
-        const [row] = await session.rows<{ count: number | string }>('select count(*) as count from page');
-        await note(commit);
-        return Number(row?.count ?? 0);
+        await note(await commit());
+        return count;
       }),
     delete: (ids, commit) =>
       inTransaction(async () => {
         await remove(dialect.texts, [JSON.stringify(ids)]);
-        await note(commit);
+        await note(await commit());
       }),
     digest: async (depth): Promise<Groups> => {
       const versioned = dialect.sha256(`id || chr(10) || coalesce(${version}, '')`);
@@ -137,28 +134,30 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
     },
     recheck: () =>
       inTransaction(async () => {
-        let found = 0;
-        const count = async (sql: string): Promise<void> => {
-          found += (await run(`${sql} returning 1`)).length;
-        };
+        await run(`delete from ${table} where id is null`);
         for (const { name, owner } of resource.parts)
-          await count(
-            `delete from ${at(name)} where ${quoted(owner)} is null or ${quoted(owner)} not in (select id from ${table} where id is not null)`,
-          );
-        await count(`delete from ${table} where id is null`);
-        const differing = `select id from (${hashed(table, '')}) c where c.computed is distinct from c.${quoted(hashColumn)}`;
-        const repeated = `select id from ${table} group by id having count(*) > 1`;
-        await count(`update ${table} set ${version} = '' where id in (${differing} union ${repeated})`);
-        return found;
+          await run(`delete from ${at(name)} where ${quoted(owner)} is null`);
+        const [row] = await session.rows<{ count: number | string }>(`select count(*) as count from ${table}`);
+        for (const isIn of dialect.shares(Number(row?.count))) {
+          const records = `(select * from ${table} where ${isIn('id')})`;
+          for (const { name, owner } of resource.parts) {
+            const column = quoted(owner);
+            await run(
+              `delete from ${at(name)} where ${isIn(column)} and ${column} not in (select id from ${records} r)`,
+            );
+          }
+          const differing = `select id from (${hashed(records, `where ${isIn('OWNER')}`)}) c where c.computed is distinct from c.${quoted(hashColumn)}`;
+          const repeated = `select id from ${records} r group by id having count(*) > 1`;
+          await run(`update ${table} set ${version} = '' where id in (${differing} union ${repeated})`);
+        }
       }),
     finish: async () => {
       if (!dialect.hasIndexes) return;
-      const wanted = [
-        ...resource.references.map(({ column }) => column),
-        ...resource.columns.filter(({ type }) => type === 'date' || type === 'timestamp').map(({ name }) => name),
-      ];
-      for (const column of new Set(wanted))
-        await run(`create index if not exists ${quoted(`${resource.name}_${column}`)} on ${table} (${quoted(column)})`);
+      const ofReferences = resource.references.map(({ column }) => column);
+      for (const { name, columns: own } of [resource, ...resource.parts])
+        for (const { name: column, type } of own)
+          if (type === 'date' || type === 'timestamp' || (name === resource.name && ofReferences.includes(column)))
+            await run(`create index if not exists ${quoted(`${name}_${column}`)} on ${at(name)} (${quoted(column)})`);
     },
   };
 }
@@ -307,19 +306,6 @@ export async function danglingIn(
       sum += Number(row?.count ?? 0);
     }
   return sum;
-}
-
-const recordsPerSlice = 1000;
-
-/** The records of a page in slices: a database keeps what it parses at once in memory. */
-function* slicesOf(body: string): Generator<string[]> {
-  let slice: string[] = [];
-  for (const record of elements(body.slice(body.indexOf('[')))) {
-    if (slice.push(record) < recordsPerSlice) continue;
-    yield slice;
-    slice = [];
-  }
-  if (slice.length > 0) yield slice;
 }
 
 const unstorable = /\\u(0000|[dD][89a-fA-F])/;

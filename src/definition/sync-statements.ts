@@ -47,6 +47,8 @@ const changedSince = (column: string): Sql => {
       then age((${since}::bigint & 4294967295)::text::xid)::bigint & 4294967295 else 4294967295 end)`;
 };
 
+/** The first 8 bytes of the SHA-256 of a text, 16 hexadecimal digits: to print all of it takes as long as to compute it. */
+const shortHashOf = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
 /** SHA-256 of a text, 64 hexadecimal digits. */
 const hashOf = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
 const hasPrefix = (hash: string): Sql => `${hash} ^@ any(${param('prefixes')}::text[])`;
@@ -129,7 +131,7 @@ function compileSection(rows: Rows, { condition, horizon, inTableOrder }: Found)
 }
 
 /**
- * The hash of the id, the id and the version of each row in bounds. The parts of the range are read once and joined: the column of the view
+ * The id and the version of each row in bounds. The parts of the range are read once and joined: the column of the view
  * would look them up for each row.
  */
 function versioned(resource: Synced, { order }: Rows, bounds: Bounds): Sql {
@@ -143,15 +145,16 @@ function versioned(resource: Synced, { order }: Rows, bounds: Bounds): Sql {
   );
   const versions = parts.map((_, i) => `coalesce(part${i}.version, ${noPartsVersion})`);
   const version = versionOf(`found.${quoted(sync.xid)}`, [...versions, `found.${sourceColumn}`]);
-  const id = textOf('found.id', idType);
-  return `select ${hashOf(id)} as hash, ${id} as id, ${hexVersion(version, versionSeed)} as version
+  return `select ${textOf('found.id', idType)} as id, ${hexVersion(version, versionSeed)} as version
     from (select ${quotedList(['id', sync.xid, sourceColumn])} from ${quoted(view)}${within}) as found${joins.join('')}`;
 }
 
 /** Count and hash of ids and versions by prefix of the hash of the id. */
 function digestOf(resource: Synced, rows: Rows, bounds: Bounds): Statement {
-  const hash = `bit_xor(('x' || left(${hashOf('concat(id, chr(10), version)')}, 16))::bit(64))::text`;
-  const digest = `select left(hash, ${param('depth')}::int) as prefix, count(*), ${hash}
+  const hash = `bit_xor(('x' || ${shortHashOf('id || chr(10) || version')})::bit(64))::text`;
+  const depth = `${param('depth')}::int`;
+  // Of depth 0 no id is hashed.
+  const digest = `select case ${depth} when 0 then '' else left(${shortHashOf('id')}, ${depth}) end as prefix, count(*), ${hash}
     from (${versioned(resource, rows, bounds)}) as versions group by 1`;
   return { ...statement(statementName(rows.name, `digest-${bounds}`), digest), inTableOrder: true };
 }
@@ -159,7 +162,7 @@ function digestOf(resource: Synced, rows: Rows, bounds: Bounds): Statement {
 /** Ids and versions of the rows whose hash begins with a prefix. */
 function versionsOf(resource: Synced, rows: Rows, bounds: Bounds): Statement {
   const versions = `select id, version from (${versioned(resource, rows, bounds)}) as versions
-    ${where([hasPrefix('hash')])}${limit}`;
+    ${where([hasPrefix(hashOf('id'))])}${limit}`;
   return { ...statement(statementName(rows.name, `versions-${bounds}`), versions), inTableOrder: true };
 }
 

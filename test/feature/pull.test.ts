@@ -4,9 +4,11 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import { resourcesOf } from '../../pull/src/document.js';
+import { PageText } from '../../pull/src/json-text.js';
 import { newToken } from '../../src/http/token-format.js';
 import { projectRoot } from '../../src/paths.js';
 import { output, programMissing } from '../support/client-tools.js';
@@ -163,6 +165,23 @@ test('tables and columns are named by one rule, and referring resources come fir
   );
 });
 
+test('a page is taken apart into the texts of its records, wherever its chunks end', async (t) => {
+  const records = ['{"id":"1","a":[{"b":"}]"},[]],"n":1.10}', '{"id":"\\\\","t":"\\"{"}', '{"id":"é😀"}'];
+  const text = `{"data": [${records.join(' ,\n')}],"pagination":{"since":"[\\"x"}}`;
+  for (let size = 1; size <= text.length; size++) {
+    const page = new PageText(Readable.from(text.match(new RegExp(`.{1,${size}}`, 'gs')) ?? []));
+    const found: string[] = [];
+    for await (const slice of page.slices()) found.push(...slice);
+    t.deepEqual(found, records);
+    t.deepEqual(page.rest(), { pagination: { since: '["x' } });
+  }
+  for (const part of ['', '{', '{"data":[', text.slice(0, 30), text.slice(0, -1)]) {
+    const page = new PageText(Readable.from([part]));
+    for await (const _ of page.slices());
+    t.throws(() => page.rest(), { message: 'its reply is not whole' });
+  }
+});
+
 const usual = ({ gateway, token }: TestContext): string[] => {
   writeFileSync(tokenFile, token);
   return ['--base', `${gateway.url}/api/v1/`, '--token-file', tokenFile];
@@ -223,11 +242,12 @@ test.serial('both destinations and all exports have just what the API has, odd t
     const lines = String(files.ndjson?.['werkbonnen.ndjson'])
       .trim()
       .split('\n')
-      .map((line) => JSON.parse(line) as Order);
+      .map((line) => JSON.parse(line) as Order & { created_at: string });
     t.deepEqual(
-      new Map(lines.map(({ id, omschrijving }) => [id, omschrijving] as const).sort()),
-      new Map(data.map(({ id, omschrijving }) => [id, omschrijving] as const).sort()),
+      new Map(lines.map(({ id, omschrijving, created_at }) => [id, [omschrijving, created_at]] as const).sort()),
+      new Map(data.map(({ id, omschrijving, createdAt }) => [id, [omschrijving, createdAt]] as const).sort()),
     );
+    t.true(String(files.csv?.['werkbonnen.csv']).includes(data[0]?.createdAt as string));
   }
 });
 
@@ -260,7 +280,9 @@ test.serial('what is in the way of a copy is named', async (t) => {
   const taken = duckdbCopy(join(folder, 'taken.duckdb'));
   await taken.sql('create table klanten (id integer)');
   const args = (to: string): string[] => [...usual(context), '--to', to, '--resources', 'klanten'];
-  t.regex((await runPull(args(taken.to))).stderr, /main\.klanten exists and was not made by pull: drop it/);
+  const refused = await runPull([...usual(context), '--to', taken.to]);
+  t.regex(refused.stderr, /main\.klanten exists and was not made by pull: drop it/);
+  t.is(refused.stdout, '', 'before anything is read');
   const typed = duckdbCopy(join(folder, 'typed.duckdb'));
   t.is((await runPull(args(typed.to))).code, 0);
   await typed.sql('alter table klanten alter created_at type varchar');
@@ -281,8 +303,9 @@ test.serial('what is in the way of a copy is named', async (t) => {
 test.serial('without --resources it takes what the token may read, and names the rest', async (t) => {
   const context = t.context as TestContext;
   const token = await context.database.token({ scopes: ['read:klanten'] });
-  const run = await runPull([...usual({ ...context, token }), '--to', join(folder, 'scoped.duckdb')]);
+  const run = await runPull([...usual({ ...context, token }), '--to', join(folder, 'new/scoped.duckdb')]);
   t.is(run.code, 0, run.stderr);
+  t.is(statSync(join(folder, 'new')).mode & 0o077, 0);
   t.is(run.stderr, 'Not copied, as the token lacks the scope: werkbonnen, installaties, logboeken.\n');
   t.is(run.stdout.trim().split('\n').length, 1);
 });

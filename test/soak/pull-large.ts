@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { peakMbOf, treeCpuMsOf } from '../../bench/processes.js';
 import { withSets } from '../../bench/scale/served.js';
 import type { Subject } from '../../bench/scale/subject.js';
-import { startPull } from '../support/pull/copy.js';
+import { installed, startPull } from '../support/pull/copy.js';
 import type { Figures } from './run.js';
 
 const memoryMbMax = 256;
@@ -58,7 +58,10 @@ async function measure(subject: Subject, folder: string, more: readonly string[]
     treeCpuMsOf(subject.replicaPid),
     performance.now(),
   ];
-  const { child, ended } = startPull(['--base', subject.origin, '--token-file', join(folder, 'token'), ...more]);
+  const { child, ended } = startPull(
+    ['--base', subject.origin, '--token-file', join(folder, 'token'), ...more],
+    installed,
+  );
   child.stderr?.pipe(process.stderr);
   child.stdout?.pipe(process.stderr);
   let peakMb = 0;

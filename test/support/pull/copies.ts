@@ -84,8 +84,8 @@ const linesOf = (text = ''): unknown[] =>
 /** References of the copy that lead nowhere. */
 export async function danglingIn(copy: PulledCopy): Promise<number> {
   const [row] =
-    await copy.sql(`select (select count(*) from werkbonnen w where not exists (select from installaties i where i.id = w.installation_id))
-      + (select count(*) from installaties i where not exists (select from klanten k where k.id = i.customer_id)) as dangling`);
+    await copy.sql(`select (select count(*) from werkbonnen w where not exists (select 1 from installaties i where i.id = w.installation_id))
+      + (select count(*) from installaties i where not exists (select 1 from klanten k where k.id = i.customer_id)) as dangling`);
   return Number(row?.dangling);
 }
 

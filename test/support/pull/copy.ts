@@ -18,9 +18,13 @@ export interface RunningPull {
   readonly ended: Promise<PullRun>;
 }
 
+const compiled = [process.execPath, join(projectRoot, 'dist/pull/src/main.js')];
+/** As its users have it, with the settings for its memory. */
+export const installed = [join(projectRoot, 'pull/bin/workspace-data-pull.js')];
+
 /** Starts `workspace-data-pull` with these arguments. */
-export function startPull(args: readonly string[]): RunningPull {
-  const child = spawn(process.execPath, [join(projectRoot, 'dist/pull/src/main.js'), ...args], {
+export function startPull(args: readonly string[], [program = '', ...first] = compiled): RunningPull {
+  const child = spawn(program, [...first, ...args], {
     env: { PATH: process.env.PATH },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
