@@ -23,18 +23,6 @@ const loadedLater: Readonly<Record<string, string>> = {
     export { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
     export { resourceFromAttributes } from '@opentelemetry/resources'`,
 };
-/** Drivers of knex and pg that the gateway has no use for. */
-const neverLoaded = [
-  'better-sqlite3',
-  'mariadb/callback',
-  'mysql',
-  'mysql2',
-  'oracledb',
-  'pg-native',
-  'pg-query-stream',
-  'sqlite3',
-  'tedious',
-];
 /** Media types that Koa finds by their short names, json, bin, html and text; its table has 2,500, which every start would put together. */
 const mediaTypes = ['application/json', 'application/octet-stream', 'text/html', 'text/plain'];
 const fewMediaTypes: Plugin = {
@@ -45,16 +33,6 @@ const fewMediaTypes: Plugin = {
       const few = Object.fromEntries(mediaTypes.map((type) => [type, all[type]]));
       return { contents: JSON.stringify(few), loader: 'json' };
     }),
-};
-
-/** Dialects of knex that the gateway has no use for, 0.3 MB. */
-const otherDialects = /^\.\/(better-sqlite3|cockroachdb|mariadb|mssql|mysql2?|oracle(db)?|pgnative|redshift|sqlite3)$/;
-const oneDialect: Plugin = {
-  name: 'one-dialect',
-  setup: ({ onResolve }) =>
-    onResolve({ filter: otherDialects }, ({ path, importer }) =>
-      /[\\/]knex[\\/]lib[\\/]dialects[\\/]index\.js$/.test(importer) ? { path, external: true } : undefined,
-    ),
 };
 
 /** Leads the imports of packages that are loaded later to their files. */
@@ -90,8 +68,8 @@ async function writeProgram(): Promise<void> {
     platform: 'node',
     target: 'node20',
     charset: 'ascii',
-    external: neverLoaded,
-    plugins: [fewMediaTypes, oneDialect, laterFiles],
+    external: ['pg-native'], // a driver of pg that the gateway has no use for
+    plugins: [fewMediaTypes, laterFiles],
     define: { 'import.meta.url': 'moduleUrl' },
     logLevel: 'warning',
   });

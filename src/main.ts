@@ -27,7 +27,7 @@ const commands: Readonly<Record<string, Entry>> = {
   },
   views: {
     summary: "Drop and create the views around changes of the app's tables",
-    load: async () => (await import('./cli/views.js')).viewsCommand,
+    load: async () => (await import('./cli/migrate.js')).viewsCommand,
   },
   docs: {
     summary: 'Write the documentation page of the API to a file',

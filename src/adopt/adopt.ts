@@ -1,9 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { basename, dirname, join, relative } from 'node:path';
-import { openMark } from '../check/open-points.js';
-import { loadResources } from '../definition/load.js';
-import { StartRefused } from '../errors.js';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { openMark } from '../check/settings.js';
 import { projectRoot } from '../paths.js';
 import { asAdmin } from '../postgres/admin.js';
 import { logWrite } from './audit-log.js';
@@ -45,8 +42,7 @@ export const resourcesFolder = 'config/resources';
  * the database. Throws AdoptRefused when the schema does not allow a draft, or when a file is there already.
  */
 export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Adopted> {
-  const kept = options.only === undefined ? [] : definedIn(options.out);
-  const found = await asAdmin(adminUrl, (client) => survey(client, { ...options, kept }));
+  const found = await asAdmin(adminUrl, (client) => survey(client, options));
   if (found.subjects.length === 0) throw new AdoptRefused(nothingToShow(found));
   if (found.subjects.length > draftsMax)
     throw new AdoptRefused(
@@ -59,21 +55,13 @@ export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Ad
   if (written.length > 0)
     throw new AdoptRefused(`--write names no table that becomes a resource: ${written.join(', ')}.`);
   const { files, open } = render(found, drafts, options.out);
-  validate(files, options.out);
-  const { written: added, stays } = writeNew(options.out, files, kept.length > 0);
+  writeNew(options.out, files);
   return {
-    files: added,
+    files: [...files.keys()],
     tenant: found.tenant.reason,
     leftOut: found.leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`),
-    open: [...stays, ...open.filter(({ file }) => added.includes(file))],
+    open,
   };
-}
-
-/** The names of the resources whose definitions are in the folder: --tables adds to these. */
-function definedIn(out: string): string[] {
-  const folder = join(out, resourcesFolder);
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder).flatMap((file) => (file.endsWith('.json') ? file.slice(0, -'.json'.length) : []));
 }
 
 function nothingToShow({ schema, leftOut }: Survey): string {
@@ -138,47 +126,15 @@ function openDescriptions(value: unknown, at = ''): [at: string, text: string][]
   });
 }
 
-/** Loads the definitions as the gateway does at its start. Throws AdoptRefused, with the names of the files that would be written. */
-function validate(files: ReadonlyMap<string, string>, out: string): void {
-  const folder = mkdtempSync(join(tmpdir(), 'adopt-'));
-  try {
-    for (const [path, text] of files)
-      if (path.startsWith(resourcesFolder))
-        writeFileSync(join(folder, basename(path)), existsSync(join(out, path)) ? readFileSync(join(out, path)) : text);
-    loadResources(folder);
-  } catch (error) {
-    if (!(error instanceof StartRefused)) throw error;
-    const faults = error.message.replaceAll(`${folder}/`, `${resourcesFolder}/`);
-    throw new AdoptRefused(
-      `${faults}\nNothing was written. Name the other tables with --tables, and describe these by hand.`,
-    );
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
-/**
- * Writes the files that are not there. Throws AdoptRefused, and writes nothing, when one of them exists and the draft adds to no other, or
- * when all of them exist. `stays` names files for all resources that another draft would have otherwise.
- */
-function writeNew(
-  out: string,
-  files: ReadonlyMap<string, string>,
-  adds: boolean,
-): { written: string[]; stays: OpenPoint[] } {
+/** Writes the files. Throws AdoptRefused, and writes nothing, when one of them exists. */
+function writeNew(out: string, files: ReadonlyMap<string, string>): void {
   const there = [...files.keys()].filter((path) => existsSync(join(out, path)));
-  if (there.length > 0 && (!adds || there.length === files.size))
+  if (there.length > 0)
     throw new AdoptRefused(
       `Nothing was written, because adopt overwrites no file. In ${out} there are already: ${there.join(', ')}. Give another folder with --out, or remove them.`,
     );
-  const written = [...files.keys()].filter((path) => !there.includes(path));
-  for (const path of written) {
+  for (const [path, text] of files) {
     mkdirSync(dirname(join(out, path)), { recursive: true });
-    writeFileSync(join(out, path), files.get(path) as string, { flag: 'wx' });
+    writeFileSync(join(out, path), text, { flag: 'wx' });
   }
-  const stays = there.filter(
-    (path) => /\/(key_ids|row_security)\.sql$/.test(path) && readFileSync(join(out, path), 'utf8') !== files.get(path),
-  );
-  const text = 'it stays as it is, and may lack the new tables: a draft into an empty folder shows what they need.';
-  return { written, stays: stays.map((file) => ({ file, text })) };
 }

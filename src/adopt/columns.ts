@@ -9,8 +9,6 @@ export interface Shown {
   readonly select: string;
   /** An open point about it. */
   readonly open?: string;
-  /** Name of the column, where it holds times without a zone. */
-  readonly takenAsUtc?: string;
 }
 
 /** The alias of the table in every view. */
@@ -47,7 +45,8 @@ export function shown({ name, quoted, type, isArray }: Column): Shown {
   if (known !== undefined) return { type: known, select: column };
   if (type === 'inet') return { type: 'text', select: `abbrev(${column})` }; // as PostgreSQL prints it; a cast adds /32
   if (type !== 'timestamp without time zone') return { type: 'text', select: `${column}::text` };
-  return { type: 'timestamp', select: `${column} at time zone 'UTC'`, takenAsUtc: name };
+  const open = `the times of ${name} have no zone and are taken as UTC: name the app's zone in the view if it is another one.`;
+  return { type: 'timestamp', select: `${column} at time zone 'UTC'`, open };
 }
 
 /** The column as an identifier: of the record itself, or of another. A number becomes text in JSON, so that no client loses digits. */

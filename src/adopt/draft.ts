@@ -39,14 +39,11 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const { sealed, codecs } = drafted;
   const sync = syncDraft(view, subject, survey, list, drafted, parts);
   const write = isWritten ? writeDraft(subject, survey, drafted, entity) : undefined;
-  const { versionColumn } = write ?? {};
-  const columns = new Map([
-    ...drafted.columns,
-    ...(versionColumn
-      ? ([[versionColumn.name, { select: versionColumn.select, of: { ...subject.id, name: 'xmin' } }]] as const)
-      : []),
-  ]);
-  const versionField = { column: 'row_version', type: 'bigint', description: 'Moves on every change.' };
+  const columns = new Map(drafted.columns);
+  const isByTransaction = write?.version === rowVersion;
+  if (isByTransaction)
+    columns.set(rowVersion, { select: `${alias}.xmin::text::bigint`, of: { ...subject.id, name: 'xmin' } });
+  const versionField = { column: rowVersion, type: 'bigint', description: 'Moves on every change.' };
   const definition = {
     name,
     record,
@@ -63,7 +60,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ...(write && { write: write.write }),
     fields: {
       ...(write?.fields ?? drafted.fields),
-      ...(versionColumn && { rowVersion: versionField }),
+      ...(isByTransaction && { rowVersion: versionField }),
       ...Object.fromEntries(parts.map(({ member, field }) => [member, field])),
     },
   };
@@ -74,11 +71,6 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       ? []
       : [`its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`]),
     ...(subject.steps.length > 0 ? [stepsPoint(subject)] : []),
-    ...(drafted.takenAsUtc.length > 0
-      ? [
-          `times without a zone are taken as UTC: ${drafted.takenAsUtc.join(', ')}; name the app's zone in the view if it is another one.`,
-        ]
-      : []),
     ...drafted.open,
     ...deletedPoints('rows', table),
     ...parts.flatMap((part) => part.open),
@@ -128,8 +120,6 @@ export interface WriteDraft {
   readonly fields: Fields['fields'];
   readonly write: Readonly<Record<string, unknown>>;
   readonly version: string;
-  /** A column of the view that holds the version where the table has none. */
-  readonly versionColumn?: { readonly name: string; readonly select: string };
   /** Times and ids that the app sets itself, without a default and without a trigger, which the view sets in its place. */
   readonly stamps: readonly Stamp[];
   readonly open: readonly string[];
@@ -146,6 +136,8 @@ export interface Stamp {
   readonly value: string;
 }
 
+/** The column of a view that holds the version where the table has none. */
+const rowVersion = 'row_version';
 const charactersMax = 10_000;
 const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
@@ -165,7 +157,7 @@ function writeDraft(subject: Subject, survey: Survey, drafted: Fields, entity: s
   const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
   const stamps = [...ofId, ...stampsOf(subject, drafted)];
   const moved = movedColumns(subject, drafted, stamps);
-  if (moved.versionColumn && table.partitionKey.length > 0)
+  if (moved.version === rowVersion && table.partitionKey.length > 0)
     throw new AdoptRefused(
       `${table.quoted} cannot be written: it has no column of its version, and of a table with partitions PostgreSQL returns no xmin in its place. Give it one, such as lock_version integer not null default 0, or leave the table out of --write.`,
     );
@@ -202,7 +194,6 @@ function writeDraft(subject: Subject, survey: Survey, drafted: Fields, entity: s
       audit: logged ? log.audit : false,
     },
     version: moved.version,
-    ...(moved.versionColumn && { versionColumn: moved.versionColumn }),
     stamps,
     open: [
       `clients may write ${[...writable.keys()].join(', ')}: where they must not, remove "write" there.`,
@@ -257,7 +248,7 @@ function movedColumns(
   { table }: Subject,
   { columns }: Fields,
   stamps: readonly Stamp[],
-): Pick<WriteDraft, 'version' | 'versionColumn'> & { onChange: Record<string, 'increment' | 'now'> } {
+): Pick<WriteDraft, 'version'> & { onChange: Record<string, 'increment' | 'now'> } {
   const plain = [...columns].filter(
     ([, { select, of }]) => select === `${alias}.${of.quoted}` && of.notNull && !of.computed,
   );
@@ -272,9 +263,7 @@ function movedColumns(
     ...(updated && !isMoved(table, updated[1].of) && { [updated[0]]: 'now' as const }),
     ...(stamp && { [stamp]: 'now' as const }),
   };
-  if (version) return { version: version[0], onChange };
-  const versionColumn = { name: 'row_version', select: `${alias}.xmin::text::bigint` };
-  return { version: 'row_version', versionColumn, onChange };
+  return { version: version?.[0] ?? rowVersion, onChange };
 }
 
 /** The times of creation and of change that neither a default nor a trigger of the app sets. */

@@ -1,7 +1,9 @@
+import { type Form, formOf } from '../check/forms.js';
+import { shortened } from '../migrate/indexes.js';
 import type { Codec } from '../projection/codec.js';
 import type { Keyring } from '../projection/keyring.js';
 import { isState } from './audit-log.js';
-import { type Column, valuesOf } from './catalog.js';
+import { type Column, type SampleRow, valuesOf } from './catalog.js';
 import {
   alias,
   isMoments,
@@ -13,18 +15,9 @@ import {
   shown,
   shownId,
 } from './columns.js';
-import { camelCase, isNamed, namesOf, shortened, singular, snakeCase, untaken } from './names.js';
+import { camelCase, isNamed, namesOf, singular, snakeCase, untaken } from './names.js';
 import type { Subject, Survey } from './survey.js';
-import {
-  type Form,
-  formOf,
-  hasPersonal,
-  isPersonal,
-  type Opened,
-  openCells,
-  reasonByValues,
-  type SealedCell,
-} from './values.js';
+import { hasPersonal, isPersonal, type Opened, openCells, reasonByValues, type SealedCell } from './values.js';
 
 /** Columns of a view and the fields over them: of one column of the table, or of all. */
 export interface Fields {
@@ -35,21 +28,11 @@ export interface Fields {
   readonly sealed: readonly SealedRead[];
   /** Names of columns without a field, by reason. */
   readonly leftOut: readonly (readonly [reason: string, name: string])[];
-  /** Names of columns whose times have no zone. */
-  readonly takenAsUtc: readonly string[];
   /** Open points for the SQL file. */
   readonly open: readonly string[];
 }
 
-const nothing: Fields = {
-  columns: new Map(),
-  fields: {},
-  codecs: {},
-  sealed: [],
-  leftOut: [],
-  takenAsUtc: [],
-  open: [],
-};
+const nothing: Fields = { columns: new Map(), fields: {}, codecs: {}, sealed: [], leftOut: [], open: [] };
 
 /** The fields of a subject, the id first, then column by column. */
 export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Column | undefined)[]): Fields {
@@ -71,7 +54,6 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
     codecs: { ...all.codecs, ...each.codecs },
     sealed: [...all.sealed, ...each.sealed],
     leftOut: [...all.leftOut, ...each.leftOut],
-    takenAsUtc: [...all.takenAsUtc, ...each.takenAsUtc],
     open: [...all.open, ...each.open],
   }));
 }
@@ -86,7 +68,7 @@ function renamed(fields: Fields['fields'], others: Fields['fields']): Fields['fi
 function one(
   column: Column,
   name: string,
-  { type, select, takenAsUtc, open }: Shown,
+  { type, select, open }: Shown,
   more: FieldJson = {},
   member?: string,
 ): Fields {
@@ -96,7 +78,6 @@ function one(
     ...nothing,
     columns: new Map([[name, { select, of: column }]]),
     fields: { [member ?? camelCase(name)]: field },
-    takenAsUtc: takenAsUtc === undefined ? [] : [takenAsUtc],
     open: open === undefined ? [] : [open],
   };
 }
@@ -107,22 +88,18 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
   const isReference = column !== log?.entityId && referredTo(subject, survey, column) !== undefined;
   const target = isReference ? referredById(subject, survey, column) : undefined;
   if (target !== undefined) return one(column, name, shownId(column), { references: namesOf(target, survey).name });
-  const reason = reasonToLeaveOut(column);
+  const isOfLog = column === log?.entityId || column === log?.diff || column === log?.entity;
+  const reason = isOfLog ? reasonToLeaveOut(column) : reasonNotToShow(column, rows, documents);
   if (reason !== undefined) return { ...nothing, leftOut: [[reason, column.name]] };
   if (column === log?.entityId) return one(column, name, shownId(column), {}, 'entityId');
   if (column === log?.diff) return one(column, name, shown(column), diffField(subject));
   if (column === log?.entity) return one(column, name, shown(column), {}, 'entity');
-  if (documents.includes(column))
-    return { ...nothing, leftOut: [['documents of an audit log, which hold values of any field', column.name]] };
-  if (isState(column, rows)) return { ...nothing, leftOut: [['states of other records, by the name', column.name]] };
-  const values = valuesOf(rows, column.name);
-  const personal = reasonByValues(values);
-  if (personal !== undefined) return { ...nothing, leftOut: [[personal, column.name]] };
   if (isReference) return one(column, name, shownId(column));
   if (!isTextual(column) && column.type !== 'bytea') {
     const as = shown(column);
     return one(column, name, as, as.type === 'json' ? { clean: 'json-images' } : {});
   }
+  const values = valuesOf(rows, column.name);
   const form = formOf(values, column.type === 'bytea');
   if (form.kind === 'sealed') return sealedColumn(column, form, subject, survey);
   if (form.kind === 'base64')
@@ -140,6 +117,19 @@ function fieldsOfColumn(column: Column, subject: Subject, survey: Survey): Field
     );
   const open = `${column.name} holds times as texts: a value of another form than 2026-01-31T12:00:00Z would fail the whole page.`;
   return one(column, name, { type: 'timestamp', select: momentOf(shown(column).select), open });
+}
+
+/** Why no field shows the column of a table with these rows, by its name, its type and its values; undefined: one does. */
+export function reasonNotToShow(
+  column: Column,
+  rows: readonly SampleRow[],
+  documents: readonly Column[],
+): string | undefined {
+  const reason = reasonToLeaveOut(column);
+  if (reason !== undefined) return reason;
+  if (documents.includes(column)) return 'documents of an audit log, which hold values of any field';
+  if (isState(column, rows)) return 'states of other records, by the name';
+  return reasonByValues(valuesOf(rows, column.name));
 }
 
 function sealedColumn(
@@ -162,7 +152,6 @@ function sealedColumn(
     codecs: found.codecs,
     sealed: [found.read],
     leftOut: found.leftOut.map((pointer) => ['personal data, by the name', `${pointer} of ${column.name}`]),
-    takenAsUtc: [],
     open: [],
   };
 }
@@ -273,20 +262,15 @@ function cellsOf(
   { table, rows, id, tenant }: Subject,
   keyColumn?: Column,
 ): SealedCell[] {
-  const [head = '', tail] = (form.codec.prefix ?? '').split('{keyId}');
-  return rows.flatMap((row): SealedCell[] => {
-    const value = row.get(column.name);
-    if (value === undefined || value === null || !value.startsWith(head)) return [];
-    const inPrefix = tail && value.slice(head.length).split(tail)[0];
-    const keyId = inPrefix || (keyColumn && row.get(keyColumn.name));
-    const names = {
-      workspace: row.get(tenant.name) ?? '',
-      table: table.name,
-      column: column.name,
-      id: row.get(id.name) ?? '',
-    };
-    return [{ value, names, ...(keyId && { keyId }) }];
-  });
+  const [head = ''] = (form.codec.prefix ?? '').split('{keyId}');
+  const text = (row: SampleRow, of: Column): string => row.get(of.name) ?? '';
+  return rows
+    .filter((row) => row.get(column.name)?.startsWith(head))
+    .map((row) => ({
+      value: text(row, column),
+      ...(keyColumn && { keyId: text(row, keyColumn) }),
+      names: { workspace: text(row, tenant), table: table.name, column: column.name, id: text(row, id) },
+    }));
 }
 
 function cellFieldsOf(

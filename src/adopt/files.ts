@@ -1,10 +1,11 @@
+import { shortened } from '../migrate/indexes.js';
 import { columnOf, type SampleRow, type Table, valuesOf } from './catalog.js';
 import { alias, rowXid } from './columns.js';
 import type { Draft } from './draft.js';
 import { leadOf } from './lists.js';
-import { isNamed, shortened } from './names.js';
+import { isNamed } from './names.js';
 import type { Survey } from './survey.js';
-import { idColumn, roleOf, type Tenant, type Users, type WorkspaceOf } from './tenant.js';
+import { idColumn, type Tenant, type WorkspaceOf } from './tenant.js';
 
 /** The SQL file of a view, in the form of those in sql/views. Of a resource that is written it has the columns and defaults that a new row needs. */
 export function viewFile(draft: Draft): string {
@@ -251,30 +252,21 @@ function aliasOf(steps: number): string {
 }
 
 /** The SQL of gateway.token_owners: the users who are marked as owners; else all of them. */
-function ownersOf(users: Users | undefined, rows: readonly SampleRow[], tenant: Tenant): SharedFile {
-  if (users === undefined) {
-    const sql = `select null::text as workspace_id, null::text as id, null::text as email where false`;
-    return { sql, open: ['no table of users was found, so no token can be made: show the users who may have tokens.'] };
-  }
-  const { table, link, key } = users;
-  const email = table.columns.find(({ name }) => isNamed('email', name))?.quoted;
-  const id = (idColumn(table, tenant) ?? columnOf(table, 'id'))?.quoted ?? email;
-  const { root, rootId } = tenant;
-  const workspace = link === root ? rootId : tenant.columnIn(link);
-  const [own, theirs] = key ? ['l.', 'u.'] : ['', ''];
-  const columns = `${as(`${own}${workspace?.quoted}`, 'workspace_id')}, ${as(`${theirs}${id}`, 'id')}, ${as(`${theirs}${email}`, 'email')}`;
-  const join =
-    key &&
-    `l join ${table.quoted} u on u.${columnOf(table, key.references[0])?.quoted} = l.${columnOf(link, key.columns[0])?.quoted}`;
-  const select = `select ${key ? 'distinct ' : ''}${columns} from ${[link.quoted, join].join(' ').trim()}`;
-  if (link === root) return { sql: select, open: [] };
-  const condition = ownerCondition(link, rows);
-  if (condition === undefined)
+function ownersOf(users: Table | undefined, rows: readonly SampleRow[], tenant: Tenant): SharedFile {
+  const workspace = users && tenant.columnIn(users)?.quoted;
+  if (users === undefined || workspace === undefined)
     return {
-      sql: select,
-      open: [`every user of ${link.quoted} may have tokens made: add a condition for the owners.`],
+      sql: `select null::text as workspace_id, null::text as id, null::text as email where false`,
+      open: [
+        'no table of users with a column of the workspace was found, so no token can be made: show workspace_id, id and email of the users who may have tokens, such as from a join of users with their memberships.',
+      ],
     };
-  return { sql: `${select}\n  where ${own}${condition}`, open: [] };
+  const email = users.columns.find(({ name }) => isNamed('email', name))?.quoted;
+  const id = (idColumn(users, tenant) ?? columnOf(users, 'id'))?.quoted ?? email;
+  const select = `select ${as(workspace, 'workspace_id')}, ${as(`${id}`, 'id')}, ${as(`${email}`, 'email')} from ${users.quoted}`;
+  const condition = ownerCondition(users, rows);
+  if (condition !== undefined) return { sql: `${select}\n  where ${condition}`, open: [] };
+  return { sql: select, open: [`every user of ${users.quoted} may have tokens made: add a condition for the owners.`] };
 }
 
 /** `expression as name`, unless it is a column of that name. */
@@ -282,10 +274,10 @@ export function as(expression: string, name: string): string {
   return expression.replace(/^\w+\./, '') === name ? expression : `${expression} as ${name}`;
 }
 
-function ownerCondition(table: Table, rows: readonly SampleRow[]): string | undefined {
-  const flag = table.columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
+function ownerCondition({ columns }: Table, rows: readonly SampleRow[]): string | undefined {
+  const flag = columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
   if (flag) return flag.quoted;
-  const role = roleOf(table);
+  const role = columns.find(({ name }) => isNamed('role', name));
   const word = role && valuesOf(rows, role.name).find((value) => isNamed('owner', value));
   return word === undefined ? undefined : `${role?.quoted} = ${literal(word)}`;
 }

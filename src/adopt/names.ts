@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Subject, Survey } from './survey.js';
 
 /** Words by which the names of tables and columns, in snake case, tell their purpose. A guess is an open point of the draft. */
@@ -13,10 +12,6 @@ export const purposes = {
   /** Django has the name of its app before the table's, and ASP.NET its own. */
   users:
     /^(app_)?(users?|members?|staff|employees?|people|gebruikers?|medewerkers?|accounts?|logins?)$|^(auth|accounts?|users|core|identity|asp_net)_users?$/,
-  membership:
-    /(^|_)(members?|memberships?|users?|staff|employees?|roles?|gebruikers?|medewerkers?|leden)$|^users?_(workspaces?|tenants?|organi[sz]ations?|orgs?|compan(y|ies)|accounts?|teams?|projects?|firms?|agenc(y|ies))$/,
-  memberId: /(^|_)(user|member|staff|employee|account|person|login|gebruiker|medewerker|lid)(_?(id|uuid|no|ref))?$/,
-  ownerId: /^(owner|admin|eigenaar|beheerder)(_?user)?(_?(id|uuid|no|ref))?$/,
   email: /^(e_?mail|e_?mail_?address|mail|email_?adres)$/,
   label: /^(name|naam|title|titel|label|display_name|company_name)$/,
   owner: /^(owner|admin|administrator|boss|eigenaar|beheerder)$/,
@@ -80,13 +75,6 @@ export function untaken(name: string, taken: Set<string>, mark = '_'): string {
   return free;
 }
 
-/** The name in at most `max` characters. What is cut off goes on to tell it from others, by a digest of six hex digits. */
-export function shortened(name: string, max: number): string {
-  if (name.length <= max) return name;
-  const digest = createHash('sha256').update(name).digest('hex').slice(0, 6);
-  return `${name.slice(0, max - digest.length - 1)}_${digest}`;
-}
-
 /** English and Dutch plurals and their singulars, tried in this order. */
 const plurals: readonly (readonly [RegExp, string])[] = [
   [/ies$/, 'y'],
@@ -108,7 +96,7 @@ export function singular(name: string): string {
 
 /** Names that the gateway uses itself: views and tables of its schema, the files of `adopt` beside those of views, paths, schemas of OpenAPI. */
 const taken = {
-  view: /^(tokens|token_uses|api_tokens|idempotency|migrations|migrations_lock|applied_files|workspaces|token_owners|key_ids|row_security|logboeken_write)$/,
+  view: /^(tokens|token_uses|api_tokens|idempotency|applied_files|workspaces|token_owners|key_ids|row_security|logboeken_write)$/,
   name: /^(sync|self|openapi|v1)$/,
   record: /^(problem|pagination)$/,
   recordEnd: /(Page|Create|Patch|Written)$/,
@@ -133,7 +121,7 @@ export function namesOf(subject: Subject, { subjects }: Survey): Names {
 }
 
 /** The names without a number. */
-export function namesFrom(table: string): Names {
+function namesFrom(table: string): Names {
   const view = snakeCase(table);
   const name = view.replaceAll('_', '-').slice(0, 36).replace(/-+$/, '');
   const record = camelCase(singular(view)).slice(0, 30);

@@ -1,22 +1,14 @@
-import { documentsIn, isState } from './audit-log.js';
+import { formOf } from '../check/forms.js';
+import { shortened } from '../migrate/indexes.js';
+import { documentsIn } from './audit-log.js';
 import { type Column, type Index, type SampleRow, type Table, valuesOf } from './catalog.js';
-import {
-  alias,
-  deletedPoints,
-  isTextual,
-  reasonByOrigin,
-  reasonToLeaveOut,
-  rowXid,
-  shownId,
-  softDeleteOf,
-} from './columns.js';
-import type { FieldJson, Fields } from './fields.js';
+import { alias, deletedPoints, isTextual, reasonByOrigin, rowXid, shownId, softDeleteOf } from './columns.js';
+import { type FieldJson, type Fields, reasonNotToShow } from './fields.js';
 import { as, comment, fromOf, indexFile, workspaceSql } from './files.js';
 import { type ListDraft, leads, usableIndexes, wholeIndexes, withoutAlias } from './lists.js';
-import { camelCase, shortened, singular, snakeCase, untaken } from './names.js';
+import { camelCase, singular, snakeCase, untaken } from './names.js';
 import type { Subject, Survey } from './survey.js';
 import { idColumn, type WorkspaceOf } from './tenant.js';
-import { formOf, reasonByValues } from './values.js';
 
 /** The rows of another table as a list in each record. */
 export interface PartDraft {
@@ -54,11 +46,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns, fields: mem
     const rows = survey.partRows.get(part) ?? [];
     const documents = documentsIn(part, rows);
     const isLeft = (column: Column): boolean =>
-      reasonToLeaveOut(column) !== undefined ||
-      documents.includes(column) ||
-      isState(column, rows) ||
-      reasonByValues(valuesOf(rows, column.name)) !== undefined ||
-      !isReadable(column, rows);
+      reasonNotToShow(column, rows, documents) !== undefined || !isReadable(column, rows);
     const leftByThemselves = others.filter(isLeft).map((column) => column.name);
     const shown = others.filter((column) => !isLeft(column) && !reasonByOrigin(column, leftByThemselves));
     const left = others.filter((column) => !shown.includes(column)).map((column) => column.name);

@@ -2,8 +2,8 @@ import type pg from 'pg';
 import type { Keyring } from '../projection/keyring.js';
 import { type AuditLog, auditLogIn, documentsIn } from './audit-log.js';
 import { AdoptRefused, type Column, readCatalog, type SampleRow, sampleRows, type Table } from './catalog.js';
-import { isNamed, namesFrom } from './names.js';
-import { findTenant, findUsers, idColumn, type Tenant, type Users, type WorkspaceOf, workspaceOf } from './tenant.js';
+import { isNamed } from './names.js';
+import { findTenant, findUsers, idColumn, type Tenant, type WorkspaceOf, workspaceOf } from './tenant.js';
 
 /** A table of which a resource is drafted. */
 export interface Subject extends WorkspaceOf {
@@ -24,9 +24,8 @@ export interface Survey {
   readonly subjects: readonly Subject[];
   /** Tables without a resource, each with the reason. */
   readonly leftOut: readonly { readonly table: Table; readonly reason: string }[];
-  /** The users who may have tokens made. */
-  readonly users: Users | undefined;
-  /** Of the table that tells the workspace of each user. */
+  /** The people who log in to the app. */
+  readonly users: Table | undefined;
   readonly userRows: readonly SampleRow[];
   /** Of each table of parts. */
   readonly partRows: ReadonlyMap<Table, readonly SampleRow[]>;
@@ -38,8 +37,6 @@ export interface SurveyOptions {
   readonly tenantColumn?: string;
   /** Names of the tables of which resources are drafted; absent: all that can be. */
   readonly only?: readonly string[];
-  /** Names of resources that are drafted already: of their tables, too. */
-  readonly kept?: readonly string[];
   readonly keyring: Keyring;
 }
 
@@ -48,15 +45,15 @@ const partsMax = 8;
 
 /** Reads the catalog and a sample of each table of a resource. Changes nothing. Throws AdoptRefused. */
 export async function survey(client: pg.Client, options: SurveyOptions): Promise<Survey> {
-  const { schema, tenantColumn, only, kept = [], keyring } = options;
+  const { schema, tenantColumn, only, keyring } = options;
   const all = await readCatalog(client, schema);
   const tables = all.filter(({ isUnlogged }) => !isUnlogged);
   const tenant = findTenant(schema, tables, tenantColumn);
   const users = findUsers(tables, tenant);
-  const isNamedOne = ({ name }: Table): boolean => only?.includes(name) === true || kept.includes(namesFrom(name).name);
+  const isNamedOne = ({ name }: Table): boolean => only?.includes(name) === true;
   const parentOf = new Map<Table, Table>();
   for (const table of tables) {
-    const above = isNamedOne(table) ? undefined : parent(table, tables, tenant, users?.table);
+    const above = isNamedOne(table) ? undefined : parent(table, tables, tenant, users);
     if (above && [...parentOf.values()].filter((each) => each === above).length < partsMax) parentOf.set(table, above);
   }
   const subjects: Subject[] = [];
@@ -66,8 +63,8 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
   const partRows = new Map<Table, readonly SampleRow[]>();
   for (const table of tables) {
     if (parentOf.has(table)) continue;
-    const [workspace, id] = [workspaceOf(table, tables, tenant, users?.table), idColumn(table, tenant)];
-    const reason = reasonWithout(table, tenant, users?.table, workspace, id);
+    const [workspace, id] = [workspaceOf(table, tables, tenant, users), idColumn(table, tenant)];
+    const reason = reasonWithout(table, tenant, users, workspace, id);
     if (reason !== undefined || workspace === undefined || id === undefined) {
       leftOut.push({ table, reason: reason ?? '' });
       continue;
@@ -87,17 +84,8 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
     const reasons = unfit.map((name) => `${name} (${reasonOf(name)})`).join(', ');
     throw new AdoptRefused(`--tables names what cannot be a resource: ${reasons}.`);
   }
-  const userRows = users ? await sampleRows(client, users.link, users.link.columns) : [];
-  return {
-    schema,
-    tenant,
-    subjects,
-    leftOut,
-    keyring,
-    users,
-    userRows,
-    partRows,
-  };
+  const userRows = users ? await sampleRows(client, users, users.columns) : [];
+  return { schema, tenant, subjects, leftOut, keyring, users, userRows, partRows };
 }
 
 function reasonWithout(

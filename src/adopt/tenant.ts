@@ -223,37 +223,10 @@ export function idPoints(table: Table, id: Column, tenant: Tenant): string[] {
   ];
 }
 
-/** The people who log in to the app, and the table whose rows tell the workspace of each. */
-export interface Users {
-  readonly table: Table;
-  /** The table itself; else a table that joins users with workspaces, or the list of workspaces, which names their owners. */
-  readonly link: Table;
-  /** From the link to the user; absent where the link is the table itself. */
-  readonly key?: ForeignKey;
-}
-
-/** A table of people with addresses by which they are known, and how they belong to workspaces. */
-export function findUsers(tables: readonly Table[], tenant: Tenant): Users | undefined {
+/** The table of people with addresses by which they are known, that with a column of the workspace before others. */
+export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
   const people = tables.filter(
     ({ name, columns }) => isNamed('users', name) && columns.some((column) => isNamed('email', column.name)),
   );
-  const own = people.find((table) => table !== tenant.root && tenant.columnIn(table));
-  if (own !== undefined) return { table: own, link: own };
-  const links = people.flatMap((table) =>
-    tables.flatMap((link): Users[] => {
-      const isOwner = link === tenant.root;
-      if (!isOwner && !(isNamed('membership', link.name) && tenant.columnIn(link))) return [];
-      const key = link.foreignKeys.find(
-        ({ table: to, columns: [name = '', ...others] }) =>
-          to === table.name && others.length === 0 && isNamed(isOwner ? 'ownerId' : 'memberId', name),
-      );
-      return key === undefined ? [] : [{ table, link, key }];
-    }),
-  );
-  const score = ({ link }: Users): number => (link === tenant.root ? 1 : roleOf(link) ? 2 : 0);
-  return links.sort((a, b) => score(b) - score(a))[0];
-}
-
-export function roleOf({ columns }: Table) {
-  return columns.find(({ name }) => isNamed('role', name));
+  return people.find((table) => tenant.columnIn(table)) ?? people.find((table) => table !== tenant.root);
 }

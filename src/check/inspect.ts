@@ -1,29 +1,34 @@
 import pg from 'pg';
 import type { Resource } from '../definition/resource.js';
 import { plainViewsOf } from '../definition/walls.js';
-import { databaseErrorKind } from '../errors.js';
+import { databaseErrorKind, StartRefused } from '../errors.js';
+import type { Observe, UnfitServer } from '../events.js';
 import { connectionUrls, serverName } from '../postgres/connection-url.js';
 import type { CheckResult } from '../postgres/probe.js';
 import type { WorkspaceId } from '../postgres/statement.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
-import { type Finding, failure, found, type Item, verdict } from './finding.js';
-import { checkOpenPoints } from './open-points.js';
-import { checkedProjection } from './projection.js';
+import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
 import { checkRedis } from './redis.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
 import { scanItems } from './scans.js';
 import { checkFunctions, checkServer, checkTimeZone } from './server.js';
 import { checkEncryption, checkPooler, checkSession } from './session.js';
-import { checkCluster, checkResult, type ServerKind, spared, strangersOf, uncheckedServers } from './spared.js';
+import { checkedProjection, checkOpenPoints } from './settings.js';
+import {
+  type CheckedServer,
+  checkCluster,
+  checkResult,
+  type ServerKind,
+  spared,
+  strangersOf,
+  uncheckedServers,
+} from './spared.js';
 import { checkApplied, isOccupied, queryCanceled, viewCheck } from './views.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkWriteViews } from './write-views.js';
 
 const statementTimeoutMs = 5000;
-
-/** Opens a connection to the server that is checked. */
-type Connect = () => Promise<pg.Client>;
 
 /** The needs of the gateway. */
 interface Inspection {
@@ -46,12 +51,6 @@ export interface Inspected {
   readonly system: string | undefined;
 }
 
-/** Facts of servers that the findings of others need. */
-interface Seen {
-  /** System identifiers of the clusters, by server. */
-  readonly systems: Map<string, string>;
-}
-
 /**
  * Checks every replica and every server of PRIMARY_URLS at the same time, and throws nothing: a server that cannot be reached
  * is a finding that does not refuse. `serve` starts when no finding refuses. Changes nothing; `thorough`, for `check` alone, also
@@ -63,38 +62,59 @@ export async function inspect(
   { thorough = false } = {},
 ): Promise<Inspected> {
   const replicas = connectionUrls(settings.replicaUrls);
-  if (replicas.length === 0)
-    return {
-      findings: [found('settings', verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']))],
-      unchecked: new Map(),
-      uncheckedPrimaries: new Map(),
-      system: undefined,
-    };
   const { projection, items } = await checkedProjection(settings, resources);
+  if (replicas.length === 0)
+    items.push(verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));
   const sample = thorough ? await sampleWorkspaces(settings.adminUrl) : { ids: [] };
   if ('item' in sample) items.push(sample.item);
   const inspection = { settings, resources, projection, thorough, workspaces: sample.ids };
-  const seen: Seen = { systems: new Map() };
-  const onReplicas = Promise.all(
-    replicas.map((url, i) => {
-      const name = `replica ${i + 1}`;
-      return inspectServer(name, url, settings, (client) => checkReplica(client, inspection, seen, name));
-    }),
-  );
-  const onPrimaries = connectionUrls(settings.primaryUrls).map((url, i, { length }) => {
-    const name = length === 1 ? 'primary' : `primary ${i + 1}`;
-    return inspectServer(name, url, settings, (client) => checkPrimary(client, inspection, seen, name));
-  });
-  const servers = [...(await onReplicas), ...(await Promise.all(onPrimaries))].flat();
-  const strangers = strangersOf(seen.systems);
-  if (seen.systems.size > 1) items.push(checkCluster(seen.systems));
+  const primaries = connectionUrls(settings.primaryUrls);
+  const servers = await Promise.all([
+    ...replicas.map((url, at) => inspectServer({ kind: 'replica', at, name: `replica ${at + 1}` }, url, inspection)),
+    ...primaries.map((url, at, { length }) =>
+      inspectServer({ kind: 'primary', at, name: length === 1 ? 'primary' : `primary ${at + 1}` }, url, inspection),
+    ),
+  ]);
+  const strangers = strangersOf(servers);
+  const answered = servers.filter(({ system }) => system !== undefined);
+  if (answered.length > 1) items.push(checkCluster(answered));
   if (thorough && settings.redisUrl !== '') items.push(await checkRedis(settings, settings.connectTimeoutMs));
   if (thorough) items.push(...resources.flatMap(checkOpenPoints));
-  const findings = [...items.map((item) => found('settings', item)), ...spared(servers, strangers)];
-  const [system] = [...seen.systems].filter(([name]) => !strangers.has(name)).map(([, id]) => id);
-  const uncheckedOf = (kind: ServerKind): ReadonlyMap<number, CheckResult> =>
-    uncheckedServers(kind, servers, strangers);
-  return { findings, unchecked: uncheckedOf('replica'), uncheckedPrimaries: uncheckedOf('primary'), system };
+  return {
+    findings: [...items.map((item) => found('settings', item)), ...spared(servers, strangers)],
+    unchecked: uncheckedServers('replica', servers, strangers),
+    uncheckedPrimaries: uncheckedServers('primary', servers, strangers),
+    system: answered.find((server) => !strangers.has(server))?.system,
+  };
+}
+
+/**
+ * Inspects the databases as `check` does and returns the settings that fit them: without named statements where a pooler loses these.
+ * Throws StartRefused with every refused item. A server that cannot be used does not refuse the start while another can, because it
+ * may become good: it is to be checked before its first use.
+ */
+export async function fittingSettings(
+  settings: Settings,
+  resources: readonly Resource[],
+  observe: Observe,
+): Promise<{ settings: Settings; unfit: readonly UnfitServer[] } & Omit<Inspected, 'findings'>> {
+  const { findings, ...rest } = await inspect(settings, resources);
+  const wrong = findings.filter(({ level }) => level === 'refused');
+  if (wrong.length > 0) {
+    const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
+    throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
+  }
+  const failed = findings.filter(({ level }) => level === 'failed');
+  for (const finding of failed) observe({ type: 'server_unfit', ...unfitOf(finding) });
+  const unfit = failed.filter(({ code }) => code !== 'connection').map(unfitOf); // the states of the servers tell of those
+  const losesPrepared = findings.some(({ code, level }) => code === 'pooler' && level === 'warning');
+  if (!losesPrepared) return { settings, unfit, ...rest };
+  observe({ type: 'named_statements_off' });
+  return { settings: { ...settings, namedStatements: false }, unfit, ...rest };
+}
+
+function unfitOf(finding: Finding): UnfitServer {
+  return { server: finding.where, item: titleOf(finding), detail: finding.detail };
 }
 
 /**
@@ -108,25 +128,14 @@ export async function checkServerLate(
 ): Promise<CheckResult> {
   const { projection } = await checkedProjection(settings, resources);
   const inspection = { settings, resources, projection, thorough: false, workspaces: [] };
-  const seen: Seen = { systems: new Map() };
-  const findings = await inspectServer(kind, url, settings, (client) =>
-    kind === 'replica' ? checkReplica(client, inspection, seen, kind) : checkPrimary(client, inspection, seen, kind),
-  );
-  if (system !== undefined && seen.systems.get(kind) !== system)
+  const server = await inspectServer({ kind, at: 0, name: kind }, url, inspection);
+  if (system !== undefined && server.system !== system)
     return { refusal: 'it belongs to another cluster, or cannot be checked', uncheckedViews: new Set() };
-  return checkResult(findings);
+  return checkResult(server.items);
 }
 
-async function* checkReplica(
-  client: pg.Client,
-  inspection: Inspection,
-  seen: Seen,
-  name: string,
-): AsyncGenerator<Item[]> {
+async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGenerator<Item[]> {
   const { settings, resources } = inspection;
-  const server = await checkServer(client, 'replica', settings);
-  yield server.items;
-  seen.systems.set(name, server.systemIdentifier);
   yield [await checkTimeZone(client, settings.timeZone)];
   yield await checkRole(client, readerPrivileges(resources));
   yield await checkFunctions(client, settings).catch((error) => {
@@ -165,20 +174,15 @@ async function* checkResources(
 async function* checkPrimary(
   client: pg.Client,
   { settings, resources, projection, thorough, workspaces }: Inspection,
-  { systems }: Seen,
-  name: string,
+  takesWrites: boolean,
 ): AsyncGenerator<Item[]> {
-  const server = await checkServer(client, 'primary', settings);
-  yield server.items;
-  systems.set(name, server.systemIdentifier);
   yield await checkRole(client, writer);
   const views = await checkWriteViews(client, resources, settings);
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);
   yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];
   // Writes are tried on a server that accepts them, and where nothing that they need is missing already.
-  if (!thorough || projection === null || server.items[0]?.level !== 'ok' || views.some(({ level }) => level !== 'ok'))
-    return;
+  if (!thorough || projection === null || !takesWrites || views.some(({ level }) => level !== 'ok')) return;
   const [{ compileResource }, { checkWrites }] = await Promise.all([
     import('../definition/compiled.js'),
     import('./writes.js'),
@@ -190,27 +194,34 @@ async function* checkPrimary(
 }
 
 async function inspectServer(
-  name: string,
+  place: Pick<CheckedServer, 'kind' | 'at' | 'name'>,
   url: string,
-  settings: Settings,
-  check: (client: pg.Client) => AsyncGenerator<Item[]>,
-): Promise<Finding[]> {
+  inspection: Inspection,
+): Promise<CheckedServer> {
+  const { settings } = inspection;
   const items: Item[] = [];
-  const connect: Connect = () => connectTo(url, settings);
-  const kind = name.startsWith('primary') ? 'primary' : 'replica';
+  const connect = (): Promise<pg.Client> => connectTo(url, settings);
   let client: pg.Client | null = null;
+  let system: string | undefined;
   try {
     client = await connect();
     items.push(verdict('connection', [], 'It answers.'), checkEncryption(client));
     const { isPooled, item } = await checkPooler(client, connect, settings.namedStatements);
-    items.push(item, ...(await checkSession(client, kind, settings, isPooled)));
-    for await (const some of check(client)) items.push(...some);
+    items.push(item, ...(await checkSession(client, place.kind, settings, isPooled)));
+    const server = await checkServer(client, place.kind, settings);
+    items.push(...server.items);
+    system = server.systemIdentifier;
+    const more =
+      place.kind === 'replica'
+        ? checkReplica(client, inspection)
+        : checkPrimary(client, inspection, server.items[0]?.level === 'ok');
+    for await (const some of more) items.push(...some);
   } catch (error) {
     items.push(...tlsFault(error), broken(error));
   } finally {
     await client?.end().catch(() => undefined);
   }
-  return items.map((item) => found(`${name} (${serverName(url)})`, item));
+  return { ...place, where: `${place.name} (${serverName(url)})`, system, items };
 }
 
 async function connectTo(url: string, { connectTimeoutMs }: Settings): Promise<pg.Client> {

@@ -11,37 +11,21 @@ import { holdsImage } from '../projection/images.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import { isSignatureName } from '../projection/strip.js';
 import { failure, type Item, type Level, verdict, warning, withFile } from './finding.js';
+import { areAddresses, formOf } from './forms.js';
 import { asServed, isPassing } from './views.js';
 
 /** With fewer values their form is chance. */
 const valuesMin = 5;
-const sealedShareMin = 0.9;
-const address = /[\w.+-]{1,64}@[\w-]+(\.[\w-]+)*\.[a-z]{2,}/i;
-/** Words such as "enc:v2:k1:" before bytes in base64 or hex. */
-const sealed = /^(?:[\w.-]{1,40}[:$|!])*(?=[\w+/-]*\d)(?=[\w+/-]*[A-Za-z])([\w+/-]{38,}={0,2})$/;
-const digestLengths = [32, 40, 64, 96, 128];
 
-/** The values of the members of a sample, as a list shows them. */
-export class ClearValues {
-  readonly #values = new Map<Leaf, unknown[]>();
-
-  add(leaf: Leaf, value: unknown): void {
-    if (value === null || value === undefined) return;
-    const values = this.#values.get(leaf) ?? [];
-    this.#values.set(leaf, values);
-    values.push(value);
-  }
-
-  /** A warning of members that show personal data, images or sealed values as they are stored. No value is in it. */
-  items(resource: Resource): Item[] {
-    const reasons = [...this.#values].flatMap(([leaf, values]) => {
-      const reason = reasonOf(leaf, values);
-      return reason === undefined ? [] : [`${placeOf(leaf.path)}: ${reason}`];
-    });
-    return reasons.length === 0
-      ? []
-      : [warning('clear_values', `${withFile(reasons, resource).join('; ')}.`, resource.name)];
-  }
+/** A warning of members that show personal data, images or sealed values as they are stored. No value is in it. */
+export function clearItems(resource: Resource, members: ReadonlyMap<Leaf, readonly unknown[]>): Item[] {
+  const reasons = [...members].flatMap(([leaf, values]) => {
+    const reason = reasonOf(leaf, values);
+    return reason === undefined ? [] : [`${placeOf(leaf.path)}: ${reason}`];
+  });
+  return reasons.length === 0
+    ? []
+    : [warning('clear_values', `${withFile(reasons, resource).join('; ')}.`, resource.name)];
 }
 
 function reasonOf({ field, path }: Leaf, values: readonly unknown[]): string | undefined {
@@ -51,9 +35,8 @@ function reasonOf({ field, path }: Leaf, values: readonly unknown[]): string | u
   if (!isCleaned && values.some((value) => holdsImage(typeof value === 'string' ? value : JSON.stringify(value))))
     return 'images, without "clean"';
   if (!isCleaned && texts.length > 0 && isSignatureName(path.at(-1) as string)) return 'signatures, without "clean"';
-  if (texts.length > 0 && texts.filter((text) => address.test(text)).length * 2 > texts.length)
-    return 'e-mail addresses';
-  if (texts.length >= valuesMin && texts.filter(isSealed).length >= texts.length * sealedShareMin && !areDigests(texts))
+  if (areAddresses(texts)) return 'e-mail addresses';
+  if (texts.length >= valuesMin && formOf(texts, false).kind === 'sealed')
     return 'values that look encrypted, without a codec';
   return undefined;
 }
@@ -71,19 +54,6 @@ function isDiff(value: unknown): boolean {
   );
 }
 
-/** Bytes without form, of a nonce and a tag at least. */
-function isSealed(text: string): boolean {
-  const [, payload] = sealed.exec(text) ?? [];
-  if (payload === undefined) return false;
-  const bytes = Buffer.from(payload, /^([0-9a-f]{2})+$/i.test(payload) ? 'hex' : 'base64');
-  return bytes.length >= 28 && bytes.toString('utf8').includes('\ufffd');
-}
-
-function areDigests(texts: readonly string[]): boolean {
-  const [length = 0] = new Set(texts.map((text) => text.length));
-  return texts.every((text) => text.length === length && /^[0-9a-f]+$/i.test(text)) && digestLengths.includes(length);
-}
-
 /** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
 const rowsPerEnd = 250;
 const begin = `begin read only; ${asServed}; set local statement_timeout = '1s'`;
@@ -93,13 +63,18 @@ const lostMin = 10;
 const shareMax = 0.05;
 const shareMin = 20;
 
-/** The stored values of a member, and those of them that are shown as null. */
-interface Tally {
+/** A member in the sample. */
+interface Member {
+  readonly leaf: Leaf;
+  /** Position of its column. */
+  readonly at: number;
+  /** Stored values, and those of them that are shown as null. */
   stored: number;
   empty: number;
   /** Id of the first row with such a value. */
   example: string;
   readonly reasons: Set<string>;
+  readonly shown: unknown[];
 }
 
 /**
@@ -118,10 +93,11 @@ export async function checkRecords(
   });
   const misfitsOf = misfitsIn(resource);
   const positions = columnsOf(resource);
-  const cells = leaves(resource).map((leaf) => ({ leaf, at: positions.indexOf(leaf.field.column) }));
-  const tallies = new Map<string, Tally>();
+  const members = leaves(resource).map((leaf): Member => {
+    const at = positions.indexOf(leaf.field.column);
+    return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set(), shown: [] };
+  });
   const misfits = new Set<string>();
-  const clear = new ClearValues();
   let count = 0;
   let sampled = 0;
   await client.query(begin);
@@ -132,9 +108,11 @@ export async function checkRecords(
         reasons.clear();
         const record = JSON.parse(serializer.json(Row.of(texts), workspace)) as object;
         const id = texts[positions.indexOf('id')] as string;
-        for (const { leaf, at } of cells) {
-          clear.add(leaf, valueAt(record, leaf));
-          if (texts[at] !== null) tally(tallies, leaf, { id, record, reasons });
+        for (const member of members) {
+          const { leaf, at, shown } = member;
+          const value = valueAt(record, leaf);
+          if (value !== null && value !== undefined) shown.push(value);
+          if (texts[at] !== null) tally(member, id, value, reasons.get(pointer(leaf.path)));
           else if (!mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
         }
         for (const misfit of misfitsOf(record)) misfits.add(misfit);
@@ -148,13 +126,13 @@ export async function checkRecords(
   } finally {
     await client.query('rollback');
   }
-  const items = [valuesItem(resource, count, tallies)];
+  const items = [valuesItem(resource, count, members)];
   if (misfits.size > 0)
     items.push(
       failure('schema', `Records do not fit it: ${withFile([...misfits], resource).join('; ')}.`, resource.name),
     );
   else items.push(verdict('schema', [], `${count} records fit it.`, resource.name));
-  return [...items, ...clear.items(resource)];
+  return [...items, ...clearItems(resource, new Map(members.map(({ leaf, shown }) => [leaf, shown])))];
 }
 
 function valueAt(record: object, { path }: Pick<Leaf, 'path'>): unknown {
@@ -175,37 +153,29 @@ async function bothEnds(client: pg.Client, resource: Resource, workspace: Worksp
 }
 
 /** Counts a stored value, and whether its member is null. JSON may hold null itself, and cleaning removes values on purpose. */
-function tally(
-  tallies: Map<string, Tally>,
-  { field, path }: Leaf,
-  { id, record, reasons }: { id: string; record: object; reasons: ReadonlyMap<string, string> },
-): void {
-  const at = pointer(path);
-  const undecodable = reasons.get(at);
-  const value = valueAt(record, { path });
-  const isRemoved = field.clean !== undefined || field.pointer !== undefined || field.type === 'json';
-  const entry = tallies.get(placeOf(path)) ?? { stored: 0, empty: 0, example: id, reasons: new Set<string>() };
-  tallies.set(placeOf(path), entry);
-  entry.stored++;
+function tally(member: Member, id: string, value: unknown, undecodable: string | undefined): void {
+  const { clean, pointer, type } = member.leaf.field;
+  const isRemoved = clean !== undefined || pointer !== undefined || type === 'json';
+  member.stored++;
   if (undecodable === undefined && (value !== null || isRemoved)) return;
-  if (entry.empty++ === 0) entry.example = id;
-  entry.reasons.add(undecodable ?? 'JSON has no such value');
+  if (member.empty++ === 0) member.example = id;
+  member.reasons.add(undecodable ?? 'JSON has no such value');
 }
 
-function valuesItem(resource: Resource, count: number, tallies: ReadonlyMap<string, Tally>): Item {
+function valuesItem(resource: Resource, count: number, members: readonly Member[]): Item {
   const { name } = resource;
-  const shown = [...tallies].filter(([, { empty }]) => empty > 0);
-  if (shown.length === 0) return verdict('values', [], `${count} records show every value that is stored.`, name);
-  const levels = shown.map(([, one]) => levelOf(one));
+  const lost = members.filter(({ empty }) => empty > 0);
+  if (lost.length === 0) return verdict('values', [], `${count} records show every value that is stored.`, name);
+  const levels = lost.map(levelOf);
   const level = (['refused', 'failed', 'warning'] as const).find((one) => levels.includes(one)) as Level;
-  const sentences = shown.map(
-    ([member, { stored, empty, example, reasons }]) =>
-      `${member}: ${empty} of ${stored} values are stored but shown as null (${[...reasons].join(', ')}), such as in row ${example}`,
+  const sentences = lost.map(
+    ({ leaf, stored, empty, example, reasons }) =>
+      `${placeOf(leaf.path)}: ${empty} of ${stored} values are stored but shown as null (${[...reasons].join(', ')}), such as in row ${example}`,
   );
   return { level, code: 'values', object: name, detail: `${withFile(sentences, resource).join('; ')}.` };
 }
 
-function levelOf({ stored, empty }: Tally): Level {
+function levelOf({ stored, empty }: Member): Level {
   if (stored >= lostMin && empty === stored) return 'refused';
   return stored >= shareMin && empty > stored * shareMax ? 'failed' : 'warning';
 }

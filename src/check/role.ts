@@ -17,10 +17,10 @@ export function readerPrivileges(resources: readonly Resource[]): AllowedPrivile
   return { role: 'gateway_reader', relations: new RegExp(`^(${views.join('|')})$`), privileges: ['SELECT'] };
 }
 
-/** The writer has privileges in the schema gateway, except on the migrations table; write views are checked by column. */
+/** The writer has privileges in the schema gateway; write views are checked by column. */
 export const writer: AllowedPrivileges = {
   role: 'gateway_writer',
-  relations: /^gateway[.](?!migrations)/,
+  relations: /^gateway[.]/,
   privileges: ['SELECT', 'INSERT', 'UPDATE'],
 };
 

@@ -76,8 +76,8 @@ export async function checkTimeZone(client: pg.Client, timeZone: string): Promis
 
 /** Checks that the reader can execute its functions and that the keyring holds every key in use. */
 export async function checkFunctions(client: pg.Client, settings: Settings): Promise<Item[]> {
-  const tokens = await tryQuery(client, `select * from gateway.find_token('\\x00')`);
-  const unusable = 'fault' in tokens ? [`gateway.find_token cannot be executed: ${tokens.fault}`] : [];
+  const { error } = await attempt(client, `select * from gateway.find_token('\\x00')`);
+  const unusable = error ? [`gateway.find_token cannot be executed: ${error.message}`] : [];
   return [verdict('token_look_up', unusable, 'gateway.find_token works.'), await keyringItem(client, settings)];
 }
 
@@ -103,14 +103,6 @@ async function keyringItem(client: pg.Client, { dataKeys }: Settings): Promise<I
   const missing = used.filter((id) => !known.includes(id));
   const faults = faultIf(missing.length > 0, `DATA_KEYS lacks ${missing.join(', ')}, which the database uses`);
   return verdict('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`);
-}
-
-type QueryOutcome = { readonly rows: readonly Record<string, unknown>[] } | { readonly fault: string };
-
-/** The rows of a statement, or the reason why PostgreSQL refuses it. */
-async function tryQuery(client: pg.Client, text: string): Promise<QueryOutcome> {
-  const { rows, error } = await attempt(client, text);
-  return error ? { fault: error.message } : { rows };
 }
 
 function replicaItem({ in_recovery, read_only }: ServerRow): Item {

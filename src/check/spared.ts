@@ -1,33 +1,48 @@
 import type { CheckResult } from '../postgres/probe.js';
 import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
 
-/** The servers of another cluster than the primary, or than the first replica where no primary answers. */
-export function strangersOf(systems: ReadonlyMap<string, string>): ReadonlySet<string> {
-  const reference = systems.get(referenceOf(systems));
-  return new Set([...systems].filter(([, system]) => system !== reference).map(([name]) => name));
+/** The setting that names a server: REPLICA_URLS or PRIMARY_URLS. */
+export type ServerKind = 'replica' | 'primary';
+
+/** A server as it was checked. */
+export interface CheckedServer {
+  readonly kind: ServerKind;
+  /** Its place in the setting, from 0. */
+  readonly at: number;
+  /** Such as "replica 1". */
+  readonly name: string;
+  /** The name with the address. */
+  readonly where: string;
+  /** System identifier of its cluster; undefined: it did not answer. */
+  readonly system: string | undefined;
+  readonly items: readonly Item[];
 }
 
-/** "primary" comes before "replica 1". */
-function referenceOf(systems: ReadonlyMap<string, string>): string {
-  return [...systems.keys()].sort()[0] ?? '';
+/** The first primary that answered, else the first replica. */
+function referenceOf(servers: readonly CheckedServer[]): CheckedServer | undefined {
+  const answered = servers.filter(({ system }) => system !== undefined);
+  return answered.find(({ kind }) => kind === 'primary') ?? answered[0];
+}
+
+/** The servers of another cluster than the primary, or than the first replica where no primary answers. */
+export function strangersOf(servers: readonly CheckedServer[]): ReadonlySet<CheckedServer> {
+  const reference = referenceOf(servers)?.system;
+  return new Set(servers.filter(({ system }) => system !== undefined && system !== reference));
 }
 
 /**
  * Checks that all servers have the same history: a cluster keeps the system identifier that initdb gave it (pg_control_system()). With
  * the primary's identifier `serve` ejects replicas of another cluster; without it, it cannot tell which of them is right.
  */
-export function checkCluster(systems: ReadonlyMap<string, string>): Item {
-  const reference = referenceOf(systems);
-  const strangers = [...strangersOf(systems)];
-  if (strangers.length === 0) return verdict('cluster', [], `${systems.size} servers of one cluster.`);
-  const fault = `${strangers.sort().join(', ')}: another cluster than ${reference}`;
-  return reference.startsWith('primary')
+export function checkCluster(servers: readonly CheckedServer[]): Item {
+  const reference = referenceOf(servers);
+  const strangers = [...strangersOf(servers)].map(({ name }) => name);
+  if (strangers.length === 0) return verdict('cluster', [], `${servers.length} servers of one cluster.`);
+  const fault = `${strangers.join(', ')}: another cluster than ${reference?.name}`;
+  return reference?.kind === 'primary'
     ? failure('cluster', `${fault}, so no reads go there.`)
     : verdict('cluster', [fault]);
 }
-
-/** The setting that names a server: REPLICA_URLS or PRIMARY_URLS. */
-export type ServerKind = 'replica' | 'primary';
 
 /** Answers of other recovery states than that of the setting, which are no fault while another server has that state. */
 const otherState: Readonly<Record<ServerKind, string>> = {
@@ -36,24 +51,24 @@ const otherState: Readonly<Record<ServerKind, string>> = {
 };
 
 /**
- * Takes the refusal from the faults of one server while another in the same setting is fine: a wrong password, an unknown
- * database, a promoted or demoted server, another cluster. `serve` starts without the server, and uses it when it becomes good.
+ * The findings of the servers. Takes the refusal from the faults of one server while another in the same setting is fine: a wrong
+ * password, an unknown database, a promoted or demoted server, another cluster. `serve` starts without the server, and uses it when it
+ * becomes good.
  */
-export function spared(findings: readonly Finding[], strangers: ReadonlySet<string>): Finding[] {
-  const isFine = (where: string): boolean =>
-    !strangers.has(nameOf(where)) && ownFaults(findings, where).length === 0 && kindOf(where) !== undefined;
-  const fineKinds = new Set(findings.filter(({ where }) => isFine(where)).map(({ where }) => kindOf(where)));
-  return findings.flatMap((finding) => {
-    const { where, code, level, detail } = finding;
-    if (isFine(where) || !fineKinds.has(kindOf(where))) return [finding];
-    if (strangers.has(nameOf(where))) return code === 'connection' ? [finding] : [];
-    if (code === 'recovery' && level !== 'ok')
-      return [found(where, { level: 'ok', code, object: '', detail: otherState[kindOf(where) as ServerKind] })];
-    return [
-      code === 'connection' && level === 'refused'
-        ? found(where, { level: 'failed', code, object: '', detail })
-        : finding,
-    ];
+export function spared(servers: readonly CheckedServer[], strangers: ReadonlySet<CheckedServer>): Finding[] {
+  const isFine = (server: CheckedServer): boolean =>
+    !strangers.has(server) &&
+    server.items.every(({ code, level }) => level === 'ok' || (code !== 'connection' && code !== 'recovery'));
+  const fineKinds = new Set(servers.filter(isFine).map(({ kind }) => kind));
+  return servers.flatMap((server) => {
+    const { kind, where, items } = server;
+    if (isFine(server) || !fineKinds.has(kind)) return items.map((item) => found(where, item));
+    const kept = strangers.has(server) ? items.filter(({ code }) => code === 'connection') : items;
+    return kept.map((item) => {
+      if (item.code === 'recovery' && item.level !== 'ok')
+        return found(where, { level: 'ok', code: item.code, object: '', detail: otherState[kind] });
+      return found(where, item.code === 'connection' && item.level === 'refused' ? { ...item, level: 'failed' } : item);
+    });
   });
 }
 
@@ -63,44 +78,26 @@ export function spared(findings: readonly Finding[], strangers: ReadonlySet<stri
  */
 export function uncheckedServers(
   kind: ServerKind,
-  findings: readonly Finding[],
-  strangers: ReadonlySet<string>,
+  servers: readonly CheckedServer[],
+  strangers: ReadonlySet<CheckedServer>,
 ): ReadonlyMap<number, CheckResult> {
-  const unchecked = findings.filter(
-    (finding) => kindOf(finding.where) === kind && (strangers.has(nameOf(finding.where)) || isUnfinished(finding)),
+  const stranger = { refusal: 'it belongs to another cluster', uncheckedViews: new Set<string>() };
+  return new Map(
+    servers
+      .filter((server) => server.kind === kind && (strangers.has(server) || server.items.some(isUnfinished)))
+      .map((server) => [server.at, strangers.has(server) ? stranger : checkResult(server.items.filter(isUnfinished))]),
   );
-  const resultOf = (where: string): CheckResult =>
-    strangers.has(nameOf(where))
-      ? { refusal: 'it belongs to another cluster', uncheckedViews: new Set() }
-      : checkResult(findings.filter((finding) => finding.where === where && isUnfinished(finding)));
-  return new Map(unchecked.map(({ where }) => [Number(/\d+/.exec(nameOf(where))?.[0] ?? 1) - 1, resultOf(where)]));
 }
 
-/** The server, or the view that the finding names, could not be checked. */
-function isUnfinished({ code, level }: Finding): boolean {
+/** The server, or the view that the item names, could not be checked. */
+function isUnfinished({ code, level }: Item): boolean {
   return code === 'connection' && level !== 'ok';
 }
 
 /** The result of the check of a server: its first fault, and the views that could not be checked. */
-export function checkResult(findings: readonly Finding[]): CheckResult {
-  const fault = findings.find((each) => each.level === 'refused' || (isUnfinished(each) && each.object === ''));
-  const views = findings.filter((each) => isUnfinished(each) && each.object !== '').map(({ object }) => object);
+export function checkResult(items: readonly Item[]): CheckResult {
+  const fault = items.find((each) => each.level === 'refused' || (isUnfinished(each) && each.object === ''));
+  const views = items.filter((each) => isUnfinished(each) && each.object !== '').map(({ object }) => object);
   const refusal = fault === undefined ? null : `check refuses it: ${titleOf(fault)}: ${fault.detail}`;
   return { refusal, uncheckedViews: new Set(views) };
-}
-
-/** The faults that make a server unable to do its work now. */
-function ownFaults(findings: readonly Finding[], where: string): Finding[] {
-  return findings.filter(
-    (finding) => finding.where === where && /^(connection|recovery)$/.test(finding.code) && finding.level !== 'ok',
-  );
-}
-
-/** "replica 1 (host:5432/app)" → "replica 1". */
-function nameOf(where: string): string {
-  return where.replace(/ \(.*/, '');
-}
-
-function kindOf(where: string): ServerKind | undefined {
-  return /^(replica|primary)\b/.exec(where)?.[0] as ServerKind | undefined;
 }

@@ -6,7 +6,7 @@ import { leaves } from '../definition/resource.js';
 import { Problem, sqlStateOf } from '../errors.js';
 import type { TextRow } from '../postgres/row.js';
 import type { Statement, WorkspaceId } from '../postgres/statement.js';
-import { type Step, type Transaction, transactionOn } from '../postgres/transaction.js';
+import { type Transaction, transactionOn } from '../postgres/transaction.js';
 import { etagOf, parseEntityTags } from '../read/reply.js';
 import type { Target, WriteRequest } from '../write/request.js';
 import { claimOf, lockOf, type Outcome, writeOnce } from '../write/transaction.js';
@@ -32,11 +32,10 @@ export async function checkWrites(
     faults.length > 0
       ? failure('writes', `${faults.join('; ')}.`, resource.name)
       : verdict('writes', [], whenOk, resource.name);
-  const trial = { statement: '' };
   await client.query(begin);
   try {
     for (const workspace of workspaces) {
-      const transaction = observed(transactionOn(client, workspace), trial);
+      const transaction = transactionOn(client, workspace);
       const [[sample]] = await transaction.run({ statement: anyId(compiled), values: {} });
       if (sample === undefined) continue;
       const held = request(workspace, {}, null);
@@ -56,7 +55,7 @@ export async function checkWrites(
     return result([], 'No workspace of the sample has a record to try them with.');
   } catch (error) {
     if (sqlStateOf(error) === undefined && !(error instanceof Problem) && !(error instanceof TypeError)) throw error;
-    return result([`the statement ${trial.statement}: ${(error as Error).message}`]);
+    return result([(error as Error).message]);
   } finally {
     await client.query('rollback');
   }
@@ -162,24 +161,4 @@ function membersOf(
 function anyId({ resource }: Writable): Statement {
   const text = `select id from ${resource.write?.view} where workspace_id = $1 limit 1`;
   return { name: 'sample', text, parameters: ['workspace'] };
-}
-
-/** Remembers the name of the statement that failed, else of the last one, for the message. */
-function observed(transaction: Transaction, trial: { statement: string }): Transaction {
-  const observe = (step: Step): Step => ({
-    ...step,
-    onError: (error, before) => {
-      trial.statement = step.statement.name;
-      if (step.onError) step.onError(error, before);
-      throw error;
-    },
-  });
-  const observeAll = (steps: readonly Step[]): Step[] => {
-    trial.statement = steps.at(-1)?.statement.name ?? trial.statement;
-    return steps.map(observe);
-  };
-  return {
-    run: (...steps) => transaction.run(...observeAll(steps)) as never,
-    commit: (...steps) => transaction.commit(...observeAll(steps)) as never,
-  };
 }

@@ -1,7 +1,7 @@
 import { loadResources } from '../definition/load.js';
 import type { Resource } from '../definition/resource.js';
 import { StartRefused } from '../errors.js';
-import type { LockOptions } from '../migrate/lock.js';
+import type { LockOptions } from '../migrate/migrations.js';
 import { loadSettings, type Settings, SettingsError } from '../settings.js';
 import { say, wholeNumber } from './command.js';
 

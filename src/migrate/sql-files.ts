@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Resource } from '../definition/resource.js';
 import { wallsOf } from '../definition/walls.js';
 import { projectRoot, readFault, readText } from '../paths.js';
-import { lineAt, type SqlStatement } from './sql-statements.js';
 
-/** The gateway's own SQL, applied by number and never changed. */
-export const coreDir: string = join(projectRoot, 'sql/core');
 /** Views and functions over the reference app, which an operator replaces by a folder of views over another app. */
 export const defaultViewsDir: string = join(projectRoot, 'sql/views');
 
@@ -49,17 +47,14 @@ export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] 
   if (names.length === 0)
     throw new MigrationFailed(`The folder ${folder} holds no files such as ${shapes[root].example}.`);
   return names.map((name) => {
-    return sqlFile(root, name, sqlText(folder, name));
+    const sql = sqlText(folder, name);
+    return { root, name, sql, hash: createHash('sha256').update(sql).digest('hex') };
   });
 }
 
 /** The views of the roles, one file for each definition and each log. */
 export function wallFiles(resources: readonly Resource[]): SqlFile[] {
   return wallsOf(resources).map((wall) => ({ root: 'gateway', ...wall }));
-}
-
-function sqlFile(root: Root, name: string, sql: string): SqlFile {
-  return { root, name, sql, hash: createHash('sha256').update(sql).digest('hex') };
 }
 
 /** The text of an SQL file. Throws MigrationFailed. */
@@ -143,24 +138,50 @@ export async function noteApplied(
   await client.query(text, [root, name, hash, made?.objects ?? [], made?.revokes ?? []]);
 }
 
-/** Characters of a statement that an error shows. */
-const shownMax = 160;
-
-/** The error of PostgreSQL with file, line and the beginning of the statement. */
-export function refused({ root, name }: SqlFile, statement: SqlStatement, error: unknown): MigrationFailed {
-  const { message, hint, ...places } = error as {
+/** The error of PostgreSQL with the file, and its line where PostgreSQL gives a position. */
+export function refused({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
+  const { message, hint, detail, ...places } = error as {
     message: string;
     hint?: string;
+    detail?: string;
     position?: string;
     internalPosition?: string;
     internalQuery?: string;
   };
-  // Other internal positions belong to statements inside the statement.
-  const position = places.internalQuery === statement.text ? places.internalPosition : places.position;
-  const line = statement.line + (position === undefined ? 0 : lineAt(statement.text, Number(position) - 1) - 1);
-  const text = statement.text.replace(/\s+/g, ' ');
-  const shown = text.length > shownMax ? `${text.slice(0, shownMax)} …` : text;
-  return new MigrationFailed(`${root}/${name}:${line}: ${message}${hint ? ` (${hint})` : ''}. Statement: ${shown}`, {
-    cause: error,
-  });
+  // Other internal positions belong to statements inside a statement, and an outer one to the statement that executes the file.
+  const position = places.internalQuery === undefined ? places.position : places.internalPosition;
+  const isOfFile = position !== undefined && [undefined, sql].includes(places.internalQuery);
+  const line = isOfFile ? `:${sql.slice(0, Number(position) - 1).split('\n').length}` : '';
+  const more = detail ?? hint;
+  return new MigrationFailed(`${root}/${name}${line}: ${message}${more ? ` (${more})` : ''}`, { cause: error });
+}
+
+/** How often a transaction is tried, and the errors after which it is. */
+interface Attempts {
+  /** Wait for each lock. */
+  readonly lockMs: number;
+  readonly pauseMs: number;
+  readonly attempts: number;
+  readonly isPassing: (error: { readonly code?: string; readonly routine?: string }) => boolean;
+}
+
+/** Runs the work in a transaction, again after a passing error. Throws the last error. */
+export async function inTransaction(
+  client: pg.Client,
+  { lockMs, pauseMs, attempts, isPassing }: Attempts,
+  work: () => Promise<void>,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await client.query(`begin; set local lock_timeout = ${lockMs}`);
+      await work();
+      await client.query('commit');
+      return;
+    } catch (error) {
+      await client.query('rollback').catch(() => undefined); // a lost connection has rolled back
+      const cause = (error instanceof MigrationFailed ? error.cause : error) ?? {};
+      if (attempt >= attempts || !isPassing(cause)) throw error;
+      await sleep(pauseMs * (0.5 + Math.random()));
+    }
+  }
 }

@@ -1,19 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { appPrivileges } from './grants.js';
-import { fileStates, MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
-import { statementsOf } from './sql-statements.js';
+import { fileStates, inTransaction, MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
 
 /**
  * DROP VIEW waits for running statements, and all later statements wait behind it: so the wait is short and is repeated. A
  * statement of the gateway waits 1 s for a lock at most (gateway_reader) or 2 s (gateway_writer).
  */
-const lockTimeoutMs = 300;
-const pauseMs = 700;
-const attemptsMax = 60;
-/** SQLSTATEs of a lock that was not granted in time, and of a deadlock with a statement of the app. */
-const isInUse: ReadonlySet<unknown> = new Set(['55P03', '40P01']);
+const whileInUse = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
 const hasDependents = '2BP01';
+
+/** SQLSTATEs of a lock that was not granted in time, and of a deadlock with a statement of the app. */
+function isInUse({ code }: { readonly code?: string }): boolean {
+  return code === '55P03' || code === '40P01';
+}
 
 /** The objects and privileges that a file made. */
 interface Applied {
@@ -36,7 +34,7 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[],
   for (const file of outdated) stale.add(keyOf(file));
   const before = await schemaObjects(client, []);
   const privileges = await appPrivileges(client);
-  await inTransaction(client, async () => {
+  await replace(client, async () => {
     await drop(client, outdated, privileges);
     const known = before.map(({ oid }) => oid);
     const granted = new Set(privileges);
@@ -49,7 +47,16 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[],
 export async function dropViews(client: pg.Client): Promise<void> {
   const privileges = await appPrivileges(client);
   const applied = await appliedFiles(client);
-  await inTransaction(client, () => drop(client, applied, privileges));
+  await replace(client, () => drop(client, applied, privileges));
+}
+
+async function replace(client: pg.Client, work: () => Promise<void>): Promise<void> {
+  await inTransaction(client, whileInUse, work).catch((error: Error) => {
+    if (!isInUse((error.cause ?? error) as { code?: string })) throw error;
+    throw new MigrationFailed(
+      `The views are in use: no lock in ${whileInUse.attempts} attempts. pg_stat_activity names the statements that run for so long. Nothing was changed.`,
+    );
+  });
 }
 
 const keyOf = ({ root, name }: { readonly root: string; readonly name: string }): string => `${root}/${name}`;
@@ -96,26 +103,6 @@ async function withDependents(
   return applied.filter((file) => keys.has(keyOf(file)) || file.objects.some((object) => dropped.has(object)));
 }
 
-async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await client.query(`begin; set local lock_timeout = ${lockTimeoutMs}`);
-      await work();
-      await client.query('commit');
-      return;
-    } catch (error) {
-      await client.query('rollback').catch(() => undefined); // a lost connection has rolled back
-      const cause = error instanceof MigrationFailed ? error.cause : error;
-      if (!isInUse.has((cause as { code?: string } | undefined)?.code)) throw error;
-      if (attempt >= attemptsMax)
-        throw new MigrationFailed(
-          `The views are in use: no lock in ${attemptsMax} attempts. pg_stat_activity names the statements that run for so long. Nothing was changed.`,
-        );
-      await sleep(pauseMs);
-    }
-  }
-}
-
 /**
  * Takes back what the files granted, and drops what they created: from the last file to the first, and an object that another one depends on
  * after that one, such as a function after the view whose trigger calls it.
@@ -140,22 +127,20 @@ async function drop(client: pg.Client, files: readonly Applied[], privileges: re
         refusal = error;
       }
     }
-    if (kept.length === objects.length) refuse(refusal);
+    if (kept.length === objects.length) {
+      const { message, detail } = refusal as pg.DatabaseError; // names such as that of a view of the app that reads one of these
+      throw new MigrationFailed(`${message}: ${detail}`, { cause: refusal });
+    }
     objects = kept;
   }
-}
-
-/** Such as a view of the app that reads one of these: PostgreSQL's detail names it. */
-function refuse(error: unknown): never {
-  const { message, detail } = error as { message: string; detail?: string };
-  throw new MigrationFailed([message, ...(detail ? [detail] : [])].join(': '), { cause: error });
 }
 
 /** Runs the file and notes what it made; adds that to what is known. EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
 async function create(client: pg.Client, file: SqlFile, known: string[], granted: Set<string>): Promise<void> {
   const sql = await withTypes(client, file);
-  await client.query(`savepoint file; ${executed(sql)}`).catch(async (error: unknown) => {
-    throw isInUse.has((error as { code?: string }).code) ? error : await located(client, { ...file, sql }, error);
+  const executed = pg.escapeLiteral(`begin execute ${pg.escapeLiteral(sql)}; end`);
+  await client.query(`do ${executed}`).catch((error: unknown) => {
+    throw refused({ ...file, sql }, error);
   });
   const created = await schemaObjects(client, known);
   const stored = created.find(({ type }) => type === 'table' || type === 'sequence');
@@ -193,26 +178,6 @@ export async function withTypes(client: pg.Client, { root, name, sql }: SqlFile)
   );
 }
 
-function executed(sql: string): string {
-  return `do ${pg.escapeLiteral(`begin execute ${pg.escapeLiteral(sql)}; end`)}`;
-}
-
-/**
- * The error with its line and statement. A file is executed as a whole, because the locks of its views are held meanwhile; after an error
- * its statements run one by one, in the transaction that is rolled back, until one fails.
- */
-async function located(client: pg.Client, file: SqlFile, error: unknown): Promise<MigrationFailed> {
-  await client.query('rollback to savepoint file');
-  for (const statement of statementsOf(file.sql)) {
-    const failed = await client.query(executed(statement.text)).then(
-      () => null,
-      (reason: unknown) => refused(file, statement, reason),
-    );
-    if (failed !== null) return failed;
-  }
-  return new MigrationFailed(`${keyOf(file)}: ${(error as Error).message}`, { cause: error });
-}
-
 interface SchemaObject {
   readonly oid: string;
   readonly type: string;
@@ -231,4 +196,29 @@ async function schemaObjects(client: pg.Client, known: readonly string[]): Promi
     [known],
   );
   return rows;
+}
+
+/**
+ * The privileges of the gateway's roles outside its schema, each as the REVOKE that takes it away. The files of the views grant
+ * them on the app's tables, where no DROP removes them.
+ */
+async function appPrivileges(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ revoke: string }>(`
+    select format('revoke %s%s on %s %s from %I', a.privilege_type, o.columns, o.kind, o.name, r.rolname) as revoke
+    from (
+      select case c.relkind when 'S' then 'sequence' else 'table' end as kind, c.oid::regclass::text as name, '' as columns,
+        c.relacl as acl, c.relnamespace as schema from pg_class c
+      union all
+      select 'table', c.oid::regclass::text, format(' (%I)', t.attname), t.attacl, c.relnamespace
+      from pg_attribute t join pg_class c on c.oid = t.attrelid where t.attacl is not null
+      union all
+      select 'schema', quote_ident(n.nspname), '', n.nspacl, n.oid from pg_namespace n
+      union all
+      select 'routine', p.oid::regprocedure::text, '', p.proacl, p.pronamespace from pg_proc p) o
+      cross join lateral aclexplode(case when o.acl::text ~ 'gateway_' then o.acl end) a
+      join pg_roles r on r.oid = a.grantee
+    where r.rolname in ('gateway_owner', 'gateway_reader', 'gateway_writer')
+      and o.schema not in (select oid from pg_namespace where nspname in ('gateway', 'records'))
+    order by 1`);
+  return rows.map(({ revoke }) => revoke);
 }

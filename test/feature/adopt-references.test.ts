@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { adopted, authorizationOf, emptyFolder, newDatabase, served, wrong } from '../support/adopted.js';
+import { adoptedShop, apiOf, emptyFolder, served, tokenOf } from '../support/adopt/adopted.js';
 import { commandLine } from '../support/command-line.js';
 import { duckdbCopy, runPull } from '../support/pull/copy.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -44,37 +44,30 @@ interface Answer {
 test.serial(
   'a table without a column of the workspace is of the one that its required reference leads to',
   async (t) => {
-    const settings = await newDatabase(t, 'references', (client) => client.query(app));
+    const draft = await adoptedShop(t, app, {
+      findings: ['claims', 'lines', 'photos'].map((name) => `warning sorted_lists ${name}`),
+    });
     const refused = ['adopt', '--schema', 'shop', '--out', emptyFolder(t), '--write', 'lines'];
-    const refusal = await commandLine(refused, settings);
+    const refusal = await commandLine(refused, draft.settings);
     t.is(refusal.code, 1);
     t.regex(refusal.stderr, /shop\.lines cannot be written: it has no column of the workspace/);
-
-    const draft = await adopted(t, settings, '--schema', 'shop');
     t.deepEqual([...draft.resources.keys()], ['catalogs', 'claims', 'lines', 'orders', 'photos']);
     t.regex(draft.output, /shop\.drafts: it has no column company_id and no required reference to a table with one/);
     t.regex(draft.output, /photos\.sql: rows of shop\.marks with is_deleted count as deleted and are not shown\./);
     t.regex(draft.output, /wrote sql\/views\/indexes\/photos_sync_marks\.sql/); // the app's index lacks deleted rows
     t.regex(draft.output, /lines\.sql: its workspace is that of order_id of shop\.orders, so a list sorts all rows/);
-    const findings = await wrong(t, draft);
-    t.deepEqual(
-      new Set(findings.map(({ level, code, object }) => `${level} ${code} ${object}`)),
-      new Set(['warning sorted_lists claims', 'warning sorted_lists lines', 'warning sorted_lists photos']),
-    );
     t.like(draft.resources.get('lines')?.fields, {
       orderId: { references: 'orders' },
       emailCatalogId: { references: 'catalogs' },
     });
 
-    const api = await served(t, settings, draft.resourcesDir);
+    const api = await apiOf(t, draft);
     for (const workspace of ['north', 'south']) {
-      const token = { workspace, owner: workspace, scopes: 'read:lines,read:photos,read:claims' };
-      const authorization = await authorizationOf(t, draft, token);
-      const read = async (url: string): Promise<Response> => fetch(url, { headers: { authorization } });
+      const ask = await api('read:lines,read:photos,read:claims', workspace, workspace);
       const all = async (path: string): Promise<Answer['data'][number][]> => {
         const found = [];
-        for (let url: string | null = `${api}/api/v1${path}`; url !== null; ) {
-          const { data, pagination } = (await (await read(url)).json()) as Answer;
+        for (let url: string | null = path; url !== null; ) {
+          const { data, pagination }: Answer = (await ask<Answer>(url)).body;
           found.push(...data);
           url = pagination.next;
         }
@@ -105,10 +98,10 @@ test.serial(
         ]),
       );
       const other = workspace === 'north' ? 'south' : 'north';
-      t.is((await read(`${api}/api/v1/lines/order-${workspace}1-1`)).status, 200);
-      t.is((await read(`${api}/api/v1/lines/order-${other}1-1`)).status, 404);
+      t.is((await ask(`/lines/order-${workspace}1-1`)).status, 200);
+      t.is((await ask(`/lines/order-${other}1-1`)).status, 404);
       t.deepEqual(await all(`/lines?orderId=order-${other}3`), []);
-      const { pagination } = (await (await read(`${api}/api/v1/photos?total=true&perPage=1`)).json()) as Answer;
+      const { pagination } = (await ask<Answer>('/photos?total=true&perPage=1')).body;
       t.is(pagination.total, 40);
     }
   },
@@ -116,13 +109,14 @@ test.serial(
 
 test.serial('a copy is kept in step with rows that change their workspace with the one they refer to', async (t) => {
   const { database } = t.context;
-  const settings = await newDatabase(t, 'moves', (client) => client.query(app));
-  const draft = await adopted(t, settings, '--schema', 'shop', '--tables', 'orders,lines,photos');
+  const draft = await adoptedShop(t, app, {
+    args: ['--tables', 'orders,lines,photos'],
+    findings: ['warning sorted_lists lines', 'warning sorted_lists photos'],
+  });
   t.deepEqual(Object.keys(draft.resources.get('photos')?.sync?.parts ?? {}), ['marks']);
-  const api = await served(t, settings, draft.resourcesDir);
-  const token = { workspace: 'north', owner: 'north', scopes: 'read:lines,read:photos' };
+  const api = await served(t, draft);
   const folder = emptyFolder(t);
-  writeFileSync(join(folder, 'token'), (await authorizationOf(t, draft, token)).slice('Bearer '.length));
+  writeFileSync(join(folder, 'token'), await tokenOf(t, draft, 'read:lines,read:photos', 'north', 'north'));
   const copy = duckdbCopy(join(folder, 'copy.duckdb'));
   const pull = async (): Promise<object[]> => {
     const options = ['--resources', 'lines,photos', '--base', api, '--token-file', join(folder, 'token')];
@@ -140,7 +134,7 @@ test.serial('a copy is kept in step with rows that change their workspace with t
   ]);
   const nothing = { whole: false, records: 0, deleted: 0, repaired: 0 };
   t.like(await pull(), [nothing, nothing]);
-  const admin = new pg.Client(settings.adminUrl as string);
+  const admin = new pg.Client(draft.settings.adminUrl as string);
   await admin.connect();
   t.teardown(() => admin.end());
   await admin.query(`update shop.orders set company_id = 'north' where id = 'order-south1'; update shop.orders set company_id = 'south' where id = 'order-north2';

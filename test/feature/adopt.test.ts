@@ -1,18 +1,54 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { apps } from '../../demo/seed/apps.js';
 import { seed } from '../../demo/seed/seed.js';
-import { projectRoot } from '../../src/paths.js';
+import type { Finding } from '../../src/check/finding.js';
+import { projectRoot, projectText } from '../../src/paths.js';
+import { asAdmin } from '../../src/postgres/admin.js';
 import type { Settings } from '../../src/settings.js';
-import { adopted, emptyFolder, newDatabase, shop, wrong } from '../support/adopted.js';
+import {
+  adopted,
+  adoptedShop,
+  apiOf,
+  commandsIn,
+  emptyFolder,
+  newDatabase,
+  titleOf,
+  wrong,
+} from '../support/adopt/adopted.js';
 import { commandLine, connections } from '../support/command-line.js';
-import { words } from '../support/words.js';
-import { gatewayTest, shared } from '../support/workspace.js';
+import { eventually, gatewayTest, shared } from '../support/workspace.js';
 
 // `adopt` as a process on the reference apps, as an operator runs it on an app of another; then the commands that it recommends.
 
 const test = gatewayTest();
+
+/** The schema of an app with names in mixed case, keys of several columns, and a log; beside it schemas that cannot be adopted. */
+const shop = `
+  create schema "Shop Floor";
+  set search_path = "Shop Floor";
+  create table "Companies" ("Id" text primary key, "Name" text);
+  create table "AppUser" ("CompanyId" text not null references "Companies", "userNo" bigint generated always as identity, "e-mail" text,
+    "role" text, primary key ("CompanyId", "userNo"));
+  create table "Orders" ("CompanyId" text not null references "Companies", "orderNo" bigint generated always as identity,
+    "createdAt" timestamptz not null default now(), "order" text, "remarkText" varchar(40), "total price" numeric(14,4) not null default 1.1,
+    "isDeleted" boolean not null default false, "Secret" bytea, "Default" boolean, primary key ("CompanyId", "orderNo"));
+  create table "OrderLine" ("CompanyId" text not null, "orderNo" bigint not null, "lineNo" integer not null, "label" text,
+    primary key ("CompanyId", "orderNo", "lineNo"), foreign key ("CompanyId", "orderNo") references "Orders");
+  create table "ChangeLog" ("logId" bigint generated always as identity primary key, "CompanyId" text not null,
+    "happenedAt" timestamptz not null default now(), "entityType" text not null, "entityId" text not null, "action" text not null,
+    "actorType" text not null, "actorId" text, "changes" json not null);
+  insert into "Companies" values ('3f2b8a52-7a43-4a57-9d6e-1b1f6a4a0001', 'North'), ('3f2b8a52-7a43-4a57-9d6e-1b1f6a4a0002', 'South');
+  insert into "AppUser" ("CompanyId", "e-mail", "role") select "Id", "Name" || '@x.example', 'owner' from "Companies";
+  insert into "Orders" ("CompanyId", "order") select "Id", 'x' from "Companies", generate_series(1, 20);
+  insert into "OrderLine" select "CompanyId", "orderNo", 1, 'y' from "Orders";
+  insert into "ChangeLog" ("CompanyId", "entityType", "entityId", "action", "actorType", "changes")
+    select "CompanyId", 'Order', "orderNo"::text, 'update', 'user', '[{"field": "remarkText", "from": null, "to": "a"}]' from "Orders";
+  create schema lonely; create table lonely.things (id integer primary key, name text);
+  create schema bare;
+`;
+
 test.serial(
   'a draft of the first app is created and checked: its guesses alone are named, beside damaged values',
   async (t) => {
@@ -35,10 +71,7 @@ test.serial(
     t.false(readFileSync(join(folder, 'sql/views/werkbonnen.sql'), 'utf8').includes('t.handtekening'));
     t.regex(output, /email, telefoon \(personal data, by the name\)/);
     const findings = await wrong(t, draft);
-    t.deepEqual(findings.map(({ level, code, object }) => [level, code, object]).sort(), [
-      ['warning', 'open_points', 'klanten'],
-      ['warning', 'values', 'klanten'],
-    ]);
+    t.deepEqual(findings.map(titleOf).sort(), ['warning open_points klanten', 'warning values klanten']);
     t.regex(findings[0]?.detail ?? '', /^\/fields\/land\/description: .*; the definition is .*klanten\.json\.$/);
   },
 );
@@ -62,10 +95,11 @@ test.serial(
       keyId: { column: 'vault_key' },
       aad: 'customer:{id}',
     });
-    t.deepEqual(
-      Object.keys(customers?.fields ?? {}).sort(),
-      words(`
-      address createdAt id name registration updatedAt`),
+    t.is(
+      Object.keys(customers?.fields ?? {})
+        .sort()
+        .join(' '),
+      'address createdAt id name registration updatedAt',
     );
     t.like(resources.get('activity')?.fields.diff, { clean: 'audit-diff', diff: { old: 0, new: 1 } });
     t.regex(readFileSync(join(folder, 'sql/views/assets.sql'), 'utf8'), /\n {2}where t\.deleted_at is null;\n/);
@@ -77,10 +111,7 @@ test.serial(
       audit: { created: 'create', changed: 'update' },
     });
     const findings = await wrong(t, draft);
-    t.deepEqual(
-      findings.map(({ level, code, object }) => [level, code, object]),
-      [['warning', 'values', 'customers']],
-    );
+    t.deepEqual(findings.map(titleOf), ['warning values customers']);
     t.regex(findings[0]?.detail ?? '', /^[/]fields[/]name: \d of \d+ values /);
   },
 );
@@ -90,13 +121,10 @@ test.serial(
   async (t) => {
     const settings = await newDatabase(t, 'shop', (client) => client.query(shop));
     const draft = await adopted(t, settings, '--schema', 'Shop Floor', '--write', 'Orders');
-    const { folder, resources, run } = draft;
+    const { folder, resources } = draft;
     const orders = resources.get('orders');
-    t.deepEqual(
-      Object.keys(orders?.fields ?? {}),
-      words(`
-      id createdAt order remarkText totalPrice default rowVersion line`),
-    );
+    const members = 'id createdAt order remarkText totalPrice default rowVersion line';
+    t.is(Object.keys(orders?.fields ?? {}).join(' '), members);
     t.like(orders?.write, {
       ids: 'database',
       audit: { changed: 'update', diff: { field: 'field', old: 'from', new: 'to' } },
@@ -110,14 +138,66 @@ test.serial(
     t.regex(readFileSync(join(folder, 'sql/views/tokens.sql'), 'utf8'), /"userNo" as id, "e-mail" as email/);
     t.regex(draft.output, /left out: Secret \(secrets, by the name\)/);
     t.deepEqual(await wrong(t, draft), []);
-    const proposal = join(folder, 'sql/views/indexes/orders_list.sql');
-    writeFileSync(proposal, readFileSync(proposal, 'utf8').replace(', "createdAt"', ''));
-    const again = await run('migrate', '--views', join(folder, 'sql/views'), '--indexes');
-    t.is(again.code, 1);
+  },
+);
+
+// The policies of an app know nothing of the gateway, so they show it no row.
+const ownPolicies = `
+  set search_path = "Shop Floor";
+  alter table "Orders" enable row level security; alter table "Orders" force row level security;
+  alter table "OrderLine" enable row level security;
+  create policy own on "Orders" using ("CompanyId" = current_setting('shop.company', true));
+  create policy present on "Orders" as restrictive using (not "isDeleted");
+`;
+
+test.serial(
+  'the views of tables with row-level security of the app show the rows of the workspace and write them, by a policy of their own; without it check refuses them',
+  async (t) => {
+    const settings = await newDatabase(t, 'policies', (client) => client.query(shop + ownPolicies));
+    const draft = await adopted(t, settings, '--schema', 'Shop Floor', '--write', 'Orders');
     t.regex(
-      again.stderr,
-      /^The index gateway_orders_list on Shop Floor\.Orders exists with other columns, .* drop it, or give the proposal another name\./,
+      draft.output,
+      /row_security\.sql: the restrictive policy present of "Shop Floor"\."Orders" holds for the views' owner, too/,
     );
+    t.deepEqual(await wrong(t, draft), []);
+    const policies = join(draft.folder, 'sql/views/row_security.sql');
+    t.regex(readFileSync(policies, 'utf8'), /^create policy gateway on "Shop Floor"\."OrderLine" to current_user /m);
+    // A superuser sees all rows: another role owns the views, as where such a role runs `migrate`.
+    await asAdmin(settings.adminUrl as string, (client) =>
+      client.query(`grant usage on schema "Shop Floor" to gateway_owner; grant select on all tables in schema "Shop Floor" to gateway_owner;
+        alter view records.orders owner to gateway_owner`),
+    );
+    let detail = '';
+    await eventually(t, 'check refuses the view', async () => {
+      const { findings } = JSON.parse((await draft.run('check', '--json')).stdout) as { findings: Finding[] };
+      detail = findings.find(({ level, object }) => level === 'refused' && object === 'gateway.orders')?.detail ?? '';
+      return detail !== '';
+    });
+    t.regex(detail, /row-level security of .*"Shop Floor"\."Orders" hides rows: create a policy .* `to gateway_owner /);
+  },
+);
+
+test.serial(
+  'check says that row-level security hides the workspaces or the users from the owner of their views',
+  async (t) => {
+    const forced = `
+      alter table "Companies" enable row level security; alter table "Companies" force row level security;
+      create policy own on "Companies" using ("Id" = current_setting('shop.company', true));`;
+    const settings = await newDatabase(t, 'forced', (client) => client.query(shop + forced));
+    const draft = await adopted(t, settings, '--schema', 'Shop Floor');
+    t.deepEqual(await wrong(t, draft), [], 'a superuser sees all rows');
+    await asAdmin(settings.adminUrl as string, (client) =>
+      client.query(
+        `grant select on "Shop Floor"."Companies" to gateway_owner; alter view gateway.workspaces owner to gateway_owner`,
+      ),
+    );
+    let found: Finding[] = [];
+    await eventually(t, 'check finds it', async () => {
+      found = await wrong(t, draft);
+      return found.length > 0;
+    });
+    t.deepEqual(found.map(titleOf), ['failed workspaces ', 'failed migrated ']);
+    t.regex(found[0]?.detail ?? '', /^Row-level security hides rows of "Shop Floor"\."Companies" from gateway_owner, /);
   },
 );
 
@@ -144,40 +224,79 @@ test.serial('adopt overwrites no file, and names those that are there', async (t
 test.serial('a schema that cannot be adopted is refused in a plain sentence, and nothing is written', async (t) => {
   const settings = await newDatabase(t, 'refused', (client) => client.query(shop));
   const folder = emptyFolder(t);
-  const stranger = urlAs(settings.adminUrl as string, 'gateway_reader');
-  const cases: [string[], Partial<Settings>, number, RegExp][] = [
-    [
-      ['--schema', 'none'],
-      settings,
-      1,
-      /^There is no table in a schema "none"\. Schemas with tables: Shop Floor, lonely\./,
-    ],
-    [['--schema', 'bare'], settings, 1, /^There is no table in a schema "bare"\./],
-    [['--schema', 'lonely'], settings, 1, /divides its rows among workspaces: .*--tenant COLUMN; docs\/adapting\.md /],
-    [
-      ['--schema', 'Shop Floor', '--write', 'nothing'],
-      settings,
-      1,
-      /^--write names no table that becomes a resource: nothing\./,
-    ],
-    [
-      ['--schema', 'Shop Floor', '--tenant', 'nothing'],
-      settings,
-      1,
-      /^No table of "Shop Floor" has the column "nothing"/,
-    ],
-    [
-      ['--schema', 'Shop Floor'],
-      { ...settings, adminUrl: stranger },
-      1,
-      /permission denied for schema Shop Floor .*Give the URL of a role that may do this\./,
-    ],
-    [[], settings, 2, /^Give --schema NAME/],
+  const stranger = { ...settings, adminUrl: urlAs(settings.adminUrl as string, 'gateway_reader') };
+  const own = '--schema Shop Floor';
+  const cases: [string, number, RegExp, Partial<Settings>?][] = [
+    ['--schema none', 1, /^There is no table in a schema "none"\. Schemas with tables: Shop Floor, lonely\./],
+    ['--schema bare', 1, /^There is no table in a schema "bare"\./],
+    ['--schema lonely', 1, /divides its rows among workspaces: .*--tenant COLUMN; docs\/adapting\.md /],
+    [`${own} --write nothing`, 1, /^--write names no table that becomes a resource: nothing\./],
+    [`${own} --tenant nothing`, 1, /^No table of "Shop Floor" has the column "nothing"/],
+    [own, 1, /permission denied for schema Shop Floor .*Give the URL of a role that may do this\./, stranger],
+    ['', 2, /^Give --schema NAME/],
   ];
-  for (const [args, given, code, message] of cases) {
-    const result = await commandLine(['adopt', ...args, '--out', folder], given);
-    t.is(result.code, code, args.join(' '));
+  for (const [args, code, message, given = settings] of cases) {
+    const words = args.split(/ (?!Floor)/).filter((word) => word !== '');
+    const result = await commandLine(['adopt', ...words, '--out', folder], given);
+    t.is(result.code, code, args);
     t.regex(result.stderr, message);
   }
   t.deepEqual(readdirSync(folder), []);
 });
+
+// The files of docs/adapting.md for an app without workspaces, as an operator copies them, and the app of docs/tutorial.md.
+
+const [, section = ''] = projectText('docs/adapting.md').split(/^## An app of one company$/m);
+const [recipe = ''] = section.split(/^## /m);
+const [, definition = ''] = /```json\n([^`]+)```/.exec(recipe) ?? [];
+const views = recipe.matchAll(/```sql\n-- (\S+): ([^`]+)```/g);
+const files = new Map([...views].map(([, name, sql]) => [name as string, `-- ${sql}`]));
+files.set('config/resources/jobs.json', definition);
+
+const ofOneCompany = `
+  create schema shop;
+  create table shop.jobs (id bigint generated always as identity primary key, title text not null, state text not null,
+    created_at timestamptz not null default now());
+  create index on shop.jobs (created_at, id);
+  create index on shop.jobs (state, created_at, id);
+  create table shop.staff (id text primary key, email text not null, is_admin boolean not null);
+  insert into shop.staff values ('1', 'boss@shop.example', true);
+  insert into shop.jobs (title, state) select 'job ' || i, case i % 3 when 0 then 'done' else 'open' end from generate_series(1, 3000) i;
+  analyze shop.jobs`;
+
+test.serial('an app without workspaces gets one by its views, as docs/adapting.md says', async (t) => {
+  const settings = await newDatabase(t, 'company', (client) => client.query(ofOneCompany));
+  const folder = emptyFolder(t);
+  const company = commandsIn(folder, settings);
+  const names = ['jobs', 'key_ids', 'tokens'].map((name) => `sql/views/${name}.sql`);
+  t.deepEqual([...files.keys()].sort(), ['config/resources/jobs.json', ...names]);
+  for (const [name, text] of files) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+  const { code, stderr } = await company.run('migrate', '--views', join(folder, 'sql/views'));
+  t.is(code, 0, stderr);
+  t.deepEqual(await wrong(t, company), []);
+
+  const ask = await (await apiOf(t, company))('read:jobs', 'Our company', 'boss@shop.example');
+  const { data } = (await ask<{ data: { title: string }[] }>('/jobs?state=done&perPage=2')).body;
+  t.deepEqual(
+    data.map(({ title }) => title),
+    ['job 3', 'job 6'],
+  );
+});
+
+test.serial(
+  'the table of docs/tutorial.md becomes an API without a decision, and its tenants see their own orders',
+  async (t) => {
+    const [, sql = ''] = /```sql\n(create schema shop;[^`]+)```/.exec(projectText('docs/tutorial.md')) ?? [];
+    const ask = await (await apiOf(t, await adoptedShop(t, sql)))('read:orders', 'Bakery', 'ann@bakery.example');
+    const { data, pagination } = (
+      await ask<{ data: unknown; pagination: { total: number } }>('/orders?state=paid&perPage=1&total=true')
+    ).body;
+    t.deepEqual(
+      [data, pagination.total],
+      [[{ id: '6', number: 'A6', state: 'paid', total: 1.5, createdAt: '2026-01-01T06:00:00.000Z' }], 833],
+    );
+  },
+);

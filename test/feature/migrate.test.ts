@@ -1,91 +1,128 @@
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { defaultViewsDir } from '../../src/migrate/sql-files.js';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot, projectText } from '../../src/paths.js';
 import { commandLine } from '../support/command-line.js';
 import { until } from '../support/patience.js';
 import { shared } from '../support/workspace.js';
 
-// `migrate` beside another run, with a faulty file, and after a run that was killed.
+// `migrate` and other commands whose output has no reader any more, such as behind `| head -1`, or stands on a full disk; `migrate`
+// beside another run, with a faulty file, and as an admin without CREATEROLE.
 
 const name = `migrate_${randomUUID().slice(0, 8)}`;
 const adminUrl = urlAs(shared.primary, 'postgres', name);
 const migrate = (...args: string[]) => commandLine(['migrate', ...args], { adminUrl });
 
 /** Runs SQL on a connection of its own. */
-async function run(url: string, sql: string): Promise<void> {
+async function run<Row extends object>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  await client.query(sql).finally(() => client.end());
+  return (await client.query<Row>(sql).finally(() => client.end())).rows;
 }
 
-test.before(async (t) => {
+/** Runs the program with its stdout closed at the other end, or as this descriptor. */
+function commandTo(stdout: 'nothing' | number, args: string[]): Promise<{ code: number | null; stderr: string }> {
+  const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), ...args], {
+    env: { PATH: process.env.PATH, ADMIN_URL: adminUrl },
+    stdio: ['ignore', stdout === 'nothing' ? 'pipe' : stdout, 'pipe'],
+  });
+  child.stdout?.destroy();
+  let stderr = '';
+  child.stderr?.on('data', (bytes: Buffer) => (stderr += String(bytes)));
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, stderr })));
+}
+
+/** A copy of the folder of views. */
+function viewsFolder(t: ExecutionContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'migrate-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  cpSync(defaultViewsDir, folder, { recursive: true });
+  return folder;
+}
+
+test.before(async () => {
   await run(shared.primary, `create database ${name}`);
-  await run(adminUrl, readFileSync(join(projectRoot, 'sql/apps/first/schema.sql'), 'utf8'));
-  const { code, stderr } = await migrate();
-  t.is(code, 0, stderr);
+  await run(adminUrl, projectText('sql/apps/first/schema.sql'));
 });
 test.after.always(() => run(shared.primary, `drop database ${name} with (force)`));
 
-test.serial(
-  'an error names the file, the line and the statement, also where PostgreSQL gives no position',
-  async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), 'migrate-'));
-    t.teardown(() => rmSync(folder, { recursive: true }));
-    cpSync(defaultViewsDir, folder, { recursive: true });
-    const faults = {
-      'alter view gateway.extra\n  owner to no_such_role': '3: role "no_such_role" does not exist',
-      'create view gateway.other as\n  select 1 as a,\n  nothing from app.klanten':
-        '5: column "nothing" does not exist',
-    };
-    for (const [statement, message] of Object.entries(faults)) {
-      writeFileSync(
-        join(folder, 'zz.sql'),
-        `create view gateway.extra as select ';' as a;\n\n${statement};\nselect 1;\n`,
-      );
-      const { stderr, code } = await migrate('--views', folder);
-      t.is(code, 1);
-      t.is(stderr, `views/zz.sql:${message}. Statement: ${statement.replace(/\s+/g, ' ')}\n`);
-    }
-  },
-);
-
-test.serial('a folder of views without index proposals is no error, and one that does not exist is', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'migrate-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  const none = { code: 0, stdout: `no index is proposed: ${folder} has no folder indexes\n`, stderr: '' };
-  t.deepEqual(await migrate('--views', folder, '--indexes'), none);
-  const absent = join(folder, 'absent');
-  const { code, stderr } = await migrate('--views', absent, '--indexes');
-  t.is(code, 1);
-  t.is(stderr, `The folder ${absent} cannot be read: ENOENT.\n`);
+test.serial('a command does all of its work when its output has no reader, and its exit code is of that', async (t) => {
+  for (const args of [[], ['--pending'], ['--indexes']])
+    t.deepEqual(await commandTo('nothing', ['migrate', ...args]), { code: 0, stderr: '' });
+  const text = `select count(*)::int from pg_indexes where schemaname = 'app' and indexname ~ '^gateway_'`;
+  t.true(((await run<{ count: number }>(adminUrl, text))[0]?.count ?? 0) > 5);
+  t.deepEqual(await run(adminUrl, 'select from pg_index where not indisvalid'), []);
+  await run(adminUrl, `update gateway.applied_files set hash = 'x' || hash where name = 'klanten.sql'`);
+  t.is((await commandTo('nothing', ['migrate', '--pending'])).code, 1);
+  await run(adminUrl, `update gateway.applied_files set hash = substr(hash, 2) where name = 'klanten.sql'`);
 });
 
-test.serial(
-  'files of Windows are read with their line ends and byte order mark; another encoding than UTF-8 is refused',
-  async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), 'migrate-'));
-    t.teardown(() => rmSync(folder, { recursive: true }));
-    cpSync(defaultViewsDir, folder, { recursive: true });
-    for (const file of ['klanten.sql', 'indexes/werkbonnen_nummer.sql']) {
-      const text = readFileSync(join(folder, file), 'utf8');
-      writeFileSync(join(folder, file), `\ufeff${text.replaceAll('\n', '\r\n')}`);
-    }
-    const { code, stdout, stderr } = await migrate('--views', folder);
-    t.is(code, 0, stderr);
-    t.regex(stdout, /klanten[.]sql changed/);
-    t.is((await migrate('--views', folder, '--indexes')).code, 0);
-    writeFileSync(join(folder, 'klanten.sql'), Buffer.from('\ufeffselect 1;', 'utf16le'));
-    const refused = await migrate('--views', folder);
-    t.is(refused.code, 1);
-    t.is(refused.stderr, `The file ${folder}/klanten.sql cannot be read: it is not UTF-8.\n`);
-  },
-);
+test.serial('a token that could not be shown is named as lost, with the way to another', async (t) => {
+  const [workspace] = await run<{ id: string; owner: string }>(
+    adminUrl,
+    `with made as (insert into app.workspaces (id, naam) values (gen_random_uuid(), 'Closed') returning id)
+     insert into app.users (id, workspace_id, naam, email, rol)
+     select gen_random_uuid(), id, 'A', 'a@closed.example', 'owner' from made returning workspace_id as id, email as owner`,
+  );
+  const create = ['tokens', 'create', '--workspace', workspace?.id ?? '', '--owner', workspace?.owner ?? ''];
+  const { code, stderr } = await commandTo('nothing', [...create, '--name', 'x', '--scopes', 'read:klanten']);
+  t.is(code, 1, stderr);
+  const [, id = ''] = /and is lost: `tokens rotate (\S+)` makes another in its place[.]\n$/.exec(stderr) ?? [];
+  t.deepEqual(await run(adminUrl, 'select id::text from gateway.api_tokens'), [{ id }]);
+});
+
+const full = '/dev/full';
+(existsSync(full) ? test.serial : test.serial.skip)('a full disk under the output is a failure', async (t) => {
+  const descriptor = openSync(full, 'w');
+  t.teardown(() => closeSync(descriptor));
+  const stderr = 'The output could not be written (ENOSPC).\n';
+  t.deepEqual(await commandTo(descriptor, ['migrate', '--list']), { code: 1, stderr });
+});
+
+test.serial('an error names the file, and the line where PostgreSQL gives a position', async (t) => {
+  const folder = viewsFolder(t);
+  for (const [statement, fault] of [
+    ['alter view gateway.extra owner to no_such_role', ': role "no_such_role" does not exist'],
+    [
+      'create view gateway.other as\n  select 1 as a,\n  nothing from app.klanten',
+      ':5: column "nothing" does not exist',
+    ],
+  ]) {
+    const sql = `create view gateway.extra as select ';' as a;\n\n${statement};\nselect 1;\n`;
+    writeFileSync(join(folder, 'zz.sql'), sql);
+    t.deepEqual(await migrate('--views', folder), { code: 1, stdout: '', stderr: `views/zz.sql${fault}\n` });
+  }
+});
+
+test.serial('a folder of views without index proposals is no error, and one that does not exist is', async (t) => {
+  const folder = viewsFolder(t);
+  rmSync(join(folder, 'indexes'), { recursive: true });
+  t.deepEqual(await migrate('--views', folder, '--indexes'), { code: 0, stdout: 'nothing to do\n', stderr: '' });
+  const absent = join(folder, 'absent');
+  const stderr = `The folder ${absent} cannot be read: ENOENT.\n`;
+  t.deepEqual(await migrate('--views', absent, '--indexes'), { code: 1, stdout: '', stderr });
+});
+
+test.serial('files of Windows are read with line ends and byte order mark; no encoding but UTF-8 is', async (t) => {
+  const folder = viewsFolder(t);
+  for (const file of ['klanten.sql', 'indexes/werkbonnen_nummer.sql']) {
+    const text = readFileSync(join(folder, file), 'utf8');
+    writeFileSync(join(folder, file), `\ufeff${text.replaceAll('\n', '\r\n')}`);
+  }
+  const { code, stdout, stderr } = await migrate('--views', folder);
+  t.is(code, 0, stderr);
+  t.regex(stdout, /klanten[.]sql changed/);
+  t.is((await migrate('--views', folder, '--indexes')).code, 0);
+  writeFileSync(join(folder, 'klanten.sql'), Buffer.from('\ufeffselect 1;', 'utf16le'));
+  const refused = `The file ${folder}/klanten.sql cannot be read: it is not UTF-8.\n`;
+  t.deepEqual(await migrate('--views', folder), { code: 1, stdout: '', stderr: refused });
+});
 
 test.serial('migrate waits for another run, says for which, and gives up after its time', async (t) => {
   const holder = new pg.Client({ connectionString: adminUrl, application_name: 'another migrate' });
@@ -96,12 +133,8 @@ test.serial('migrate waits for another run, says for which, and gives up after i
   const process = `process ${rows[0]?.pid} \\(another migrate, user postgres, since [-0-9: ]+\\)`;
   const refused = await migrate('--wait', '1');
   t.is(refused.code, 1);
-  t.regex(
-    refused.stderr,
-    new RegExp(
-      `^Waiting up to 1 s for another migration: ${process}\\.\nAnother migration has run for more than 1 s: ${process}\\. Nothing was changed\\.`,
-    ),
-  );
+  const first = `^Waiting up to 1 s for another migration: ${process}\\.\n`;
+  t.regex(refused.stderr, new RegExp(`${first}Another migration has run for more than 1 s: ${process}\\. Nothing was`));
   const waiting = migrate('--wait', '30');
   // It has asked for the holder, and has the answer.
   const isWaited = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
@@ -113,8 +146,30 @@ test.serial('migrate waits for another run, says for which, and gives up after i
   t.regex(stderr, new RegExp(`^Waiting up to 30 s for another migration: ${process}\\.\n$`));
 });
 
-test.serial('a lock that a killed run of knex left behind keeps no later run out', async (t) => {
-  await run(adminUrl, 'update gateway.migrations_lock set is_locked = 1');
-  const { code, stderr } = await migrate();
-  t.is(code, 0, stderr);
+test('an admin without CREATEROLE migrates, once a DBA has run deploy/roles.sql', async (t) => {
+  const admin = `admin_${randomUUID().slice(0, 8)}`;
+  await run(shared.primary, `create role ${admin} login password 'secret'`);
+  await run(shared.primary, `create database ${admin} owner ${admin}`);
+  try {
+    const login = { username: admin, password: 'secret', pathname: admin };
+    const own = { adminUrl: Object.assign(new URL(shared.primary), login).href };
+    await run(own.adminUrl, projectText('sql/apps/first/schema.sql'));
+    const refused = await commandLine(['migrate'], own);
+    t.is(refused.code, 1);
+    t.regex(refused.stderr, /core\/001_roles\.sql.*(permission denied|must have)/);
+    await run(shared.primary, `set gateway.admin = '${admin}'; ${projectText('deploy/roles.sql')}`);
+    const { stderr, code } = await commandLine(['migrate'], own);
+    t.deepEqual({ stderr, code }, { stderr: '', code: 0 });
+    const pending = await commandLine(['migrate', '--pending'], own);
+    t.is(pending.code, 0, pending.stdout);
+  } finally {
+    await run(shared.primary, `drop database ${admin} with (force)`);
+    await run(shared.primary, `drop role ${admin}`);
+  }
+});
+
+test('deploy/roles.sql gives the roles the settings of sql/core/001_roles.sql', (t) => {
+  const settings = (path: string): string[] => projectText(path).match(/\('gateway_\w+', '\w+', '[^']*'\)/g) ?? [];
+  t.is(settings('deploy/roles.sql').length, 18);
+  t.deepEqual(settings('deploy/roles.sql'), settings('sql/core/001_roles.sql'));
 });

@@ -8,7 +8,7 @@ import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { type Account, give, runAs, serverAccount } from '../../demo/cluster/binaries.js';
 import { freePort } from '../../demo/cluster/ports.js';
-import type { FindingCode } from '../../src/check/findings.js';
+import type { FindingCode } from '../../src/check/finding.js';
 import { inspect } from '../../src/check/inspect.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Settings } from '../../src/settings.js';

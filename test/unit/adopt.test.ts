@@ -19,9 +19,10 @@ import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.j
 import { partsOf } from '../../src/adopt/parts.js';
 import type { Subject, Survey } from '../../src/adopt/survey.js';
 import { findTenant, findUsers, idColumn, idPoints } from '../../src/adopt/tenant.js';
-import { type Form, formOf, openCells } from '../../src/adopt/values.js';
+import { openCells } from '../../src/adopt/values.js';
+import { type Form, formOf } from '../../src/check/forms.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
-import { column, index, table } from '../support/tables.js';
+import { column, index, table } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 
 // The guesses of `adopt`, one table each.
@@ -287,7 +288,7 @@ test('users are found under the names that Django and ASP.NET give them', (t) =>
   ];
   const found = (...names: string[]): string | undefined => {
     const tables = [...rest, ...names.map((name) => table(name, [...columns, column('Email')], of))];
-    return findUsers(tables, findTenant('app', tables))?.table.name;
+    return findUsers(tables, findTenant('app', tables))?.name;
   };
   for (const name of ['auth_user', 'accounts_user', 'AspNetUsers', 'users', 'staff']) t.is(found(name), name);
   t.is(found('newsletter_users'), undefined);
@@ -299,7 +300,7 @@ test('without a table of users the draft says that no token can be made', (t) =>
   const found = { tenant, subjects: [], leftOut: [] } as unknown as Survey;
   const { sql, open } = tokensFile(found, []);
   t.regex(sql, /as email where false;/);
-  t.true(open.some((point) => point.includes('no table of users was found')));
+  t.true(open.some((point) => point.includes('no table of users with a column of the workspace was found')));
 });
 
 // The id of a record and the order of a list, as `adopt` takes them from indexes.

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { checkOpenPoints } from '../../src/check/open-points.js';
+import { checkOpenPoints } from '../../src/check/settings.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
 import { openapi } from '../../src/openapi/openapi.js';

@@ -9,13 +9,11 @@ import pg from 'pg';
 import { StartRefused } from '../../src/errors.js';
 import { addressKey } from '../../src/http/admit.js';
 import { readSqlFiles } from '../../src/migrate/sql-files.js';
-import { statementsOf } from '../../src/migrate/sql-statements.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
 import { reusingSocket, tapRows } from '../../src/wire/row-tap.js';
 import { assertWireShape } from '../../src/wire/wire.js';
 import { valuesOfComposite } from '../../src/write/transaction.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
-import { sourcesIn } from '../support/sources.js';
 
 type Message = { readonly type: 'D'; readonly texts: TextRow } | { readonly type: 'C' | 'Z'; readonly body: Buffer };
 
@@ -126,47 +124,6 @@ test('the text form of a row becomes its values: doubled quotes and backslashes,
   ];
   for (const [text, ...values] of texts) t.deepEqual(valuesOfComposite(text), values, text);
   t.throws(() => valuesOfComposite('(1,"a'), { instanceOf: SyntaxError });
-});
-
-test('a semicolon in a comment, a string, a name, a dollar quote or a body ends no statement', (t) => {
-  const statements = [
-    `select ';', 'it''s; so', e'it\\'s; so', E'\\\\', ";", "a"";", $1 /* ; /* ; */ ; */ -- ;
-      from "x;y"`,
-    `do $$ begin perform 1; end $$`,
-    `do $body$ select $$ ; $$; $body$`,
-    `create function f() returns int language sql begin atomic select case when true then 1 end; select 2; end`,
-    `CREATE OR REPLACE PROCEDURE p() LANGUAGE sql BEGIN ATOMIC INSERT INTO t VALUES (1); END`,
-    `create rule r as on insert to t do instead (select 1; select 2)`,
-    `create view v as select case when a then 1 end, tag$x from "begin"`,
-    'begin',
-  ];
-  const found = statementsOf(`-- a comment; about it\n${statements.join(';\n\n /* ; */ ')}`);
-  t.deepEqual(
-    found.map(({ text }) => text),
-    statements,
-  );
-});
-
-test('each statement has the line in which it begins, whatever stands before it', (t) => {
-  const sql = '-- one\n\nselect 1; select 2\n;\n/* four\nfive */ select\n3';
-  t.deepEqual(statementsOf(sql), [
-    { text: 'select 1', line: 3 },
-    { text: 'select 2', line: 3 },
-    { text: 'select\n3', line: 6 },
-  ]);
-  t.deepEqual(statementsOf('-- nothing\n;;\n'), []);
-  t.is(statementsOf("select 'open").length, 1);
-});
-
-test('the statements of every shipped file are the file without comments between them', (t) => {
-  for (const { path, text } of [...sourcesIn('sql/core', '.sql'), ...sourcesIn('sql/views', '.sql')]) {
-    const statements = statementsOf(text);
-    t.true(statements.length > 0, path);
-    for (const { text: statement, line } of statements) {
-      t.regex(statement, /^(create|alter|grant|revoke|do|comment|insert|drop|set)\b/i, path);
-      t.true(text.split('\n')[line - 1]?.includes(statement.split('\n')[0] as string), path);
-    }
-  }
 });
 
 test('a file of the views whose name does not count is refused, not passed over', (t) => {

@@ -1,6 +1,5 @@
 import { urlAs } from '../../../demo/cluster/passwords.js';
-import type { Level } from '../../../src/check/finding.js';
-import type { FindingCode } from '../../../src/check/findings.js';
+import type { FindingCode, Level } from '../../../src/check/finding.js';
 import type { Settings } from '../../../src/settings.js';
 import { shared, type TestDatabase } from '../workspace.js';
 
