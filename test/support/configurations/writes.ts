@@ -1,5 +1,20 @@
 import { type Configurations, failed, primaryAs, refused, warning } from './configuration.js';
 
+/** Rules of the app that refuse every value. */
+const rules = [`exception 'closed'`, 'unique_violation', 'check_violation', 'numeric_value_out_of_range'];
+const refusedBy: Configurations = Object.fromEntries(
+  rules.map((rule) => [
+    `every trial of a write is refused by ${rule}`,
+    warning('writes', /^Every trial of a change and of a new record was refused, the last by the app: .+[.] If no/, {
+      change: () =>
+        `create function app.refuse() returns trigger language plpgsql as $$ begin raise ${rule}; end $$;
+         create trigger a_refusal before insert or update on app.installaties for each row execute function app.refuse()`,
+      undo: () => 'drop function app.refuse cascade',
+      thorough: true,
+    }),
+  ]),
+);
+
 /** Wrong privileges of the writer, write views and triggers. */
 export const wrongWrites: Configurations = {
   'the login of the replicas is used for the primary': refused(
@@ -42,17 +57,7 @@ export const wrongWrites: Configurations = {
       thorough: true,
     },
   ),
-  'every trial of a write is refused': warning(
-    'writes',
-    /^Every trial of a change and of a new record was refused, the last by the app: the app has not said its name[.] If no/,
-    {
-      change: () =>
-        `create function app.refuse() returns trigger language plpgsql as $$ begin raise exception 'the app has not said its name'; end $$;
-       create trigger a_refusal before insert or update on app.installaties for each row execute function app.refuse()`,
-      undo: () => 'drop function app.refuse cascade',
-      thorough: true,
-    },
-  ),
+  ...refusedBy,
   'the writer cannot claim keys': failed('writes', /^permission denied for table idempotency/, {
     change: () => 'revoke insert on gateway.idempotency from gateway_writer',
     undo: () => 'grant insert (workspace_id, token_id, key, fingerprint) on gateway.idempotency to gateway_writer',
