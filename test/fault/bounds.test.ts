@@ -1,9 +1,11 @@
 import { setMaxListeners } from 'node:events';
-import test from 'ava';
+import suite from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
+
+const test = suite.serial;
 
 // Too much at once: what is over a bound is told so quickly, and the rest does not notice.
 
@@ -21,7 +23,7 @@ test.after.always(() => setUp?.stop());
 const one = { shortConnections: 1, shortDepth: 1, shortPerWorkspace: 1, longConnections: 1, longPerWorkspace: 1 };
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-test.serial('with every connection asleep a request gets 503 soon', async (t) => {
+test('with every connection asleep a request gets 503 soon', async (t) => {
   const gateway = await setUp.gateway(one);
   for (const each of [token, other]) await readPage(gateway.url('/klanten?perPage=1'), { token: each });
   await setUp.pace(20);
@@ -46,7 +48,7 @@ test.serial('with every connection asleep a request gets 503 soon', async (t) =>
   await gateway.stop();
 });
 
-test.serial('after a storm of aborted requests on one connection the next answer is right', async (t) => {
+test('after a storm of aborted requests on one connection the next answer is right', async (t) => {
   const gateway = await setUp.gateway({
     ...one,
     chunkRowsMax: 400,
@@ -78,7 +80,7 @@ test.serial('after a storm of aborted requests on one connection the next answer
   await gateway.stop();
 });
 
-test.serial('a token and a workspace have only so many large pages under way', async (t) => {
+test('a token and a workspace have only so many large pages under way', async (t) => {
   const enough = { longConnections: 10, longPerWorkspace: 40 }; // also a quarter of it, while the other workspace is served
   const gateway = await setUp.gateway({
     ...enough,
@@ -114,7 +116,7 @@ test.serial('a token and a workspace have only so many large pages under way', a
   await gateway.stop();
 });
 
-test.serial('a large page that begins does not wait for all pages under way of its workspace', async (t) => {
+test('a large page that begins does not wait for all pages under way of its workspace', async (t) => {
   const others = 16;
   const bounds = { largePagesPerToken: 2 * others, largePagesPerWorkspace: 2 * others, queueWaitMs: 5000 };
   const gateway = await setUp.gateway({ ...bounds, longConnections: 2, longPerWorkspace: 2, chunkRowsMax: 20 });
@@ -162,47 +164,44 @@ async function besideDetails(url: (path: string) => string, work: Promise<unknow
   return [...statuses];
 }
 
-test.serial(
-  'while details are read chunks of large pages take a quarter of the connections, and every page ends whole',
-  async (t) => {
-    const bounds = { longConnections: 7, longPerWorkspace: 32, chunkRowsMax: 20, queueWaitMs: 10_000 };
-    const gateway = await setUp.gateway(bounds);
-    const long = gateway.gateway.replicas[0]?.long;
-    await setUp.pace(1);
-    /** Six pages, one of a client that reads nothing until the others have ended; resolves with the mean number of chunks at a time. */
-    const chunksAtATime = async (): Promise<number> => {
-      const tokens = [token, token, token, await setUp.token(), await setUp.token()];
-      let [begun, ended, sum, samples] = [0, 0, 0, 0];
-      const options = { discard: true, onFirstBytes: () => begun++ };
-      const url = gateway.url('/installaties?perPage=300');
-      const stopped = readPage(url, {
-        token,
-        ...options,
-        onPiece: () => until(() => ended === tokens.length, 60_000, 5),
-      });
-      const pages = tokens.map((each) => readPage(url, { token: each, ...options }).finally(() => ended++));
-      while (ended === 0) {
-        await sleep(5);
-        if (begun <= tokens.length) continue; // a first chunk runs beside another one
-        sum += long?.inFlight ?? 0;
-        samples++;
-      }
-      for (const { status, complete } of await Promise.all([...pages, stopped]))
-        t.true(status === 200 && complete, `${status}, ${complete ? 'whole' : 'broken off'}`);
-      return sum / samples;
-    };
-    const alone = await chunksAtATime();
-    t.true(alone > 2, `${alone} chunks at a time`);
-    const beside = chunksAtATime();
-    t.deepEqual(await besideDetails(gateway.url, beside), [200]);
-    t.true((await beside) < 1.5, `${await beside} chunks at a time`);
-    await setUp.pace(0);
-    await gateway.backToNormal(t);
-    await gateway.stop();
-  },
-);
+test('while details are read chunks of large pages take a quarter of the connections, and every page ends whole', async (t) => {
+  const bounds = { longConnections: 7, longPerWorkspace: 32, chunkRowsMax: 20, queueWaitMs: 10_000 };
+  const gateway = await setUp.gateway(bounds);
+  const long = gateway.gateway.replicas[0]?.long;
+  await setUp.pace(1);
+  /** Six pages, one of a client that reads nothing until the others have ended; resolves with the mean number of chunks at a time. */
+  const chunksAtATime = async (): Promise<number> => {
+    const tokens = [token, token, token, await setUp.token(), await setUp.token()];
+    let [begun, ended, sum, samples] = [0, 0, 0, 0];
+    const options = { discard: true, onFirstBytes: () => begun++ };
+    const url = gateway.url('/installaties?perPage=300');
+    const stopped = readPage(url, {
+      token,
+      ...options,
+      onPiece: () => until(() => ended === tokens.length, 60_000, 5),
+    });
+    const pages = tokens.map((each) => readPage(url, { token: each, ...options }).finally(() => ended++));
+    while (ended === 0) {
+      await sleep(5);
+      if (begun <= tokens.length) continue; // a first chunk runs beside another one
+      sum += long?.inFlight ?? 0;
+      samples++;
+    }
+    for (const { status, complete } of await Promise.all([...pages, stopped]))
+      t.true(status === 200 && complete, `${status}, ${complete ? 'whole' : 'broken off'}`);
+    return sum / samples;
+  };
+  const alone = await chunksAtATime();
+  t.true(alone > 2, `${alone} chunks at a time`);
+  const beside = chunksAtATime();
+  t.deepEqual(await besideDetails(gateway.url, beside), [200]);
+  t.true((await beside) < 1.5, `${await beside} chunks at a time`);
+  await setUp.pace(0);
+  await gateway.backToNormal(t);
+  await gateway.stop();
+});
 
-test.serial('while one workspace floods the queue another is served in its turn', async (t) => {
+test('while one workspace floods the queue another is served in its turn', async (t) => {
   const gateway = await setUp.gateway({ longConnections: 2, longPerWorkspace: 2, queueMax: 30, queueWaitMs: 10_000 });
   let over = false;
   let answered = 0;
@@ -225,7 +224,7 @@ test.serial('while one workspace floods the queue another is served in its turn'
   await gateway.stop();
 });
 
-test.serial('a workspace has its whole share while no other is served, and an eighth of it otherwise', async (t) => {
+test('a workspace has its whole share while no other is served, and an eighth of it otherwise', async (t) => {
   const gateway = await setUp.gateway({ shortPerWorkspace: 16, queueWaitMs: 10_000 });
   const lane = gateway.gateway.replicas[0]?.short;
   const busiest = async (while_: Promise<unknown>): Promise<number> => {

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import test from 'ava';
+import suite from 'ava';
 import { rawRequest } from '../support/client.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
+
+const test = suite.serial;
 
 // Clients that do not behave: slow to ask, slow to read, too much, or silent.
 
@@ -37,7 +39,7 @@ test.before(async () => {
 });
 test.after.always(() => setUp?.stop());
 
-test.serial('a header that trickles in is answered 408 and its connection closed', async (t) => {
+test('a header that trickles in is answered 408 and its connection closed', async (t) => {
   const startedMs = performance.now();
   const answer = await new Promise<string>((resolve) => {
     let received = '';
@@ -57,7 +59,7 @@ test.serial('a header that trickles in is answered 408 and its connection closed
   t.true(performance.now() - startedMs < limitMs(3000));
 });
 
-test.serial('a connection that sends nothing is closed, also after a request', async (t) => {
+test('a connection that sends nothing is closed, also after a request', async (t) => {
   const idleMs = await new Promise<number>((resolve) => {
     const startedMs = performance.now();
     const socket = connect(port, '127.0.0.1');
@@ -70,7 +72,7 @@ test.serial('a connection that sends nothing is closed, also after a request', a
   t.regex(kept, /keep-alive/i);
 });
 
-test.serial('a header that is too large is answered 431', async (t) => {
+test('a header that is too large is answered 431', async (t) => {
   const answer = await rawRequest(
     port,
     `GET /api/v1/klanten HTTP/1.1\r\nHost: x\r\nX-Large: ${'a'.repeat(20_000)}\r\n\r\n`,
@@ -79,7 +81,7 @@ test.serial('a header that is too large is answered 431', async (t) => {
   t.regex(answer, /"code":"headers_too_large"/);
 });
 
-test.serial('a connection on which hundreds of requests wait is closed, and another client is answered', async (t) => {
+test('a connection on which hundreds of requests wait is closed, and another client is answered', async (t) => {
   const flood = connect(port, '127.0.0.1');
   flood.on('error', () => undefined);
   flood.resume();
@@ -88,7 +90,7 @@ test.serial('a connection on which hundreds of requests wait is closed, and anot
   t.true(await until(() => flood.closed, 5000, 20));
 });
 
-test.serial('connections over the bound are closed at once and the others are served', async (t) => {
+test('connections over the bound are closed at once and the others are served', async (t) => {
   const sockets = Array.from({ length: 80 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
   for (const socket of sockets) socket.resume();
   t.true(await until(() => sockets.filter(({ closed }) => closed).length >= 20, 5000, 20));
@@ -98,7 +100,7 @@ test.serial('connections over the bound are closed at once and the others are se
   t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
 });
 
-test.serial('a client that stops reading is disconnected, and a slow client is not', async (t) => {
+test('a client that stops reading is disconnected, and a slow client is not', async (t) => {
   const url = gateway.url('/installaties?perPage=9500');
   const stall = sleep(5000);
   const [stopped, slow] = await Promise.all([
@@ -111,24 +113,21 @@ test.serial('a client that stops reading is disconnected, and a slow client is n
   await gateway.backToNormal(t);
 });
 
-test.serial(
-  'a page that takes too long is broken off, and one that waits for the database is no slow client',
-  async (t) => {
-    const whole = (await readPage(gateway.url('/installaties?perPage=1000'), { token })).body;
-    await setUp.pace(1);
-    const patient = await readPage(gateway.url('/installaties?perPage=1000'), { token });
-    t.true(withoutCursors(patient.body) === withoutCursors(whole) && patient.totalMs > 1600, `${patient.totalMs} ms`);
-    const overtime = await readPage(gateway.url('/installaties?perPage=4000'), { token, discard: true });
-    await setUp.pace(0);
-    t.is(overtime.status, 200);
-    t.false(overtime.complete);
-    t.true(overtime.totalMs < limitMs(6000));
-    t.is(await gateway.metric('gateway_slow_clients_total'), 1, 'still');
-    await gateway.backToNormal(t);
-  },
-);
+test('a page that takes too long is broken off, and one that waits for the database is no slow client', async (t) => {
+  const whole = (await readPage(gateway.url('/installaties?perPage=1000'), { token })).body;
+  await setUp.pace(1);
+  const patient = await readPage(gateway.url('/installaties?perPage=1000'), { token });
+  t.true(withoutCursors(patient.body) === withoutCursors(whole) && patient.totalMs > 1600, `${patient.totalMs} ms`);
+  const overtime = await readPage(gateway.url('/installaties?perPage=4000'), { token, discard: true });
+  await setUp.pace(0);
+  t.is(overtime.status, 200);
+  t.false(overtime.complete);
+  t.true(overtime.totalMs < limitMs(6000));
+  t.is(await gateway.metric('gateway_slow_clients_total'), 1, 'still');
+  await gateway.backToNormal(t);
+});
 
-test.serial('a client that disconnects in the middle of a page is no failure of the replica', async (t) => {
+test('a client that disconnects in the middle of a page is no failure of the replica', async (t) => {
   const client = new AbortController();
   await setUp.pace(1);
   const headers = { authorization: `Bearer ${token}` };
@@ -140,7 +139,7 @@ test.serial('a client that disconnects in the middle of a page is no failure of 
   t.is(await gateway.metric('gateway_replica_failures_total'), 0);
 });
 
-test.serial('a page that breaks does not look whole to an HTTP/1.0 client either', async (t) => {
+test('a page that breaks does not look whole to an HTTP/1.0 client either', async (t) => {
   await setUp.pace(1);
   const ending = new Promise<string>((resolve) => {
     const socket = connect(port, '127.0.0.1', () =>
@@ -162,7 +161,7 @@ for (const [encoding, pages] of [
   ['gzip', 2],
 ] as const) {
   const what = `${pages} ${encoding === 'gzip' ? 'compressed ' : ''}page${pages > 1 ? 's' : ''}`;
-  test.serial(`CONNECT behind ${what} neither holds a page up nor keeps it when its client leaves`, async (t) => {
+  test(`CONNECT behind ${what} neither holds a page up nor keeps it when its client leaves`, async (t) => {
     const patient = await setUp.gateway({ pageTimeMaxMs: 60_000, slowClientMs: 60_000 });
     const request = `GET /api/v1/installaties?perPage=8000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nAccept-Encoding: ${encoding}\r\n\r\n`;
     const begin = async (): Promise<{ socket: Socket; bytes: () => Promise<Buffer> }> => {

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import test, { type ExecutionContext } from 'ava';
+import suite, { type ExecutionContext } from 'ava';
 import { nodeFlags } from '../../bundle/node-flags.js';
 import type { PgNode } from '../../demo/cluster/node.js';
 import type { Readiness } from '../../src/ops/readiness.js';
@@ -12,6 +12,8 @@ import { limitMs, until } from '../support/patience.js';
 import { asInProduction, type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { slowClients } from '../support/slow-clients.js';
 import { templateName } from '../support/template.js';
+
+const test = suite.serial;
 
 // The real process: how it stops, what it holds, and how it ends when something breaks.
 
@@ -38,7 +40,7 @@ async function serve(
   return serving;
 }
 
-test.serial('SIGTERM in the middle of a page: not ready, the page ends whole, exit code 0', async (t) => {
+test('SIGTERM in the middle of a page: not ready, the page ends whole, exit code 0', async (t) => {
   const serving = await serve(t, { notReadyMs: 300 });
   const url = `${serving.url}/api/v1/installaties?perPage=700`;
   const undisturbed = (await readPage(url, { token })).body;
@@ -57,28 +59,25 @@ test.serial('SIGTERM in the middle of a page: not ready, the page ends whole, ex
   t.is((await readPage(url, { token })).status, 0, 'the listener is closed');
 });
 
-test.serial(
-  'a page that does not end by the deadline is broken off, and the exit code is 0 all the same',
-  async (t) => {
-    const serving = await serve(t, { drainMs: 400 });
-    await setUp.pace(1);
-    let stoppedMs = 0;
-    const page = await readPage(`${serving.url}/api/v1/installaties?perPage=1500`, {
-      token,
-      onFirstBytes: () => {
-        stoppedMs = performance.now();
-        serving.child.kill('SIGTERM');
-      },
-    });
-    t.false(page.complete);
-    t.throws(() => JSON.parse(page.body));
-    t.is(await serving.exited, 0);
-    t.true(performance.now() - stoppedMs < limitMs(2500));
-    await setUp.pace(0);
-  },
-);
+test('a page that does not end by the deadline is broken off, and the exit code is 0 all the same', async (t) => {
+  const serving = await serve(t, { drainMs: 400 });
+  await setUp.pace(1);
+  let stoppedMs = 0;
+  const page = await readPage(`${serving.url}/api/v1/installaties?perPage=1500`, {
+    token,
+    onFirstBytes: () => {
+      stoppedMs = performance.now();
+      serving.child.kill('SIGTERM');
+    },
+  });
+  t.false(page.complete);
+  t.throws(() => JSON.parse(page.body));
+  t.is(await serving.exited, 0);
+  t.true(performance.now() - stoppedMs < limitMs(2500));
+  await setUp.pace(0);
+});
 
-test.serial('a lock on one table stops no start, and its view is not read before it is checked', async (t) => {
+test('a lock on one table stops no start, and its view is not read before it is checked', async (t) => {
   const held = `select from pg_locks where mode = 'AccessExclusiveLock' and relation = 'app.klanten'::regclass`;
   const replicaUrl = (setUp.cluster.replicas[0] as PgNode).url(templateName);
   await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
@@ -100,7 +99,7 @@ test.serial('a lock on one table stops no start, and its view is not read before
   });
 });
 
-test.serial('an uncaught error is logged, running pages end, and the exit code is 1', async (t) => {
+test('an uncaught error is logged, running pages end, and the exit code is 1', async (t) => {
   const bomb = `process.on('SIGUSR2', () => setTimeout(() => { throw new Error('thrown outside any request') }))`;
   const serving = await serve(t, {}, ['--import', `data:text/javascript,${encodeURIComponent(bomb)}`]);
   await setUp.pace(0.5);
@@ -115,32 +114,29 @@ test.serial('an uncaught error is logged, running pages end, and the exit code i
   await setUp.pace(0);
 });
 
-test.serial(
-  'log output that is not read holds up neither requests nor the end, and its reader learns how many lines are missing',
-  async (t) => {
-    const serving = await serve(t);
-    const { stdout } = serving.child;
-    stdout?.pause();
-    const sent = 4000;
-    await sendRequests(t, serving, sent);
-    const dropped = await metric(serving, 'gateway_log_lines_dropped_total');
-    t.true(dropped > 0 && dropped < sent, `${dropped} of ${sent}`);
-    stdout?.resume();
-    // Several lines: output that is slow before the pipe is full goes on in between.
-    const missing = (): number =>
-      (serving.log().match(/.*"msg":"log_resumed".*\n/g) ?? [])
-        .map((line) => (JSON.parse(line) as { lines: number }).lines)
-        .reduce((sum, lines) => sum + lines, 0);
-    t.true(await until(() => missing() === dropped, 5000, 50), `${missing()} of ${dropped}`);
-    t.is(serving.log().match(/"msg":"request_finished"/g)?.length, sent - dropped, 'the other lines are whole');
-    stdout?.pause();
-    await sendRequests(t, serving, 1000);
-    const stoppedMs = performance.now();
-    serving.child.kill('SIGTERM');
-    t.is(await serving.exited, 0);
-    t.true(performance.now() - stoppedMs < limitMs(4000));
-  },
-);
+test('log output that is not read holds up neither requests nor the end, and its reader learns how many lines are missing', async (t) => {
+  const serving = await serve(t);
+  const { stdout } = serving.child;
+  stdout?.pause();
+  const sent = 4000;
+  await sendRequests(t, serving, sent);
+  const dropped = await metric(serving, 'gateway_log_lines_dropped_total');
+  t.true(dropped > 0 && dropped < sent, `${dropped} of ${sent}`);
+  stdout?.resume();
+  // Several lines: output that is slow before the pipe is full goes on in between.
+  const missing = (): number =>
+    (serving.log().match(/.*"msg":"log_resumed".*\n/g) ?? [])
+      .map((line) => (JSON.parse(line) as { lines: number }).lines)
+      .reduce((sum, lines) => sum + lines, 0);
+  t.true(await until(() => missing() === dropped, 5000, 50), `${missing()} of ${dropped}`);
+  t.is(serving.log().match(/"msg":"request_finished"/g)?.length, sent - dropped, 'the other lines are whole');
+  stdout?.pause();
+  await sendRequests(t, serving, 1000);
+  const stoppedMs = performance.now();
+  serving.child.kill('SIGTERM');
+  t.is(await serving.exited, 0);
+  t.true(performance.now() - stoppedMs < limitMs(4000));
+});
 
 /** Sends requests on one connection, each with a long line in the log; fails unless all are answered. */
 async function sendRequests(t: ExecutionContext, { url }: ServeProcess, count: number): Promise<void> {
@@ -156,7 +152,7 @@ async function sendRequests(t: ExecutionContext, { url }: ServeProcess, count: n
   socket.destroy();
 }
 
-test.serial('ten thousand idle connections do not keep a request waiting', async (t) => {
+test('ten thousand idle connections do not keep a request waiting', async (t) => {
   const serving = await serve(t, { headersTimeoutMs: 60_000 });
   const port = Number(new URL(serving.url).port);
   const descriptors = (): number => readdirSync(`/proc/${serving.child.pid}/fd`).length;
@@ -178,7 +174,7 @@ test.serial('ten thousand idle connections do not keep a request waiting', async
 });
 
 // The budget has no room for more compressors; `npm run soak -- slow-clients` measures each encoding.
-test.serial('fifty slow clients, twelve of them with br, hold no database connection and little memory', async (t) => {
+test('fifty slow clients, twelve of them with br, hold no database connection and little memory', async (t) => {
   await fillInstallations();
   const serving = await serve(t, { largePagesPerToken: 100, largePagesPerWorkspace: 100, chunkRowsMax: 2000 });
   const url = `${serving.url}/api/v1/installaties?perPage=20000`;
@@ -224,24 +220,21 @@ async function metric({ opsUrl }: ServeProcess, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
 }
 
-test.serial(
-  'three thousand clients that connect while the event loop is busy all wait in the kernel, and none tries again',
-  async (t) => {
-    if (kernelBacklog() < 3000) return void t.log('Skipped: net.core.somaxconn is missing or below 3,000.');
-    const serving = await serve(t);
-    const port = Number(new URL(serving.url).port);
-    const sockets: Socket[] = [];
-    t.teardown(() => sockets.map((socket) => socket.destroy()));
-    serving.child.kill('SIGSTOP');
-    for (let n = 0; n < 30; n++) {
-      const connected = await Promise.race([hundredConnections(port), sleep(900)]); // a client that the kernel drops tries again after 1 s
-      if (!connected) return t.fail(`${n * 100} clients connected`);
-      sockets.push(...connected);
-    }
-    serving.child.kill('SIGCONT');
-    t.true(await until(async () => (await metric(serving, 'gateway_client_connections')) === 3000, 10_000, 50));
-  },
-);
+test('three thousand clients that connect while the event loop is busy all wait in the kernel, and none tries again', async (t) => {
+  if (kernelBacklog() < 3000) return void t.log('Skipped: net.core.somaxconn is missing or below 3,000.');
+  const serving = await serve(t);
+  const port = Number(new URL(serving.url).port);
+  const sockets: Socket[] = [];
+  t.teardown(() => sockets.map((socket) => socket.destroy()));
+  serving.child.kill('SIGSTOP');
+  for (let n = 0; n < 30; n++) {
+    const connected = await Promise.race([hundredConnections(port), sleep(900)]); // a client that the kernel drops tries again after 1 s
+    if (!connected) return t.fail(`${n * 100} clients connected`);
+    sockets.push(...connected);
+  }
+  serving.child.kill('SIGCONT');
+  t.true(await until(async () => (await metric(serving, 'gateway_client_connections')) === 3000, 10_000, 50));
+});
 
 /** The most connections that a listener may let wait; 0 where the system does not say. */
 function kernelBacklog(): number {

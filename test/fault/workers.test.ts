@@ -14,12 +14,12 @@ import { killGroup, type ServeProcess, serveProcess } from '../support/serve-pro
 import { eventually, gatewayTest } from '../support/workspace.js';
 import { created } from '../support/writes.js';
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
 let served: ServeProcess;
 let token: string;
 
-test.serial.before(async (t) => {
+test.before(async (t) => {
   const { database } = t.context;
   token = await database.token();
   const settings = { ...database.settings, logLevel: 'warn', headersTimeoutMs: 60_000 } as const; // idle connections stay
@@ -82,45 +82,42 @@ function threads(pid: number): number {
   }
 }
 
-test.serial(
-  'a write is answered while another worker is frozen, also when the parent counts for other clients',
-  async (t) => {
-    const { database } = t.context;
-    const [reading, writing] = [await database.token(), await database.token()];
-    // A limit this small is counted request by request, so the parent answers the worker all the time.
-    const own = await serveProcess({ ...database.settings, webConcurrency: 2, rateLimitPerMinute: 200 });
-    t.teardown(() => own.stop());
-    const [frozen] = children(own) as [number];
-    process.kill(frozen, 'SIGSTOP');
-    let isOver = false;
-    t.teardown(() => {
-      isOver = true;
-    });
-    const statuses: number[] = [];
-    const readsOn = async (): Promise<void> => {
-      while (!isOver) {
-        const headers = { authorization: `Bearer ${reading}` };
-        statuses.push((await fetch(`${own.url}/api/v1/klanten?perPage=1`, { headers })).status);
-        await sleep(100);
-      }
-    };
-    const reads = readsOn();
-    await eventually(t, 'reads', () => statuses.length > 3);
-    const client = apiClient(`${own.url}/api/v1`, { token: writing });
-    t.teardown(() => client.close());
-    const body = { naam: 'beside a frozen worker', customerId: await customerOf(database) };
-    for (let i = 0; i < 3; i++) {
-      const answered = await Promise.race([created(client, body), sleep(3000, null, { ref: false })]);
-      t.truthy(answered, 'the write is answered');
-    }
-    process.kill(frozen, 'SIGCONT');
+test('a write is answered while another worker is frozen, also when the parent counts for other clients', async (t) => {
+  const { database } = t.context;
+  const [reading, writing] = [await database.token(), await database.token()];
+  // A limit this small is counted request by request, so the parent answers the worker all the time.
+  const own = await serveProcess({ ...database.settings, webConcurrency: 2, rateLimitPerMinute: 200 });
+  t.teardown(() => own.stop());
+  const [frozen] = children(own) as [number];
+  process.kill(frozen, 'SIGSTOP');
+  let isOver = false;
+  t.teardown(() => {
     isOver = true;
-    await reads;
-    t.deepEqual([...new Set(statuses)], [200]);
-  },
-);
+  });
+  const statuses: number[] = [];
+  const readsOn = async (): Promise<void> => {
+    while (!isOver) {
+      const headers = { authorization: `Bearer ${reading}` };
+      statuses.push((await fetch(`${own.url}/api/v1/klanten?perPage=1`, { headers })).status);
+      await sleep(100);
+    }
+  };
+  const reads = readsOn();
+  await eventually(t, 'reads', () => statuses.length > 3);
+  const client = apiClient(`${own.url}/api/v1`, { token: writing });
+  t.teardown(() => client.close());
+  const body = { naam: 'beside a frozen worker', customerId: await customerOf(database) };
+  for (let i = 0; i < 3; i++) {
+    const answered = await Promise.race([created(client, body), sleep(3000, null, { ref: false })]);
+    t.truthy(answered, 'the write is answered');
+  }
+  process.kill(frozen, 'SIGCONT');
+  isOver = true;
+  await reads;
+  t.deepEqual([...new Set(statuses)], [200]);
+});
 
-test.serial('a worker that dies while another still starts is replaced', async (t) => {
+test('a worker that dies while another still starts is replaced', async (t) => {
   const { settings } = t.context.database;
   const port = await freePort();
   let child: ChildProcess | undefined;
@@ -152,7 +149,7 @@ test.serial('a worker that dies while another still starts is replaced', async (
   t.false(pids().includes(first));
 });
 
-test.serial('a worker that served is replaced at once, however many died; a start that fails is delayed', async (t) => {
+test('a worker that served is replaced at once, however many died; a start that fails is delayed', async (t) => {
   const { dataKeys, ...settings } = t.context.database.settings;
   const folder = mkdtempSync(join(tmpdir(), 'keys-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
@@ -205,40 +202,37 @@ test.serial('a worker that served is replaced at once, however many died; a star
   t.is(deaths(own).find(({ workerPid }) => workerPid === second)?.restartMs, 0);
 });
 
-test.serial(
-  'a worker that dies while a table is locked is replaced, and no request for other tables fails',
-  async (t) => {
-    const { database } = t.context;
-    const own = await serveProcess({
-      ...database.settings,
-      logLevel: 'warn',
-      webConcurrency: 2,
-      port: await freePort(),
-    });
-    t.teardown(() => own.stop());
-    await asAdmin(database.settings.adminUrl, async (app) => {
-      await app.query('begin; lock table app.klanten in access exclusive mode; select pg_switch_wal()');
-      const held = `select from pg_locks where mode = 'AccessExclusiveLock' and relation = 'app.klanten'::regclass`;
-      await eventually(t, 'the lock on the replica', async () => (await database.replica.query(held)).rows.length > 0);
-      for (const worker of children(own)) {
-        process.kill(worker, 'SIGKILL');
-        const isReplaced = async (): Promise<boolean> => {
-          const { workers } = (await (await fetch(`${own.opsUrl}/status.json`)).json()) as StatusReport;
-          return !children(own).includes(worker) && workers?.reporting === 2;
-        };
-        await eventually(t, 'its successor', isReplaced, 30_000);
-      }
-      const headers = { authorization: `Bearer ${token}`, connection: 'close' };
-      for (let i = 0; i < 20; i++)
-        t.is((await fetch(`${own.url}/api/v1/installaties?perPage=1`, { headers })).status, 200);
-      await app.query('rollback');
-      const isRead = async () => (await fetch(`${own.url}/api/v1/klanten?perPage=1`, { headers })).status === 200;
-      await eventually(t, 'the view is checked', isRead, 20_000);
-    });
-  },
-);
+test('a worker that dies while a table is locked is replaced, and no request for other tables fails', async (t) => {
+  const { database } = t.context;
+  const own = await serveProcess({
+    ...database.settings,
+    logLevel: 'warn',
+    webConcurrency: 2,
+    port: await freePort(),
+  });
+  t.teardown(() => own.stop());
+  await asAdmin(database.settings.adminUrl, async (app) => {
+    await app.query('begin; lock table app.klanten in access exclusive mode; select pg_switch_wal()');
+    const held = `select from pg_locks where mode = 'AccessExclusiveLock' and relation = 'app.klanten'::regclass`;
+    await eventually(t, 'the lock on the replica', async () => (await database.replica.query(held)).rows.length > 0);
+    for (const worker of children(own)) {
+      process.kill(worker, 'SIGKILL');
+      const isReplaced = async (): Promise<boolean> => {
+        const { workers } = (await (await fetch(`${own.opsUrl}/status.json`)).json()) as StatusReport;
+        return !children(own).includes(worker) && workers?.reporting === 2;
+      };
+      await eventually(t, 'its successor', isReplaced, 30_000);
+    }
+    const headers = { authorization: `Bearer ${token}`, connection: 'close' };
+    for (let i = 0; i < 20; i++)
+      t.is((await fetch(`${own.url}/api/v1/installaties?perPage=1`, { headers })).status, 200);
+    await app.query('rollback');
+    const isRead = async () => (await fetch(`${own.url}/api/v1/klanten?perPage=1`, { headers })).status === 200;
+    await eventually(t, 'the view is checked', isRead, 20_000);
+  });
+});
 
-test.serial('a frozen worker is replaced, no client waits for it for ever, and counts do not fall', async (t) => {
+test('a frozen worker is replaced, no client waits for it for ever, and counts do not fall', async (t) => {
   const answers: (number | string)[] = [];
   let isOver = false;
   const client = async (): Promise<void> => {
@@ -265,22 +259,19 @@ test.serial('a frozen worker is replaced, no client waits for it for ever, and c
   t.true(answers.filter((answer) => answer !== 200).length <= 16, answers.filter((a) => a !== 200).join());
 });
 
-test.serial(
-  'while every worker is frozen /readyz says so at once, and /livez when replacements do not help',
-  async (t) => {
-    const freezing = setInterval(() => {
-      // With one thread it is a fork before its exec, for which the parent waits.
-      for (const pid of children()) if (threads(pid) > 1) process.kill(pid, 'SIGSTOP');
-    }, 20);
-    t.teardown(() => clearInterval(freezing));
-    await eventually(t, '503 of /readyz', async () => (await status('/readyz')) === 503, 4000);
-    t.is(await status('/livez'), 200);
-    t.like(await (await ops('/readyz')).json(), { reasons: ['no worker'] });
-    await eventually(t, '503 of /livez', async () => (await status('/livez')) === 503, 30_000);
-    clearInterval(freezing);
-    for (const pid of children()) process.kill(pid, 'SIGCONT');
-    await eventually(t, '200 of /livez', async () => (await status('/livez')) === 200, 30_000);
-    await eventually(t, '200 of /readyz', async () => (await status('/readyz')) === 200, 30_000);
-    await eventually(t, 'reads', async () => (await read()) === 200, 10_000);
-  },
-);
+test('while every worker is frozen /readyz says so at once, and /livez when replacements do not help', async (t) => {
+  const freezing = setInterval(() => {
+    // With one thread it is a fork before its exec, for which the parent waits.
+    for (const pid of children()) if (threads(pid) > 1) process.kill(pid, 'SIGSTOP');
+  }, 20);
+  t.teardown(() => clearInterval(freezing));
+  await eventually(t, '503 of /readyz', async () => (await status('/readyz')) === 503, 4000);
+  t.is(await status('/livez'), 200);
+  t.like(await (await ops('/readyz')).json(), { reasons: ['no worker'] });
+  await eventually(t, '503 of /livez', async () => (await status('/livez')) === 503, 30_000);
+  clearInterval(freezing);
+  for (const pid of children()) process.kill(pid, 'SIGCONT');
+  await eventually(t, '200 of /livez', async () => (await status('/livez')) === 200, 30_000);
+  await eventually(t, '200 of /readyz', async () => (await status('/readyz')) === 200, 30_000);
+  await eventually(t, 'reads', async () => (await read()) === 200, 10_000);
+});

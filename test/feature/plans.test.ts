@@ -13,7 +13,7 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const resources = loadResources('');
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 const rows = 20;
 /** A page's share: per row its index entry, its heap page and, for a work order, some ten pages of its parts. */
 const buffersPerRow = 14;
@@ -85,86 +85,80 @@ for (const resource of resources) {
   for (const filters of combinations) {
     for (const direction of ['asc', 'desc'] as const) {
       const statements = list(filters, direction);
-      test.serial(
-        `${resource.name}${filters.map((name) => ` by ${name}`).join('')}, ${direction}, reads in proportion to the page, at the beginning and deep inside`,
-        async (t) => {
-          const client = await replicaReader(t);
-          const values = await someValues(t, client, resource);
-          for (const statement of [statements.rows.all, statements.rows.after, statements.last]) {
-            const buffers = await buffersOf(t, client, statement, { ...values, limit: rows });
-            t.true(buffers <= rows * buffersPerRow + buffersOnce, `${statement.name} reads ${buffers} buffers`);
-          }
-          // A pair of filters has no index of its own: each skipped row is read.
-          const isCovered = filters.filter((name) => name !== 'from' && name !== 'to').length < 2;
-          for (const statement of [statements.keys.all, statements.keys.after, statements.keys.before]) {
-            const skipped = await buffersOf(t, client, statement, { ...values, limit: 1, skip: 2000 });
-            t.true(
-              skipped <= (isCovered ? 2000 / 4 : 2000 * 1.1) + buffersOnce,
-              `${statement.name} reads ${skipped} buffers to skip 2,000 rows`,
-            );
-          }
-        },
-      );
+      test(`${resource.name}${filters.map((name) => ` by ${name}`).join('')}, ${direction}, reads in proportion to the page, at the beginning and deep inside`, async (t) => {
+        const client = await replicaReader(t);
+        const values = await someValues(t, client, resource);
+        for (const statement of [statements.rows.all, statements.rows.after, statements.last]) {
+          const buffers = await buffersOf(t, client, statement, { ...values, limit: rows });
+          t.true(buffers <= rows * buffersPerRow + buffersOnce, `${statement.name} reads ${buffers} buffers`);
+        }
+        // A pair of filters has no index of its own: each skipped row is read.
+        const isCovered = filters.filter((name) => name !== 'from' && name !== 'to').length < 2;
+        for (const statement of [statements.keys.all, statements.keys.after, statements.keys.before]) {
+          const skipped = await buffersOf(t, client, statement, { ...values, limit: 1, skip: 2000 });
+          t.true(
+            skipped <= (isCovered ? 2000 / 4 : 2000 * 1.1) + buffersOnce,
+            `${statement.name} reads ${skipped} buffers to skip 2,000 rows`,
+          );
+        }
+      });
     }
   }
 }
 
 for (const resource of resources) {
   for (const order of ['largest', 'smallest'] as const) {
-    test.serial(
-      `${resource.name}: one generic plan serves the workspace with nearly all rows and the one with ten, the ${order} first`,
-      async (t) => {
-        const client = await replicaReader(t);
-        const workspaces = [t.context.database.workspaces[0]?.id as string, tinyWorkspace];
-        if (order === 'smallest') workspaces.reverse();
-        const both: Record<string, string | number>[] = [];
-        for (const workspace of workspaces) {
-          await actFor(client, workspace);
-          both.push({
-            ...(await someValues(t, client, resource)),
-            workspace,
-            until0: '2030-01-01',
-            limit: rows,
-            skip: 5,
-          });
-        }
-        const [first, second] = both as [Record<string, string | number>, Record<string, string | number>];
-        const { list, detail } = compileStatements(resource);
-        const names = Object.keys(resource.filters);
-        const ends = ['from', 'to'].filter((name) => names.includes(name));
-        const withEnds = names.filter((name) => !ends.includes(name)).map((name) => [...ends, name]);
-        const keyColumns = { fields: ['id'], columns: resource.order.map(({ column }) => column) };
-        const combinations = [[], ...names.map((name) => [name]), ...withEnds, names];
-        const statements = combinations.flatMap((filters) => {
-          const { rows, keys, last } = list(filters);
-          const cut = list(filters, 'asc', keyColumns).rows;
-          return [...Object.values(rows), keys.all, keys.before, last, cut.all, cut.after];
+    test(`${resource.name}: one generic plan serves the workspace with nearly all rows and the one with ten, the ${order} first`, async (t) => {
+      const client = await replicaReader(t);
+      const workspaces = [t.context.database.workspaces[0]?.id as string, tinyWorkspace];
+      if (order === 'smallest') workspaces.reverse();
+      const both: Record<string, string | number>[] = [];
+      for (const workspace of workspaces) {
+        await actFor(client, workspace);
+        both.push({
+          ...(await someValues(t, client, resource)),
+          workspace,
+          until0: '2030-01-01',
+          limit: rows,
+          skip: 5,
         });
-        for (const statement of detail === null ? statements : [...statements, detail]) {
-          await client.query(`prepare guarded as ${statement.text}`);
-          await actFor(client, first.workspace as string);
-          for (let i = 0; i < runsBefore; i++) await client.query(execution(statement, first));
-          const plans = [await analyzed(client, statement, first)];
-          await actFor(client, second.workspace as string);
-          plans.push(await analyzed(client, statement, second));
-          const { rows: counts } = await client.query(
-            `select custom_plans::int, generic_plans::int from pg_prepared_statements where name = 'guarded'`,
-          );
-          t.deepEqual(counts, [{ custom_plans: 0, generic_plans: runsBefore + 2 }], statement.name);
-          t.deepEqual(...(plans.map(indexesOf) as [string[], string[]]), `${statement.name} reads the same indexes`);
-          for (const [i, { workspace }] of both.entries()) {
-            const most = (workspace === tinyWorkspace ? tinyRows : rows) * buffersPerRow + buffersOnce;
-            const buffers = buffersIn(plans[i] as Plan);
-            t.true(buffers <= most, `${statement.name} reads ${buffers} buffers for ${workspace}`);
-          }
-          await client.query('deallocate guarded');
+      }
+      const [first, second] = both as [Record<string, string | number>, Record<string, string | number>];
+      const { list, detail } = compileStatements(resource);
+      const names = Object.keys(resource.filters);
+      const ends = ['from', 'to'].filter((name) => names.includes(name));
+      const withEnds = names.filter((name) => !ends.includes(name)).map((name) => [...ends, name]);
+      const keyColumns = { fields: ['id'], columns: resource.order.map(({ column }) => column) };
+      const combinations = [[], ...names.map((name) => [name]), ...withEnds, names];
+      const statements = combinations.flatMap((filters) => {
+        const { rows, keys, last } = list(filters);
+        const cut = list(filters, 'asc', keyColumns).rows;
+        return [...Object.values(rows), keys.all, keys.before, last, cut.all, cut.after];
+      });
+      for (const statement of detail === null ? statements : [...statements, detail]) {
+        await client.query(`prepare guarded as ${statement.text}`);
+        await actFor(client, first.workspace as string);
+        for (let i = 0; i < runsBefore; i++) await client.query(execution(statement, first));
+        const plans = [await analyzed(client, statement, first)];
+        await actFor(client, second.workspace as string);
+        plans.push(await analyzed(client, statement, second));
+        const { rows: counts } = await client.query(
+          `select custom_plans::int, generic_plans::int from pg_prepared_statements where name = 'guarded'`,
+        );
+        t.deepEqual(counts, [{ custom_plans: 0, generic_plans: runsBefore + 2 }], statement.name);
+        t.deepEqual(...(plans.map(indexesOf) as [string[], string[]]), `${statement.name} reads the same indexes`);
+        for (const [i, { workspace }] of both.entries()) {
+          const most = (workspace === tinyWorkspace ? tinyRows : rows) * buffersPerRow + buffersOnce;
+          const buffers = buffersIn(plans[i] as Plan);
+          t.true(buffers <= most, `${statement.name} reads ${buffers} buffers for ${workspace}`);
         }
-      },
-    );
+        await client.query('deallocate guarded');
+      }
+    });
   }
 }
 
-test.serial('records that did not change since a moment cost an index entry and no row', async (t) => {
+test('records that did not change since a moment cost an index entry and no row', async (t) => {
   const installations = resources.find(({ name }) => name === 'installaties') as Resource;
   const client = await replicaReader(t);
   const { rows: found } = await client.query<{ count: number }>('select count(*)::int from gateway.installaties');
@@ -176,7 +170,7 @@ test.serial('records that did not change since a moment cost an index entry and 
   t.true(buffers <= count / 50 + buffersOnce, `${buffers} buffers for ${count} installations`);
 });
 
-test.serial('a sync pass reads each page of a table once for many rows, and the ids by an index alone', async (t) => {
+test('a sync pass reads each page of a table once for many rows, and the ids by an index alone', async (t) => {
   const client = await replicaReader(t);
   const workOrders = resources.find(({ name }) => name === 'werkbonnen') as Resource;
   const { changed, hashed, digest } = compileSyncStatements(workOrders) as SyncStatements;

@@ -7,7 +7,7 @@ import { customerOf } from '../support/primary-side.js';
 import { eventually, gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
 import { created, patch, post } from '../support/writes.js';
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
 /** Claims a key as another gateway would, in a transaction that stays open until the returned function ends it. */
 async function claimElsewhere(database: TestDatabase, token: string, key: string): Promise<() => Promise<void>> {
@@ -26,42 +26,36 @@ async function claimElsewhere(database: TestDatabase, token: string, key: string
   };
 }
 
-test.serial(
-  'a key that another gateway is using: the write waits briefly, then 409 with Retry-After, then works',
-  async (t) => {
-    const { client, database, token, log } = t.context;
-    const body = { naam: 'x', customerId: await customerOf(database) };
-    const release = await claimElsewhere(database, token, 'held');
-    const startedMs = performance.now();
-    const refused = await post(client, body, { key: 'held' });
-    const tookMs = performance.now() - startedMs;
-    t.is(codeOf(refused), 'idempotency_in_progress');
-    t.is(refused.headers['retry-after'], '1');
-    t.true(tookMs > 500, `${tookMs} ms`);
-    await release();
-    t.is((await post(client, body, { key: 'held' })).status, 201);
-    t.false(log().includes('primary_failed'), 'no connection is used that lacks the statements after the refused one');
-  },
-);
+test('a key that another gateway is using: the write waits briefly, then 409 with Retry-After, then works', async (t) => {
+  const { client, database, token, log } = t.context;
+  const body = { naam: 'x', customerId: await customerOf(database) };
+  const release = await claimElsewhere(database, token, 'held');
+  const startedMs = performance.now();
+  const refused = await post(client, body, { key: 'held' });
+  const tookMs = performance.now() - startedMs;
+  t.is(codeOf(refused), 'idempotency_in_progress');
+  t.is(refused.headers['retry-after'], '1');
+  t.true(tookMs > 500, `${tookMs} ms`);
+  await release();
+  t.is((await post(client, body, { key: 'held' })).status, 201);
+  t.false(log().includes('primary_failed'), 'no connection is used that lacks the statements after the refused one');
+});
 
-test.serial(
-  'a fresh write that waits for a lock on a table of the app is 503, not a request that is running',
-  async (t) => {
-    const { client, database } = t.context;
-    const body = { naam: 'vergrendeld', customerId: await customerOf(database) };
-    await asAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
-      for (const table of ['gateway.idempotency', 'app.klanten']) {
-        await appClient.query(`begin; lock table ${table} in access exclusive mode`);
-        const refused = await post(client, body, { key: `behind ${table}`.replace(' ', '-') });
-        t.is(codeOf(refused), 'primary_unavailable', table);
-        t.is(refused.headers['retry-after'], '2');
-        await appClient.query('rollback');
-      }
-    });
-  },
-);
+test('a fresh write that waits for a lock on a table of the app is 503, not a request that is running', async (t) => {
+  const { client, database } = t.context;
+  const body = { naam: 'vergrendeld', customerId: await customerOf(database) };
+  await asAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
+    for (const table of ['gateway.idempotency', 'app.klanten']) {
+      await appClient.query(`begin; lock table ${table} in access exclusive mode`);
+      const refused = await post(client, body, { key: `behind ${table}`.replace(' ', '-') });
+      t.is(codeOf(refused), 'primary_unavailable', table);
+      t.is(refused.headers['retry-after'], '2');
+      await appClient.query('rollback');
+    }
+  });
+});
 
-test.serial('a key that becomes free while the write waits is used', async (t) => {
+test('a key that becomes free while the write waits is used', async (t) => {
   const { client, database, token } = t.context;
   const body = { naam: 'x', customerId: await customerOf(database) };
   const release = await claimElsewhere(database, token, 'soon free');
@@ -75,29 +69,24 @@ test.serial('a key that becomes free while the write waits is used', async (t) =
 });
 
 for (const gateways of [1, 2])
-  test.serial(
-    `100 requests with one key through ${gateways} gateways have one effect; the others replay it or get 409`,
-    async (t) => {
-      const { client, database, token } = t.context;
-      const clients = gateways === 1 ? [client] : [client, (await database.gateway()).client];
-      const body = { naam: `honderd ${gateways}`, customerId: await customerOf(database) };
-      const send = (_: unknown, i: number) =>
-        post(clients[i % gateways] as ApiClient, body, { key: `hundred-${gateways}`, token });
-      const replies = await Promise.all(Array.from({ length: 100 }, send));
-      const [fresh, ...more] = replies.filter(
-        ({ status, headers }) => status === 201 && !headers['idempotent-replayed'],
-      );
-      const replayed = replies.filter(({ headers }) => headers['idempotent-replayed'] === 'true');
-      const waiting = replies.filter(({ status, headers }) => status === 409 && headers['retry-after'] === '1');
-      t.deepEqual([more.length, replayed.length + waiting.length], [0, 99]);
-      t.true(replayed.length > 0);
-      for (const reply of replayed) t.is(reply.text, fresh?.text as string);
-      const { rows } = await database.primary.query('select id from app.installaties where naam = $1', [body.naam]);
-      t.is(rows.length, 1);
-    },
-  );
+  test(`100 requests with one key through ${gateways} gateways have one effect; the others replay it or get 409`, async (t) => {
+    const { client, database, token } = t.context;
+    const clients = gateways === 1 ? [client] : [client, (await database.gateway()).client];
+    const body = { naam: `honderd ${gateways}`, customerId: await customerOf(database) };
+    const send = (_: unknown, i: number) =>
+      post(clients[i % gateways] as ApiClient, body, { key: `hundred-${gateways}`, token });
+    const replies = await Promise.all(Array.from({ length: 100 }, send));
+    const [fresh, ...more] = replies.filter(({ status, headers }) => status === 201 && !headers['idempotent-replayed']);
+    const replayed = replies.filter(({ headers }) => headers['idempotent-replayed'] === 'true');
+    const waiting = replies.filter(({ status, headers }) => status === 409 && headers['retry-after'] === '1');
+    t.deepEqual([more.length, replayed.length + waiting.length], [0, 99]);
+    t.true(replayed.length > 0);
+    for (const reply of replayed) t.is(reply.text, fresh?.text as string);
+    const { rows } = await database.primary.query('select id from app.installaties where naam = $1', [body.naam]);
+    t.is(rows.length, 1);
+  });
 
-test.serial('a different request with the key of a running request is refused, whichever is first', async (t) => {
+test('a different request with the key of a running request is refused, whichever is first', async (t) => {
   const { client, database } = t.context;
   const customerId = await customerOf(database);
   const bodies = Array.from({ length: 10 }, (_, i) => ({ naam: `mixed ${i % 2}`, customerId }));
@@ -106,7 +95,7 @@ test.serial('a different request with the key of a running request is refused, w
   t.deepEqual(replies.map(({ status }) => status).sort(), [201, 201, 201, 201, 201, 422, 422, 422, 422, 422]);
 });
 
-test.serial('of 100 requests with one If-Match one succeeds and 99 get 412 with the version it made', async (t) => {
+test('of 100 requests with one If-Match one succeeds and 99 get 412 with the version it made', async (t) => {
   const { client, database } = t.context;
   const { id } = await created(client, { naam: 'x', customerId: await customerOf(database) });
   const replies = await Promise.all(
@@ -124,7 +113,7 @@ test.serial('of 100 requests with one If-Match one succeeds and 99 get 412 with 
   t.deepEqual(rows, [{ version: '2', entries: '2' }]);
 });
 
-test.serial('of two changes that wait for the app with one If-Match one succeeds', async (t) => {
+test('of two changes that wait for the app with one If-Match one succeeds', async (t) => {
   const { client, database } = t.context;
   const { id } = await created(client, { naam: 'x', customerId: await customerOf(database) });
   let replies: Promise<ApiReply[]> = Promise.resolve([]);
@@ -176,7 +165,7 @@ async function recordDeletions({ primary }: TestDatabase): Promise<void> {
       for each statement execute function record_deletion()`);
 }
 
-test.serial('while no client writes, expired keys are deleted, at most 500 at a time; younger ones stay', async (t) => {
+test('while no client writes, expired keys are deleted, at most 500 at a time; younger ones stay', async (t) => {
   const { database } = t.context;
   await addKeys(database, 'old', 1200, '26 hours');
   await addKeys(database, 'young', 50, '24 hours 30 minutes');
@@ -194,7 +183,7 @@ test.serial('while no client writes, expired keys are deleted, at most 500 at a 
   t.true((rows[2]?.ms as number) < 2000, 'a backlog is not left until the next interval');
 });
 
-test.serial('keys that expire later are deleted after the next interval', async (t) => {
+test('keys that expire later are deleted after the next interval', async (t) => {
   const { database } = t.context;
   await database.gateway({ expiryIntervalMs: 200 });
   for (const prefix of ['first', 'second']) {
@@ -204,7 +193,7 @@ test.serial('keys that expire later are deleted after the next interval', async 
   }
 });
 
-test.serial('a key that has expired and is gone can be used for another request', async (t) => {
+test('a key that has expired and is gone can be used for another request', async (t) => {
   const { client, database } = t.context;
   const customerId = await customerOf(database);
   const first = await post(client, { naam: 'x', customerId }, { key: 'again' });
@@ -214,7 +203,7 @@ test.serial('a key that has expired and is gone can be used for another request'
   t.not(second.text, first.text);
 });
 
-test.serial('a deletion that fails fails no write, is logged once a minute, and is tried again', async (t) => {
+test('a deletion that fails fails no write, is logged once a minute, and is tried again', async (t) => {
   const { database } = t.context;
   const { primary } = database;
   const expiry = 'execute on function gateway.expire_idempotency_keys(integer)';
