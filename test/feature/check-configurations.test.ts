@@ -207,7 +207,8 @@ test.serial('a locked table refuses no start: the replica is checked again befor
       else t.deepEqual([found, [...uncheckedViews]], [null, views]);
       await primary.query('rollback');
       await database.caughtUp();
-      if (before === '') t.deepEqual(await again(), { refusal: null, uncheckedViews: new Set() });
+      // An abort is flushed some time later, and then ends the lock on the replica.
+      if (before === '') await eventually(t, 'the end of the lock', async () => (await again()).refusal === null);
     }
   } finally {
     await primary.query('rollback');
