@@ -71,12 +71,13 @@ function formOf(resource: Resource): object {
   return form;
 }
 
-/** Numbers of more than 15 digits as texts, which DuckDB then casts without the loss of a floating-point number. */
-function quoteLongNumbers(resource: Resource, body: string): string {
+/** Makes numbers of more than 15 digits texts, which DuckDB then casts without the loss of a floating-point number. */
+function longNumbersQuoted(resource: Resource): (record: string) => string {
   const all: readonly Column[] = [...resource.columns, ...resource.parts.flatMap(({ columns }) => columns)];
   const names = all.filter(({ type }) => type === 'number' || type === 'integer').map(({ path }) => path.at(-1));
-  if (names.length === 0) return body;
-  return body.replace(new RegExp(`("(?:${names.join('|')})":)(-?[0-9.]{16,}(?:[eE][+-]?[0-9]+)?)`, 'g'), '$1"$2"');
+  if (names.length === 0) return (record) => record;
+  const long = new RegExp(`("(?:${names.join('|')})":)(-?[0-9.]{16,}(?:[eE][+-]?[0-9]+)?)`, 'g');
+  return (record) => record.replace(long, '$1"$2"');
 }
 
 /** Makes the temporary table `lines` (n, line). A text in a parameter would be parsed into values one by one, outside of the bound of memory. */
@@ -112,7 +113,7 @@ export async function openDuckdb(
     rows: async <T extends object>(sql: string, values: readonly Value[] = []) =>
       (await connection.runAndReadAll(sql, [...values])).getRowObjectsJson() as T[],
     makePage: async (resource, records) => {
-      await appendLines(connection, [records.map((record) => quoteLongNumbers(resource, record))]);
+      await appendLines(connection, [records.map(longNumbersQuoted(resource))]);
       const form = literal(JSON.stringify(formOf(resource)));
       await connection.run(
         `create or replace temporary table page as select r.id as id, n, r from (select n, from_json(line, ${form}) as r from lines)`,
@@ -169,7 +170,7 @@ export async function copyTo(
   const file = join(folder, `${table.name}.${format}`);
   const part = `${file}.part`;
   await rm(part, { force: true });
-  const query = `select ${table.shown.map(quoted).join(', ')} from main.${quoted(table.name)} order by ${table.key.map(quoted).join(', ')}`;
+  const query = `select ${table.shown.map(quoted).join(', ')} from main.${quoted(table.name)}`;
   await connection.run(`copy (${query}) to ${literal(part)} (${options[format]})`);
   const written = await open(part, 'r+');
   await written.sync();

@@ -1,7 +1,7 @@
 import { Broken, Refused } from './api.js';
 
 /** Characters of the records that a database takes at once: it keeps all of them in memory. */
-const sliceLength = 2_000_000;
+const sliceLength = 1_000_000;
 /** Characters of a record at most, and of what is behind the records. */
 const recordLengthMax = 64 * 1024 * 1024;
 /** The depth of JSON in which the records of a page stand. */

@@ -99,8 +99,7 @@ async function exportTables(db: pg.Client, resource: Resource, folder: string, f
   for (const table of tablesOf(resource)) {
     const text = ({ name, type }: Column): string => (type === 'json' ? quoted(name) : `${quoted(name)}::text`);
     const columns = table.columns.map((column) => `${text(column)} as ${quoted(column.name)}`);
-    const query = `select to_json(t)::text as line from (select ${columns.join(', ')} from ${dialect.schema}.${quoted(table.name)}
-      order by ${table.key.map((key) => `${quoted(key)}${key === 'position' ? '' : ' collate "C"'}`).join(', ')}) t`;
+    const query = `select to_json(t)::text as line from (select ${columns.join(', ')} from ${dialect.schema}.${quoted(table.name)}) t`;
     await exportRows(table, folder, format, linesOf(db, query));
   }
 }

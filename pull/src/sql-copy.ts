@@ -66,16 +66,17 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
       await run(`delete from ${at(name)} where ${quoted(owner)} in (${ids})`, values);
     await run(`delete from ${table} where id in (${ids})`, values);
   };
-  /** Records of a source (id, the columns, the version), each with the hash of all that is stored of it. */
-  const hashed = (source: string, ofParts: string): string => {
+  /** Some columns of the records of a source, with the hash of all that is stored of each: the rows themselves need not be joined. */
+  const hashed = (source: string, shown: readonly string[], ofParts: string): string => {
     const joins = resource.parts.map(({ name, owner, columns: own }, i) => {
       const text = dialect.rowText(['position', ...own.map(({ name: column }) => quoted(column))]);
       return `left join (select ${quoted(owner)} as id, cast(count(*) as varchar) || ' ' || ${dialect.xorOf(dialect.md5(text))} as h
         from ${at(name)} ${ofParts.replaceAll('OWNER', quoted(owner))} group by 1) p${i} on p${i}.id = m.id`;
     });
-    const own = [...columns, version].map((column) => `m.${column}`);
-    const texts = [dialect.rowText(own), ...resource.parts.map((_, i) => `coalesce(p${i}.h, '')`)];
-    return `select m.*, ${dialect.md5(texts.join(` || '|' || `))} as computed from ${source} m ${joins.join(' ')}`;
+    const hashes = ['m.own_hash', ...resource.parts.map((_, i) => `coalesce(p${i}.h, '')`)];
+    const own = `select ${shown.join(', ')}, ${dialect.md5(dialect.rowText([...columns, version]))} as own_hash from ${source} s`;
+    return `select ${shown.map((column) => `m.${column}`).join(', ')}, ${dialect.md5(hashes.join(` || '|' || `))} as computed
+      from (${own}) m ${joins.join(' ')}`;
   };
 
   const storeSlice = async (records: readonly string[]): Promise<void> => {
@@ -95,7 +96,7 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
     const source = `(select ${values.join(', ')}, ${dialect.valueIn('r', syncVersion)} as ${version} from page)`;
     await run(
       `insert into ${table} (${[...columns, version, quoted(hashColumn)].join(', ')})
-       ${hashed(source, 'where OWNER in (select id from page)')}`,
+       ${hashed(source, [...columns, version], 'where OWNER in (select id from page)')}`,
     );
   };
 
@@ -146,7 +147,7 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
               `delete from ${at(name)} where ${isIn(column)} and ${column} not in (select id from ${records} r)`,
             );
           }
-          const differing = `select id from (${hashed(records, `where ${isIn('OWNER')}`)}) c where c.computed is distinct from c.${quoted(hashColumn)}`;
+          const differing = `select id from (${hashed(records, ['id', quoted(hashColumn)], `where ${isIn('OWNER')}`)}) c where c.computed is distinct from c.${quoted(hashColumn)}`;
           const repeated = `select id from ${records} r group by id having count(*) > 1`;
           await run(`update ${table} set ${version} = '' where id in (${differing} union ${repeated})`);
         }

@@ -75,11 +75,12 @@ export async function pulledCopies(): Promise<PulledCopies> {
   }
 }
 
-const linesOf = (text = ''): unknown[] =>
-  text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line || 'null') as unknown);
+/** Rows in the order of their first two columns: the id, or that of the record and the position. */
+function linesOf(text = ''): object[] {
+  const keyOf = (row: object): string => Object.values(row).slice(0, 2).join(' ');
+  const rows = text.split('\n').map((line) => JSON.parse(line || '{}') as object);
+  return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+}
 
 /** References of the copy that lead nowhere. */
 export async function danglingIn(copy: PulledCopy): Promise<number> {
