@@ -94,6 +94,76 @@ document.addEventListener('change', ({ target }) => {
   if (target.type === 'radio') for (const radio of all(`[value="${target.value}"]`)) radio.checked = true;
 });
 
+/** The token of all forms: in memory until the page is left. */
+let token = '';
+
+/** A field of a form with its name before it. */
+function fieldOf(name, value, kind = 'input') {
+  const label = document.createElement('label');
+  const input = Object.assign(document.createElement(kind), { name, value, autocomplete: 'off', spellcheck: false });
+  label.append(name, input);
+  return { label, input };
+}
+
+/** A form that sends the request of an operation with the values typed into it, and shows the response. */
+function tryForm({ method, path, parameters, headers, needsToken, body }) {
+  const form = document.createElement('form');
+  form.className = 'try';
+  const secret = fieldOf('Token', token);
+  secret.input.type = 'password';
+  secret.input.addEventListener('input', () => {
+    token = secret.input.value;
+  });
+  const fresh = { ...headers, 'Idempotency-Key': String(crypto.randomUUID?.() ?? Math.random()), 'If-Match': '' };
+  const fields = parameters.map((each) => ({ ...each, ...fieldOf(each.name, fresh[each.name] ?? '') }));
+  const content = body && fieldOf('Body', JSON.stringify(body, null, 2), 'textarea');
+  const send = Object.assign(document.createElement('button'), { textContent: `Send ${method}` });
+  const output = Object.assign(document.createElement('output'), { tabIndex: 0 });
+  form.append(
+    ...(needsToken ? [secret.label] : []),
+    ...fields.map(({ label }) => label),
+    content?.label ?? '',
+    send,
+    output,
+  );
+  const filled = (place) => fields.filter((each) => each.in === place && each.input.value !== '');
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    output.textContent = '…';
+    const address = filled('path').reduce(
+      (text, { name, input }) => text.replace(`{${name}}`, encodeURIComponent(input.value)),
+      path,
+    );
+    const query = new URLSearchParams(filled('query').map(({ name, input }) => [name, input.value]));
+    const sent = Object.fromEntries(filled('header').map(({ name, input }) => [name, input.value]));
+    if (needsToken) sent.Authorization = `Bearer ${token}`;
+    if (content) sent['Content-Type'] = headers['Content-Type'];
+    output.textContent = await fetch(`api/v1${address}${query.size > 0 ? `?${query}` : ''}`, {
+      method,
+      headers: sent,
+      ...(content && { body: content.input.value }),
+    }).then(shown, String);
+  });
+  return form;
+}
+
+/** Status, the headers that tell of the record and the limits, and the body, of which a page shows so many characters. */
+async function shown(response) {
+  const named = ['ETag', 'Location', 'RateLimit', 'Retry-After', 'X-Request-Id'];
+  const lines = named
+    .filter((name) => response.headers.has(name))
+    .map((name) => `${name}: ${response.headers.get(name)}`);
+  const text = await response.text();
+  const pretty = text.startsWith('{') ? JSON.stringify(JSON.parse(text), null, 2) : text;
+  return [`HTTP ${response.status}`, ...lines, '', pretty.slice(0, 100_000)].join('\n');
+}
+
+for (const article of all('[data-call]')) {
+  const button = Object.assign(document.createElement('button'), { type: 'button', textContent: 'Try it' });
+  button.addEventListener('click', () => button.replaceWith(tryForm(JSON.parse(article.dataset.call))));
+  article.querySelector('.sample').after(button);
+}
+
 // Without PUBLIC_URL the address of the API is the one at which the browser found this page.
 for (const base of all('[data-path]')) base.textContent = new URL(base.dataset.path, location).href;
 

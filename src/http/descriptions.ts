@@ -25,7 +25,7 @@ export function descriptions(resources: readonly Resource[], options: OpenApiOpt
         const { docsPage } = await import('../openapi/page.js');
         const { pagePolicy } = await import('../openapi/html.js');
         const html = docsPage(await openapi(), servedByApi);
-        return { text: html, headers: pageHeaders(pagePolicy(html)) };
+        return { text: html, headers: pageHeaders(pagePolicy(html, servedByApi)) };
       }),
   };
 }

@@ -65,7 +65,7 @@ export function routes(deps: RouteDeps): Middleware {
     }
   }
   router.get(`${apiPrefix}/token`, tokenRoute(deps));
-  router.get([apiPrefix, `${apiPrefix}/`], publicRoute(deps, deps.index));
+  router.get([apiPrefix, `${apiPrefix}/`, '/'], publicRoute(deps, deps.index));
   router.get(`${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
   if (deps.docs !== null) router.get('/docs', pageRoute(deps, deps.docs));
   return router.routes() as Middleware;

@@ -46,16 +46,17 @@ export function terms(rows: readonly (readonly [term: Part, beside: Part, text: 
 
 /**
  * A Content-Security-Policy that allows the page's own style and script elements, by their hashes (CSP Level 3 §2.3.1), and
- * its icon. Everything else is refused, connections and frames too.
+ * its icon, and connections to its origin where it makes any. Everything else is refused, frames too.
  */
-export function pagePolicy(page: string): string {
+export function pagePolicy(page: string, connects = false): string {
   const hashes = (tag: string): string => {
     const texts = [...page.matchAll(new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`, 'g'))].map(
       ([, text]) => text as string,
     );
     return texts.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`).join(' ') || "'none'";
   };
-  return `default-src 'none'; style-src ${hashes('style')}; script-src ${hashes('script')}; img-src data:; base-uri 'none'; form-action 'none'`;
+  const connect = connects ? "; connect-src 'self'" : '';
+  return `default-src 'none'; style-src ${hashes('style')}; script-src ${hashes('script')}; img-src data:; base-uri 'none'; form-action 'none'${connect}`;
 }
 
 function markup(part: Part): string {

@@ -1,16 +1,22 @@
 import { allResponses, type OpenApiDocument, type Operation, type Parameter, resolve } from './document.js';
 import { block, type Html, html, prose, spans, terms } from './html.js';
 import { schemaLink, schemaProse } from './page-schema.js';
-import { type Call, sampleLanguages } from './sample-languages.js';
+import { type Call, samplesOf } from './sample-languages.js';
 
-/** The article of an operation: description, samples, parameters, request body, responses. */
-export function operationArticle(document: OpenApiDocument, path: string, method: string, operation: Operation): Html {
+/** The article of an operation: description, samples beside a response, parameters, request body, responses. `isTried`: the page can send it. */
+export function operationArticle(
+  document: OpenApiDocument,
+  [path, method, operation]: readonly [path: string, method: string, operation: Operation],
+  isTried: boolean,
+): Html {
   const { operationId, summary, description, requestBody, responses } = operation;
-  return html`<article id="${operationId}" data-found>
+  const call = callOf(document, path, method, operation);
+  return html`<article id="${operationId}" data-found${isTried ? html` data-call="${JSON.stringify(call)}"` : ''}>
 <h3>${summary}</h3>
 <p class="path">${methodTag(method)} <code>${shownPath(document, path)}</code></p>
 ${prose(description)}
-${samples(document, path, method, operation)}
+${samples(call, operationId)}
+${example(document, operation)}
 <h4>Parameters</h4>${parameterTerms(document, operation)}
 ${
   requestBody &&
@@ -19,7 +25,6 @@ ${
   )}</p>`
 }
 <details><summary>Responses: ${Object.keys(responses).join(', ')}</summary>${terms(responseRows(document, operation))}</details>
-${exampleDetails(document, operation)}
 </article>
 `;
 }
@@ -65,22 +70,16 @@ export function commonHeaders(document: OpenApiDocument): string[] {
 }
 
 /** An example of the body of the first response, which is the successful response. */
-function exampleDetails(document: OpenApiDocument, { responses }: Operation): Html | undefined {
+function example(document: OpenApiDocument, { responses }: Operation): Html | undefined {
   const [status, reference] = Object.entries(responses)[0] as [string, Operation['responses'][string]];
   const media = resolve(document, reference).content?.['application/json'];
   if (media?.example === undefined) return undefined;
-  const body = JSON.stringify(media.example, null, 2);
-  return html`<details><summary>Example of a ${status} body</summary>${block(body)}</details>`;
+  return html`<div class="response"><h4>Response ${status}</h4>${block(JSON.stringify(media.example, null, 2))}</div>`;
 }
 
 /** The operation as a call in each language; all take BASE, TOKEN and ID from their surroundings. */
-function samples(document: OpenApiDocument, path: string, method: string, operation: Operation): Html {
-  const call = callOf(document, path, method, operation);
-  const written = sampleLanguages.flatMap(([key, name, sample]) => {
-    const text = sample(call);
-    return text === undefined ? [] : [{ key, name, text }];
-  });
-  const { operationId } = operation;
+function samples(call: Call, operationId: string): Html {
+  const written = samplesOf(call);
   return html`<div class="sample"><div role="radiogroup" aria-label="Language of the sample">
 ${written.map(
   ({ key, name }, i) =>
@@ -89,14 +88,19 @@ ${written.map(
 ${written.map(({ key, text }) => html`<pre tabindex="0" data-language="${key}"><code>${text}</code></pre>\n`)}</div>`;
 }
 
+/** Records of a page in a sample, where the gateway allows so many. */
+const samplePerPage = 1000;
+
 function callOf(document: OpenApiDocument, path: string, method: string, operation: Operation): Call {
   const parameters = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
+  const perPage = parameters.find(({ name }) => name === 'perPage');
   const headers = parameters.filter((each) => each.in === 'header' && each.required);
   const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
   return {
     method: method.toUpperCase(),
     path: path === '/' ? '' : path,
-    query: parameters.some(({ name }) => name === 'perPage') ? { perPage: '100' } : {},
+    parameters: parameters.map((each) => ({ name: each.name, in: each.in })),
+    perPage: perPage && Math.min(samplePerPage, Number(perPage.schema.maximum)),
     headers: {
       ...Object.fromEntries(headers.map(({ name, example }) => [name, String(example)])),
       ...(type && { 'Content-Type': type }),

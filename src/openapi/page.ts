@@ -6,8 +6,8 @@ import { readText } from './template.js';
 
 /**
  * The OpenAPI document as a page of HTML in one file: its style, script and icon are in it, and its policy refuses all else. It
- * escapes every text of the document. `servedByApi`: the page is below the address of the API, and its script shows
- * that address when PUBLIC_URL does not.
+ * escapes every text of the document. `servedByApi`: the page is below the address of the API; its script shows that address
+ * when PUBLIC_URL does not, and sends requests to it.
  */
 export function docsPage(document: OpenApiDocument, servedByApi = false): string {
   const { info, tags, paths, components } = document;
@@ -35,7 +35,7 @@ ${own.map(({ method, operation }) => html`<li><a href="#${operation.operationId}
     authentication: Object.values(components.securitySchemes).map(({ description }) => prose(String(description))),
     operations: groups.map(
       (tag) => html`<section id="tag-${tag.name}"><h2>${tag.name}</h2>${prose(tag.description)}
-${tag.own.map(({ path, method, operation }) => operationArticle(document, path, method, operation))}</section>\n`,
+${tag.own.map(({ path, method, operation }) => operationArticle(document, [path, method, operation], servedByApi))}</section>\n`,
     ),
     schemas: schemas.map(
       ([name, schema]) => html`<article id="schema-${name}" data-found><h3><code>${name}</code></h3>
@@ -46,7 +46,7 @@ ${prose(String(schema.description ?? ''))}${schemaMembers(schema)}</article>\n`,
   }).text;
   return page.replace(
     '<head>',
-    () => `<head>\n<meta http-equiv="Content-Security-Policy" content="${pagePolicy(page)}">`,
+    () => `<head>\n<meta http-equiv="Content-Security-Policy" content="${pagePolicy(page, servedByApi)}">`,
   );
 }
 

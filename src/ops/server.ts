@@ -34,6 +34,7 @@ interface Answer {
 const json = (body: unknown): Answer => ({ status: 200, type: 'application/json', body: JSON.stringify(body) });
 
 const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeaders) => Answer | Promise<Answer>>> = {
+  '/': () => ({ ...text(302, 'See /status.'), headers: { Location: 'status' } }),
   '/livez': ({ alive }) => {
     const isAlive = alive();
     const body = JSON.stringify({ status: isAlive ? 'alive' : 'no worker reports' });
@@ -57,7 +58,7 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
 function statusPage(): Answer {
   const file = (name: string): string => projectText(`config/status/${name}`);
   const body = file('page.html').replace(/<(style|script) src="([\w.]+)">/g, (_, tag, name) => `<${tag}>${file(name)}`);
-  const policy = `${pagePolicy(body)}; connect-src 'self'; frame-ancestors 'none'`;
+  const policy = `${pagePolicy(body, true)}; frame-ancestors 'none'`;
   return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': policy } };
 }
 

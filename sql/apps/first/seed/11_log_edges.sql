@@ -4,7 +4,7 @@
 insert into app.logboeken (id, workspace_id, tijdstip, entiteit, entiteit_id, actie, actor_type, actor_id, wijzigingen)
 select (select max(id) from app.logboeken) + row_number() over (order by w.workspace, md5(tijdstip::text), step),
   w.id, tijdstip, 'installatie', pg_temp.seed_id('installatie', w.workspace, 1)::text, 'gewijzigd', 'systeem', null,
-  jsonb_build_array(jsonb_build_object('veld', 'locatie', 'oud', null, 'nieuw', tijdstip at time zone 'Europe/Amsterdam'))
+  jsonb_build_array(jsonb_build_object('veld', 'locatie', 'oud', null, 'nieuw', 'Kelder'))
 from seed_workspaces w
 cross join lateral (
   select edge + step as tijdstip, step

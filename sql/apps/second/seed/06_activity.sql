@@ -49,7 +49,7 @@ left join lateral (select c.* from seed_changes c where c.subject = d.subject
 
 insert into fieldops.activity (id, tenant_id, logged_at, subject, subject_id, verb, actor_kind, diff)
 select pg_temp.seed_id(workspace, 5000000) + row_number() over (order by workspace, md5(moment::text), step), id, pg_temp.as_text(moment),
-  'Asset', pg_temp.seed_id(workspace, 1), 'update', 'system', jsonb_build_object('location', jsonb_build_array(null, moment at time zone 'Europe/Amsterdam'))
+  'Asset', pg_temp.seed_id(workspace, 1), 'update', 'system', jsonb_build_object('location', '[null, "Kelder"]'::jsonb)
 from seed_workspaces w
 cross join lateral (
   select edge + step as moment, step
