@@ -59,24 +59,32 @@ export function stringAt(json: string, start: number, end: number): string {
 }
 
 /**
- * The members of the object, or the elements of the array, that `json` is, each with its name or index and its JSON text; none of another value.
- * Throws MalformedJson.
+ * Scans the object or array that begins at `start`: `found` is given the name or index of each value and its position, and returns its end. Returns
+ * the position just after it all. Throws MalformedJson.
  */
-export function childrenOf(json: string): [name: string, value: string][] {
-  const isObject = json.startsWith('{');
-  if (!isObject && !json.startsWith('[')) return [];
-  const children: [string, string][] = [];
-  let at = skipSpace(json, 1);
-  while (json[at] !== (isObject ? '}' : ']')) {
-    if (children.length > 0) at = behind(json, at, ',');
+export function scanContainer(json: string, start: number, found: (name: string, at: number) => number): number {
+  const isObject = json[start] === '{';
+  let at = skipSpace(json, start + 1);
+  for (let count = 0; json[at] !== (isObject ? '}' : ']'); count++) {
+    if (count > 0) at = behind(json, at, ',');
     const nameEnd = isObject ? stringEnd(json, at) : at;
-    const name = isObject ? stringAt(json, at, nameEnd) : String(children.length);
+    const name = isObject ? stringAt(json, at, nameEnd) : String(count);
     if (isObject) at = behind(json, skipSpace(json, nameEnd), ':');
-    const end = valueEnd(json, at);
-    children.push([name, json.slice(at, end)]);
-    at = skipSpace(json, end);
+    at = skipSpace(json, found(name, at));
   }
-  if (skipSpace(json, at + 1) !== json.length) throw new MalformedJson();
+  return at + 1;
+}
+
+/** The values in the object or array that `json` is, each with its name or index, as JSON text; none in another value. Throws MalformedJson. */
+export function childrenOf(json: string): [name: string, value: string][] {
+  const children: [string, string][] = [];
+  if (!/^[{[]/.test(json)) return children;
+  const end = scanContainer(json, 0, (name, at) => {
+    const valueEnds = valueEnd(json, at);
+    children.push([name, json.slice(at, valueEnds)]);
+    return valueEnds;
+  });
+  if (skipSpace(json, end) !== json.length) throw new MalformedJson();
   return children;
 }
 

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { decimal } from '../definition/field-types.js';
 import { pointer } from '../definition/resource.js';
-import type { FieldError } from '../errors.js';
-import { childrenOf } from '../projection/json-scan.js';
+import type { FieldError, FieldErrorCode } from '../errors.js';
+import { scanContainer, skipSpace, stringAt, valueEnd } from '../projection/json-scan.js';
 
 /** How deep a body may nest. */
 export const bodyDepthMax = 20;
@@ -12,8 +12,6 @@ export type Json = null | boolean | number | string | Json[] | { [name: string]:
 
 /** The value, or every fault of the text. */
 export type StrictJson = { readonly value: Json } | { readonly faults: readonly FieldError[] };
-
-type Fault = FieldError & { readonly pointer: string };
 
 /** The prototype of bodies: V8 keeps an object without one as a hash table, which is slower to read. */
 const noMembers: object = Object.freeze(Object.create(null));
@@ -33,58 +31,64 @@ export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   if (!isUtf8(bytes)) {
     return { faults: [{ pointer: '', code: 'invalid_utf8', detail: 'The body is not valid UTF-8.' }] };
   }
-  const text = bytes.toString();
+  const json = bytes.toString();
   let value: Json;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(json);
   } catch {
-    return { faults: [{ pointer: '', code: 'syntax', detail: `The body is ${text === '' ? 'empty' : 'not JSON'}.` }] };
+    return { faults: [{ pointer: '', code: 'syntax', detail: `The body is ${json === '' ? 'empty' : 'not JSON'}.` }] };
   }
-  const faults: Fault[] = [];
-  let characters = 0;
-  for (const fault of faultsOf(text.trim(), [], depthMax)) {
-    characters += fault.pointer.length + charactersPerFault;
-    if (faults.length > 0 && characters > faultCharactersMax) break;
-    faults.push(fault);
-    if (fault.code === 'too_deep') break;
-  }
+  const faults = faultsOf(json, depthMax);
   if (faults.length > 0) return { faults };
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return { value: isObject ? Object.assign(Object.create(noMembers), value) : value };
 }
 
-function* faultsOf(json: string, path: readonly string[], depthMax: number): Generator<Fault> {
-  const isObject = json.startsWith('{');
-  if (json.startsWith('"')) yield* faultsOfText(JSON.parse(json), path);
-  if (/^[-\d]/.test(json) && decimal(json) !== decimal(String(Number(json)))) {
-    const detail = `${json.slice(0, quoteMax)} cannot be held without loss.`;
-    yield { pointer: pointer(path), code: 'lossy_number', detail };
-  }
-  if (!isObject && !json.startsWith('[')) return;
-  if (path.length >= depthMax) {
-    yield { pointer: pointer(path), code: 'too_deep', detail: `The body is nested deeper than ${depthMax}.` };
-  }
-  const names = new Set<string>();
-  for (const [name, value] of childrenOf(json)) {
-    const inner = [...path, name];
-    if (isObject) yield* faultsOfText(name, path);
-    if (name === '__proto__') {
-      yield { pointer: pointer(inner), code: 'forbidden_name', detail: 'This name is not allowed.' };
-    }
-    if (names.has(name)) {
-      yield { pointer: pointer(inner), code: 'duplicate_name', detail: 'This name is given more than once.' };
-    }
-    names.add(name);
-    yield* faultsOf(value, inner, depthMax);
-  }
-}
+/** Ends the search for faults. */
+class EnoughFaults extends Error {}
 
-function* faultsOfText(text: string, path: readonly string[]): Generator<Fault> {
-  if (text.includes('\0')) {
-    yield { pointer: pointer(path), code: 'nul', detail: 'The character NUL is not allowed.' };
+/** The faults of a text that is JSON. */
+function faultsOf(json: string, depthMax: number): FieldError[] {
+  const faults: FieldError[] = [];
+  let characters = 0;
+  const report = (path: readonly string[], code: FieldErrorCode, detail: string): void => {
+    const place = pointer(path);
+    characters += place.length + charactersPerFault;
+    if (faults.length > 0 && characters > faultCharactersMax) throw new EnoughFaults();
+    faults.push({ pointer: place, code, detail });
+  };
+  const examineText = (text: string, path: readonly string[]): void => {
+    if (text.includes('\0')) report(path, 'nul', 'The character NUL is not allowed.');
+    if (!text.isWellFormed()) report(path, 'lone_surrogate', 'Half of a surrogate pair is not a character.');
+  };
+  const examineMembers = (start: number, path: readonly string[]): number => {
+    if (path.length >= depthMax) {
+      report(path, 'too_deep', `The body is nested deeper than ${depthMax}.`);
+      throw new EnoughFaults();
+    }
+    const names = new Set<string>();
+    return scanContainer(json, start, (name, at) => {
+      const inner = [...path, name];
+      if (json[start] === '{') examineText(name, path);
+      if (name === '__proto__') report(inner, 'forbidden_name', 'This name is not allowed.');
+      if (names.has(name)) report(inner, 'duplicate_name', 'This name is given more than once.');
+      names.add(name);
+      return examine(at, inner);
+    });
+  };
+  const examine = (start: number, path: readonly string[]): number => {
+    if (json[start] === '{' || json[start] === '[') return examineMembers(start, path);
+    const end = valueEnd(json, start);
+    const literal = json.slice(start, end);
+    if (literal.startsWith('"')) examineText(stringAt(json, start, end), path);
+    else if (/^[-\d]/.test(literal) && decimal(literal) !== decimal(String(Number(literal))))
+      report(path, 'lossy_number', `${literal.slice(0, quoteMax)} cannot be held without loss.`);
+    return end;
+  };
+  try {
+    examine(skipSpace(json, 0), []);
+  } catch (error) {
+    if (!(error instanceof EnoughFaults)) throw error;
   }
-  if (!text.isWellFormed()) {
-    const detail = 'Half of a surrogate pair is not a character.';
-    yield { pointer: pointer(path), code: 'lone_surrogate', detail };
-  }
+  return faults;
 }
