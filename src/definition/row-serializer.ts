@@ -1,6 +1,6 @@
 import type { Observe } from '../events.js';
 import type { Row } from '../postgres/row.js';
-import { type Codec, codecColumns, DecodeError, type RowDecoder } from '../projection/codec.js';
+import { type Codec, DecodeError, type RowDecoder } from '../projection/codec.js';
 import { compileCodec } from '../projection/codecs.js';
 import { holdsImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
@@ -186,8 +186,7 @@ function compileDecoders(
     const names = [...new Set(members.flatMap(({ field }) => (field.codec === name ? field.column : [])))];
     const encoded = names.map((name) => ({ name, at: columns.indexOf(name) }));
     const older = codec.older === undefined ? undefined : resource.codecs[codec.older];
-    const read = [codec, older].flatMap((each) => (each === undefined ? [] : codecColumns(each)));
-    const others = new Map(read.map((column) => [column, columns.indexOf(column)]));
+    const others = new Map(columns.map((column, at) => [column, at]));
     return { decoder: compileCodec(codec, options, { table: resource.table, columns: encoded, others }, older), names };
   };
   return new Map([...codecs].map((codec) => [codec, decodingOf(codec)]));

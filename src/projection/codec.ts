@@ -54,7 +54,7 @@ export interface EncodedRows {
   readonly table: string;
   /** The columns to decode. */
   readonly columns: readonly EncodedColumn[];
-  /** Positions of the columns that hold key ids or parts of the associated data, by name. */
+  /** Positions of the columns, of which some hold key ids or parts of the associated data, by name. */
   readonly others?: ReadonlyMap<string, number>;
 }
 

@@ -200,17 +200,6 @@ test('every single-bit flip of a stored value is refused', (t) => {
   for (const text of ['', 'a', 'Kade', 'Dorpsstraat']) flipAll(encrypt(text, here));
 });
 
-test('every single-bit flip of the encrypted bytes fails the tag', (t) => {
-  const stored = encrypt('Dorpsstraat', here);
-  const start = 'enc:v2:k1:'.length;
-  const sealed = Buffer.from(stored.slice(start), 'base64');
-  for (let bit = 0; bit < sealed.length * 8; bit++) {
-    const bytes = Buffer.from(sealed);
-    bytes.writeUInt8(bytes.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
-    refuses(t, () => straat(stored.slice(0, start) + bytes.toString('base64'), workspace, row), 'bad_tag');
-  }
-});
-
 test('a legacy value is read where that is allowed and refused where it is not', (t) => {
   const stored = encrypt('Dorpsstraat');
   t.is(straat(stored, workspace, row), 'Dorpsstraat');
@@ -244,10 +233,6 @@ test('an unknown key, another key and a value of another form are told apart', (
   ]) {
     if (garbled !== stored) refuses(t, () => straat(garbled, workspace, row), 'bad_format');
   }
-});
-
-test('a decrypted value that is not UTF-8 is refused', (t) => {
-  refuses(t, () => straat(encrypt(Buffer.from([0x44, 0xff]), here), workspace, row), 'bad_utf8');
 });
 
 test('base64 is read when it is canonical base64 of UTF-8 and refused otherwise', (t) => {
