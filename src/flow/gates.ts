@@ -15,7 +15,7 @@ export interface GateSettings {
  * Look-ups of unknown tokens that run, and that wait: a flood of them leaves the pool to known tokens, and the addresses have
  * their turns.
  */
-const unknownTokens = { running: 8, waiting: 248 };
+const [running, waiting] = [8, 248];
 
 /** The gates of a gateway. Those of statements are the pools' own (postgres/connection-pool), that of connections the listener's (http/server). */
 export interface Gates {
@@ -29,31 +29,21 @@ export interface Gates {
 
 /** Makes the gates; a request that they refuse is a Problem `overloaded`, and an event. */
 export function gatesOf(settings: GateSettings, observe: Observe): Gates {
-  const gate = (
-    bound: ShedBound,
-    share: number,
-    detail: string,
-    more: { queueMax?: number; retryAfter?: string } = {},
-  ) => {
-    const { retryAfter, ...bounds } = more;
-    const refusal = (): Problem => {
-      observe({ type: 'request_shed', bound });
-      return new Problem(
-        'overloaded',
-        detail,
-        retryAfter === undefined ? {} : { headers: { 'Retry-After': retryAfter } },
-      );
-    };
-    return new Gate({ share: () => share, refusal, ...bounds });
-  };
+  const gate = (bound: ShedBound, share: number, detail: string, queueMax = Number.POSITIVE_INFINITY): Gate =>
+    new Gate({
+      share: () => share,
+      queueMax,
+      refusal: () => {
+        observe({ type: 'request_shed', bound });
+        return new Problem('overloaded', detail);
+      },
+    });
   const tooMany = 'Too many large pages are under way; read fewer at a time.';
   const { largePagesPerToken, largePagesPerWorkspace, queueWaitMs } = settings;
-  const ofToken = gate('large_pages_per_token', largePagesPerToken, tooMany, { retryAfter: '2' });
-  const ofWorkspace = gate('large_pages_per_workspace', largePagesPerWorkspace, tooMany, { retryAfter: '2' });
+  const ofToken = gate('large_pages_per_token', largePagesPerToken, tooMany);
+  const ofWorkspace = gate('large_pages_per_workspace', largePagesPerWorkspace, tooMany);
   return {
-    unknownTokens: gate('token_look_ups', unknownTokens.running, 'Too many unknown tokens are being looked up.', {
-      queueMax: unknownTokens.waiting,
-    }),
+    unknownTokens: gate('token_look_ups', running, 'Too many unknown tokens are being looked up.', waiting),
     largePages: () => ofWorkspace.held,
     enterLargePage: async (token, workspace) => {
       const deadlineMs = performance.now() + queueWaitMs;
