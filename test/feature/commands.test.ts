@@ -3,14 +3,18 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test from 'ava';
 import { urlAs } from '../../demo/cluster/passwords.js';
+import type { Finding } from '../../src/check/finding.js';
 import { projectText } from '../../src/paths.js';
-import type { Settings } from '../../src/settings.js';
-import { programLine } from '../support/command-line.js';
+import { misspeltNames, type Settings } from '../../src/settings.js';
+import { connections, programLine } from '../support/command-line.js';
 import { until } from '../support/patience.js';
 import { serveProcess } from '../support/serve-process.js';
-import { shared } from '../support/workspace.js';
+import { gatewayTest, shared } from '../support/workspace.js';
+
+// Commands as an operator calls them: wrong lines, settings, what they print.
+
+const test = gatewayTest();
 
 /** Wrong command lines, the first line that is printed on stderr, and the hint behind it; the exit code is 2. */
 const wrong: readonly (readonly [args: string, message: string, hint: string])[] = [
@@ -129,4 +133,115 @@ test('README, docs/deployment.md and image name the same versions of Node as pac
   t.regex(engines.node, /\|\| >=24/);
   t.true(projectText('README.md').includes(`the oldest is ${oldest}`));
   t.regex(projectText('Dockerfile'), /^ARG NODE_IMAGE=node:24\./m);
+});
+
+// The settings as an operator gives them: in the environment of a process.
+
+test('every unusable setting is named at once, a secret without its value, and the exit code is 2', async (t) => {
+  const settings = {
+    replicaUrls: 'postgres://reader@127.0.0.1:1/a http://secret@127.0.0.1:1/b',
+    primaryUrls: 'secret',
+    adminUrl: 'mysql://secret@127.0.0.1/a',
+    redisUrl: 'secret:6379',
+    dataKeys: '{"k1": "secret"}',
+    port: 99_999,
+    logLevel: 'loud' as 'info',
+    basicAuth: 'ja' as unknown as boolean,
+    publicUrl: 'data.example.com',
+    sunset: '2027-01-01',
+  };
+  for (const command of ['serve', 'check', 'migrate']) {
+    const { stdout, stderr, code } = await programLine([command], settings);
+    t.is(code, 2, command);
+    t.is(stdout, '');
+    t.is(
+      stderr,
+      `The settings are not valid:
+  PORT must be a whole number from 0 to 65535, not 99999.
+  PUBLIC_URL must not be "data.example.com". Absolute URL at which clients reach the gateway, without a trailing slash; for links. Empty: from the Host header.
+  BASIC_AUTH must be one of true, false, not "ja".
+  LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "loud".
+  REPLICA_URLS, entry 2, must be a connection URL, postgres://….
+  PRIMARY_URLS must be a connection URL, postgres://….
+  ADMIN_URL must be a connection URL, postgres://….
+  REDIS_URL must be a URL, redis://… or rediss://….
+  DATA_KEYS: The keyring is not usable: entry 1 ("k1"): the key must be the base64 of exactly 32 bytes.
+  SUNSET must be an HTTP date such as Fri, 01 Jan 2027 00:00:00 GMT.
+`,
+    );
+  }
+});
+
+test('serve warns of misspelt environment names, and check reports them', async (t) => {
+  const settings = { replicaUrl: 'x', ratelimitPerMinute: '5' } as object;
+  const { stderr, code } = await programLine(['serve', '--print-config'], settings);
+  const sentences = [
+    'Unknown setting REPLICA_URL ignored; did you mean REPLICA_URLS?',
+    'Unknown setting RATELIMIT_PER_MINUTE ignored; did you mean RATE_LIMIT_PER_MINUTE?',
+  ];
+  t.is(code, 0);
+  t.is(stderr, sentences.map((sentence) => `Warning: ${sentence}\n`).join(''));
+  const refused = await programLine(['serve'], { ...settings, port: 99_999 });
+  t.is(refused.code, 2);
+  t.regex(
+    refused.stderr,
+    /^Warning: Unknown setting REPLICA_URL ignored[\s\S]*\nThe settings are not valid:\n {2}PORT must be/,
+  );
+  const checked = await programLine(['check', '--json'], settings);
+  t.is(checked.code, 1);
+  const { findings } = JSON.parse(checked.stdout) as { findings: Finding[] };
+  t.deepEqual(
+    findings.filter(({ code, level }) => code === 'environment' && level === 'warning').map(({ detail }) => detail),
+    sentences,
+  );
+});
+
+test('names of other programs are no misspelt settings', (t) => {
+  const others =
+    'HOME HOSTNAME PATH LANG TZ PGHOST NODE_ENV CLIENT_ID APP_HOST REDIS_HOST PRIMARY_SERVICE_HOST REDIS_PORT CONFIG_FILE DATA_KEYS_FILE';
+  t.deepEqual(misspeltNames(Object.fromEntries(others.split(' ').map((name) => [name, 'x']))), []);
+});
+
+/** Clears the screen (ESC), sets the title (C1), turns text round (bidi), and begins a line of its own. */
+const hostile = 'A\u001b[2J\u009d0;title\u0007\u202eB\u2028\nactive  00000000-0000-4000-8000-000000000000';
+const escaped = String.raw`A\u001b[2J\u009d0;title\u0007\u202eB\u2028\u000aactive  00000000-0000-4000-8000-000000000000`;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the subject of the test
+const controls = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
+
+test.before(async (t) => {
+  const { primary, workspaces } = t.context.database;
+  await primary.query('update app.workspaces set naam = $1 where id = $2', [hostile, workspaces[1]?.id]);
+  await primary.query('update app.api_tokens set naam = $1', [hostile]);
+});
+
+test('control characters in names are escaped when tokens are listed', async (t) => {
+  const { stdout, code } = await programLine(['tokens', 'list'], connections(t.context.database));
+  t.is(code, 0);
+  t.true(stdout.includes(escaped));
+  t.notRegex(stdout, controls);
+  t.is(stdout.trimEnd().split('\n').length, 2, 'a heading and one token');
+});
+
+test('JSON holds the same names without control characters', async (t) => {
+  const { stdout } = await programLine(['tokens', 'list', '--json'], connections(t.context.database));
+  t.notRegex(stdout, controls);
+  t.deepEqual(
+    (JSON.parse(stdout) as { name: string }[]).map(({ name }) => name),
+    [hostile],
+  );
+});
+
+test('control characters in errors are escaped, whether they come from PostgreSQL, the command line or a setting', async (t) => {
+  const settings = connections(t.context.database);
+  for (const { stdout, stderr, code } of [
+    await programLine(['tokens', 'list', '--workspace', `no ${hostile}`], settings),
+    await programLine(['tokens', 'list'], { ...settings, adminUrl: 'postgres://127.0.0.1:1/\u001b[2J' }),
+    await programLine([hostile]),
+    await programLine(['serve'], { logLevel: hostile as 'info' }),
+    await programLine(['check'], { replicaUrls: `postgres://gateway_reader@\u001b[2J` }),
+  ]) {
+    t.not(code, 0);
+    t.not(stdout + stderr, '');
+    t.notRegex(stdout + stderr, controls);
+  }
 });
