@@ -34,6 +34,7 @@ const recordsPerShare = 100_000;
 /** DuckDB keeps no index here: it skips blocks by their smallest and largest value, and its indexes stay in memory. */
 const dialect: Dialect = {
   schema: 'main',
+  temporary: 'temp',
   types,
   valueIn: (json, { path, type }) => (type === 'json' ? `nullif(${field(json, path)}, 'null')` : field(json, path)),
   elements: ({ member }) => {

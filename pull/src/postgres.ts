@@ -19,6 +19,7 @@ const exportRowsPerRead = 5_000;
 
 const dialect: Dialect = {
   schema: 'workspace_data',
+  temporary: 'pg_temp',
   types: {
     text: 'text',
     timestamp: 'timestamp with time zone',

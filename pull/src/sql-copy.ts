@@ -23,6 +23,8 @@ export interface Session {
 /** How a database spells what the statements of a copy need. */
 export interface Dialect {
   readonly schema: string;
+  /** The schema of temporary tables. */
+  readonly temporary: string;
   readonly types: Readonly<Record<ColumnType, string>>;
   /** The value of a column in a record or an element. */
   readonly valueIn: (json: 'r' | 'e', column: Column) => string;
@@ -61,17 +63,17 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
       `update ${at('pull_state')} set since = $2, cursor = $3, change_files = $4, stored_at = current_timestamp where resource = $1`,
       [resource.name, since, cursor, changeFiles],
     );
-  const remove = async (ids: string, values: readonly Value[] = []): Promise<void> => {
+  const remove = async (ids: string, values: readonly Value[] = [], place = at): Promise<void> => {
     for (const { name, owner } of resource.parts)
-      await run(`delete from ${at(name)} where ${quoted(owner)} in (${ids})`, values);
-    await run(`delete from ${table} where id in (${ids})`, values);
+      await run(`delete from ${place(name)} where ${quoted(owner)} in (${ids})`, values);
+    await run(`delete from ${place(resource.name)} where id in (${ids})`, values);
   };
   /** Some columns of the records of a source, with the hash of all that is stored of each: the rows themselves need not be joined. */
-  const hashed = (source: string, shown: readonly string[], ofParts: string): string => {
+  const hashed = (source: string, shown: readonly string[], ofParts: string, place = at): string => {
     const joins = resource.parts.map(({ name, owner, columns: own }, i) => {
       const text = dialect.rowText(['position', ...own.map(({ name: column }) => quoted(column))]);
       return `left join (select ${quoted(owner)} as id, cast(count(*) as varchar) || ' ' || ${dialect.xorOf(dialect.md5(text))} as h
-        from ${at(name)} ${ofParts.replaceAll('OWNER', quoted(owner))} group by 1) p${i} on p${i}.id = m.id`;
+        from ${place(name)} ${ofParts.replaceAll('OWNER', quoted(owner))} group by 1) p${i} on p${i}.id = m.id`;
     });
     const hashes = ['m.own_hash', ...resource.parts.map((_, i) => `coalesce(p${i}.h, '')`)];
     const own = `select ${shown.join(', ')}, ${dialect.md5(dialect.rowText([...columns, version]))} as own_hash from ${source} s`;
@@ -79,15 +81,18 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
       from (${own}) m ${joins.join(' ')}`;
   };
 
-  const storeSlice = async (records: readonly string[]): Promise<void> => {
+  /** Temporary tables with the rows of a page: its records are gone through some at a time, the tables of the copy once a page. */
+  const staged = (name: string): string => `${dialect.temporary}.${quoted(`new_${name}`)}`;
+  const names = [...resource.parts, resource].map(({ name }) => name);
+  const stage = async (records: readonly string[]): Promise<void> => {
     await session.makePage(resource, records);
     await run('delete from page where exists (select 1 from page later where later.id = page.id and later.n > page.n)');
-    await remove('select id from page');
+    await remove('select id from page', [], staged);
     for (const part of resource.parts) {
-      const names = [part.owner, 'position', ...part.columns.map(({ name }) => name)].map(quoted);
+      const own = [part.owner, 'position', ...part.columns.map(({ name }) => name)].map(quoted);
       const values = part.columns.map((column) => dialect.valueIn('e', column));
       await run(
-        `insert into ${at(part.name)} (${names.join(', ')})
+        `insert into ${staged(part.name)} (${own.join(', ')})
          select ${['id', 'position', ...values].join(', ')} from ${dialect.elements(part)}`,
       );
     }
@@ -95,8 +100,8 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
     const syncVersion: Column = { name: versionColumn, path: ['syncVersion'], type: 'text', comment: '' };
     const source = `(select ${values.join(', ')}, ${dialect.valueIn('r', syncVersion)} as ${version} from page)`;
     await run(
-      `insert into ${table} (${[...columns, version, quoted(hashColumn)].join(', ')})
-       ${hashed(source, [...columns, version], 'where OWNER in (select id from page)')}`,
+      `insert into ${staged(resource.name)} (${[...columns, version, quoted(hashColumn)].join(', ')})
+       ${hashed(source, [...columns, version], 'where OWNER in (select id from page)', staged)}`,
     );
   };
 
@@ -105,10 +110,16 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
     store: (slices, commit) =>
       inTransaction(async () => {
         let count = 0;
+        for (const name of names) {
+          await run(`drop table if exists ${staged(name)}`);
+          await run(`create temporary table ${staged(name)} as select * from ${at(name)} limit 0`);
+        }
         for await (const slice of slices) {
-          await storeSlice(slice.map(storable));
+          await stage(slice.map(storable));
           count += slice.length;
         }
+        await remove(`select id from ${staged(resource.name)}`);
+        for (const name of names) await run(`insert into ${at(name)} select * from ${staged(name)}`);
         await note(await commit());
         return count;
       }),
