@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, posix } from 'node:path';
+import { dirname, join, posix, relative } from 'node:path';
 import { projectRoot } from '../../src/paths.js';
 
 /** A file of the project. */
@@ -19,8 +19,9 @@ interface Import {
 
 /** The files below a folder whose name ends in `extension`; nothing that npm installed or a build made. */
 export function sourcesIn(folder: string, extension: string): Source[] {
-  return readdirSync(join(projectRoot, folder), { recursive: true, encoding: 'utf8' })
-    .map((name) => posix.join(folder, name.replaceAll('\\', '/')))
+  return readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(projectRoot, join(parentPath, name)).replaceAll('\\', '/'))
     .filter((path) => path.endsWith(extension) && !/(^|\/)(node_modules|dist)\//.test(path))
     .sort()
     .map((path) => {
