@@ -144,25 +144,22 @@ export async function sqlCopy(session: Session, dialect: Dialect, resource: Reso
       );
       return new Map(found.map(({ id, version: own }) => [id, own ?? '']));
     },
-    recheck: () =>
-      inTransaction(async () => {
-        await run(`delete from ${table} where id is null`);
-        for (const { name, owner } of resource.parts)
-          await run(`delete from ${at(name)} where ${quoted(owner)} is null`);
-        const [row] = await session.rows<{ count: number | string }>(`select count(*) as count from ${table}`);
-        for (const isIn of dialect.shares(Number(row?.count))) {
-          const records = `(select * from ${table} where ${isIn('id')})`;
-          for (const { name, owner } of resource.parts) {
-            const column = quoted(owner);
-            await run(
-              `delete from ${at(name)} where ${isIn(column)} and ${column} not in (select id from ${records} r)`,
-            );
-          }
-          const differing = `select id from (${hashed(records, ['id', quoted(hashColumn)], `where ${isIn('OWNER')}`)}) c where c.computed is distinct from c.${quoted(hashColumn)}`;
-          const repeated = `select id from ${records} r group by id having count(*) > 1`;
-          await run(`update ${table} set ${version} = '' where id in (${differing} union ${repeated})`);
+    // Without a transaction: DuckDB keeps the changes of one in memory, and each is right by itself.
+    recheck: async () => {
+      await run(`delete from ${table} where id is null`);
+      for (const { name, owner } of resource.parts) await run(`delete from ${at(name)} where ${quoted(owner)} is null`);
+      const [row] = await session.rows<{ count: number | string }>(`select count(*) as count from ${table}`);
+      for (const isIn of dialect.shares(Number(row?.count))) {
+        const records = `(select * from ${table} where ${isIn('id')})`;
+        for (const { name, owner } of resource.parts) {
+          const column = quoted(owner);
+          await run(`delete from ${at(name)} where ${isIn(column)} and ${column} not in (select id from ${records} r)`);
         }
-      }),
+        const differing = `select id from (${hashed(records, ['id', quoted(hashColumn)], `where ${isIn('OWNER')}`)}) c where c.computed is distinct from c.${quoted(hashColumn)}`;
+        const repeated = `select id from ${records} r group by id having count(*) > 1`;
+        await run(`update ${table} set ${version} = '' where id in (${differing} union ${repeated})`);
+      }
+    },
     finish: async () => {
       if (!dialect.hasIndexes) return;
       const ofReferences = resource.references.map(({ column }) => column);
