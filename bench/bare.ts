@@ -53,7 +53,7 @@ async function detail(resource: string, id: string): Promise<string> {
 }
 
 async function list(resource: string): Promise<string> {
-  const query = { ...prepared.get(resource)?.list, values: [WORKSPACE, '100'], types, rowMode: 'array' };
+  const query = { ...prepared.get(resource)?.list, values: ['100'], types, rowMode: 'array' };
   const { rows } = await next().query<[string]>(query as pg.QueryArrayConfig);
   return rows[0]?.[0] ?? '[]';
 }
