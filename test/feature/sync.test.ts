@@ -231,8 +231,8 @@ test('a version changes with the record and with each of its parts, also with on
 test('what a view shows of another table changes no version', async (t) => {
   const [view] = await sql<{ definition: string; columns: string }>(
     t,
-    `select rtrim(pg_get_viewdef('records.installaties'), ';') as definition, string_agg(case attname when 'omschrijving'
-       then '(select text from public.elsewhere) as omschrijving' else quote_ident(attname) end, ', ' order by attnum) as columns
+    `select rtrim(pg_get_viewdef('records.installaties'), ';') as definition, string_agg(case when attname in ('omschrijving', 'description')
+       then '(select text from public.elsewhere) as ' else '' end || quote_ident(attname), ', ' order by attnum) as columns
      from pg_attribute where attrelid = 'records.installaties'::regclass and attnum > 0`,
   );
   await sql(
