@@ -81,13 +81,13 @@ export class ConnectionEnds {
       if (this.#ended.has(socket)) return;
       if (!socket.writable) return void socket.destroy();
       const known = parseProblems[error.reason ?? ''] ?? parseProblems[error.code ?? ''];
-      void this.#answer(socket, unknownMethod(error) ?? known ?? malformed);
+      void this.#answer(socket, unknownMethod(error) ?? known ?? malformed, isHead(error));
     });
     server.on('connect', (_, socket: Duplex) => {
       // Node has taken its own listeners off: without the first a reset would end the process, and without the other a response stand still.
       socket.on('error', () => socket.destroy());
       socket.on('drain', () => this.#openOn(socket)[0]?.emit('drain'));
-      void this.#answer(socket, notAllowed('CONNECT'));
+      void this.#answer(socket, notAllowed('CONNECT'), false);
     });
   }
 
@@ -99,7 +99,7 @@ export class ConnectionEnds {
     return [...(this.#open.get(socket)?.responses ?? [])];
   }
 
-  async #answer(socket: Duplex, problem: Problem): Promise<void> {
+  async #answer(socket: Duplex, problem: Problem, isBodyless: boolean): Promise<void> {
     this.#ended.add(socket);
     const before = this.#openOn(socket);
     const latest = before.at(-1);
@@ -118,7 +118,7 @@ export class ConnectionEnds {
       'Content-Length': Buffer.byteLength(body),
     };
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isBodyless ? '' : body}`);
     endInStages(socket);
   }
 }
@@ -141,6 +141,14 @@ function unknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Proble
   const lineStart = bytesParsed === 0 ? 0 : text.lastIndexOf('\n', bytesParsed - 1) + 1;
   const line = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}) \S+ HTTP\/1\.[01]\r?\n/.exec(text.slice(lineStart));
   return line ? notAllowed(line[1] as string) : undefined;
+}
+
+/**
+ * Whether the request that cannot be parsed is a HEAD, whose answer has no body (RFC 9110 §9.3.2). The packet can begin with
+ * the end of the body of the request before.
+ */
+function isHead({ rawPacket }: ParseError): boolean {
+  return rawPacket !== undefined && /^HEAD |HEAD \S+ HTTP\/1\.[01]\r?\n/.test(rawPacket.toString('latin1'));
 }
 
 function notAllowed(method: string): Problem {

@@ -121,7 +121,9 @@ const operationMethods: Readonly<Record<string, Method>> = { GET: 'get', HEAD: '
 function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Responses {
   const [target = ''] = path.split('?');
   const base = new URL(document.servers[0]?.url ?? '', 'http://localhost').pathname;
-  const below = target === base ? '/' : target.startsWith(`${base}/`) ? target.slice(base.length) : '';
+  // The root of the server shows the index as well.
+  const below =
+    target === base || target === '/' ? '/' : target.startsWith(`${base}/`) ? target.slice(base.length) : '';
   const matches = (template: string): boolean => {
     const segments = below.split('/');
     const parts = template.split('/');

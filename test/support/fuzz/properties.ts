@@ -82,7 +82,7 @@ function endpointOf({ target }: FuzzRequest): string {
 
 /** A success that the request's token does not grant. */
 function letIn(world: World, request: FuzzRequest, status: number): string[] {
-  const isPublic = /^\/api\/v1(?:\/openapi\.json)?(?:$|\?)/.test(pathOf(request.target));
+  const isPublic = /^\/(?:api\/v1(?:\/(?:openapi\.json)?)?)?(?:$|\?)/.test(pathOf(request.target));
   if (status >= 400 || request.method === 'OPTIONS' || isPublic) return [];
   const scopes = grantOf(world, request)?.scopes ?? null;
   if (scopes === null) return [`${status} without a valid token`];
