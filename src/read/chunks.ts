@@ -1,4 +1,5 @@
 import type { Key } from '../definition/row-serializer.js';
+import type { Row } from '../postgres/row.js';
 import type { Values } from '../postgres/statement.js';
 import { JsonBytes } from '../projection/json-bytes.js';
 import type { ListRequest } from './parse.js';
@@ -66,7 +67,7 @@ export async function readChunk(
       if (!isContinuation) borrowed.raw(pageOpening);
       return borrowed;
     };
-    let last: Key | null = null;
+    const last = new LastRowKey(serializer.keyAt);
     let count = 0;
     let more = false;
     const { target, asOfMs, failures, onPrimary } = attempt;
@@ -83,7 +84,7 @@ export async function readChunk(
         if (isContinuation || count > 0) json.comma();
         serializer.write(row, workspace, json);
         count++;
-        last = serializer.keyAt.map((at) => row.text(at) as string);
+        last.set(row);
       },
     );
     request.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
@@ -95,7 +96,7 @@ export async function readChunk(
       ...deps.chunkMemory.lend(borrowed ?? begin()),
       target,
       count,
-      last,
+      last: last.key,
       more,
     };
   });
@@ -108,6 +109,35 @@ export function rangeValues({ after, until }: Range): Values {
 /** Names the values of a key as the statements' parameters: after0, after1, … */
 function keyValues(end: 'after' | 'until', key: Key | null): Values {
   return Object.fromEntries((key ?? []).map((value, i) => [`${end}${i}`, value]));
+}
+
+/** Copies the bytes of the last row's key, so that texts are made for the last row only: two texts per row were a fifth of a list's processor time. */
+class LastRowKey {
+  readonly #at: readonly number[];
+  readonly #bytes = new JsonBytes(64);
+  /** Where the value of each column of the key ends; empty before the first row. */
+  readonly #ends: number[] = [];
+
+  constructor(at: readonly number[]) {
+    this.#at = at;
+  }
+
+  set(row: Row): void {
+    this.#bytes.clear();
+    for (let i = 0; i < this.#at.length; i++) {
+      const column = this.#at[i] as number;
+      this.#bytes.part(row, row.starts[column] as number, row.ends[column] as number);
+      this.#ends[i] = this.#bytes.length;
+    }
+  }
+
+  /** Null before the first row. */
+  get key(): Key | null {
+    const bytes = this.#bytes.view();
+    return this.#ends.length === 0
+      ? null
+      : this.#ends.map((end, i) => bytes.toString('utf8', this.#ends[i - 1] ?? 0, end));
+  }
 }
 
 const bufferBytesAtFirst = 65_536;
