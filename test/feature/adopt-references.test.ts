@@ -132,7 +132,8 @@ test.serial('a copy is kept in step with rows that change their workspace with t
     { whole: true, records: 40 },
     { whole: true, records: 2000 },
   ]);
-  const nothing = { whole: false, records: 0, deleted: 0, repaired: 0 };
+  // A pass repeats what a transaction of another test's database may still change: the numbers of records are not the test's own.
+  const nothing = { whole: false, deleted: 0, repaired: 0 };
   t.like(await pull(), [nothing, nothing]);
   const admin = new pg.Client(draft.settings.adminUrl as string);
   await admin.connect();
@@ -141,9 +142,14 @@ test.serial('a copy is kept in step with rows that change their workspace with t
     update shop.marks set caption = 'new' where id like '%order-north3-7'; update shop.lines set label = 'x' where id = 'order-north1-1'; delete from shop.lines where id = 'order-north1-2'`);
   await database.caughtUp();
   t.like(await pull(), [
-    { whole: false, records: 1, deleted: 1, repaired: 1 },
-    { whole: false, records: 1, deleted: 51, repaired: 50 },
+    { whole: false, deleted: 1 },
+    { whole: false, deleted: 51 },
   ]);
+  const [after] =
+    await copy.sql(`select (select count(*)::varchar from photos where id like '%order-south1-%') as photos,
+    (select count(*)::varchar from lines where id like 'order-south1-%') as lines, (select label from lines where id = 'order-north1-1') as label,
+    (select marks::varchar like '%new%' from photos where id like '%order-north3-7') as marked`);
+  t.like(after, { photos: '1', lines: '50', label: 'x', marked: true });
   await admin.query(`update shop.marks set is_deleted = true where id = 'mark-photo-order-north4-7'`);
   await database.caughtUp();
   t.like(await pull(), [{ whole: false }, { whole: false }]); // each may repeat what the pass before it has found
