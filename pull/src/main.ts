@@ -101,7 +101,7 @@ async function keepCopy(client: Api, destination: Destination, options: Options,
   for (;;) {
     // Asked in each run: a gateway that was started again may have further members.
     const resources = await chosenOf(client, options, screen);
-    for (const resource of resources) await destination.open(resource); // what is in the way is named before anything is read
+    for (const resource of resources) await destination.open(resource); // names a table that is not its own before it reads
     const passOver = async (some: readonly Resource[]): Promise<void> => {
       for (const resource of some) {
         const copy = await destination.open(resource);
