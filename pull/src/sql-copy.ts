@@ -219,9 +219,10 @@ async function prepare(session: Session, dialect: Dialect, resource: Resource): 
   );
   let isChanged = known?.shape !== shape;
   const { run, inTransaction } = runner(session);
-  for (const { name, columns, key } of tables) {
-    const place = `${quoted(schema)}.${quoted(name)}`;
+  const existing = new Set<string>();
+  for (const { name, columns } of tables) {
     const present = await columnsIn(session, schema, name);
+    if (present.size > 0) existing.add(name);
     if (present.size > 0 && known === undefined)
       throw new Unusable(`${schema}.${name} exists and was not made by pull: drop it, or give another destination.`);
     for (const { name: column, type } of columns) {
@@ -232,11 +233,16 @@ async function prepare(session: Session, dialect: Dialect, resource: Resource): 
         );
       if (found === undefined) isChanged = true;
     }
+  }
+  // Before its tables: they are known as those of pull, wherever a kill falls.
+  if (known === undefined) await run(`insert into ${state} (resource) values ($1)`, [resource.name]);
+  for (const { name, columns, key } of tables) {
+    const place = `${quoted(schema)}.${quoted(name)}`;
     await inTransaction(async () => {
       const primary = dialect.hasIndexes ? `, primary key (${key.map(quoted).join(', ')})` : '';
       const first = columns.map((each) => `${quoted(each.name)} ${types[each.type]}`);
       await run(`create table if not exists ${place} (${first.join(', ')}${primary})`);
-      if (present.size > 0)
+      if (existing.has(name))
         for (const each of columns)
           await run(`alter table ${place} add column if not exists ${quoted(each.name)} ${types[each.type]}`);
     });
@@ -249,8 +255,10 @@ async function prepare(session: Session, dialect: Dialect, resource: Resource): 
       for (const each of columns)
         await run(`comment on column ${place}.${quoted(each.name)} is ${literal(each.comment)}`);
     }
-    await run(`delete from ${state} where resource = $1`, [resource.name]);
-    await run(`insert into ${state} (resource, shape) values ($1, $2)`, [resource.name, shape]);
+    await run(`update ${state} set since = null, cursor = null, shape = $2 where resource = $1`, [
+      resource.name,
+      shape,
+    ]);
   });
   return { since: null, cursor: null };
 }

@@ -3,8 +3,17 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { asAdmin } from '../../src/postgres/admin.js';
 import { damages, danglingIn, type PulledCopies, pulledCopies, silentChanges, some } from '../support/pull/copies.js';
-import { duckdbCopy, exported, type PulledCopy, runPull, startPull } from '../support/pull/copy.js';
+import {
+  duckdbCopy,
+  exported,
+  type PulledCopy,
+  type PullRun,
+  postgresCopy,
+  runPull,
+  startPull,
+} from '../support/pull/copy.js';
 
 // A copy in PostgreSQL and in DuckDB beside a fresh one, after changes at the source, damage in the copy, and kills.
 
@@ -14,6 +23,16 @@ test.before(async () => {
   all = await pulledCopies();
 });
 test.after.always(() => all?.stop());
+
+/** Ends each run at the second table that it creates, as a kill there would. */
+const secondTableFails = `
+  create function fail() returns event_trigger language plpgsql as $$ begin
+    if exists (select from pg_event_trigger_ddl_commands() where object_type = 'table' and schema_name = 'workspace_data') then
+      if current_setting('test.created', true) = 'one' then raise 'no second table'; end if;
+      perform set_config('test.created', 'one', false);
+    end if;
+  end $$;
+  create event trigger fail on ddl_command_end when tag in ('CREATE TABLE') execute function fail()`;
 
 /** Runs `pull` on each copy, which must then have what a copy that is made now has. */
 async function assertEqual(t: ExecutionContext, more: readonly string[] = []): Promise<void> {
@@ -65,7 +84,8 @@ test.serial('the change files of --changes make the same copy, whatever was kill
   const to = duckdbCopy(join(all.folder, 'changes.duckdb'));
   const changes = join(all.folder, 'changes');
   for (let i = 0; i < 2; i++) await all.pull(to, ['--changes', changes], 300 + i * 400);
-  t.is((await all.pull(to, ['--changes', changes])).code, 0);
+  const taken = await all.pull(to, ['--changes', changes]);
+  t.is(taken.code, 0, taken.stderr);
   await all.setUp.sql(`update app.werkbonnen set omschrijving = 'Gewijzigd' where id = ${some('werkbonnen')}`, [
     all.workspace,
   ]);
@@ -89,6 +109,18 @@ test.serial('the change files of --changes make the same copy, whatever was kill
     new Map(rows.map(({ id, omschrijving }) => [id, omschrijving ?? ''] as [string, string]).sort()),
     new Map([...records].sort()),
   );
+});
+
+test.serial('a run that ends between the tables of a new copy leaves a copy that the next run completes', async (t) => {
+  await all.setUp.cluster.primary.query('create database halved');
+  const url = all.setUp.cluster.primary.url('halved');
+  const to = postgresCopy(url);
+  await asAdmin(url, (client) => client.query(secondTableFails));
+  const runs: PullRun[] = [];
+  do runs.push(await all.pull(to, ['--resources', 'werkbonnen']));
+  while (runs.at(-1)?.stderr.includes('no second table'));
+  t.is(runs.at(-1)?.code, 0, runs.at(-1)?.stderr);
+  t.is(runs.length, 4, 'a run for each of the four tables');
 });
 
 test.serial('a second process refuses the destination of a first, which SIGTERM ends with 0', async (t) => {
