@@ -149,15 +149,6 @@ export const wrongViews: Configurations = {
       create index gateway_klanten_gewijzigd on app.klanten (workspace_id, created_at, id, updated_at)`,
     thorough: true,
   }),
-  'a filter has no index': warning(
-    'plans',
-    /^the list by status reads the rows of all values: create index concurrently if not exists gateway_werkbonnen_status on app\.werkbonnen \(workspace_id, status, datum, id\)\.$/,
-    {
-      change: () => 'drop index app.gateway_werkbonnen_status',
-      undo: () => 'create index gateway_werkbonnen_status on app.werkbonnen (workspace_id, status, datum, id)',
-      thorough: true,
-    },
-  ),
   'a filter of nearly unique values has no index': failed('plans', /^No index fits: the list by serienummer sorts\.$/, {
     change: () => 'drop index app.gateway_installaties_serienummer',
     undo: () =>
@@ -170,15 +161,6 @@ export const wrongViews: Configurations = {
     {
       change: () => 'drop index app.gateway_werkbonnen_sinds',
       undo: () => 'create index gateway_werkbonnen_sinds on app.werkbonnen (workspace_id, updated_at, datum, id)',
-      thorough: true,
-    },
-  ),
-  'a filter of a partitioned table has no index': warning(
-    'plans',
-    /^the list by entity reads the rows of all values: .* on app\.logboeken \(workspace_id, entiteit, tijdstip, id\)/,
-    {
-      change: () => 'drop index app.gateway_logboeken_soort',
-      undo: () => 'create index gateway_logboeken_soort on app.logboeken (workspace_id, entiteit, tijdstip, id)',
       thorough: true,
     },
   ),
