@@ -18,10 +18,9 @@ import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
 import { Tokens } from './http/tokens.js';
 import { logEvents, startTraces } from './ops/log.js';
-import { type GaugeSources, metricsEvents, type ReadMetrics } from './ops/metrics.js';
-import { type Readiness, readinessOf } from './ops/readiness.js';
+import { type GaugeSources, type MetricValues, metricsEvents } from './ops/metrics.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
-import { statusOf } from './ops/status.js';
+import { type Readiness, readinessOf, statusOf } from './ops/status.js';
 import { readText } from './paths.js';
 import { type Peers, standalone } from './peers/peers.js';
 import { connectWith, Login } from './postgres/connection.js';
@@ -102,7 +101,7 @@ export interface Gateway {
   readonly opsUrl: string;
   readonly replicas: readonly Replica[];
   readonly readiness: () => Readiness;
-  readonly metrics: ReadMetrics;
+  readonly metrics: () => Promise<MetricValues>;
   /** Reports events of the process, such as an uncaught error, to the gateway's log and metrics. */
   readonly observe: Observe;
   /** Not ready → drain → closed. Resolves when everything has ended, after drainMs at the latest. */
@@ -138,6 +137,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     primary: primary?.nodes ?? null,
     unfit,
     redis: () => peers.redis(),
+    lagMaxMs: settings.lagMaxMs,
     requestsInFlight: () => underWay.requests,
     largePages: gates.largePages,
     clientConnections: () => connectionsOf(api),
@@ -158,7 +158,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     alive: () => true,
     metrics: () => metrics.registry.metrics(),
     readiness,
-    status: statusOf(metrics.values, { readiness, workers: () => null, lagMaxMs: settings.lagMaxMs }),
+    status: () => statusOf(readiness(), settings.lagMaxMs),
     docs: () => opsDocs,
   };
   const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, closers);
@@ -261,8 +261,6 @@ async function peersOf(settings: Settings, positions: WritePositions, observe: O
 }
 
 async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): Promise<string> {
-  await deps.status.start();
-  closers.push(() => deps.status.close());
   const ops = opsServer(deps, settings);
   closers.push(() => close(ops));
   return listen(ops, settings.opsHost, settings.opsPort);

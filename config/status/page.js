@@ -3,23 +3,11 @@ const everyMs = 5000;
 const find = (selector) => document.querySelector(selector);
 let answeredAt = new Date();
 
-const short = (number) => number.toLocaleString('en', { maximumSignificantDigits: 3 });
-const quantity = (number) => (number >= 1000 ? Math.round(number).toLocaleString('en') : short(number));
-const inUnits = (units) => (number) => {
-  const [name, size] = units.find((unit) => number >= unit[1]) ?? units.at(-1);
-  return `${quantity(number / size)} ${name}`;
-};
-const duration = inUnits([['d', 86_400], ['h', 3600], ['min', 60], ['s', 1], ['ms', 0.001]]); // biome-ignore format: one line
-const bytes = inUnits([['GB', 1e9], ['MB', 1e6], ['kB', 1e3], ['B', 1]]); // biome-ignore format: one line
-
-const figures = [
-  ['Requests/s', 'requestsPerSecond', quantity],
-  ['Rows/s', 'rowsPerSecond', quantity],
-  ['Bytes/s', 'bytesPerSecond', bytes],
-  ['Duration, p50', 'p50Seconds', duration],
-  ['Duration, p99', 'p99Seconds', duration],
-  ['In flight', 'requestsInFlight', quantity],
-];
+const units = [['d', 86_400], ['h', 3600], ['min', 60], ['s', 1], ['ms', 0.001]]; // biome-ignore format: one line
+function duration(seconds) {
+  const [name, size] = units.find((unit) => seconds >= unit[1]) ?? units.at(-1);
+  return `${(seconds / size).toLocaleString('en', { maximumSignificantDigits: 3 })} ${name}`;
+}
 
 /** An element with the children, of which texts are never markup. */
 function element(name, attributes, ...children) {
@@ -38,17 +26,8 @@ function replicaCard({ name, state, reason, lagSeconds, dataAgeSeconds }) {
   return card;
 }
 
-function row(first, ...others) {
-  return element('tr', {}, element('th', { scope: 'row' }, first), ...others.map((text) => element('td', {}, text)));
-}
-
-function countRows(rows) {
-  if (rows.length === 0) return [row('None in the last 10 minutes')];
-  const head = ['', '1 min', '10 min'].map((text) => element('th', { scope: 'col' }, text));
-  const counts = rows.map(({ status, name, lastMinute, lastTenMinutes }) =>
-    row(status === undefined ? name : `${status} ${name}`, quantity(lastMinute), quantity(lastTenMinutes)),
-  );
-  return [element('thead', {}, element('tr', {}, ...head)), ...counts];
+function row(name, state) {
+  return element('tr', {}, element('th', { scope: 'row' }, name), element('td', {}, state));
 }
 
 function answers(server) {
@@ -56,7 +35,7 @@ function answers(server) {
   return server.healthy ? 'answers' : `does not answer: ${server.reason}`;
 }
 
-function show({ level, summary, faults, version, at, traffic, replicas, primary, redis, workers, ...counts }) {
+function show({ level, summary, faults, version, at, replicas, primary, redis, workers }) {
   document.title = `${summary} – Workspace data gateway`;
   document.body.dataset.level = level;
   if (find('h1').textContent !== summary) find('h1').textContent = summary; // a change is read aloud
@@ -65,25 +44,11 @@ function show({ level, summary, faults, version, at, traffic, replicas, primary,
   );
   find('#version').textContent = version;
   find('time').textContent = `${at.slice(11, 19)} UTC`;
-  find('#traffic').replaceChildren(
-    ...figures.map(([title, key, words]) => {
-      const figure = element('p', { className: 'figure' }, traffic[key] === null ? '–' : words(traffic[key]));
-      return element('article', {}, element('h3', {}, title), figure);
-    }),
-  );
   find('#replicas').replaceChildren(...replicas.map(replicaCard));
   find('#servers').replaceChildren(
     row('Primary', answers(primary)),
     row('Redis', answers(redis)),
     row('Workers', workers === null ? 'a single process' : `${workers.reporting} of ${workers.configured} report`),
-  );
-  find('#writes').replaceChildren(...countRows(counts.writes));
-  find('#errors').replaceChildren(...countRows(counts.errors));
-  find('#refusals').replaceChildren(
-    ...countRows([
-      ...counts.limitHits.map((hit) => ({ ...hit, status: 429, name: `limit by ${hit.name}` })),
-      ...counts.shed.map((shed) => ({ ...shed, status: 503, name: `bound of ${shed.name.replaceAll('_', ' ')}` })),
-    ]),
   );
 }
 

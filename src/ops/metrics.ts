@@ -13,17 +13,13 @@ import { type Event, type EventMetric, events, type Observe } from '../events.js
 import { apiVersion } from '../http/render.js';
 import type { Replica } from '../postgres/replica.js';
 import { decodeReasons } from '../projection/codec.js';
-import type { ReadinessSources } from './readiness.js';
+import { isPrimaryAmongReplicas, type ReadinessSources } from './status.js';
 
 /** The metrics of a gateway: `observe` counts its events, `registry` is scraped. */
 export interface Metrics {
   readonly observe: Observe;
   readonly registry: Registry;
-  /**
-   * Values of all metrics, or of those named. The status names its own, because prom-client's metrics of the event loop begin
-   * again after each reading: Prometheus would lose its maxima.
-   */
-  readonly values: ReadMetrics;
+  readonly values: () => Promise<MetricValues>;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -33,9 +29,6 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 /** Values of metrics of a registry. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
-
-/** Reads the metrics with these names, as far as they exist; without names all. */
-export type ReadMetrics = (names?: readonly string[]) => Promise<MetricValues>;
 
 /** Registers the tables of events and gauges in a new registry, so that two gateways in one process have separate metrics. */
 export function metricsEvents(sources: GaugeSources, resources: readonly Resource[]): Metrics {
@@ -82,13 +75,7 @@ export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Me
   const observe: Observe = (event) => {
     if (pending.push(event) === pendingMax) countPending();
   };
-  return { registry, observe, values: (names) => valuesOf(registry, names) };
-}
-
-/** `names` as for ReadMetrics. */
-export async function valuesOf(registry: Registry, names?: readonly string[]): Promise<MetricValues> {
-  if (names === undefined) return (await registry.getMetricsAsJSON()) as MetricValues;
-  return Promise.all(names.flatMap((name) => registry.getSingleMetric(name)?.get() ?? []));
+  return { registry, observe, values: () => registry.getMetricsAsJSON() as Promise<MetricValues> };
 }
 
 /** `collect` is called before the metric is read. */
@@ -212,8 +199,7 @@ export const gauges: Readonly<Record<string, GaugeRow>> = {
   replica_healthy: replicaGauge(
     '1 while the replica may be used. Absent for the primary while a replica may be used.',
     'min',
-    ({ state }, replicas) =>
-      state.isPrimary && replicas.some(({ state }) => state.healthy) ? null : Number(state.healthy),
+    ({ state }, replicas) => (isPrimaryAmongReplicas(state, replicas) ? null : Number(state.healthy)),
   ),
   replica_lag_seconds: replicaGauge(
     'How far the replica is behind the newest known position of the primary. Absent while it is not known.',

@@ -7,8 +7,7 @@ import { headerCount } from '../http/request-head.js';
 import { pagePolicy } from '../openapi/html.js';
 import { projectText } from '../paths.js';
 import type { Settings } from '../settings.js';
-import type { Readiness } from './readiness.js';
-import type { Status } from './status.js';
+import type { Readiness, StatusReport } from './status.js';
 
 /** Content of the ops listener: of one gateway, or of all workers of a parent. */
 export interface OpsDeps {
@@ -16,7 +15,7 @@ export interface OpsDeps {
   readonly alive: () => boolean;
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Readiness;
-  readonly status: Status;
+  readonly status: () => StatusReport;
   /** Null where DOCS puts the page elsewhere, or has none. */
   readonly docs: () => FixedBody | null;
 }
@@ -46,7 +45,7 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
   },
   '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
   '/status': statusPage,
-  '/status.json': async ({ status }) => json(await status.report()),
+  '/status.json': ({ status }) => json(status()),
   '/docs': async ({ docs }, headers) => {
     const reply = await docs()?.reply(headers['accept-encoding'], headers['if-none-match']);
     if (reply === undefined) return text(404, 'DOCS puts the page elsewhere, or has none.');

@@ -1,6 +1,6 @@
 import type { Gateway } from '../gateway.js';
 import type { MetricValues } from '../ops/metrics.js';
-import type { Readiness } from '../ops/readiness.js';
+import type { Readiness } from '../ops/status.js';
 
 /** From a worker to its parent, beside the messages of peers/workers. */
 export type WorkerReport =
@@ -11,11 +11,10 @@ export type WorkerReport =
   | { readonly type: 'refused'; readonly reason: string }
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: MetricValues };
 
-/** From the parent to a worker: answered with the worker's metrics, all or those named, and the same id. */
+/** From the parent to a worker: answered with the worker's metrics and the same id. */
 export interface MetricsQuestion {
   readonly type: 'metrics';
   readonly id: number;
-  readonly names?: readonly string[] | undefined;
 }
 
 /** Interval of a worker's reports. */
@@ -27,7 +26,7 @@ export function reportToParent({ readiness, metrics }: Gateway): void {
   const report = (): unknown => send({ type: 'report', readiness: readiness() });
   report();
   setInterval(report, reportMs).unref();
-  process.on('message', async ({ type, id, names }: MetricsQuestion) => {
-    if (type === 'metrics') send({ type, id, metrics: await metrics(names) });
+  process.on('message', async ({ type, id }: MetricsQuestion) => {
+    if (type === 'metrics') send({ type, id, metrics: await metrics() });
   });
 }

@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { StartRefused } from '../errors.js';
 import type { Observe } from '../events.js';
-import type { Readiness } from '../ops/readiness.js';
+import type { Readiness } from '../ops/status.js';
 import { reportMs, type WorkerReport } from './reports.js';
 
 // Silence is counted in periods of `reportMs` that the parent has seen, not by the clock: a parent that was frozen itself, or

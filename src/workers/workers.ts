@@ -7,7 +7,7 @@ import { descriptions, type FixedBody } from '../http/descriptions.js';
 import { close, listen } from '../http/listeners.js';
 import { apiVersion } from '../http/render.js';
 import { logEvents } from '../ops/log.js';
-import { eventMetrics, type MetricValues, type ReadMetrics, valuesOf } from '../ops/metrics.js';
+import { eventMetrics, type MetricValues } from '../ops/metrics.js';
 import { opsServer } from '../ops/server.js';
 import { statusOf } from '../ops/status.js';
 import { serveWorkers } from '../peers/workers.js';
@@ -46,14 +46,11 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
   const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
   try {
     const url = await supervisor.start(settings.webConcurrency);
-    const status = statusOf((names) => metrics.values(supervisor.workers, names), {
-      readiness: () => supervisor.readiness(),
-      workers: () => ({ configured: settings.webConcurrency, reporting: supervisor.reporting }),
-      lagMaxMs: settings.lagMaxMs,
-    });
-    await status.start();
     const pages = {
-      status,
+      status: () => {
+        const workers = { configured: settings.webConcurrency, reporting: supervisor.reporting };
+        return statusOf(supervisor.readiness(), settings.lagMaxMs, workers);
+      },
       alive: () => supervisor.alive,
       metrics: () => metrics.text(supervisor.workers),
       readiness: () => supervisor.readiness(),
@@ -63,7 +60,6 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
     const stop = async (): Promise<void> => {
       await supervisor.stop();
-      status.close();
       await close(ops);
       await log.close();
     };
@@ -97,7 +93,7 @@ const answerMsMax = 1000;
  * answer, so that sums do not fall; its gauges are left out, because they no longer hold.
  */
 export class WorkerMetrics {
-  readonly #own: ReadMetrics;
+  readonly #own: () => Promise<MetricValues>;
   /** The counts of the last answer of each worker that runs. */
   readonly #counts = new Map<number, MetricValues>();
   /** The sum of the last counts of all workers that have ended. */
@@ -106,7 +102,7 @@ export class WorkerMetrics {
   #lastId = 0;
 
   /** `own` has the parent's metrics. */
-  constructor(own: ReadMetrics) {
+  constructor(own: () => Promise<MetricValues>) {
     this.#own = own;
     cluster.on('message', (_, message: WorkerReport) => {
       if (message?.type === 'metrics') this.#waiting.get(message.id)?.(message.metrics);
@@ -117,36 +113,25 @@ export class WorkerMetrics {
   retire({ id }: Worker): void {
     const counts = this.#counts.get(id) ?? [];
     this.#counts.delete(id);
-    this.#ended = this.#ended.then((ended) => valuesOf(sumOf([ended, counts])));
+    this.#ended = this.#ended.then((ended) => sumOf([ended, counts]).getMetricsAsJSON() as Promise<MetricValues>);
   }
 
   /** The text for Prometheus; takes a second at most. */
   async text(workers: readonly Worker[]): Promise<string> {
-    return (await this.#sum(workers)).metrics();
-  }
-
-  /** The metrics with these names; takes a second at most. */
-  async values(workers: readonly Worker[], names: readonly string[]): Promise<MetricValues> {
-    return valuesOf(await this.#sum(workers, names), names);
-  }
-
-  async #sum(workers: readonly Worker[], names?: readonly string[]): Promise<Registry> {
     const ended = this.#ended; // of now: a worker that ends from here on counts by its answer
-    const answers = await Promise.all(workers.map((worker) => this.#ask(worker, names)));
-    return sumOf([await this.#own(names), await ended, ...answers]);
+    const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
+    return sumOf([await this.#own(), await ended, ...answers]).metrics();
   }
 
-  async #ask(worker: Worker, names?: readonly string[]): Promise<MetricValues> {
+  async #ask(worker: Worker): Promise<MetricValues> {
     const kept = this.#counts.get(worker.id) ?? [];
     const id = ++this.#lastId;
     const answered = new Promise<MetricValues>((resolve) => this.#waiting.set(id, resolve));
-    worker.send({ type: 'metrics', id, names } satisfies MetricsQuestion, () => undefined); // a worker that has died does not answer
+    worker.send({ type: 'metrics', id } satisfies MetricsQuestion, () => undefined); // a worker that has died does not answer
     const metrics = await Promise.race([answered, sleep(answerMsMax, null, { ref: false })]);
     this.#waiting.delete(id);
     if (metrics === null || worker.isDead()) return kept;
-    const isOther = ({ name }: MetricValues[number]): boolean => names !== undefined && !names.includes(name);
-    const others = (this.#counts.get(worker.id) ?? []).filter(isOther);
-    this.#counts.set(worker.id, [...others, ...metrics.filter(isCount)]);
+    this.#counts.set(worker.id, metrics.filter(isCount));
     return metrics;
   }
 }

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import suite, { type ExecutionContext } from 'ava';
 import { nodeFlags } from '../../bundle/node-flags.js';
 import type { PgNode } from '../../demo/cluster/node.js';
-import type { Readiness } from '../../src/ops/readiness.js';
+import type { Readiness } from '../../src/ops/status.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import type { Settings } from '../../src/settings.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';

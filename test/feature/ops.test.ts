@@ -17,10 +17,10 @@ test('/livez says that the process is alive', async (t) => {
 test('/readyz says that reads can be answered, and how each replica is', async (t) => {
   const reply = await fetch(`${t.context.gateway.opsUrl}/readyz`);
   t.is(reply.status, 200);
-  const { replicas, ...rest } = (await reply.json()) as { replicas: { lagMs: number }[] };
+  const { replicas, ...rest } = (await reply.json()) as { replicas: { lagSeconds: number }[] };
   t.like(rest, { status: 'ready', reasons: [] });
-  t.like(replicas[0], { name: replica(t.context).replaceAll('\\', ''), healthy: true });
-  t.true((replicas[0]?.lagMs ?? -1) >= 0);
+  t.like(replicas[0], { name: replica(t.context).replaceAll('\\', ''), state: 'used' });
+  t.true((replicas[0]?.lagSeconds ?? -1) >= 0);
 });
 
 test('without a replica /readyz says no and why, /livez still yes, and reads are 503 with Retry-After', async (t) => {
@@ -51,7 +51,7 @@ test('lag that is not known is null in /readyz and absent from /metrics; the age
   const { database } = t.context;
   const { gateway } = await database.gateway({ replicaUrls: everyServer(database), primaryUrls: '' });
   const { replicas } = (await (await fetch(`${gateway.opsUrl}/readyz`)).json()) as { replicas: object[] };
-  t.like(replicas[0], { healthy: true, lagMs: null });
+  t.like(replicas[0], { state: 'used', lagSeconds: null });
   const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
   t.notRegex(metrics, /^gateway_replica_lag_seconds\{/m);
   t.regex(metrics, new RegExp(`^gateway_data_age_seconds\\{replica="${replica(t.context)}"\\} \\d`, 'm'));

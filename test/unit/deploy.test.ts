@@ -182,6 +182,7 @@ const sources = {
   primary: { reachable: true, reason: null },
   unfit: [],
   redis: () => ({ healthy: true, reason: null }),
+  lagMaxMs: 0,
   largePages: () => 0,
   requestsInFlight: () => 0,
   clientConnections: async () => 0,

@@ -6,170 +6,36 @@ import { problems } from '../../src/errors.js';
 import type { Event } from '../../src/events.js';
 import { logEvents, type RepeatedLines, type Repetition, repeatedLines } from '../../src/ops/log.js';
 import { metricsEvents } from '../../src/ops/metrics.js';
-import {
-  countsBetween,
-  duration,
-  quantileSeconds,
-  recent,
-  type StatusReport,
-  type StatusSources,
-  sampledMetrics,
-  sampleOf,
-  statusReport,
-  totalOf,
-} from '../../src/ops/status.js';
+import { type Readiness, statusOf } from '../../src/ops/status.js';
 import { until } from '../support/patience.js';
 
-const resources = loadResources('');
-const gateway = () =>
-  metricsEvents(
-    {
-      replicas: [],
-      primary: { reachable: true, reason: null },
-      unfit: [],
-      redis: () => null,
-      requestsInFlight: () => 2,
-      largePages: () => 0,
-      clientConnections: async () => 0,
-    },
-    resources,
-  );
-
-const sources: StatusSources = {
-  readiness: () => ({
-    status: 'ready',
-    reasons: [],
-    replicas: [],
-    primary: { healthy: true, reason: null },
-    unfit: [],
-    redis: null,
-  }),
-  workers: () => null,
-  lagMaxMs: 30_000,
+const ready: Readiness = {
+  status: 'ready',
+  reasons: [],
+  replicas: [{ name: 'a', state: 'used', reason: null, lagSeconds: 0, dataAgeSeconds: 75 }],
+  primary: { healthy: true, reason: null },
+  unfit: [],
+  redis: null,
 };
 
-/** The report a minute after the start of a gateway that has seen these events. */
-async function reportOf(events: readonly Event[], changed: Partial<StatusSources> = {}): Promise<StatusReport> {
-  const { observe, values } = gateway();
-  const start = sampleOf(await values(sampledMetrics), 1000);
-  for (const event of events) observe(event);
-  return statusReport([start, sampleOf(await values(sampledMetrics), 61_000)], { ...sources, ...changed });
-}
-
-const finished = (code: string | null, durationMs = 20): Event => ({
-  type: 'request_finished',
-  requestId: 'r',
-  method: 'GET',
-  route: '/api/v1/klanten',
-  status: 200,
-  code,
-  durationMs,
-  complete: true,
-  tokenId: null,
-  workspace: null,
-  rows: 10,
-  perPage: 10,
-  bytes: 3000,
-});
-
-test('each metric of the status is one of the gateway, and none of those that begin again when they are read', async (t) => {
-  const values = await gateway().values(sampledMetrics);
+test('the status names primary, Redis and workers that are away, and data that is old, failures first', (t) => {
+  t.like(statusOf(ready, 30_000), { level: 'degraded', lagSecondsMax: 30, workers: null });
+  t.is(statusOf({ ...ready, primary: null }, 30_000).summary, 'All is well.', 'an idle database is not late');
+  const away = {
+    primary: { healthy: false, reason: 'it does not answer (ECONNREFUSED)' },
+    redis: { healthy: false, reason: 'ECONNREFUSED' },
+  };
+  const { faults, level, summary } = statusOf({ ...ready, ...away }, 30_000, { configured: 4, reporting: 3 });
   t.deepEqual(
-    values.map(({ name }) => name),
-    [...sampledMetrics],
-  );
-  t.true(sampledMetrics.every((name) => name.startsWith('gateway_')));
-});
-
-test('traffic is per second, and the quantiles are those of histogram_quantile()', async (t) => {
-  const { traffic } = await reportOf([...Array(99).fill(finished(null)), finished(null, 900)]);
-  t.deepEqual(traffic, {
-    requestsPerSecond: 1.67,
-    rowsPerSecond: 16.7,
-    bytesPerSecond: 5000,
-    p50Seconds: 0.0176,
-    p99Seconds: 0.025,
-    requestsInFlight: 2,
-  });
-  t.is(quantileSeconds(new Map([['1', 0], ['+Inf', 4]]), 0.5), 1, 'beyond the last bound'); // biome-ignore format: short
-  t.is((await reportOf([])).traffic.p50Seconds, null);
-});
-
-test('a count that falls, because a worker took it along, is no negative rate', (t) => {
-  const rows = (value: number) => [{ name: 'gateway_rows_total', values: [{ value, labels: { route: '/a' } }] }];
-  const [before, after] = [700, 20].map((value, i) => sampleOf(rows(value) as never, i * 5000));
-  t.is(totalOf(countsBetween(before as never, after as never).rows), 0);
-});
-
-const wrong: readonly (readonly [event: Event, times: number, sentence: string])[] = [
-  [finished('internal'), 2, '2 requests of the last 5 minutes failed: 500 internal; the log has request_failed'],
-  [finished('primary_unavailable'), 1, '1 request of the last minute failed: 503 primary_unavailable.'],
-  [finished('overloaded'), 61, 'Overloaded: 61 requests of the last minute got 503.'],
-  [{ type: 'limit_hit', limit: 'address' }, 61, 'A client tries tokens'],
-  [{ type: 'page_broken', requestId: 'r', reason: 'x' }, 1, '1 page of the last 5 minutes broke off'],
-  [
-    { type: 'worker_died', workerPid: 1, code: 1, signal: null, silent: false, restartMs: 1 },
-    1,
-    '1 worker died in the last 5 minutes',
-  ],
-  [
-    { type: 'decode_failed', resource: 'klanten', row: 'secret-row', pointer: '/naam', reason: 'bad_tag' },
-    3,
-    'Stored values did not decode 3 times in the last 5 minutes: klanten /naam bad_tag.',
-  ],
-  [
-    { type: 'decrypt_mismatch', table: 't', column: 'c', row: 'secret-row' },
-    1,
-    'The batched decryption refused a value',
-  ],
-];
-
-for (const [event, times, sentence] of wrong) {
-  test(`the status says: ${sentence}`, async (t) => {
-    const { summary, level, faults } = await reportOf(Array(times).fill(event));
-    t.true(summary.startsWith(sentence), summary);
-    t.is(faults.length, 1);
-    t.not(level, 'well');
-    t.false(summary.includes('secret-row'));
-  });
-}
-
-test('refusals by a limit, errors of clients and a few sheds are nothing wrong', async (t) => {
-  const events = ['rate_limited', 'invalid_request', 'not_found', 'overloaded'].map((code) => finished(code));
-  const report = await reportOf([...events, { type: 'limit_hit', limit: 'token' }]);
-  t.is(report.summary, 'All is well.');
-  t.deepEqual(report.limitHits, [{ name: 'token', lastMinute: 1, lastTenMinutes: 1 }]);
-});
-
-test('the status names primary, Redis and workers that are away', async (t) => {
-  const away = await reportOf([], {
-    readiness: () => ({
-      ...sources.readiness(),
-      primary: { healthy: false, reason: 'it does not answer (ECONNREFUSED)' },
-      redis: { healthy: false, reason: 'ECONNREFUSED' },
-    }),
-    workers: () => ({ configured: 4, reporting: 3 }),
-  });
-  t.deepEqual(
-    away.faults.map(({ sentence }) => sentence),
+    faults.map(({ sentence }) => sentence),
     [
       'Writes fail: the primary cannot be used: it does not answer (ECONNREFUSED).',
+      'The newest data is 75 s old: replay stands still, or the primary is away.',
       'Redis is away: ECONNREFUSED. Each gateway enforces its share of the limits.',
       'Only 3 of 4 workers report.',
     ],
   );
-  t.is(away.level, 'failing');
-});
-
-test('the history has the last ten minutes and no more', (t) => {
-  const samples = Array.from({ length: 300 }, (_, i) => sampleOf([], 5000 * i));
-  t.deepEqual(recent(samples), samples.slice(-121));
-});
-
-test('numbers read as words', (t) => {
-  t.deepEqual([0.00042, 0.0117, 1.234, 75, 7300, 200_000].map(duration), [
-    ...['0.42 ms', '11.7 ms', '1.23 s', '1.25 min', '2.03 h', '2.31 d'],
-  ]);
+  t.like({ level, summary }, { level: 'failing', summary: '4 things are wrong.' });
 });
 
 /** The log lines of the events, as text. */
@@ -240,6 +106,7 @@ async function scraped(...events: Event[]): Promise<string> {
     primary: null,
     unfit: [],
     redis: () => null,
+    lagMaxMs: 0,
     largePages: () => 0,
     requestsInFlight: () => 0,
     clientConnections: async () => 0,
