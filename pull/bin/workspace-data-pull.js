@@ -1,4 +1,4 @@
-#!/usr/bin/env -S UV_THREADPOOL_SIZE=1 MALLOC_ARENA_MAX=1 node --max-semi-space-size=4
+#!/usr/bin/env -S UV_THREADPOOL_SIZE=1 MALLOC_ARENA_MAX=1 node --max-semi-space-size=2 --optimize-for-size
 // Each thread keeps memory of its own.
 import { existsSync } from 'node:fs';
 

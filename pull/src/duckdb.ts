@@ -104,7 +104,7 @@ export async function openDuckdb(
   file: string,
 ): Promise<{ connection: DuckDBConnection; session: Session; close: () => void }> {
   const instance = await DuckDBInstance.create(file, {
-    memory_limit: '64MB',
+    memory_limit: '48MB',
     threads: '1', // each has buffers of its own
     preserve_insertion_order: 'false',
   });
