@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
 import test, { type ExecutionContext } from 'ava';
+import pg from 'pg';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { startGateway } from '../../src/gateway.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
@@ -17,7 +18,7 @@ let second: PgNode;
 const page = '/installaties?perPage=600';
 
 test.before(async () => {
-  setUp = await faultCluster();
+  setUp = await faultCluster({ settings: { wal_writer_delay: '200ms' } });
   [first, second] = setUp.cluster.replicas as [PgNode, PgNode];
   gateway = await setUp.gateway({ chunkRowsMax: 100, lagMaxMs: 1500, queueWaitMs: 10_000 });
   token = await setUp.token();
@@ -54,6 +55,38 @@ test.serial('Data-As-Of tells how current the answer is', async (t) => {
   t.true((await asOf()) <= movedMs, 'no later than what they do not have');
   await Promise.all([resume(first), resume(second)]);
   await healthy(t);
+});
+
+test.serial('no commit before Data-As-Of is missing, although the app commits asynchronously', async (t) => {
+  const own = await setUp.gateway({ probeIntervalMs: 50 });
+  const [row] = await setUp.sql<{ id: string }>('select id from app.installaties where workspace_id = $1 limit 1', [
+    setUp.workspaces[0]?.id,
+  ]);
+  const app = new pg.Client(setUp.cluster.primary.url(templateName));
+  await app.connect();
+  t.teardown(() => app.end());
+  await app.query('set synchronous_commit = off'); // such a commit is visible on the primary before replicas can get it
+  const committedMs: number[] = [];
+  let reads = 0;
+  const isEnough = (): boolean => reads >= 200 && committedMs.length >= 200;
+  const commits = (async () => {
+    while (!isEnough()) {
+      await app.query('update app.installaties set interne_notities = $1 where id = $2', [committedMs.length, row?.id]);
+      committedMs.push(Date.now());
+      await new Promise((resolve) => setTimeout(resolve, 7));
+    }
+  })();
+  const wrong: string[] = [];
+  for (; !isEnough(); reads++) {
+    const { body, headers } = await readPage(own.url(`/installaties/${row?.id}`), { token });
+    const seen = Number(JSON.parse(body).interneNotities ?? -1);
+    const nextMs = committedMs[seen + 1] ?? Number.POSITIVE_INFINITY;
+    const asOfMs = Date.parse(String(headers['data-as-of']));
+    if (nextMs < asOfMs) wrong.push(`commit ${seen + 1} is missing ${asOfMs - nextMs} ms after it`);
+  }
+  await commits;
+  t.deepEqual(wrong.slice(0, 5), []);
+  await own.stop();
 });
 
 test.serial('a gateway that starts serves from replicas that lack the last moment of WAL only', async (t) => {
