@@ -51,7 +51,6 @@ export type Event =
   | { readonly type: 'primary_failed'; readonly code: string }
   | ({ readonly type: 'server_unfit' } & UnfitServer)
   | { readonly type: 'primary_changed'; readonly server: string }
-  | { readonly type: 'login_renewed'; readonly server: string }
   | { readonly type: 'redis_failed' }
   | { readonly type: 'redis_away'; readonly reason: string }
   | { readonly type: 'redis_back' }
@@ -256,7 +255,6 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
     level: 'warn',
     metrics: counter('primary_changes', 'Times another server of PRIMARY_URLS became the primary.'),
   },
-  login_renewed: { level: 'info' },
   primary_read: {
     level: 'debug',
     metrics: counter('primary_reads', 'Reads the primary served because no replica had replayed the last write.'),

@@ -23,9 +23,9 @@ import { type OpsDeps, opsServer } from './ops/server.js';
 import { type Readiness, readinessOf, statusOf } from './ops/status.js';
 import { readText } from './paths.js';
 import { type Peers, standalone } from './peers/peers.js';
-import { connectWith, Login } from './postgres/connection.js';
+import { connectTo } from './postgres/connection.js';
 import { ConnectionPool } from './postgres/connection-pool.js';
-import { connectionUrls, serverName } from './postgres/connection-url.js';
+import { connectionUrls, currentUrl, serverName } from './postgres/connection-url.js';
 import { Heartbeat, WritePositions } from './postgres/heartbeat.js';
 import { Primary, type PrimaryNode, PrimaryNodes, primaryReadConnections } from './postgres/primary.js';
 import { type CheckResult, LateCheck } from './postgres/probe.js';
@@ -41,7 +41,6 @@ import { PageMemory } from './read/page-memory.js';
 import { primaryReads } from './read/routing.js';
 import type { Settings } from './settings.js';
 import { LatestTimeline } from './sync/pass.js';
-import { assertWireShape } from './wire/wire.js';
 
 type Closers = (() => unknown)[];
 
@@ -51,8 +50,8 @@ async function closeAll(closers: Closers): Promise<void> {
 }
 
 /**
- * Compiles the definitions, checks the databases, opens the listeners. `readAgain` reads the settings again when PostgreSQL
- * refuses a login. Throws StartRefused after closing all that it opened.
+ * Compiles the definitions, checks the databases, opens the listeners. `readAgain` reads the settings again, for the
+ * login of each new connection. Throws StartRefused after closing all that it opened.
  */
 export async function startGateway(
   given: Settings,
@@ -69,7 +68,6 @@ export async function startGateway(
   closers.push(() => log.close());
   try {
     if (given.otelExporterOtlpEndpoint !== '') closers.push(await startTraces(given.otelExporterOtlpEndpoint));
-    assertWireShape();
     const keyring = refusing(() => parseKeyring(given.dataKeys || '{}'));
     const resources = loadResources(given.resourcesDir);
     const checking = fittingSettings(given, resources, observe);
@@ -112,7 +110,6 @@ export interface Gateway {
 interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'settings'> {
   readonly resources: readonly Resource[];
   readonly compiled: readonly CompiledResource[];
-  /** Reads the settings again when PostgreSQL refuses a login. */
   readonly readAgain: () => Settings;
   readonly observe: Observe;
   /** Consumers of events. */
@@ -276,22 +273,14 @@ function databasesOf(settings: Settings, opening: Opening) {
     const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
     return connectionUrls(settings[setting]).map((url, i) => {
       const name = serverName(url);
-      const renewed = (): void => observe({ type: 'login_renewed', server: name });
-      const login = new Login(url, () => connectionUrls(readAgain()[setting]), renewed);
+      const urlNow = currentUrl(url, () => connectionUrls(readAgain()[setting]));
       const first = found.get(i);
-      const checkLate = () => checkServerLate(kind, login.url, { settings, resources, system });
-      return { name, login, check: first === undefined ? null : new LateCheck(first, checkLate) };
+      const checkLate = () => checkServerLate(kind, urlNow(), { settings, resources, system });
+      return { name, url: urlNow, check: first === undefined ? null : new LateCheck(first, checkLate) };
     });
   };
-  const replicas = serversOf('replica', unchecked).map(({ name, login, check }) => {
-    return new Replica(
-      name,
-      connectWith(login, settings),
-      { ...settings, activeWorkspaces },
-      heartbeat,
-      observe,
-      check,
-    );
+  const replicas = serversOf('replica', unchecked).map(({ name, url, check }) => {
+    return new Replica(name, connectTo(url, settings), { ...settings, activeWorkspaces }, heartbeat, observe, check);
   });
   const primary = primaryOf(serversOf('primary', uncheckedPrimaries), settings, heartbeat, observe);
   return {
@@ -324,8 +313,9 @@ function primaryOf(all: readonly PrimaryNode[], settings: Settings, heartbeat: H
     writes.moveToNewPrimary();
     reads.reset();
   });
-  const writes = new Primary(() => nodes.login, settings, observe);
+  const writes = new Primary(() => nodes.url, settings, observe);
   const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
-  const reads = new ConnectionPool({ ...settings, ...few }, () => connectWith(nodes.login as Login, settings)()); // asked only while the primary is reachable
+  const connect = connectTo(() => nodes.url ?? '', settings); // asked only while the primary is reachable
+  const reads = new ConnectionPool({ ...settings, ...few }, connect);
   return { nodes, writes, reads };
 }

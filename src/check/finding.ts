@@ -21,7 +21,7 @@ export const advice = {
     'Raise the limit, lower the pools (SHORT_CONNECTIONS, LONG_CONNECTIONS, PRIMARY_CONNECTIONS), or use a pooler.',
   recovery: 'Point REPLICA_URLS at replicas and PRIMARY_URLS at the primary of the same cluster.',
   standby: 'Run select pg_wal_replay_resume(), or set hot_standby_feedback = on on the replica.',
-  session: "Set it for the role: alter role … set timezone = 'UTC', as sql/core/001_roles.sql does.",
+  session: 'Reset it for the role, such as by alter role … reset bytea_output.',
   clock: 'Let NTP keep the clocks of the gateway and of the database.',
   time_zone: 'Set TIME_ZONE to a name of the time zone database, such as Europe/Amsterdam.',
   role: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URLS, and take from them the rest.',

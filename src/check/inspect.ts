@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { Resource } from '../definition/resource.js';
 import { plainViewsOf } from '../definition/walls.js';
 import { databaseErrorKind, StartRefused } from '../errors.js';
@@ -8,6 +8,7 @@ import type { CheckResult } from '../postgres/probe.js';
 import type { WorkspaceId } from '../postgres/statement.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
+import { SessionClient } from '../wire/wire.js';
 import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
 import { checkRedis } from './redis.js';
 import { checkRole, readerPrivileges, writer } from './role.js';
@@ -225,7 +226,7 @@ async function inspectServer(
 }
 
 async function connectTo(url: string, { connectTimeoutMs }: Settings): Promise<pg.Client> {
-  const client = new pg.Client({
+  const client = new SessionClient({
     connectionString: url,
     connectionTimeoutMillis: connectTimeoutMs,
     query_timeout: statementTimeoutMs,

@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { formatFault } from '../postgres/connection.js';
 import { parseKeyring } from '../projection/keyring.js';
 import type { Settings } from '../settings.js';
 import { checkSql, failure, faultIf, type Item, verdict, warning } from './finding.js';
@@ -15,8 +14,6 @@ interface ServerRow {
   readonly feedback: boolean;
   /** -1: without end. */
   readonly conflict_delay_ms: number;
-  readonly time_zone: string;
-  readonly date_style: string;
   readonly encoding: string;
   readonly bytea_output: string;
   readonly extra_float_digits: number;
@@ -34,9 +31,6 @@ export async function checkServer(
   const server = (await client.query<ServerRow>(checkSql('server'))).rows[0] as ServerRow;
   const differenceMs = Math.round(Number(server.clock_ms) - (asked + Date.now()) / 2);
   const session = [
-    ...[formatFault('TimeZone', server.time_zone), formatFault('DateStyle', server.date_style)].filter(
-      (fault) => fault !== null,
-    ),
     ...faultIf(server.bytea_output !== 'hex', `bytea_output is ${server.bytea_output}, not hex`),
     ...faultIf(
       server.extra_float_digits < 1,
@@ -51,7 +45,7 @@ export async function checkServer(
   const items = [
     kind === 'replica' ? replicaItem(server) : primaryItem(server),
     ...(kind === 'replica' && server.in_recovery ? [standbyItem(server, statementTimeoutMs)] : []),
-    verdict('session', session, 'TimeZone is UTC, DateStyle ISO, the encoding UTF8.'),
+    verdict('session', session, 'bytea_output is hex, the encoding UTF8.'),
     Math.abs(differenceMs) <= clockDifferenceMaxMs
       ? verdict('clock', [], `${distance}.`)
       : failure('clock', `It is ${distance}; expiry of tokens is judged by the gateway's clock.`),

@@ -1,9 +1,8 @@
 import pg from 'pg';
-import { Problem, sqlStateOf } from '../errors.js';
+import { Problem } from '../errors.js';
 import { boundValues, guardOf, type Part, RoundTrip } from '../wire/queries.js';
-import { reusingSocket, tapRows } from '../wire/row-tap.js';
-import { streamOf, wireOf } from '../wire/wire.js';
-import { serverName } from './connection-url.js';
+import { tapRows } from '../wire/row-tap.js';
+import { SessionClient, streamOf, wireOf } from '../wire/wire.js';
 import type { Row, TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
@@ -26,7 +25,6 @@ export interface RunMode {
 }
 
 export interface ConnectionOptions {
-  readonly url: string;
   readonly connectTimeoutMs: number;
   /** Whether statements are prepared by name, once per connection; a pooler in front of PostgreSQL must support that. */
   readonly namedStatements: boolean;
@@ -91,32 +89,23 @@ export class Connection {
   }
 
   /** Throws ConnectionLost, or PostgreSQL's own error when it refuses the login. */
-  static async open(options: ConnectionOptions): Promise<Connection> {
-    const { socket, reuse } = reusingSocket();
-    const client = new pg.Client({
-      connectionString: options.url,
-      stream: () => socket,
+  static async open(url: string, options: ConnectionOptions): Promise<Connection> {
+    const client = new SessionClient({
+      connectionString: url,
       application_name: applicationName,
       connectionTimeoutMillis: options.connectTimeoutMs,
       keepAlive: true,
       pipeline: true,
     } as pg.ClientConfig);
     client.on('error', () => {}); // without a listener a dying backend would end the process
-    const session: { unfit?: SessionUnfit } = {};
-    watchFormats(client, (unfit) => {
-      session.unfit = unfit;
-    });
     try {
       await client.connect();
-      if (session.unfit) throw session.unfit;
     } catch (error) {
       client.end().catch(() => {});
-      if (session.unfit) throw session.unfit;
       if (error instanceof pg.DatabaseError) throw error;
       throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
     }
     tapRows(wireOf(client));
-    reuse();
     return new Connection(client, options.namedStatements);
   }
 
@@ -236,99 +225,7 @@ function asLost(error: Error): Error {
   return error instanceof TypeError ? error : new ConnectionLost(error.message);
 }
 
-/**
- * Settings of a session that PostgreSQL reports at the login and at each change (PostgreSQL 55.2.7), with the values for which values
- * of rows have the text that serializers and cursors read. An hour's difference would be served as a right time.
- */
-const formats: Readonly<Record<string, { readonly fits: RegExp; readonly wanted: string }>> = {
-  TimeZone: { fits: /^(UTC|Etc\/UTC|GMT|Zulu|Etc\/Zulu)$/, wanted: 'UTC' },
-  DateStyle: { fits: /^ISO/, wanted: 'ISO' },
-};
-
-/** Such as "TimeZone is Europe/Amsterdam, not UTC"; null for a value that fits, and for a setting that has no part in it. */
-export function formatFault(setting: string, value: string): string | null {
-  const format = formats[setting];
-  return format === undefined || format.fits.test(value) ? null : `${setting} is ${value}, not ${format.wanted}`;
-}
-
-interface ParameterStatus {
-  readonly parameterName: string;
-  readonly parameterValue: string;
-}
-
-/** The session prints times in another form than the gateway reads: a setting of the role was changed. The next login may be right. */
-export class SessionUnfit extends Error {
-  readonly code = 'session_unfit';
-}
-
-/** Breaks the connection of a client, whose values would be wrong, at a setting of the session that does not fit, from the login on. */
-export function watchFormats(client: pg.ClientBase, onUnfit?: (unfit: SessionUnfit) => void): void {
-  wireOf(client).on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
-    const fault = formatFault(parameterName, parameterValue);
-    if (fault === null) return;
-    const unfit = new SessionUnfit(`${fault}: set it for the role of the login`);
-    onUnfit?.(unfit);
-    streamOf(client).destroy(unfit);
-  });
-}
-
-/** Pause between two readings of a URL, so that many refused logins read its file once. */
-const readPauseMs = 100;
-
-/**
- * The connection URL of a server. When PostgreSQL refuses the login, the URL is read again from its setting, so that a rotated
- * password or user needs no restart.
- */
-export class Login {
-  #url: string;
-  readonly #readUrls: () => readonly string[];
-  readonly #onRenewed: () => void;
-  #readMs = Number.NEGATIVE_INFINITY;
-
-  /** `readUrls` reads the setting that holds the URL, now; it can throw. */
-  constructor(url: string, readUrls: () => readonly string[], onRenewed: () => void) {
-    this.#url = url;
-    this.#readUrls = readUrls;
-    this.#onRenewed = onRenewed;
-  }
-
-  get url(): string {
-    return this.#url;
-  }
-
-  /** Connects with the URL, and once more when PostgreSQL refuses the login and the setting has another URL by now. */
-  async use<T>(connect: (url: string) => Promise<T>): Promise<T> {
-    const url = this.#url;
-    try {
-      return await connect(url);
-    } catch (error) {
-      if (!isLoginRefused(error) || !this.#isRenewed(url)) throw error;
-      return connect(this.#url);
-    }
-  }
-
-  /** Whether the URL differs from the refused one, if need be after reading the setting: its URL of the same server counts. */
-  #isRenewed(refused: string): boolean {
-    if (this.#url !== refused) return true;
-    if (performance.now() - this.#readMs < readPauseMs) return false;
-    this.#readMs = performance.now();
-    try {
-      this.#url = this.#readUrls().find((url) => serverName(url) === serverName(refused)) ?? refused;
-    } catch {
-      return false; // a file that is being replaced; the next refusal reads it again
-    }
-    if (this.#url === refused) return false;
-    this.#onRenewed();
-    return true;
-  }
-}
-
-/** SQLSTATE class 28: an unknown user, a wrong password, or no entry in pg_hba.conf. */
-function isLoginRefused(error: unknown): boolean {
-  return sqlStateOf(error)?.startsWith('28') ?? false;
-}
-
-/** Returns a function that opens connections with the login. */
-export function connectWith(login: Login, options: Omit<ConnectionOptions, 'url'>): Connect {
-  return () => login.use((url) => Connection.open({ ...options, url }));
+/** Returns a function that opens connections with the URL of the moment. */
+export function connectTo(url: () => string, options: ConnectionOptions): Connect {
+  return () => Connection.open(url(), options);
 }

@@ -1,15 +1,8 @@
 import pg from 'pg';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
-import { streamOf } from '../wire/wire.js';
-import {
-  applicationName,
-  type ConnectionOptions,
-  connectWith,
-  errorCode,
-  type Login,
-  watchFormats,
-} from './connection.js';
+import { SessionClient, streamOf } from '../wire/wire.js';
+import { applicationName, type ConnectionOptions, connectTo, errorCode } from './connection.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import type { TextRow } from './row.js';
@@ -37,19 +30,19 @@ export const primaryReadConnections = 2;
 
 /** The primary, for writes: a small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
-  /** The login of the primary of this moment; null while no server may be used as such. */
-  readonly #login: () => Login | null;
+  /** The URL of the primary of this moment; null while no server may be used as such. */
+  readonly #url: () => string | null;
   /** Connections that run a transaction. */
   readonly #busy = new Set<pg.PoolClient>();
   #pool: pg.Pool;
   readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
 
-  constructor(login: () => Login | null, bounds: PrimaryBounds, observe: Observe) {
-    this.#login = login;
+  constructor(url: () => string | null, bounds: PrimaryBounds, observe: Observe) {
+    this.#url = url;
     this.#bounds = bounds;
     this.#observe = observe;
-    this.#pool = poolOf(login, bounds);
+    this.#pool = poolOf(url, bounds);
   }
 
   /**
@@ -92,7 +85,7 @@ export class Primary {
   /** Ends every connection, those in a transaction too: another server is the primary now, and runs the transactions again. */
   moveToNewPrimary(): void {
     const old = this.#pool;
-    this.#pool = poolOf(this.#login, this.#bounds);
+    this.#pool = poolOf(this.#url, this.#bounds);
     for (const client of this.#busy) streamOf(client).destroy();
     old.end().catch(() => {});
   }
@@ -104,10 +97,9 @@ export class Primary {
   /** Throws primary_unavailable without a retry when the primary refuses connections, or no connection is free in time. */
   async #connect(): Promise<pg.PoolClient> {
     const pool = this.#pool;
-    const login = this.#login();
-    if (login === null || pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
+    if (this.#url() === null || pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
     try {
-      const client = await login.use(() => pool.connect());
+      const client = await pool.connect();
       if (pool === this.#pool) return client;
       client.release(true); // it leads to the old primary
     } catch (error) {
@@ -148,9 +140,9 @@ export class Primary {
   }
 }
 
-function poolOf(login: () => Login | null, bounds: PrimaryBounds): pg.Pool {
+function poolOf(url: () => string | null, bounds: PrimaryBounds): pg.Pool {
   const pool = new pg.Pool({
-    Client: clientOf(login, bounds),
+    Client: clientOf(url, bounds),
     max: bounds.primaryConnections,
     connectionTimeoutMillis: bounds.writeWaitMs,
     idleTimeoutMillis: 30_000,
@@ -160,17 +152,16 @@ function poolOf(login: () => Login | null, bounds: PrimaryBounds): pg.Pool {
   return pool;
 }
 
-/** A client with the login's URL of the moment: options of the pool would keep the first one. */
-function clientOf(login: () => Login | null, { writeWaitMs }: PrimaryBounds): new () => pg.Client {
-  return class extends pg.Client {
+/** A client with the URL of the moment: options of the pool would keep the first one. */
+function clientOf(url: () => string | null, { writeWaitMs }: PrimaryBounds): new () => pg.Client {
+  return class extends SessionClient {
     constructor() {
       super({
-        connectionString: login()?.url,
+        connectionString: url() ?? undefined,
         application_name: applicationName,
         connectionTimeoutMillis: writeWaitMs,
         keepAlive: true,
       });
-      watchFormats(this);
     }
   };
 }
@@ -210,7 +201,8 @@ const reasons: Readonly<Record<string, string>> = {
 export interface PrimaryNode {
   /** Host, port and database. */
   readonly name: string;
-  readonly login: Login;
+  /** As `currentUrl` gives it. */
+  readonly url: () => string;
   /** To be made before its first use; null where the start checked it. */
   readonly check: LateCheck | null;
 }
@@ -237,13 +229,13 @@ export class PrimaryNodes {
   /** `nodes` are not empty; the first is taken for the primary until one has answered as such. */
   constructor(
     nodes: readonly PrimaryNode[],
-    options: Omit<ConnectionOptions, 'url'> & ProbeBounds,
+    options: ConnectionOptions & ProbeBounds,
     heartbeat: Heartbeat,
     observe: Observe,
     onChange: () => void,
   ) {
     this.#nodes = nodes.map((node) => {
-      const probe = new Probe(connectWith(node.login, options), positionStatement, options);
+      const probe = new Probe(connectTo(node.url, options), positionStatement, options);
       return { ...node, probe };
     });
     this.#current = this.#nodes[0] as ProbedNode;
@@ -252,10 +244,10 @@ export class PrimaryNodes {
     this.#onChange = onChange;
   }
 
-  /** The login of the primary of this moment; null while it is not checked. */
-  get login(): Login | null {
-    const { login, check } = this.#current;
-    return check?.isComplete === false ? null : login;
+  /** The URL of the primary of this moment; null while it is not checked. */
+  get url(): string | null {
+    const { url, check } = this.#current;
+    return check?.isComplete === false ? null : url();
   }
 
   /** Samples now, in the order of the setting, and again every interval until closed. */

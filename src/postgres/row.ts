@@ -18,7 +18,7 @@ const columnsAtFirst = 32;
 /** Type of the message that holds a row, "D". */
 export const dataRow = 0x44;
 /** The type, and the length that counts itself but not the type. */
-export const headerBytes = 5;
+const headerBytes = 5;
 
 /** The end of the message that begins at `at`; one byte beyond the bytes when its length has not arrived. */
 export function messageEnd({ bytes, words }: WordSource, at: number): number {

@@ -1,12 +1,9 @@
 import type { EventEmitter } from 'node:events';
-import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import { StartRefused } from '../errors.js';
 
 /**
- * The connection inside a client of pg. It is not part of pg's API, so only this folder uses it, pg is pinned to one version,
- * and `assertWireShape` checks the installed pg.
+ * The connection inside a client of pg. It is not part of pg's API, so only this folder uses it, and pg is pinned to one version.
  */
 export interface Wire extends EventEmitter {
   readonly stream: Socket;
@@ -36,45 +33,14 @@ export function announcedPid(client: pg.ClientBase): number | null {
   return (client as unknown as { processID: number | null }).processID;
 }
 
-/** The private members of pg that this folder uses, each with its type. */
-const members: Readonly<Record<string, string>> = {
-  'client.pipeline': 'boolean',
-  'client.processID': 'object',
-  'client.connection.on': 'function',
-  'client.connection.emit': 'function',
-  'client.connection.stream.on': 'function',
-  'client.connection.stream.cork': 'function',
-  'client.connection.stream.uncork': 'function',
-  'client.connection.stream.destroy': 'function',
-  'client.connection.parse': 'function',
-  'client.connection.bind': 'function',
-  'client.connection.execute': 'function',
-  'client.connection.sync': 'function',
-  'client.connection.parsedStatements': 'object',
-  'client.connection.submittedNamedStatements': 'object',
-  'client._handleDataRow': 'function',
-  'client._handleCommandComplete': 'function',
-  'query.callback': 'function',
-  'query.prepare': 'function',
-  'query.submit': 'function',
-  'query.requiresPreparation': 'function',
-  'query.handleDataRow': 'function',
-  'query.handleCommandComplete': 'function',
-  'query.handleError': 'function',
-  'query.handleReadyForQuery': 'function',
-};
+const { getStartupConf } = pg.Client.prototype as unknown as { getStartupConf(): Record<string, string> };
 
-/** Throws StartRefused when the installed pg lacks a private member that this folder uses. Opens no connection. */
-export function assertWireShape({ Client, Query }: Pick<typeof pg, 'Client' | 'Query'> = pg): void {
-  const config = { host: 'localhost', user: 'shape', ssl: false, pipeline: true };
-  const parts = { client: new Client(config), query: new Query('', undefined, () => undefined) };
-  const wrong = Object.entries(members).filter(([path, type]) => typeof memberAt(parts, path) !== type);
-  if (wrong.length === 0) return;
-  const { version } = createRequire(import.meta.url)('pg/package.json') as { version: string };
-  const list = wrong.map(([path, type]) => `${path} (${type})`).join(', ');
-  throw new StartRefused(`pg ${version} is not the version that this gateway was made for; it lacks ${list}.`);
-}
-
-function memberAt(parts: object, path: string): unknown {
-  return path.split('.').reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], parts);
+/**
+ * A client whose sessions print times as serializers and cursors read them: what a client asks for at the login comes before the settings
+ * of its role (PostgreSQL 19.1.3), and poolers keep these two, because the JDBC driver sends them.
+ */
+export class SessionClient extends pg.Client {
+  getStartupConf(): Record<string, string> {
+    return { ...getStartupConf.call(this), TimeZone: 'UTC', DateStyle: 'ISO' };
+  }
 }

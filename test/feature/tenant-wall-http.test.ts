@@ -42,8 +42,7 @@ for (const list of listNames) {
 
 test('a connection carries no workspace from a statement to the next, and a statement without the guard sees no row', async (t) => {
   const { database } = t.context;
-  const connection = await Connection.open({
-    url: urlAs(shared.replicas[0] as string, 'gateway_reader', database.name),
+  const connection = await Connection.open(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name), {
     connectTimeoutMs: 5000,
     namedStatements: true,
   });

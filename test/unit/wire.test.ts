@@ -1,17 +1,14 @@
-import { EventEmitter, once } from 'node:events';
+import { EventEmitter } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
-import pg from 'pg';
-import { StartRefused } from '../../src/errors.js';
 import { addressKey } from '../../src/http/admit.js';
 import { readSqlFiles } from '../../src/migrate/sql-files.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
-import { reusingSocket, tapRows } from '../../src/wire/row-tap.js';
-import { assertWireShape } from '../../src/wire/wire.js';
+import { tapRows } from '../../src/wire/row-tap.js';
 import { valuesOfComposite } from '../../src/write/transaction.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
 
@@ -72,24 +69,6 @@ test('a row of texts gives the texts back', (t) => {
   );
 });
 
-test('the installed pg has every private member that the gateway relies on', (t) => {
-  t.notThrows(() => assertWireShape());
-});
-
-test('a pg without one of them refuses the start and names its version and the member', (t) => {
-  class Client extends pg.Client {
-    constructor(config?: pg.ClientConfig) {
-      super(config);
-      Object.assign((this as unknown as { connection: object }).connection, { submittedNamedStatements: undefined });
-    }
-  }
-  const refused = t.throws(() => assertWireShape({ Client, Query: pg.Query }), { instanceOf: StartRefused });
-  t.regex(
-    String(refused?.message),
-    /^pg \d+\.\d+\.\d+ .* lacks client\.connection\.submittedNamedStatements \(object\)\.$/,
-  );
-});
-
 test('an IPv4 address is counted by itself, also as an IPv4-mapped IPv6 address', (t) => {
   for (const ip of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:c000:201', '0:0:0:0:0:ffff:192.0.2.1'])
     t.is(addressKey(ip), '192.0.2.1', ip);
@@ -134,27 +113,4 @@ test('a file of the views whose name does not count is refused, not passed over'
   t.deepEqual(names(), ['klanten.sql']);
   writeFileSync(join(folder, 'work.orders.sql'), 'select 1');
   t.throws(names, { message: /not named such as klanten\.sql, .*: work\.orders\.sql\. Rename them/ });
-});
-
-test('a socket reads into one buffer, but gives copies until that is asked for', async (t) => {
-  const server = createServer((socket) => socket.on('data', (bytes) => socket.write(bytes))).listen(0);
-  const { socket, reuse } = reusingSocket();
-  t.teardown(() => {
-    socket.destroy();
-    server.close();
-  });
-  socket.connect((server.address() as AddressInfo).port);
-  const echoOf = async (text: string): Promise<Buffer> => {
-    const read = once(socket, 'data');
-    socket.write(text);
-    return (await read)[0] as Buffer;
-  };
-
-  const login = await echoOf('login');
-  reuse();
-  const first = await echoOf('first');
-  t.is(first.toString(), 'first');
-  const second = await echoOf('other');
-  t.deepEqual([login, first, second].map(String), ['login', 'other', 'other']);
-  t.is(first.buffer, second.buffer);
 });

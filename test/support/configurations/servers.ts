@@ -51,10 +51,6 @@ export const wrongServers: Configurations = {
       undo: () => 'drop function public.cheap',
     },
   ),
-  'sessions print times of another zone': refused('session', /TimeZone is Europe\/Amsterdam, not UTC/, {
-    change: ({ name }) => `alter role gateway_reader in database ${name} set timezone = 'Europe/Amsterdam'`,
-    undo: ({ name }) => `alter role gateway_reader in database ${name} reset timezone`,
-  }),
   'sessions print bytea as escapes': refused('session', /bytea_output is escape, not hex/, {
     change: ({ name }) => `alter role gateway_reader in database ${name} set bytea_output = 'escape'`,
     undo: ({ name }) => `alter role gateway_reader in database ${name} reset bytea_output`,
