@@ -43,11 +43,12 @@ const statements = [
   // The gateway sends it with each COMMIT: later reads wait until their replica has replayed the write.
   plain(walPositionStatement),
 ];
+const { actorType = '', created = '' } = resource.write.audit || {};
 const constants: Values = {
   ...Object.fromEntries(create.parameters.map((name) => [name, null])),
   ...{ workspace, naam: 'Koelcel', 'may-read': 't', 'claim.token': tokenId, 'claim.fingerprint': Buffer.alloc(32) },
-  ...{ 'log.entity': resource.auditEntity ?? '', 'log.actorType': resource.write.audit?.actorType ?? '' },
-  'log.action': resource.write.audit?.created ?? '',
+  ...{ 'log.entity': resource.auditEntity ?? '', 'log.actorType': actorType },
+  'log.action': created,
   'log.changes': JSON.stringify([{ veld: 'naam', oud: null, nieuw: 'Koelcel' }]),
 };
 

@@ -169,7 +169,7 @@ function writeDraft(subject: Subject, survey: Survey, drafted: Fields, entity: s
     const name = String(field.column);
     const column = drafted.columns.get(name);
     const target = column && referredById(subject, survey, column.of);
-    const rule = column && writeRule(column.of, field, target && `records.${namesOf(target, survey).view}`);
+    const rule = column && writeRule(column.of, field);
     const refersAway = column && !target && column.of.refers;
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
     const isOwn =
@@ -223,11 +223,11 @@ function isBookkeeping(name: string): boolean {
   return isNamed('created', name) || isNamed('updated', name) || isNamed('version', name);
 }
 
-/** The rule of a field that clients can write; undefined for others. `references` is the view of the records that it refers to. */
-function writeRule(column: Column, field: FieldJson, references: string | undefined): FieldJson | undefined {
+/** The rule of a field that clients can write; undefined for others. */
+function writeRule(column: Column, field: FieldJson): FieldJson | undefined {
   if (column.made) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
   const required = column.notNull ? { required: true } : {};
-  if (references !== undefined) return { ...required, references };
+  if (field.references !== undefined) return required;
   if (field.codec !== undefined || field.pointer !== undefined) return undefined;
   if (field.type === 'text') {
     const lengths = { ...(column.notNull && { minLength: 1 }), maxLength: column.length ?? charactersMax };

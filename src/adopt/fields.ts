@@ -245,8 +245,7 @@ function sealedFields(column: Column, form: SealedForm, subject: Subject, keyrin
 function codecsOf(name: string, codec: Codec, olderPrefix?: string): Readonly<Record<string, Codec>> {
   if (olderPrefix === undefined) return { [name]: codec };
   const { aad: _, ...unbound } = codec;
-  const older = `${name}-older`;
-  return { [name]: { ...codec, older }, [older]: { ...unbound, prefix: olderPrefix } };
+  return { [name]: { ...codec, older: { ...unbound, prefix: olderPrefix } } };
 }
 
 function prefixesOf({ codec: { prefix }, olderPrefix }: SealedForm): SealedRead['prefixes'] {

@@ -54,8 +54,8 @@ export interface TagColumns {
 export interface CompiledWrite {
   readonly validators: WriteValidators;
   readonly statements: WriteStatements;
-  /** How writes appear in the app's audit log; null: the app logs them itself. */
-  readonly audit: (LoggedAs & { readonly entity: string }) | null;
+  /** How writes appear in the app's audit log; false: the app logs them itself. */
+  readonly audit: (LoggedAs & { readonly entity: string }) | false;
   /** Position of the column id in a row. */
   readonly idAt: number;
   readonly tag: TagColumns;

@@ -5,18 +5,20 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { StartRefused } from '../errors.js';
 import { projectRoot, projectText, readFault, readText } from '../paths.js';
+import { usualDiff } from '../projection/audit-diff.js';
 import type { Codec } from '../projection/codec.js';
 import { childrenOf } from '../projection/json-scan.js';
 import validateDefinition from './definition-validator.cjs';
+import type { FieldType } from './field-types.js';
 import { listValuesMax } from './filter-kinds.js';
 import isJsonSchema from './json-schema-validator.cjs';
-import { contradictions, resolveAuditLogs, sharedNames } from './refusals.js';
+import { contradictions, logsOf, sharedNames } from './refusals.js';
 import {
   type AuditRule,
   type Field,
   type Filter,
+  type Group,
   type JsonSchema,
-  type LoggedAs,
   leaves,
   type Resource,
   type ResourceSync,
@@ -26,21 +28,8 @@ import { walled, walledWrite } from './walls.js';
 
 /** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
 export interface DefinitionFile
-  extends Pick<
-    Resource,
-    | 'name'
-    | 'record'
-    | 'description'
-    | 'view'
-    | 'codecs'
-    | 'fields'
-    | 'auditEntity'
-    | 'auditFields'
-    | 'auditFieldsOfOthers'
-  > {
+  extends Omit<Resource, 'file' | 'table' | 'idType' | 'order' | 'filters' | 'sync' | 'write' | 'versionSeed'> {
   readonly table?: string;
-  readonly detail: boolean;
-  readonly version?: string;
   readonly order: readonly string[];
   readonly filters: Readonly<Record<string, Omit<Filter, 'type'>>>;
   readonly sync?: Omit<ResourceSync, 'appendOnly'> & Partial<Pick<ResourceSync, 'appendOnly'>>;
@@ -69,13 +58,13 @@ export function loadResources(dir: string): readonly Resource[] {
     else files.set(path, read);
   }
   const isWhole = flaws.length === 0; // a file that is missing here would be missed by those that refer to it
-  const views = isWhole ? new Map([...files.values()].map((file) => [file.view, file])) : null;
+  const named = new Map([...files.values()].map((file) => [file.name, file]));
   const compileSchema = schemaCompiler();
-  for (const [path, file] of files) found(path, ...contradictions(file, { views, compileSchema }));
-  const logs = resolveAuditLogs(files);
-  for (const [path, flaw] of [...sharedNames(files), ...(isWhole ? logs.flaws : [])]) found(path, flaw);
+  for (const [path, file] of files)
+    found(path, ...contradictions(file, { named: isWhole ? named : null, compileSchema }));
+  for (const [path, flaw] of sharedNames(files)) found(path, flaw);
   if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
-  return [...files].map(([path, file]) => resourceOf(path, file, logs.resolved.get(path) ?? null));
+  return [...files].map(([path, file]) => resourceOf(path, file, named));
 }
 
 function definitionPaths(folder: string): string[] {
@@ -105,7 +94,9 @@ function readDefinition(path: string, presets: Readonly<Record<string, Codec>>):
   addPresets(value, presets);
   validateDefinition(value);
   const repeated = repeatedKeys(text).map((place) => `${place}: the key stands there twice; keep one of them`);
-  const misfits = (validateDefinition.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(flawOf);
+  const misfits = (validateDefinition.errors ?? [])
+    .filter(({ keyword }) => !['if', 'propertyNames'].includes(keyword))
+    .map(flawOf);
   return repeated.length + misfits.length > 0 ? [...repeated, ...misfits] : (value as DefinitionFile);
 }
 
@@ -127,8 +118,7 @@ function flawOf({ instancePath, keyword, params, message, propertyName, parentSc
     return `${instancePath}/${params.additionalProperty}: there is no such key; remove it, or correct its spelling after config/resource.schema.json`;
   const at = propertyName === undefined ? instancePath || '/' : `${instancePath}/${propertyName}`;
   const allowed = keyword === 'enum' ? `: ${(params.allowedValues as string[]).join(', ')}` : '';
-  const own = ['not', 'const', 'pattern', 'required'].includes(keyword) && parentSchema?.errorMessage;
-  return `${at}: ${own || `it ${message ?? 'is not valid'}${allowed}; see config/resource.schema.json`}`;
+  return `${at}: ${parentSchema?.errorMessage ?? `it ${message ?? 'is not valid'}${allowed}; see config/resource.schema.json`}`;
 }
 
 /** The path within the project, else as it was given. */
@@ -144,28 +134,42 @@ const idsFilter: Omit<Filter, 'type'> = {
   description: `Only records with these identifiers, separated by commas, at most ${listValuesMax}.`,
 };
 
-/** The resource of a file without flaws: the types of order, filters and id follow from the fields. */
-function resourceOf(path: string, file: DefinitionFile, audit: LoggedAs | null): Resource {
-  const fields = new Map(leaves(file).map(({ field }) => [field.column, field]));
-  const typeOf = (column: string) => (fields.get(column) as Field).type;
-  const { write, sync, order, filters, ...rest } = file;
-  const records = write?.view ?? file.view;
+/** The view that entries are inserted through where neither the definition nor a log names one. */
+const usualLog = { view: 'records.logboeken_write', diff: usualDiff };
+
+/** The resource of a file without flaws: the types of order, filters and id follow from the fields, views from names. */
+function resourceOf(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
+  const types = new Map(leaves(file).map(({ field }) => [field.column, field.type]));
+  const typed = <T extends { column: string }>(of: T) => ({ ...of, type: types.get(of.column) as FieldType });
+  const { write, sync, order, filters, fields, ...rest } = file;
+  const [log = usualLog] = logsOf(named.values());
   const parts = Object.entries(sync?.parts ?? {}).map(([name, part]) => [name, { ...part, view: walled(part.view) }]);
+  const records = write?.view ?? file.view;
+  const logged = (write?.audit || log).view ?? log.view;
+  const referring = (field: Field | Group): Field | Group =>
+    'group' in field || !field.write || field.references === undefined
+      ? field
+      : { ...field, write: { ...field.write, references: walled(named.get(field.references)?.view as string) } };
   return {
     ...rest,
+    fields: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, referring(field)])),
     view: walled(file.view),
     file: shortPath(path),
     table: file.table ?? file.name,
-    idType: typeOf('id') as Resource['idType'],
-    order: order.map((column) => ({ column, type: typeOf(column) })),
+    idType: types.get('id') as Resource['idType'],
+    order: order.map((column) => typed({ column })),
     filters: Object.fromEntries(
-      Object.entries({ ids: idsFilter, ...filters }).map(([name, filter]) => [
-        name,
-        { ...filter, type: typeOf(filter.column) },
-      ]),
+      Object.entries({ ids: idsFilter, ...filters }).map(([name, filter]) => [name, typed(filter)]),
     ),
     ...(sync && { sync: { ...sync, parts: Object.fromEntries(parts), appendOnly: sync.appendOnly ?? null } }),
-    ...(write && { write: { ...write, view: walledWrite(records), records, audit } }),
+    ...(write && {
+      write: {
+        ...write,
+        view: walledWrite(records),
+        records,
+        audit: write.audit && { ...write.audit, view: walledWrite(logged), records: logged, diff: log.diff },
+      },
+    }),
   };
 }
 

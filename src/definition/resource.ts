@@ -10,7 +10,7 @@ export type JsonSchema = { readonly [keyword: string]: unknown };
 export interface WriteRule {
   /** Must be given on POST, and must not be null. */
   readonly required?: boolean;
-  /** The operator's view in which a record of the same workspace must have this id. */
+  /** The view in which a record of the same workspace must have this id; the loader sets it. */
   readonly references?: string;
   /** Name of the field in the app's audit log; default: its column in the view. */
   readonly auditName?: string;
@@ -77,8 +77,6 @@ export interface AuditRule {
   readonly changed: string;
   /** Kind of actor; its id is the id of the token. */
   readonly actorType: string;
-  /** Name of the resource that reads the log; absent: all logs have one shape. */
-  readonly log?: string;
   /** The operator's view that entries are inserted through; absent: that of the log. */
   readonly view?: string;
   /** Its columns. */
@@ -111,8 +109,8 @@ export interface ResourceWrite {
   readonly ids: 'gateway' | 'database';
   /** Columns that a PATCH moves beside those of its fields. */
   readonly onChange: Readonly<Record<string, Move>>;
-  /** null: the app writes its audit log itself. */
-  readonly audit: LoggedAs | null;
+  /** false: the app writes its audit log itself. */
+  readonly audit: LoggedAs | false;
 }
 
 /** Rows of another table that a record shows. */
@@ -217,9 +215,11 @@ export function usesCodecModule(resource: Resource): boolean {
 
 /** The codecs of the members, and those of their older values. */
 export function codecsInUse(resource: Resource, members: readonly Leaf[] = leaves(resource)): Codec[] {
-  const used = members.flatMap(({ field }) => field.codec ?? []);
-  const names = new Set(used.flatMap((name) => [name, resource.codecs[name]?.older ?? []].flat()));
-  return [...names].map((name) => resource.codecs[name] as Codec);
+  const used = new Set(members.flatMap(({ field }) => field.codec ?? []));
+  return [...used].flatMap((name) => {
+    const codec = resource.codecs[name] as Codec;
+    return codec.older ? [codec, codec.older] : [codec];
+  });
 }
 
 /** "/fields/adres/group/straat": RFC 6901 pointer of a field in its file, by the path of its member. */

@@ -185,9 +185,8 @@ function compileDecoders(
     const codec = resource.codecs[name] as Codec;
     const names = [...new Set(members.flatMap(({ field }) => (field.codec === name ? field.column : [])))];
     const encoded = names.map((name) => ({ name, at: columns.indexOf(name) }));
-    const older = codec.older === undefined ? undefined : resource.codecs[codec.older];
     const others = new Map(columns.map((column, at) => [column, at]));
-    return { decoder: compileCodec(codec, options, { table: resource.table, columns: encoded, others }, older), names };
+    return { decoder: compileCodec(codec, options, { table: resource.table, columns: encoded, others }), names };
   };
   return new Map([...codecs].map((codec) => [codec, decodingOf(codec)]));
 }

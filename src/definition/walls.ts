@@ -118,9 +118,7 @@ function isOpen({ filters }: Resource): boolean {
 /** The walls of the resources, by their files' names in order. */
 export function wallsOf(resources: readonly Resource[]): Wall[] {
   const referredTo = new Set(
-    resources.flatMap((resource) =>
-      leaves(resource).flatMap(({ field }) => (field.write?.references ? [walled(field.write.references)] : [])),
-    ),
+    resources.flatMap((resource) => leaves(resource).flatMap(({ field }) => field.write?.references ?? [])),
   );
   const logs = new Map<string, LoggedAs[]>();
   for (const { write } of resources)

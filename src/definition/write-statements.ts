@@ -3,7 +3,7 @@ import type { Statement } from '../postgres/statement.js';
 import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from './resource.js';
 import { param, quoted, quotedList, type Sql, statement, typed } from './sql.js';
 import { statementName } from './statements.js';
-import { entryOf, walled } from './walls.js';
+import { entryOf } from './walls.js';
 
 /** The statements of a write, built once. Parameters are named after the members they take; the name of no member has a dot. */
 export interface WriteStatements {
@@ -44,7 +44,7 @@ export function compileWriteStatements(resource: Resource & { readonly write: Re
   const own = `workspace_id = ${workspace} and id = ${typed(resource.idType, param('id'))}`;
   const references = writable.flatMap(({ field: { type, write }, path: [name = ''] }) => {
     const { references: other } = write as { references?: string };
-    return other === undefined ? [] : [{ name, type, other: quoted(walled(other)) }];
+    return other === undefined ? [] : [{ name, type, other: quoted(other) }];
   });
   /** A reference that is not given, NULL, is no unknown one. */
   const known = references.map(
@@ -132,7 +132,7 @@ function storingOf(resource: Resource & { readonly write: ResourceWrite }) {
 /** The id of a new record in its audit entry. A text that the database made is read as the log's own type, which may be another. */
 function newId({ idType, write }: Resource & { readonly write: ResourceWrite }): Sql {
   if (write.ids === 'gateway') return param('id');
-  if (idType !== 'text' || write.audit === null) return `written.id`;
+  if (idType !== 'text' || !write.audit) return `written.id`;
   const { view, columns } = write.audit;
   return `(json_populate_record(null::${quoted(view)}, json_build_object('${columns.entityId}', written.id))).${quoted(columns.entityId)}`;
 }

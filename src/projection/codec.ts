@@ -18,8 +18,8 @@ export interface Codec {
   readonly layout?: readonly string[];
   /** Template of the associated data (AAD); absent: there is none. */
   readonly aad?: string;
-  /** Name of the codec of older values, which begin otherwise; read as long as DECODE_LEGACY is true. */
-  readonly older?: string;
+  /** The codec of older values, which begin otherwise; read as long as DECODE_LEGACY is true. */
+  readonly older?: Codec;
 }
 
 /** Text before the key id in the prefix of a codec; '' without any. */

@@ -25,11 +25,9 @@ export function decryptModeOf(setting: DecryptMode, fips = getFips()): DecryptMo
   return fips === 1 ? 'native' : setting;
 }
 
-/**
- * Makes the decoder of the columns of a table that have this codec. Prepares all that is the same for every row. `older`: the codec of its
- * older values.
- */
-export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows, older?: Codec): RowDecoder {
+/** Makes the decoder of the columns of a table that have this codec. Prepares all that is the same for every row. */
+export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
+  const { older } = codec;
   const decoder = ciphers[codec.cipher](codec, options, rows);
   if (older === undefined) return decoder;
   const isOlder = olderCells(codec, older);

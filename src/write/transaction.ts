@@ -230,7 +230,7 @@ export function diffOfMembers({ validators }: CompiledWrite, before: Members | n
 
 /** The parameters of an audit entry. */
 function changesOf({ audit }: CompiledWrite, action: 'created' | 'changed', entries: NewChange[]): Values {
-  if (audit === null) return {};
+  if (!audit) return {};
   const { entity, actorType, diff, [action]: name } = audit;
   return {
     'log.entity': entity,

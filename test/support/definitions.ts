@@ -67,7 +67,7 @@ export const items = {
   },
   fields: {
     id: field('id', 'uuid'),
-    ownerId: field('owner_id', 'bigint', { write: { required: true, references: 'records.owners' } }),
+    ownerId: field('owner_id', 'bigint', { references: 'owners', write: { required: true } }),
     entity: field('entity', 'text', { example: 'item' }),
     state: field('state', 'text', { nullable: true, write: {} }),
     place: { description: 'A.', group: { town: field('town', 'text', { nullable: true, codec: 'base64' }) } },

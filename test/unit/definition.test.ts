@@ -36,7 +36,7 @@ test('definitions that fit together are loaded, in the order of their files, wit
     Resource,
     Resource,
   ];
-  t.is(unlogged.write?.audit, null);
+  t.is(unlogged.write?.audit, false);
 });
 
 test('the schema of definitions names every field type, filter kind and nothing else', (t) => {
@@ -214,7 +214,7 @@ function subsetsOf(count: number): string[][] {
 test('a column of labels is not nearly unique', (t) => {
   const labelled = altered(altered(items, 'fields/state/type', 'enum'), 'filters/state/nearlyUnique', true);
   t.throws(() => load({ 'items.json': labelled, 'owners.json': owners }), {
-    message: /\/filters\/state\/nearlyUnique: many rows have the same label in column state; remove it/,
+    message: /\/filters\/state\/column: column state of type enum cannot be nearly unique; use uuid/,
   });
 });
 

@@ -22,8 +22,7 @@ const options: CodecOptions = {
   reportMismatch: ({ row }) => mismatches.push(row),
 };
 const presets = codecPresets();
-const decoder = (): RowDecoder =>
-  compileCodec(presets['aes-256-gcm'] as Codec, options, { table: 'klanten', columns }, presets['aes-256-gcm-v1']);
+const decoder = (): RowDecoder => compileCodec(presets['aes-256-gcm'] as Codec, options, { table: 'klanten', columns });
 
 function sealed(text: string, keyId: string, aad: string | null): string {
   const iv = randomBytes(12);
