@@ -6,7 +6,7 @@ import { holdsImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
 import { childrenOf, MalformedJson } from '../projection/json-scan.js';
 import type { ProjectionOptions } from '../projection/redact.js';
-import { isSuspectJson, isSuspectText, stripImages } from '../projection/strip.js';
+import { isSuspect, stripImages } from '../projection/strip.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
 import { canFail } from './record-schema.js';
 import {
@@ -199,31 +199,26 @@ function cleaning(
 ): ValueSerializer {
   switch (field.clean) {
     case 'text-images':
-      return unless(isSuspectText, fieldType('text').serializer(), (value, utf8) =>
-        holdsImage(value, utf8) ? 'null' : JSON.stringify(value),
+      return unlessSuspect(fieldType('text').serializer(), (text) =>
+        holdsImage(text) ? 'null' : JSON.stringify(text),
       );
     case 'json-images':
-      return unless(isSuspectJson, fieldType('json').serializer(), stripImages);
+      return unlessSuspect(fieldType('json').serializer(), stripImages);
     case 'audit-diff': {
       const entityAt = columns.indexOf(entityColumn(resource));
       const redactDiff = redaction(field.diff, field.words);
-      return (row, at, json) => redactDiff(row, entityAt, at, json);
+      return (row, at, json) => json.text(redactDiff(row.text(entityAt), row.text(at) as string));
     }
     default:
       return fieldType(field.type).serializer();
   }
 }
 
-function unless(
-  isSuspect: (bytes: Buffer, start: number, end: number) => boolean,
-  plain: ValueSerializer,
-  clean: (value: string, utf8: Buffer) => string,
-): ValueSerializer {
+function unlessSuspect(plain: ValueSerializer, clean: (value: string) => string): ValueSerializer {
   return (row, at, json) => {
-    const { bytes } = row;
-    const [start, end] = [row.starts[at] as number, row.ends[at] as number];
-    if (!isSuspect(bytes, start, end)) return plain(row, at, json);
-    json.text(clean(bytes.toString('utf8', start, end), bytes.subarray(start, end)));
+    if (isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number))
+      json.text(clean(row.text(at) as string));
+    else plain(row, at, json);
   };
 }
 

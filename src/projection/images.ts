@@ -8,26 +8,21 @@ import { PhraseMatcher } from './phrase-matcher.js';
  *
  * The magic numbers are found also where white space (RFC 2045 §6.8 wraps base64 at 76 characters), commas or invisible
  * characters interrupt them.
- * `utf8`: the bytes of the text, if the caller has them.
  */
-export function holdsImage(text: string, utf8?: Buffer): boolean {
+export function holdsImage(text: string): boolean {
   if (text.length < textLengthMin) return false;
-  if (holdsUnwrappedImage(text, utf8)) return true;
+  if (holdsMark(text)) return true;
+  if (text.length >= runBytesMin) {
+    const bytes = Buffer.from(text);
+    if (hasRun(isRunByte, runLengthMin, bytes, 0, bytes.length)) return true;
+    if (mayHaveIntegerRun(bytes, 0, bytes.length) && integerRun.test(text)) return true;
+  }
+  if (!/["\s,\u00ad\u200b-\u200d\u2060]/.test(text)) return false; // \s has U+FEFF
+  const isInterrupted = encodedMagic.isInText(text, 0, text.length);
+  if (isInterrupted && holdsMark(text.replace(/[\s,\u00ad\u200b-\u200d\u2060]+/g, ''))) return true;
   if (!text.includes('\n') && !text.includes('\r')) return false;
   const lines = text.split(/[\r\n]+/).map((line) => line.trim());
   return holdsMark(lines.join('')) || hasWrappedRun(lines);
-}
-
-/** The same without the forms that a line break interrupts: in JSON they have escapes. */
-export function holdsUnwrappedImage(text: string, utf8?: Buffer): boolean {
-  if (holdsMark(text)) return true;
-  const hasBreak = /["\s,\u00ad\u200b-\u200d\u2060]/.test(text); // \s has U+FEFF
-  if (!hasBreak && text.length < runLengthMin) return false;
-  const bytes = utf8 ?? Buffer.from(text);
-  if (hasBase64Run(bytes)) return true;
-  if (!hasBreak) return false;
-  if (mayHaveIntegerRun(bytes, 0, bytes.length) && hasIntegerRun(text)) return true;
-  return encodedMagic.isIn(bytes, 0, bytes.length) && holdsMark(text.replace(/[\s,\u00ad\u200b-\u200d\u2060]+/g, ''));
 }
 
 /** The PNG magic alone. Nothing shorter is taken for an image. */
@@ -123,11 +118,6 @@ export function byteListStarts(json: string): number[] {
 function byteList(bytes: string[]): string {
   const items = bytes.map((byte, index) => String.raw`(?:\\?"${index}\\?"\s*:\s*)?${byte}`);
   return String.raw`[[{]\s*${items.join(String.raw`\s*,\s*`)}\b`;
-}
-
-/** Whether any 1024 consecutive bytes are base64. */
-export function hasBase64Run(bytes: Uint8Array, start = 0, end = bytes.length): boolean {
-  return hasRun(isRunByte, runLengthMin, bytes, start, end);
 }
 
 /** Lists of base64 strings, none with an escape. */
@@ -240,11 +230,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** Whether a text, JSON or not, holds more than 64 consecutive small integers, separated by commas, blanks or brackets. */
-function hasIntegerRun(text: string): boolean {
-  return integerRun.test(text);
-}
-
+/** More than 64 consecutive small integers, separated by commas, blanks or brackets. */
 const integerRun = new RegExp(
   String.raw`(?<![\w.-])(?:-?\d{1,4}(?:\\?"\s*:\s*|[\s,;[\]{}"\\]+)){${integersMax}}-?\d{1,4}(?![\w.-])`,
 );

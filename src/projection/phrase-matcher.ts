@@ -1,17 +1,16 @@
 /**
  * Searches for many phrases at once, in either case, by one table look-up per byte (Aho and Corasick, 1975): about ten times
  * as fast as a search for each. Phrases are ASCII. Characters of `ignored` inside a phrase are skipped, except in phrases that
- * begin with a character of `exact`. Each byte of `alone` is a phrase, too.
+ * begin with a character of `exact`.
  */
 export class PhraseMatcher {
   readonly #next: Uint16Array;
 
-  constructor(phrases: readonly string[], ignored: readonly number[] = [], exact = '', alone = new Uint8Array()) {
+  constructor(phrases: readonly string[], ignored: readonly number[] = [], exact = '') {
     this.#next = automaton(
       phrases.map((phrase) => Buffer.from(phrase.toLowerCase())),
       Buffer.from(ignored),
       Buffer.from(exact),
-      alone,
     );
   }
 
@@ -46,12 +45,7 @@ const notAscii = 0x80;
 const matched = 1;
 
 /** One row of 256 next states per state, failure links resolved. */
-function automaton(
-  phrases: readonly Uint8Array[],
-  ignored: Uint8Array,
-  exact: Uint8Array,
-  alone: Uint8Array,
-): Uint16Array {
+function automaton(phrases: readonly Uint8Array[], ignored: Uint8Array, exact: Uint8Array): Uint16Array {
   const children: Map<number, number>[] = [new Map(), new Map()];
   const exactStates = new Set<number>();
   for (const phrase of phrases) {
@@ -83,9 +77,7 @@ function automaton(
       queue.push(child);
     }
   }
-  for (let row = 0; row < next.length; row += 256) {
+  for (let row = 0; row < next.length; row += 256)
     for (let byte = 0x41; byte <= 0x5a; byte++) next[row | byte] = next[row | byte | 0x20] as number;
-    for (const byte of alone) next[row | byte] = matched;
-  }
   return next;
 }

@@ -1,93 +1,33 @@
 import { sealLayout } from './aes-gcm/gcm-key.js';
 import { type Codec, formatMin, formatOf, headOf } from './codec.js';
 import { type EncodingName, encodingOf } from './encodings.js';
-import { byteSet, hasRun, imageHints, runBytesMin, separators } from './images.js';
+import { byteSet, hasRun } from './images.js';
 import { isText } from './json-bytes.js';
-import { PhraseMatcher } from './phrase-matcher.js';
-
-/**
- * Characters of words, numbers, dates and addresses, and À to ÿ. No form of structured data is made of these alone, but for the
- * encoded ones and those that `separatesProse` excludes.
- */
-const plain = byteSet(`ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 _.:/+@#!?*()$-,;`);
-plain[0xc3] = 1; // with one of the next bytes À to ÿ; these stand behind no other byte of the set
-plain.fill(1, 0x80, 0xc0);
-const otherBytes = Uint8Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => plain[byte] === 0);
-const isWordByte = byteSet('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/-');
-
-/**
- * Makes a test that is true only for text that is sure to hold no image, no stored value of a codec and no structured data.
- * It looks at each byte about once; of any other text the exact tests decide, which take several times as long.
- */
-export function plainTexts(sealed: SealedTexts): (bytes: Buffer, start: number, end: number) => boolean {
-  // The blanks and the first characters are those with which images are looked for (strip.ts).
-  const hints = new PhraseMatcher([...imageHints, ...structureHints, ...sealed.marks], separators, '12', otherBytes);
-  return (bytes, start, end) =>
-    end - start < runBytesMin && // a shorter text holds no list of numbers
-    !hints.isIn(bytes, start, end) &&
-    !hasRun(isWordByte, structureRunMin, bytes, start, end) &&
-    separatesProse(bytes, start, end) &&
-    !sealed.areInUnmarked(bytes, start, end);
-}
-
-const [comma, semicolon, colon, parenthesis, blank, zero, nine] = [0x2c, 0x3b, 0x3a, 0x28, 0x20, 0x30, 0x39];
-
-/**
- * Whether a text has no comma and no semicolon, or only as prose and numbers have them: commas before a blank or a digit, at most
- * one semicolon, beside at most one colon, and not behind a parenthesis that begins the text. Then it is neither separated values, nor pairs of
- * key and value, nor a row of PostgreSQL.
- */
-function separatesProse(bytes: Buffer, start: number, end: number): boolean {
-  let [commas, semicolons, colons] = [0, 0, 0];
-  for (let i = start; i < end; i++) {
-    const byte = bytes[i];
-    if (byte === colon) colons++;
-    else if (byte === semicolon) semicolons++;
-    else if (byte === comma) {
-      const next = i + 1 < end ? (bytes[i + 1] as number) : 0;
-      if (next !== blank && (next < zero || next > nine)) return false;
-      commas++;
-    }
-  }
-  if (commas + semicolons === 0) return true;
-  return semicolons < 2 && colons < 2 && bytes[start] !== parenthesis && bytes[start] !== blank;
-}
-
-/** Tests of texts for values as codecs store them. In doubt the answer is true, because the audit log then hides the text. */
-export interface SealedTexts {
-  readonly areIn: (text: string) => boolean;
-  /** In lower case; a text with one of them holds such a value. */
-  readonly marks: readonly string[];
-  /** The same for UTF-8 without a mark. */
-  readonly areInUnmarked: BytesTest;
-}
 
 type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
 
 /**
- * Makes the tests for these codecs. A stored value is known by its prefix; without one by a run of its digits that is as
- * long as its bytes are at least, or, where it is not encrypted, by a run that decodes to text.
+ * Makes the test whether a text holds a value as these codecs store them. In doubt the answer is true, because the audit log then hides
+ * the text. A stored value is known by its prefix; without one by a run of its digits that is as long as its bytes are at least, or,
+ * where it is not encrypted, by a run that decodes to text.
  */
-export function sealedTexts(codecs: readonly Codec[]): SealedTexts {
-  // The next version of a format must not show either.
-  const markOf = (head: string): string[] => (head.length < formatMin ? [] : [formatOf(head).toLowerCase()]);
-  const marks = [...new Set(codecs.map(headOf).flatMap(markOf))];
-  const tests = codecs.flatMap((codec) => (isMarked(codec) ? [] : unmarked[codec.cipher](codec)));
-  const areInUnmarked: BytesTest = (bytes, start, end) => tests.some((isIn) => isIn(bytes, start, end));
-  return {
-    areIn: (text) => {
-      const lower = text.toLowerCase();
-      if (marks.some((mark) => lower.includes(mark))) return true;
-      const bytes = Buffer.from(tests.length === 0 ? '' : text);
-      return areInUnmarked(bytes, 0, bytes.length);
-    },
-    marks,
-    areInUnmarked,
+export function sealedTexts(codecs: readonly Codec[]): (text: string) => boolean {
+  const marks = codecs
+    .map(headOf)
+    .filter(isMark)
+    .map((head) => formatOf(head).toLowerCase()); // the next version must not show either
+  const tests = codecs.flatMap((codec) => (isMark(headOf(codec)) ? [] : unmarked[codec.cipher](codec)));
+  return (text) => {
+    const lower = text.toLowerCase();
+    if (marks.some((mark) => lower.includes(mark))) return true;
+    if (tests.length === 0) return false;
+    const bytes = Buffer.from(text);
+    return tests.some((isIn) => isIn(bytes, 0, bytes.length));
   };
 }
 
-/** Whether each stored value has a mark. */
-const isMarked = (codec: Codec): boolean => headOf(codec).length >= formatMin;
+/** Whether a stored value is known by its prefix. */
+const isMark = (head: string): boolean => head.length >= formatMin;
 
 const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** Bytes that a module's value has at least, such as a block of AES and a nonce. */
@@ -185,15 +125,6 @@ export function looksStructured(text: string): boolean {
 
 /** "key: value" at the beginning, or behind a line break or a separator. Prose may have one of these, data has several. */
 const keyedValue = /(?:^|[\r\n;,|])[ \t*-]*\p{L}[\w .-]{0,40}:\s*\S/gu;
-
-/** Characters of a run that is long enough to be encoded data. */
-const structureRunMin = 40;
-
-/** In letters, digits, blanks and the signs _.:/+@#!?*()$- only encoded data is structured: such a run, or one of these, in either case. */
-const structureHints: readonly string[] = [
-  ...['eyJ', 'eyA', 'ewo', 'ewk', 'W3s', 'WyI', 'WyJ', 'WwW', 'PD94', 'PHht'],
-  ...['7b', '5b', '3c'].flatMap((bracket) => [...'234567'].map((digit) => bracket + digit)),
-];
 
 /** A long run of base64 or hexadecimal digits, or a short one of which the first bytes are a bracket and a quote. */
 const encoded =

@@ -1,10 +1,8 @@
 import {
   byteListStarts,
   chunkedImageStarts,
-  hasBase64Run,
   hasChunkedRun,
   holdsImage,
-  holdsUnwrappedImage,
   imageHints,
   integerLists,
   mayHaveIntegerRun,
@@ -22,14 +20,11 @@ import { PhraseMatcher } from './phrase-matcher.js';
  * - a string that holds an image becomes null, and so does a list that is one: of bytes, of points, of base64 in chunks;
  * - a member whose very name holds an image is left out.
  *
- * Text without any of these comes back as the same string. Suspect text that is not JSON becomes null. Never throws.
- * `utf8`: the bytes of the text.
+ * Text without any of these comes back as it is. Text that is not JSON becomes null. Never throws.
  */
-export function stripImages(json: string, utf8: Buffer = Buffer.from(json)): string {
-  const suspects = suspectsIn(json, utf8);
-  if (!suspects.images && !suspects.signatures && !suspects.escapes) return json;
+export function stripImages(json: string): string {
   try {
-    return strip(json, utf8, suspects);
+    return strip(json);
   } catch (error) {
     if (error instanceof MalformedJson) return 'null';
     throw error;
@@ -77,58 +72,27 @@ const signatureHints = [
   'autogra',
   'strokes',
 ];
-const signatureHint = new RegExp(signatureHints.join('|'), 'i');
-/** First characters of the hints that are found only whole: numbers, escapes. */
-const exact = '12\\';
-const breaks = Buffer.from('\n\r');
-const inLine = separators.filter((byte) => !breaks.includes(byte));
-const inText = new PhraseMatcher([...imageHints, '\n', '\r'], inLine, exact);
-const inString = new PhraseMatcher([...imageHints, '\\'], inLine, exact);
-/** The escapes of JSON that can hide a word, or be a line break in it; other line breaks are between strings. */
-const inJson = new PhraseMatcher(
-  [...imageHints, ...signatureHints, '\\n', '\\r', '\\u', '\\t'],
-  [...separators, 0x22],
-  exact,
+/**
+ * Words of images and signatures, and what can hide one: a line break, an escape. Blanks and quotation marks in them are skipped, but
+ * for those of `exact` first characters, numbers and escapes.
+ */
+const hints = new PhraseMatcher(
+  [...imageHints, ...signatureHints, '\n', '\r', ...['n', 'r', 'u', 't', 'f'].map((letter) => `\\${letter}`)],
+  [...separators.filter((byte) => byte !== 0x0a && byte !== 0x0d), 0x22],
+  '12\\',
 );
 
-/** Whether holdsImage can find an image in a text. Most values cost only this check, without making a string. */
-export function isSuspectText(bytes: Buffer, start: number, end: number): boolean {
-  return inText.isIn(bytes, start, end) || hasBase64Run(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
-}
-
-/** The same check of a string in JSON, between its quotes; true for a string with an escape. Far cheaper than holdsImage. */
-function isSuspectString(json: string, start: number, end: number): boolean {
-  if (inString.isInText(json, start, end)) return true;
-  if (end - start < runBytesMin) return false;
-  const bytes = Buffer.from(json.slice(start, end));
-  return hasBase64Run(bytes) || mayHaveIntegerRun(bytes, 0, bytes.length);
-}
-
-/** Whether stripImages can change a JSON text. */
-export function isSuspectJson(bytes: Buffer, start: number, end: number): boolean {
-  return inJson.isIn(bytes, start, end) || hasChunkedRun(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
-}
-
-/** Results for the whole text. When it has no mark, no string in it has a mark, except strings with escapes. */
-interface Suspects {
-  readonly images: boolean;
-  readonly signatures: boolean;
-  readonly escapes: boolean;
-}
-
-/** The cheap check after which most values need no scan. */
-function suspectsIn(json: string, utf8: Buffer): Suspects {
-  const images = holdsUnwrappedImage(json, utf8) || chunkedImageStarts(json).length > 0;
-  return { images, signatures: signatureHint.test(json), escapes: json.includes('\\') };
+/** Whether holdsImage can find an image in a text, or stripImages change a JSON text. Most values cost only this check, without making a string. */
+export function isSuspect(bytes: Buffer, start: number, end: number): boolean {
+  return hints.isIn(bytes, start, end) || hasChunkedRun(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
 }
 
 /** Goes from string to string; between two strings lie only punctuation, numbers, true, false and null. */
-function strip(json: string, utf8: Buffer, suspects: Suspects): string {
+function strip(json: string): string {
   let kept = '';
   let copied = 0;
   let at = 0;
-  const mayBeImage = suspects.images || suspects.escapes;
-  const lists = suspects.images ? imageLists(json, utf8) : [];
+  const lists = imageLists(json);
   let next = 0;
   const replace = (start: number, end: number, by: string): void => {
     kept += json.slice(copied, start) + by;
@@ -145,28 +109,28 @@ function strip(json: string, utf8: Buffer, suspects: Suspects): string {
     }
     if (start < 0) break;
     const end = stringEnd(json, start);
+    at = end;
+    if (end - start < runBytesMin && !hints.isInText(json, start + 1, end - 1)) continue;
     const colon = skipSpace(json, end);
     const isName = json[colon] === ':';
-    at = end;
-    if (!(isName && suspects.signatures) && !(mayBeImage && isSuspectString(json, start + 1, end - 1))) continue;
     const string = stringAt(json, start, end);
-    const escaped = string.length !== end - start - 2;
-    const isImage = (suspects.images || escaped) && holdsImage(string);
+    const isImage = holdsImage(string);
     if (!isName) {
       if (isImage) replace(start, end, 'null');
       continue;
     }
     const value = skipSpace(json, colon + 1);
-    const mayBeSigned = suspects.signatures || escaped;
     if (isImage) {
       const next = skipSpace(json, valueEnd(json, value));
       const isLast = json[next] !== ',';
       replace(start, isLast ? next : skipSpace(json, next + 1), '');
       // The comma before a last member goes with it.
       if (isLast) kept = kept.replace(/,\s*$/, '');
-    } else if (mayBeSigned && isSignatureName(string) && !/^[tfn]/.test(json.charAt(value))) {
-      replace(value, valueEnd(json, value), 'null');
-    } else if (mayBeSigned && signingName.test(string) && isBulky(json, value, valueEnd(json, value))) {
+    } else if (
+      isSignatureName(string)
+        ? !/^[tfn]/.test(json.charAt(value))
+        : signingName.test(string) && isBulky(json, value, valueEnd(json, value))
+    ) {
       replace(value, valueEnd(json, value), 'null');
     }
   }
@@ -174,7 +138,8 @@ function strip(json: string, utf8: Buffer, suspects: Suspects): string {
 }
 
 /** Positions of all lists that are an image, in order. Throws MalformedJson. */
-function imageLists(json: string, utf8: Buffer): number[] {
-  const integers = mayHaveIntegerRun(utf8, 0, utf8.length) ? integerLists(json).map(([start]) => start) : [];
+function imageLists(json: string): number[] {
+  const bytes = Buffer.from(json);
+  const integers = mayHaveIntegerRun(bytes, 0, bytes.length) ? integerLists(json).map(([start]) => start) : [];
   return [...byteListStarts(json), ...chunkedImageStarts(json), ...integers].sort((a, b) => a - b);
 }

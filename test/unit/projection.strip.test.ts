@@ -3,8 +3,8 @@ import test from 'ava';
 import fc from 'fast-check';
 import type { Codec } from '../../src/projection/codec.js';
 import { holdsImage } from '../../src/projection/images.js';
-import { looksStructured, plainTexts, sealedTexts } from '../../src/projection/plain-texts.js';
-import { isSignatureName, isSuspectJson, isSuspectText, stripImages } from '../../src/projection/strip.js';
+import { looksStructured, sealedTexts } from '../../src/projection/plain-texts.js';
+import { isSignatureName, isSuspect, stripImages } from '../../src/projection/strip.js';
 import { limitMs } from '../support/patience.js';
 
 const bytesOf: Record<string, Buffer> = {
@@ -126,18 +126,18 @@ test('escapes hide neither an image nor the name of a signature', (t) => {
 });
 
 test('whatever is not left as it is was suspect before a string was made of it', (t) => {
-  const judged = (judge: typeof isSuspectJson, text: string): boolean => {
+  const judged = (text: string): boolean => {
     const bytes = Buffer.from(`iVBORw0KGgo${text}<svg`); // what stands around the value is none of it
-    return judge(bytes, 11, bytes.length - 4);
+    return isSuspect(bytes, 11, bytes.length - 4);
   };
   for (const image of images) {
-    t.true(judged(isSuspectText, image), image.slice(0, 80));
-    t.true(judged(isSuspectJson, JSON.stringify(image)), image.slice(0, 80));
+    t.true(judged(image), image.slice(0, 80));
+    t.true(judged(JSON.stringify(image)), image.slice(0, 80));
   }
   for (const name of [
     ...['handtekening', 'HAND_TEKENING', 'Signatuur', 'ondertekening foto', 'paraaf', 'parafen', 'krabbel'],
   ])
-    t.true(judged(isSuspectJson, `{"${name}":[1,2]}`), name);
+    t.true(judged(`{"${name}":[1,2]}`), name);
   const broken = fc
     .tuple(
       fc.constantFrom(...images),
@@ -149,13 +149,13 @@ test('whatever is not left as it is was suspect before a string was made of it',
   const text = fc.array(fc.oneof(fc.string({ unit: 'binary' }), broken, piece)).map((parts) => parts.join(''));
   fc.assert(
     fc.property(text, (value) => {
-      if (!judged(isSuspectText, value)) t.false(holdsImage(value));
+      if (!judged(value)) t.false(holdsImage(value));
       const json = JSON.stringify([{ [value.slice(0, 9)]: value }], null, 1); // line breaks between strings hide nothing
-      if (!judged(isSuspectJson, json)) t.is(stripImages(json), json);
+      if (!judged(json)) t.is(stripImages(json), json);
     }),
     { numRuns: 3000 },
   );
-  t.false(judged(isSuspectJson, '[{"druk": 12.5, "opmerking": "Filter \\"oost\\" vervangen; datum: 1 mei."},\n {}]'));
+  t.false(judged('[{"druk": 12.5, "opmerking": "Filter \\"oost\\" vervangen; datum: 1 mei."}, {}]'));
 });
 
 test('an image in place of a name takes its member with it', (t) => {
@@ -185,7 +185,7 @@ test('more than 64 small integers are taken for bytes or points, in each form of
     for (const space of [undefined, 1]) {
       const json = JSON.stringify({ a: list, b: 1 }, null, space);
       t.is(JSON.stringify(JSON.parse(stripImages(json))), '{"a":null,"b":1}');
-      t.true(isSuspectJson(Buffer.from(json), 0, json.length));
+      t.true(isSuspect(Buffer.from(json), 0, json.length));
       t.is(stripImages(JSON.stringify([JSON.stringify(list)])), '[null]');
     }
   }
@@ -213,16 +213,16 @@ test('base64 with blanks, in chunks and encoded twice, and hexadecimal with blan
     if (name !== 'webp') forms.push(spaced(bytesOf[name]?.toString('hex') ?? '', 2));
     for (const form of forms) {
       t.true(holdsImage(form), form.slice(0, 60));
-      t.true(isSuspectText(Buffer.from(form), 0, form.length), form.slice(0, 60));
+      t.true(isSuspect(Buffer.from(form), 0, form.length), form.slice(0, 60));
       const json = JSON.stringify({ a: [form, 'b'] });
       t.is(stripImages(json), '{"a":[null,"b"]}');
-      t.true(isSuspectJson(Buffer.from(json), 0, json.length));
+      t.true(isSuspect(Buffer.from(json), 0, json.length));
     }
     for (const size of [4, 8, 60, 300]) {
       for (const space of [undefined, 1]) {
         const json = JSON.stringify({ a: base64.match(new RegExp(`.{1,${size}}`, 'g')), b: ['x', 'y'] }, null, space);
         t.deepEqual(JSON.parse(stripImages(json)), { a: null, b: ['x', 'y'] }, `${name} ${size}`);
-        t.true(isSuspectJson(Buffer.from(json), 0, json.length));
+        t.true(isSuspect(Buffer.from(json), 0, json.length));
       }
     }
   }
@@ -304,87 +304,16 @@ test('of a document with images and signatures at any depth all is left but thos
   );
 });
 
-const seal = { cipher: 'aes-256-gcm', layout: ['nonce12', 'data', 'tag16'] } as const;
-const codecs: readonly Codec[] = [
-  { ...seal, encoding: 'base64', prefix: 'enc:v2:{keyId}:' },
-  { cipher: 'none', encoding: 'base64' },
-  { cipher: 'none', encoding: 'base64url' },
-  { cipher: 'none', encoding: 'hex' },
-  { ...seal, encoding: 'hex' },
-  { cipher: 'module', encoding: 'text' },
-];
-const json = JSON.stringify({ name: 'Jansen', phone: '0612345678' });
-const sealed = Buffer.alloc(40, 7);
-/** Texts, and beginnings of texts, of which the exact tests refuse most. */
-const parts = [
-  ...[
-    ...['gepland', '2016-06-01T14:00:00.5', '9a55140a-572e-4950-9a2b-113eea697d10', 'a@b.nl', 'Kelder noord', ' '],
-    ...['é', 'à', 'ÿ', '×', 'Ł'],
-  ],
-  ...[', ', ',', '; ', ';', ': ', ':', '(', ')', ' (', 'a,b', 'gefactureerd', 'bijzonderheden', '12,5'],
-  ...['enc:v2:k1:', 'ENC:V', 'K', '(a, b)', 'a=b', 'k: v; j: w', '<svg', '50%', '\\x', '"', '{', '\t', '\n'],
-  ...[
-    'iVBORw0KGgoAAAANSUhEUgAAADAAAAAY',
-    'i VBOR w0KGgo',
-    '/9j/4AAQSkZJRgABAQAAAQABAAD',
-    'R0lGODlh',
-    'UklGRkoAAABXRUJQVlA4',
-  ],
-  ...[
-    'data:image/png',
-    '89504e47',
-    '137,80,78,71,13,10,26,10',
-    'ffd8ffe000104a46',
-    'A'.repeat(39),
-    'A'.repeat(40),
-    '1,'.repeat(64),
-  ],
-  ...(['base64', 'base64url', 'hex'] as const).flatMap((encoding) => [
-    Buffer.from(json).toString(encoding),
-    Buffer.from('Nederland').toString(encoding),
-    sealed.toString(encoding),
-  ]),
-];
-const text = fc
-  .array(fc.oneof(fc.constantFrom(...parts), fc.string(), fc.string({ unit: 'binary' })), { maxLength: 4 })
-  .map((some) => some.join(''));
-
-for (const [name, used] of [
-  ...codecs.map((codec) => [`${codec.cipher} ${codec.encoding}`, [codec]] as const),
-  ['no codec', []] as const,
-])
-  test(`a text that is sure to be plain passes each exact test: ${name}`, (t) => {
-    const exact = sealedTexts(used);
-    const isSurelyPlain = plainTexts(exact);
-    fc.assert(
-      fc.property(text, fc.string({ maxLength: 3 }), (value, before) => {
-        const bytes = Buffer.from(`${before}${value}"`);
-        if (!isSurelyPlain(bytes, Buffer.byteLength(before), bytes.length - 1)) return;
-        t.false(exact.areIn(value) || holdsImage(value) || looksStructured(value), value);
-      }),
-      { numRuns: 3000 },
-    );
-  });
-
-test('words, dates, numbers and addresses are sure to be plain', (t) => {
-  const isSurelyPlain = plainTexts(sealedTexts(codecs.slice(0, 1)));
-  for (const value of [
-    ...['', 'gepland', '2016-06-01T14:00:00.5', 'BI10240012', 'a@b.nl', 'Kelder noord (2e deur)', 'WB-2026-000123'],
-    ...['Ventiel lekt, besteld (2 stuks); druk 12,5 bar: volgt', 'Café Zuid, coördinator'],
-  ])
-    t.true(isSurelyPlain(Buffer.from(value), 0, Buffer.byteLength(value)), value);
-});
-
 test('a word is no base64 only because it is long', (t) => {
-  const isSurelyPlain = plainTexts(sealedTexts([{ cipher: 'none', encoding: 'base64' }]));
-  for (const [value, isPlain] of [
-    ['gefactureerd', true],
-    ['zonder bijzonderheden', true],
-    ['was TmVkZXJsYW5kZXI= eerst', false],
-    ['was abcd=TmVkZXJsYW5kZXIs', false],
-    [Buffer.from('Jan').toString('base64'), false],
+  const holdsSealed = sealedTexts([{ cipher: 'none', encoding: 'base64' }]);
+  for (const [value, isSealed] of [
+    ['gefactureerd', false],
+    ['zonder bijzonderheden', false],
+    ['was TmVkZXJsYW5kZXI= eerst', true],
+    ['was abcd=TmVkZXJsYW5kZXIs', true],
+    [Buffer.from('Jan').toString('base64'), true],
   ] as const)
-    t.is(isSurelyPlain(Buffer.from(value), 0, value.length), isPlain, value);
+    t.is(holdsSealed(value), isSealed, value);
 });
 
 /** Stored values of a codec that must be found, and texts that must not. */
@@ -456,12 +385,12 @@ const plain = [
 
 for (const [name, { codec, sealed }] of Object.entries(cases)) {
   test(`stored values are found in texts: ${name}`, (t) => {
-    const { areIn: holdsSealed } = sealedTexts([codec]);
+    const holdsSealed = sealedTexts([codec]);
     for (const value of sealed) t.true(holdsSealed(value), value);
   });
 
   test(`plain texts are not taken for stored values: ${name}`, (t) => {
-    const { areIn: holdsSealed } = sealedTexts([codec]);
+    const holdsSealed = sealedTexts([codec]);
     const isModule = codec.cipher === 'module'; // its text can be like a UUID
     for (const text of plain.filter((each) => !isModule || !/\S{16}/.test(each))) t.false(holdsSealed(text), text);
   });
@@ -469,7 +398,7 @@ for (const [name, { codec, sealed }] of Object.entries(cases)) {
 
 test('a codec that stores texts as they are hides none, and without codecs nothing is hidden', (t) => {
   for (const codecs of [[], [{ cipher: 'none', encoding: 'text' }]] as Codec[][]) {
-    const { areIn: holdsSealed } = sealedTexts(codecs);
+    const holdsSealed = sealedTexts(codecs);
     for (const { sealed } of Object.values(cases)) for (const value of sealed) t.false(holdsSealed(value), value);
   }
 });
