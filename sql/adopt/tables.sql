@@ -10,8 +10,7 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
   obj_description(c.oid, 'pg_class') as comment,
-  c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity", not row_security_active(c.oid) as "isSampled",
-  array(select quote_ident(polname) from pg_policy where polrelid = c.oid and not polpermissive and 0 = any (polroles) order by 1) as restrictive,
+  c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity",
   (select coalesce(json_agg(json_build_object(
       'name', a.attname, 'quoted', quote_ident(a.attname), 'type', case when t.typtype = 'e' then 'enum' else format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) end,
       'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,
@@ -23,6 +22,9 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
         join pg_attribute o on o.attrelid = c.oid and o.attnum = d.refobjsubid
         where f.adrelid = c.oid and f.adnum = a.attnum and o.attnum <> a.attnum order by 1) end,
       'refers', exists (select from pg_constraint p where p.conrelid = c.oid and p.contype = 'f' and a.attnum = any (p.conkey)),
+      'moved', exists (select from pg_trigger g join pg_proc u on u.oid = g.tgfoid -- BEFORE UPDATE FOR EACH ROW
+        where g.tgrelid = c.oid and not g.tgisinternal and g.tgtype & 19 = 19
+          and u.prosrc ~* ('\mnew\."?' || regexp_replace(a.attname, '(\W)', '\\\1', 'g') || '(?!\w)')),
       'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
       'isArray', t.typcategory = 'A',
       'comment', col_description(c.oid, a.attnum)) order by a.attnum), '[]')
@@ -56,10 +58,7 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
             join pg_opclass o on o.oid = k.class
             left join pg_attribute a on a.attrelid = c.oid and a.attnum = k.number and k.number > 0) keys
       where x.indrelid = c.oid and x.indisvalid and x.indisready
-        and not (c.relkind = 'r' and exists (select from pg_inherits h where h.inhparent = c.oid))) i) as indexes,
-  coalesce((select string_agg(lower(f.prosrc), e'\n')
-    from pg_trigger g join pg_proc f on f.oid = g.tgfoid
-    where g.tgrelid = c.oid and not g.tgisinternal and g.tgtype & 19 = 19), '') as "updateTriggers" -- BEFORE UPDATE FOR EACH ROW
+        and not (c.relkind = 'r' and exists (select from pg_inherits h where h.inhparent = c.oid))) i) as indexes
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = $1 and c.relkind in ('r', 'p') and not c.relispartition
   and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')

@@ -6,7 +6,8 @@ import { asAdmin } from '../postgres/admin.js';
 import { logWrite } from './audit-log.js';
 import { AdoptRefused } from './catalog.js';
 import { type Draft, draftOf } from './draft.js';
-import { indexFile, keyIdsFile, rowSecurityFile, tokensFile, viewFile } from './files.js';
+import { keyIdsFile, tokensFile } from './files.js';
+import { printed, type SqlFile } from './sql.js';
 import { type Survey, type SurveyOptions, survey } from './survey.js';
 
 /** Folder of the files, and names of the tables whose resources are drafted with writes. */
@@ -15,22 +16,14 @@ export interface AdoptOptions extends SurveyOptions {
   readonly write: readonly string[];
 }
 
-/** A question that the draft leaves to the operator. */
-export interface OpenPoint {
-  /** Path below the folder. */
-  readonly file: string;
-  /** Place in a definition (RFC 6901); absent: the file has it as a comment. */
-  readonly at?: string;
-  readonly text: string;
-}
-
-/** The result of \`adopt\`. */
+/** The result of `adopt`. */
 export interface Adopted {
   /** Paths below the folder. */
   readonly files: readonly string[];
   readonly tenant: string;
   readonly leftOut: readonly string[];
-  readonly open: readonly OpenPoint[];
+  /** The questions that the draft leaves to the operator, each with its file. */
+  readonly open: readonly string[];
 }
 
 const draftsMax = 100;
@@ -43,87 +36,50 @@ export const resourcesFolder = 'config/resources';
  */
 export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Adopted> {
   const found = await asAdmin(adminUrl, (client) => survey(client, options));
-  if (found.subjects.length === 0) throw new AdoptRefused(nothingToShow(found));
-  if (found.subjects.length > draftsMax)
+  const { schema, subjects, leftOut, tenant } = found;
+  const reasons = leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`);
+  if (subjects.length === 0)
+    throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${reasons.slice(0, 20).join('; ')}.`);
+  if (subjects.length > draftsMax)
     throw new AdoptRefused(
-      `The schema "${options.schema}" has ${found.subjects.length} tables of workspaces; a gateway has at most ${draftsMax} resources. Name the tables that clients may read: --tables TABLE,TABLE.`,
+      `The schema "${schema}" has ${subjects.length} tables of workspaces; a gateway has at most ${draftsMax} resources. Name the tables that clients may read: --tables TABLE,TABLE.`,
     );
-  const drafts = found.subjects.map((subject) => draftOf(subject, found, options.write.includes(subject.table.name)));
-  const written = options.write.filter(
-    (name) => !drafts.some(({ subject, write }) => write && subject.table.name === name),
-  );
-  if (written.length > 0)
-    throw new AdoptRefused(`--write names no table that becomes a resource: ${written.join(', ')}.`);
-  const { files, open } = render(found, drafts, options.out);
-  writeNew(options.out, files);
-  return {
-    files: [...files.keys()],
-    tenant: found.tenant.reason,
-    leftOut: found.leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`),
-    open,
-  };
-}
-
-function nothingToShow({ schema, leftOut }: Survey): string {
-  const reasons = leftOut.map(({ table, reason }) => `${table.quoted} (${reason})`).slice(0, 20);
-  return `No table of the schema "${schema}" can be a resource: ${reasons.join(', ')}.`;
-}
-
-function render(
-  found: Survey,
-  drafts: readonly Draft[],
-  out: string,
-): { files: Map<string, string>; open: OpenPoint[] } {
+  const unknown = options.write.filter((name) => !subjects.some(({ table }) => table.name === name));
+  if (unknown.length > 0)
+    throw new AdoptRefused(`--write names no table that becomes a resource: ${unknown.join(', ')}.`);
+  const drafts = subjects.map((subject) => draftOf(subject, found, options.write.includes(subject.table.name)));
   const files = new Map<string, string>();
-  const open: OpenPoint[] = [];
-  const rowSecurity = rowSecurityFile(found);
-  const shared = {
-    ...(rowSecurity && { 'row_security.sql': rowSecurity }),
-    'tokens.sql': tokensFile(found, drafts),
-    'key_ids.sql': keyIdsFile(drafts),
-  };
-  const note = (file: string, points: readonly string[]): void => {
-    for (const text of points) open.push({ file, text });
-  };
-  for (const [name, { sql, open: points }] of Object.entries(shared)) {
-    files.set(`${viewsFolder}/${name}`, sql);
-    note(`${viewsFolder}/${name}`, points);
+  const open: string[] = [];
+  for (const file of filesOf(found, drafts)) {
+    const path = 'sql' in file ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
+    const $schema = relative(join(options.out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
+    files.set(path, 'sql' in file ? printed(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
+    const points = 'sql' in file ? file.open.map((text) => `: ${text}`) : openDescriptions(file.definition);
+    open.push(...points.map((point) => `${path}${point}`));
   }
-  const log = logWrite(found);
-  if (log.sql !== undefined && drafts.some(({ write }) => write?.write.audit))
-    files.set(`${viewsFolder}/logboeken_write.sql`, log.sql);
-  const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
-  for (const draft of drafts) {
-    const [sqlFile, jsonFile] = [
-      `${viewsFolder}/${draft.view}.sql`,
-      `${resourcesFolder}/${draft.definition.name}.json`,
-    ];
-    files.set(sqlFile, viewFile(draft));
-    files.set(jsonFile, `${JSON.stringify({ $schema, ...draft.definition }, null, 2)}\n`);
-    const indexes = draft.list.indexes.map(({ name, purpose, definition }) =>
-      indexFile(
-        `${draft.view}_${name}`,
-        `For GET /${draft.definition.name}: ${purpose}`,
-        draft.subject.table,
-        definition,
-      ),
-    );
-    for (const [name, sql] of [...indexes, ...draft.sync.files]) files.set(`${viewsFolder}/${name}`, sql);
-    note(sqlFile, draft.open);
-    for (const [at, text] of openDescriptions(draft.definition)) open.push({ file: jsonFile, at, text });
-  }
-  return { files, open };
+  writeNew(options.out, files);
+  return { files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open };
 }
 
-/** Descriptions in a definition that begin with openMark, with their places. */
-function openDescriptions(value: unknown, at = ''): [at: string, text: string][] {
+/** All files in the order in which they are listed: SQL, and drafts as their definitions. */
+function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
+  const { file } = logWrite(found);
+  return [
+    tokensFile(found),
+    keyIdsFile(drafts),
+    ...(file && drafts.some(({ isLogged }) => isLogged) ? [file] : []),
+    ...drafts.flatMap((draft) => [draft.file, draft, ...draft.more]),
+  ];
+}
+
+/** Descriptions in a definition that begin with openMark, behind their places (RFC 6901). */
+function openDescriptions(value: unknown, at = ''): string[] {
   if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([key, inner]): [string, string][] => {
-    const place = `${at}/${key}`;
-    if (key === 'description' && typeof inner === 'string' && inner.startsWith(openMark))
-      return [[place, inner.slice(openMark.length)]];
-    return openDescriptions(inner, place);
-  });
+  return Object.entries(value).flatMap(([key, inner]): string[] =>
+    key === 'description' && typeof inner === 'string' && inner.startsWith(openMark)
+      ? [` ${at}/${key}: ${inner.slice(openMark.length)}`]
+      : openDescriptions(inner, `${at}/${key}`),
+  );
 }
 
 /** Writes the files. Throws AdoptRefused, and writes nothing, when one of them exists. */

@@ -1,7 +1,8 @@
 import type { DiffShape } from '../projection/audit-diff.js';
 import { type Column, type SampleRow, type Table, valuesOf } from './catalog.js';
-import { isInteger, isMoments, isTextual, typeName } from './columns.js';
+import { holdsDocuments, isDocument, isInteger, isMoments, isTextual } from './columns.js';
 import { isNamed } from './names.js';
+import { as, type SqlFile, sequenceGrant } from './sql.js';
 import type { Survey } from './survey.js';
 
 /** The columns of an audit log. */
@@ -34,14 +35,6 @@ export function auditLogIn({ columns }: Table, rows: readonly SampleRow[]): Audi
   return { entity, entityId, action, diff: documents[0], entities };
 }
 
-/** How a text begins that is JSON, YAML, XML or a printed hstore. */
-const documentText = /^\s*(?:\{\s*["}]|\[\s*[[{"\]]|---\s|<\?xml|"[^"]*"=>)/;
-
-/** Whether a text is a document. */
-function isDocumentText(text: string): boolean {
-  return documentText.test(text);
-}
-
 /**
  * The columns of a log that hold documents beside its diff, such as the row before and after: no list of fields shields them. Names
  * alone make it a log here, because one that keeps all documents as texts has no diff that the gateway reads.
@@ -53,21 +46,7 @@ export function documentsIn(table: Table, rows: readonly SampleRow[], log?: Audi
   );
   if (!isLog) return [];
   const known = [log?.entity, log?.entityId, log?.action, log?.diff];
-  const isText = (column: Column): boolean => isTextual(column) && valuesOf(rows, column.name).some(isDocumentText);
-  return columns.filter((column) => !known.includes(column) && (isDocument(column) || isText(column)));
-}
-
-/** Whether the column holds other records as they were, in a table that is no log by its other columns. */
-export function isState(column: Column, rows: readonly SampleRow[]): boolean {
-  return (
-    isNamed('state', column.name) &&
-    (isDocument(column) || (isTextual(column) && valuesOf(rows, column.name).some(isDocumentText)))
-  );
-}
-
-/** Whether its type is one of documents or lists. */
-function isDocument(column: Column): boolean {
-  return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));
+  return columns.filter((column) => !known.includes(column) && holdsDocuments(column, valuesOf(rows, column.name)));
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -118,14 +97,8 @@ function parsed(text: string): object[] {
 /** How writes appear in the app's audit log, and the view that adds its entries. */
 export interface LogWrite {
   /** The part of a definition; absent: the gateway cannot write the log. */
-  readonly audit?: {
-    readonly created: string;
-    readonly changed: string;
-    readonly actorType: string;
-    readonly view: string;
-  };
-  /** The SQL file of records.logboeken_write. */
-  readonly sql?: string;
+  readonly audit?: Readonly<Record<'created' | 'changed' | 'actorType' | 'view', string>>;
+  readonly file?: SqlFile;
 }
 
 // Whole words: a stored sentence such as "Created job for Jan Jansen" must not get into a file, or into other workspaces.
@@ -157,7 +130,7 @@ export function logWrite({ subjects }: Survey): LogWrite {
   const others = table.columns.filter((column) => column.notNull && !column.made && !given.has(column));
   const moment = others.find((column) => isTextual(column) && isMoments(valuesOf(rows, column.name)));
   if (!id.made || others.some((column) => column !== moment)) return {};
-  const items = entry.map(([{ quoted }, name]) => (quoted === name ? name : `${quoted} as ${name}`));
+  const items = [...entry.map(([{ quoted }, name]) => as(quoted, name)), ...(moment ? [moment.quoted] : [])];
   const words = valuesOf(rows, log.action.name);
   return {
     audit: {
@@ -166,23 +139,19 @@ export function logWrite({ subjects }: Survey): LogWrite {
       actorType: 'api_token',
       view,
     },
-    sql: [
-      `-- The app's own audit log: entries are added, never changed and never read here.`,
-      ...(id.sequence
-        ? [
-            `grant usage on sequence ${id.sequence} to gateway_writer; -- a column default runs with the rights of the inserting role`,
-          ]
-        : []),
-      `create view ${view} as`,
-      `  select ${[...items, ...(moment ? [moment.quoted] : [])].join(', ')}`,
-      `  from ${table.quoted};`,
-      ...(moment
-        ? [
-            `alter view ${view} alter column ${moment.quoted}`,
-            `  set default to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');`,
-          ]
-        : []),
-      '',
-    ].join('\n'),
+    file: {
+      path: 'logboeken_write.sql',
+      about: ["The app's own audit log: entries are added, never changed and never read here."],
+      open: [],
+      sql: [
+        ...(id.sequence ? [sequenceGrant(id.sequence)] : []),
+        `create view ${view} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,
+        ...(moment
+          ? [
+              `alter view ${view} alter column ${moment.quoted}\n  set default to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');`,
+            ]
+          : []),
+      ].join('\n'),
+    },
   };
 }

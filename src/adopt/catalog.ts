@@ -28,6 +28,8 @@ export interface Column {
   readonly madeOf: readonly string[];
   /** Whether it is part of a foreign key, to a table of any schema. */
   readonly refers: boolean;
+  /** Whether a BEFORE UPDATE trigger of the app sets it. */
+  readonly moved: boolean;
   /** The sequence of its default (serial); an identity needs no privilege on its own. */
   readonly sequence: string | null;
   readonly isArray: boolean;
@@ -71,12 +73,6 @@ export interface Table {
   readonly isUnlogged: boolean;
   /** Whether the app has row-level security on it. */
   readonly rowSecurity: boolean;
-  /** Its restrictive policies that hold for every role. */
-  readonly restrictive: readonly string[];
-  /** Whether the role of the connection sees all its rows. */
-  readonly isSampled: boolean;
-  /** Sources of its BEFORE UPDATE triggers, in small letters. */
-  readonly updateTriggers: string;
 }
 
 /** The tables of a schema. Throws AdoptRefused when there are none. */
@@ -98,16 +94,12 @@ export async function readCatalog(client: pg.Client, schema: string): Promise<Ta
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
 function refuseUnprintable(schema: string, tables: readonly Table[]): void {
-  const names = tables.flatMap(({ name, columns, restrictive }) => [
-    ['table', name],
-    ...columns.map((column) => ['column', column.name]),
-    ...columns.map(({ type }) => ['type', type]),
-    ...columns.map(({ sequence }) => ['sequence', sequence ?? '']),
-    ...restrictive.map((policy) => ['policy', policy]),
-  ]);
-  const refused = [['schema', schema], ...names].filter(([, name = '']) => unprintable.test(name));
+  const ofColumns = tables.flatMap(({ columns }) =>
+    columns.flatMap(({ name, type, sequence }) => [name, type, sequence ?? '']),
+  );
+  const refused = [schema, ...tables.map(({ name }) => name), ...ofColumns].filter((name) => unprintable.test(name));
   if (refused.length === 0) return;
-  const listed = [...new Set(refused.map(([kind, name]) => `${kind} ${JSON.stringify(name)}`))].slice(0, 20).join(', ');
+  const listed = [...new Set(refused.map((name) => JSON.stringify(name)))].slice(0, 20).join(', ');
   throw new AdoptRefused(
     `Nothing is drafted from names with control characters, line ends or marks of direction: ${listed}. Rename them.`,
   );
@@ -123,12 +115,6 @@ function withViewNames(columns: readonly Omit<Column, 'inView'>[]): Column[] {
     names.set(name, untaken(snake === 'id' || snake === 'workspace_id' ? `own_${snake}` : snake, taken));
   }
   return columns.map((column) => ({ ...column, inView: names.get(column.name) as string }));
-}
-
-/** Whether a BEFORE UPDATE trigger of the app sets the column. */
-export function isMoved({ updateTriggers }: Table, { name }: Column): boolean {
-  const escaped = name.toLowerCase().replace(/\W/g, '\\$&');
-  return new RegExp(`\\bnew\\."?${escaped}(?!\\w)`).test(updateTriggers);
 }
 
 /** The column of the table, by name. */
@@ -147,7 +133,8 @@ const charactersMax = 20_000;
  * Some rows of a table: of a small one evenly chosen, of a large one from pages that are. Values are cut at 20,000 characters.
  * Nothing of them gets into a draft but forms, key ids and names of members.
  */
-export async function sampleRows(client: pg.Client, table: Table, columns: readonly Column[]): Promise<SampleRow[]> {
+export async function sampleRows(client: pg.Client, table: Table): Promise<SampleRow[]> {
+  const { columns } = table;
   if (columns.length === 0) return [];
   const percent = Math.min(100, (100 * sampledMax) / Math.max(table.rows, 1));
   const values = columns.map(sampled).join(', ');

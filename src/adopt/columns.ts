@@ -1,5 +1,6 @@
+import { areAddresses, type Form, formOf } from '../check/forms.js';
 import type { FieldType } from '../definition/field-types.js';
-import type { Column, Table } from './catalog.js';
+import { type Column, type SampleRow, type Table, valuesOf } from './catalog.js';
 import { isNamed } from './names.js';
 
 /** A column of a view, made of one of the table. */
@@ -7,8 +8,6 @@ export interface Shown {
   readonly type: FieldType;
   /** SQL of its value, with the alias of the table before the column. */
   readonly select: string;
-  /** An open point about it. */
-  readonly open?: string;
 }
 
 /** The alias of the table in every view. */
@@ -38,25 +37,23 @@ const types: Readonly<Record<string, FieldType>> = {
 };
 
 /** The column as a field shows it. */
-export function shown({ name, quoted, type, isArray }: Column): Shown {
+export function shown({ quoted, type, isArray }: Column): Shown {
   const column = `${alias}.${quoted}`;
   if (isArray) return { type: 'json', select: `to_json(${column})` };
   const known = types[type];
   if (known !== undefined) return { type: known, select: column };
   if (type === 'inet') return { type: 'text', select: `abbrev(${column})` }; // as PostgreSQL prints it; a cast adds /32
   if (type !== 'timestamp without time zone') return { type: 'text', select: `${column}::text` };
-  const open = `the times of ${name} have no zone and are taken as UTC: name the app's zone in the view if it is another one.`;
-  return { type: 'timestamp', select: `${column} at time zone 'UTC'`, open };
+  return { type: 'timestamp', select: `${column} at time zone 'UTC'` };
 }
 
 /** The column as an identifier: of the record itself, or of another. A number becomes text in JSON, so that no client loses digits. */
 export function shownId(column: Column): Shown {
   const { type, select } = shown(column);
-  if (type !== 'integer')
-    return type === 'uuid' || type === 'text'
-      ? { type, select }
-      : { type: 'text', select: `${alias}.${column.quoted}::text` };
-  return { type: 'bigint', select: column.type === 'smallint' ? `${select}::integer` : select };
+  if (type === 'integer') return { type: 'bigint', select: column.type === 'smallint' ? `${select}::integer` : select };
+  return type === 'uuid' || type === 'text'
+    ? { type, select }
+    : { type: 'text', select: `${alias}.${column.quoted}::text` };
 }
 
 /** Whether the type is a character type, whose values can be encoded. */
@@ -69,38 +66,89 @@ export function isInteger({ type }: Column): boolean {
   return types[type] === 'integer';
 }
 
+/** Whether its type is one of documents or lists. */
+export function isDocument(column: Column): boolean {
+  return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));
+}
+
+/** Whether its type is one of documents, or its texts begin as JSON, YAML, XML or a printed hstore do. */
+export function holdsDocuments(column: Column, values: readonly string[]): boolean {
+  const isText =
+    isTextual(column) && values.some((text) => /^\s*(?:\{\s*["}]|\[\s*[[{"\]]|---\s|<\?xml|"[^"]*"=>)/.test(text));
+  return isText || isDocument(column);
+}
+
 /** The name of the type without its schema: that of an extension can be in any. */
-export function typeName({ type }: Column): string {
+function typeName({ type }: Column): string {
   return type.replace(/^.*\./, '').replace(/\[\]$/, '');
 }
 
-/** Types whose values are made of those of other columns, also of columns that no field shows. */
-const derived: Readonly<Record<string, string>> = {
-  tsvector: 'search index of other columns, by the type',
-  vector: 'embedding of other columns, by the type',
-  halfvec: 'embedding of other columns, by the type',
-  sparsevec: 'embedding of other columns, by the type',
+/** Why no field shows a column: the first whose condition holds for it, and for the values of a sample. */
+type Reasons<T extends readonly unknown[]> = Readonly<Record<string, (column: Column, ...of: T) => boolean>>;
+
+const reasonsByName: Reasons<[]> = {
+  'search index of other columns, by the type': (column) => typeName(column) === 'tsvector',
+  'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(typeName(column)),
+  'unknown bytes, by the type': (column) => column.isArray && typeName(column) === 'bytea',
+  'secrets, by the name': (column) => holdsValue(column) && isNamed('secret', column.name),
+  // A telephone number may be stored as a number, and a count of mails is none; a day of birth is a date.
+  'personal data, by the name': (column) =>
+    (column.type !== 'boolean' && isNamed('birth', column.name)) ||
+    (holdsValue(column) && isNamed('contact', column.name) && !(isInteger(column) && /mail/i.test(column.name))),
+  'images and signatures, by the name': (column) => holdsValue(column) && isNamed('image', column.name),
+};
+
+/** The reason of sealed values: which codec opens them, and what clients may see of them, is for the operator to say. */
+export const sealed = 'sealed values, by the values: name their codec in the definition, as docs/adapting.md shows';
+
+const reasonsByValues: Reasons<[values: readonly string[], form: Form['kind']]> = {
+  'states of other records, by the name': (column, values) =>
+    isNamed('state', column.name) && holdsDocuments(column, values),
+  'e-mail addresses, by the values': (_, values) => areAddresses(values),
+  'documents with personal data, by the names of their members': (_, values) => values.some(isPersonalDocument),
+  'image, by the values': (_column, _values, form) => form === 'image',
+  'digest, by the values': (_column, _values, form) => form === 'digest',
+  'unknown bytes, by the values': (_column, _values, form) => form === 'unknown bytes',
+  [sealed]: (_, values, form) => form === 'sealed' && !isPreset(values),
 };
 
 /** Why no field shows the column, by its type or its name; undefined: one does. */
 export function reasonToLeaveOut(column: Column): string | undefined {
-  const { name } = column;
-  const reason = derived[typeName(column)];
-  if (reason !== undefined) return reason;
-  if (column.isArray && typeName(column) === 'bytea') return 'unknown bytes, by the type';
-  const isValue = holdsValue(column);
-  if (isValue && isNamed('secret', name)) return 'secrets, by the name';
-  const isCount = isInteger(column) && /mail/i.test(name); // a telephone number may be stored as a number
-  const isBirth = column.type !== 'boolean' && isNamed('birth', name); // a date, too
-  if (isBirth || (isValue && !isCount && isNamed('contact', name))) return 'personal data, by the name';
-  if (isValue && isNamed('image', name)) return 'images and signatures, by the name';
-  return undefined;
+  return Object.entries(reasonsByName).find(([, holds]) => holds(column))?.[0];
+}
+
+/** Why no field shows the column of a table with these rows, by its name, its type and its values; undefined: one does. */
+export function reasonNotToShow(
+  column: Column,
+  rows: readonly SampleRow[],
+  documents: readonly Column[],
+): string | undefined {
+  const values = valuesOf(rows, column.name);
+  const { kind } = formOfColumn(column, values);
+  return (
+    reasonToLeaveOut(column) ??
+    (documents.includes(column) ? 'documents of an audit log, which hold values of any field' : undefined) ??
+    Object.entries(reasonsByValues).find(([, holds]) => holds(column, values, kind))?.[0]
+  );
 }
 
 /** Why no field shows a generated column, where none shows one that it is made of, such as a search text with e-mail addresses. */
 export function reasonByOrigin(column: Column, leftOut: readonly string[]): string | undefined {
   const isShown = !holdsValue(column) || isInteger(column) || !column.madeOf.some((name) => leftOut.includes(name));
   return isShown ? undefined : 'generated from columns that are left out';
+}
+
+/** The form of the values of a text or bytea column; those of others are plain. */
+export function formOfColumn(column: Column, values: readonly string[]): Form {
+  if (!isTextual(column) && column.type !== 'bytea') return { kind: 'plain', isLong: false };
+  return formOf(values, column.type === 'bytea');
+}
+
+/** The preset of config/codecs.json whose values are known by how they begin. */
+export const preset = 'aes-256-gcm';
+
+function isPreset(values: readonly string[]): boolean {
+  return values.filter((value) => /^enc:v[12]:[^:]+:/.test(value)).length > values.length / 2;
 }
 
 function holdsValue({ type }: Column): boolean {
@@ -141,10 +189,9 @@ export function deletedPoints(rows: string, table: Table): string[] {
     );
 }
 
-const moment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
-
 /** Whether all values are times in UTC (RFC 3339) that are kept as texts. */
 export function isMoments(values: readonly string[]): boolean {
+  const moment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
   return values.length > 0 && values.every((value) => moment.test(value));
 }
 
@@ -155,4 +202,21 @@ export function momentOf(text: string): string {
     `make_timestamp(${part(1, 4)}, ${part(6, 2)}, ${part(9, 2)}, ${part(12, 2)}, ${part(15, 2)},\n      ` +
     `rtrim(substr(${text}, 18), 'Z')::float8) at time zone 'UTC'`
   );
+}
+
+/** How documents begin, and the names of their members: JSON, also that the sample has cut, hstore, YAML, XML, and PHP's own form. */
+const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
+  [/^\s*[[{]/, /"([^"\\]{1,100})\\*"\s*:(?!\s*(?:true|false)\b)/g],
+  [/^"[^"]*"=>/, /"([^"\\]{1,100})"=>/g],
+  [/^---\s/, /^[ \t-]*:?["']?(\w[\w .-]{0,100}?)["']?:(?!\s*(?:true|false)\b)/gm],
+  [/^\s*</, /<([\w.-]{1,100})/g],
+  [/^[aO]:\d+:/, /s:\d+:"([^"]{1,100})";(?!b:)/g],
+];
+
+/** Whether a member has a name that speaks of personal data or of secrets, at any depth; one that says yes or no tells nothing. */
+function isPersonalDocument(text: string): boolean {
+  const [, names] = documents.find(([begins]) => begins.test(text)) ?? [];
+  const isPersonal = (name: string): boolean =>
+    (['contact', 'birth', 'secret'] as const).some((purpose) => isNamed(purpose, name));
+  return names !== undefined && [...text.matchAll(names)].some(([, name = '']) => isPersonal(name));
 }

@@ -33,19 +33,14 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   if (!tenantTypes.includes(type))
     throw new AdoptRefused(`The column "${column}" is of type ${type}; a workspace is ${tenantTypes.join(', ')}.`);
   const isToRoot = (key: ForeignKey): boolean => key.table === root?.name && key.references[0] === rootId?.name;
-  // A column of that name can hold something else: then its foreign key leads to another table, by another column, or to another schema.
-  const leadsElsewhere = (key: ForeignKey): boolean =>
-    root !== undefined &&
-    key.columns.length === 1 &&
-    key.columns[0] === column &&
-    key.references[0] !== column &&
-    !isToRoot(key);
   const columnIn = (table: Table): Column | undefined => {
     if (table === root) return undefined;
     const named = columnOf(table, column);
-    const leadsOut =
-      root !== undefined && named?.refers && !table.foreignKeys.some((key) => key.columns.includes(column));
-    if (named?.type === type && !leadsOut && !table.foreignKeys.some(leadsElsewhere)) return named;
+    // A column of that name can hold something else: then its foreign key leads to another table, by another column, or to another schema.
+    const isOfWorkspace = (key: ForeignKey): boolean =>
+      key.columns.includes(column) && (key.columns.length > 1 || isToRoot(key) || key.references[0] === column);
+    const leadsElsewhere = root !== undefined && named?.refers && !table.foreignKeys.some(isOfWorkspace);
+    if (named?.type === type && !leadsElsewhere) return named;
     // Another reference to the workspaces can mean another one than that of the row, such as a supplier's.
     const [key, ...others] = table.foreignKeys.filter((each) => each.columns.length === 1 && isToRoot(each));
     const only = key && others.length === 0 ? columnOf(table, key.columns[0]) : undefined;
@@ -84,28 +79,30 @@ export interface WorkspaceOf {
 const stepsMax = 3;
 
 /**
- * The column of the workspace: the table's own, or that of the nearest table that required references lead to. Of several at the same
- * distance the row belongs to the one it is deleted with, and to the user who made it last of all.
+ * The column of the workspace of each table that has one: its own, or that of the nearest table that required references lead to. Of
+ * several at the same distance the row belongs to the one it is deleted with, and to the user who made it last of all.
  */
-export function workspaceOf(
-  table: Table,
+export function workspacesOf(
   tables: readonly Table[],
   { columnIn }: Tenant,
   users: Table | undefined,
-): WorkspaceOf | undefined {
-  let ends: { readonly at: Table; readonly steps: readonly Step[] }[] = [{ at: table, steps: [] }];
-  for (let count = 0; count <= stepsMax; count++) {
-    for (const { at, steps } of ends) {
-      const tenant = columnIn(at);
-      if (tenant !== undefined) return { tenant, steps };
-    }
-    ends = ends.flatMap(({ at, steps }) =>
-      stepsFrom(at, tables, users)
-        .filter((step) => step.table !== table && steps.every((each) => each.table !== step.table))
-        .map((step) => ({ at: step.table, steps: [...steps, step] })),
-    );
+): ReadonlyMap<Table, WorkspaceOf> {
+  const found = new Map<Table, WorkspaceOf>();
+  for (const table of tables) {
+    const tenant = columnIn(table);
+    if (tenant) found.set(table, { tenant, steps: [] });
   }
-  return undefined;
+  for (let count = 0; count < stepsMax; count++) {
+    const nearer = new Map(found);
+    for (const table of tables) {
+      const step = found.has(table)
+        ? undefined
+        : stepsFrom(table, tables, users).find((each) => nearer.has(each.table));
+      const { tenant, steps } = (step && nearer.get(step.table)) ?? {};
+      if (step && tenant && steps) found.set(table, { tenant, steps: [step, ...steps] });
+    }
+  }
+  return found;
 }
 
 function stepsFrom(table: Table, tables: readonly Table[], users: Table | undefined): Step[] {

@@ -1,7 +1,5 @@
 import { parseArgs } from 'node:util';
 import { adopt, resourcesFolder, viewsFolder } from '../adopt/adopt.js';
-import { parseKeyring } from '../projection/keyring.js';
-import { loadSettings } from '../settings.js';
 import { adminUrl } from './admin.js';
 import { type Command, namesIn, print, program, UsageError } from './command.js';
 
@@ -22,11 +20,9 @@ export const adoptCommand: Command = async (args) => {
   if (values.tables !== undefined && only.length === 0)
     throw new UsageError('Give --tables the names of tables, with commas between them.');
   if (schema === undefined) throw new UsageError("Give --schema NAME, the schema of the app's tables.");
-  const keyring = parseKeyring(loadSettings(process.env).dataKeys || '{}');
   const drafted = await adopt(adminUrl(), {
     schema,
     out,
-    keyring,
     write,
     ...(tenant !== undefined && { tenantColumn: tenant }),
     ...(only.length > 0 && { only }),
@@ -35,10 +31,7 @@ export const adoptCommand: Command = async (args) => {
   print('');
   for (const file of drafted.files) print(`wrote ${file}`);
   section('Left out', drafted.leftOut);
-  section(
-    'Open points, marked OPEN: in the files',
-    drafted.open.map(({ file, at, text }) => `${file}${at ? ` ${at}` : ''}: ${text}`),
-  );
+  section('Open points, marked OPEN: in the files', drafted.open);
   section('Next, after a look at each file', [
     `${program} migrate --views ${folder(out, viewsFolder)}`,
     ...(drafted.files.some((file) => file.startsWith(`${viewsFolder}/indexes/`))

@@ -1,4 +1,4 @@
-import { createCipheriv, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import type pg from 'pg';
 import { auditLogIn, documentsIn } from '../../src/adopt/audit-log.js';
@@ -11,17 +11,14 @@ import {
   type Table,
 } from '../../src/adopt/catalog.js';
 import { deletedPoints, reasonToLeaveOut } from '../../src/adopt/columns.js';
-import type { Draft } from '../../src/adopt/draft.js';
-import { fieldsOf, type SealedRead } from '../../src/adopt/fields.js';
+import { fieldsOf } from '../../src/adopt/fields.js';
 import { keyIdsFile, tokensFile } from '../../src/adopt/files.js';
-import { leads } from '../../src/adopt/lists.js';
+import { leads } from '../../src/adopt/indexes.js';
 import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.js';
 import { partsOf } from '../../src/adopt/parts.js';
 import type { Subject, Survey } from '../../src/adopt/survey.js';
 import { findTenant, findUsers, idColumn, idPoints } from '../../src/adopt/tenant.js';
-import { openCells } from '../../src/adopt/values.js';
 import { type Form, formOf } from '../../src/check/forms.js';
-import { parseKeyring } from '../../src/projection/keyring.js';
 import { column, index, table } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 
@@ -38,7 +35,7 @@ test('values are recognized by their form: plain, base64, sealed, digests, image
     ['nothing', [], false, 'plain'],
     ['base64 of texts', ['TmVkZXJsYW5k', 'QmVsZ2nDqw=='], false, 'base64'],
     ['sealed base64', sealed(), false, 'sealed'],
-    ['sealed behind a prefix', sealed('enc:v2:k1:'), false, 'sealed'],
+    ['sealed behind a prefix', [...sealed('enc:v2:k1:'), ...sealed('enc:v1:k9:')], false, 'sealed'],
     ['sealed bytes', sealed().map((text) => `\\x${Buffer.from(text, 'base64').toString('hex')}`), true, 'sealed'],
     ['hashes', Array.from({ length: 9 }, () => `\\x${randomBytes(32).toString('hex')}`), true, 'digest'],
     ['images', [png, png], false, 'image'],
@@ -46,36 +43,6 @@ test('values are recognized by their form: plain, base64, sealed, digests, image
     ['empty bytea', [], true, 'unknown bytes'],
   ];
   for (const [name, values, isBytea, kind] of cases) t.is(formOf(values, isBytea).kind, kind, name);
-});
-
-test('a prefix is split into its words, the last of which is the id of the key, and an older version beside it', (t) => {
-  const form = formOf([...sealed('enc:v2:k1:'), ...sealed('enc:v2:k9:'), ...sealed('enc:v1:k1:')], false);
-  t.like(form, {
-    codec: { encoding: 'base64', prefix: 'enc:v2:{keyId}:' },
-    olderPrefix: 'enc:v1:{keyId}:',
-    keyIds: ['k1', 'k9'],
-  });
-});
-
-test('sealed cells tell their layout and associated data to the holder of the key, and nothing to others', (t) => {
-  const key = randomBytes(32);
-  const seal = (text: string, aad: string): string => {
-    const nonce = randomBytes(12);
-    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(aad));
-    const data = Buffer.concat([cipher.update(text), cipher.final()]);
-    return Buffer.concat([cipher.getAuthTag(), nonce, data]).toString('base64');
-  };
-  const cells = ['7', '8'].map((id) => ({
-    value: seal(`{"name":"${id}"}`, `customer:${id}`),
-    names: { workspace: '1', table: 'customers', column: 'sealed', id },
-  }));
-  const keyring = (bytes: Buffer) => parseKeyring(JSON.stringify({ k1: bytes.toString('base64') }));
-  t.deepEqual(openCells(cells, { encoding: 'base64' }, keyring(key), 'customer'), {
-    codec: { layout: ['tag16', 'nonce12', 'data'], aad: 'customer:{id}' },
-    keyId: 'k1',
-    texts: ['{"name":"7"}', '{"name":"8"}'],
-  });
-  t.is(openCells(cells, { encoding: 'base64' }, keyring(randomBytes(32)), 'customer'), undefined);
 });
 
 test('workspaces are found by foreign keys, by names, and by the column of --tenant', (t) => {
@@ -176,7 +143,7 @@ test('another reference to the workspaces, or a column of that name that leads t
   t.is(found([optional], { supplier_id: 'companies' }), undefined, 'not required');
   t.is(found([supplier, account], { supplier_id: 'companies', account_id: 'companies' }), undefined, 'two of them');
   t.is(found([supplier], { supplier_id: 'companies' }), supplier);
-  t.is(found([company], { company_id: 'projects' }), undefined, 'of another table');
+  t.is(found([{ ...company, refers: true }], { company_id: 'projects' }), undefined, 'of another table');
   t.is(found([{ ...company, refers: true }], {}), undefined, 'of a table of another schema');
   t.is(found([{ ...company, refers: true }], of)?.name, 'company_id');
   t.is(found([{ ...company, notNull: false }], of)?.name, 'company_id');
@@ -232,23 +199,16 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
 
 // Users and keys in the files that `adopt` writes for all resources, its samples, and rows that count as deleted.
 
-test('key ids are read from a column, from behind the prefixes, or are that of the only key', (t) => {
-  const cell = column('cell');
-  const reads: readonly (readonly [SealedRead, RegExp])[] = [
-    [
-      { column: cell, prefixes: [], keyColumn: column('vault_key') },
-      /when s\.cell is not null then s\.vault_key::text end\)/,
-    ],
-    [
-      { column: cell, prefixes: [{ head: 'v1:', end: ':' }] },
-      /when starts_with\(s\.cell, 'v1:'\) then split_part\(substr\(s\.cell, 4\), ':', 1\) end\)/,
-    ],
-    [{ column: cell, prefixes: [], keyId: 'k1' }, /\(case when s\.cell is not null then 'k1' end\)/],
-  ];
-  for (const [read, sql] of reads) {
-    const draft = { subject: { table: table('customers', [cell]) }, sealed: [read] };
-    t.regex(keyIdsFile([draft as unknown as Draft]).sql, sql);
-  }
+test('sealed values of the preset are shown and their key ids are read; of others the operator names the codec', (t) => {
+  const cells = { own: sealed('enc:v2:k1:')[0] as string, other: sealed()[0] as string, other_key: 'k1' };
+  const { fields, leftOut, all, subject } = drafted(
+    Object.keys(cells).map((name) => column(name)),
+    cells,
+  );
+  t.deepEqual([fields, leftOut.map((reason) => reason.slice(0, 11))], [['own'], ['sealed valu', 'ids of keys']]);
+  t.like(all.columns[1]?.field, { codec: 'aes-256-gcm', nullable: true });
+  const { sql } = keyIdsFile([{ subject, columns: all.columns }]);
+  t.regex(sql, /grant select \(own\) on app\.jobs [\s\S]*lateral \(values \(s\.own\)\) [\s\S]*like 'enc:v_:%'/);
 });
 
 test('of bytes a sample takes the beginning before PostgreSQL prints them', async (t) => {
@@ -258,7 +218,7 @@ test('of bytes a sample takes the beginning before PostgreSQL prints them', asyn
     return { rows: [['a', String.raw`\x00`]] };
   };
   const files = table('files', [column('name'), column('file', 'bytea')]);
-  const rows = await sampleRows({ query } as unknown as pg.Client, files, files.columns);
+  const rows = await sampleRows({ query } as unknown as pg.Client, files);
   t.deepEqual(rows, [
     new Map([
       ['name', 'a'],
@@ -298,7 +258,7 @@ test('users are found under the names that Django and ASP.NET give them', (t) =>
 test('without a table of users the draft says that no token can be made', (t) => {
   const tenant = findTenant('app', [table('tenants', [column('id')]), table('a', [column('tenant_id')])], 'tenant_id');
   const found = { tenant, subjects: [], leftOut: [] } as unknown as Survey;
-  const { sql, open } = tokensFile(found, []);
+  const { sql, open } = tokensFile(found);
   t.regex(sql, /as email where false;/);
   t.true(open.some((point) => point.includes('no table of users with a column of the workspace was found')));
 });
@@ -372,9 +332,10 @@ function drafted(
   const tenant = findTenant('app', [companies, staff, own, part]);
   const subject: Subject = { table: own, id, tenant: company, steps: [], rows, documents: [], parts: [part] };
   const survey = { tenant, subjects: [subject], partRows: new Map([[part, rows]]) } as unknown as Survey;
-  const fields = fieldsOf(subject, survey, []);
-  const [list] = partsOf(subject, survey, fields);
-  return { fields: Object.keys(fields.fields).slice(1), leftOut: fields.leftOut.map(([reason]) => reason), list };
+  const all = fieldsOf(subject, survey, []);
+  const [list] = partsOf(subject, survey, all);
+  const shown = all.columns.slice(1).map(({ member }) => member);
+  return { fields: shown, leftOut: all.leftOut.map(([reason]) => reason), list, all, subject };
 }
 
 test('names in one word, and those of papers, cards and codes, speak of personal data and of secrets', (t) => {

@@ -13,6 +13,7 @@ export const column = (name: string, type = 'text'): Column => ({
   isVirtual: false,
   madeOf: [],
   refers: false,
+  moved: false,
   sequence: null,
   isArray: false,
   comment: null,
@@ -50,8 +51,5 @@ export function table(
     indexes: [index(['id'])],
     isUnlogged: false,
     rowSecurity: false,
-    restrictive: [],
-    isSampled: true,
-    updateTriggers: '',
   };
 }

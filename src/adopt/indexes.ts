@@ -1,0 +1,73 @@
+import { shortened } from '../migrate/indexes.js';
+import type { Column, Index, Table } from './catalog.js';
+import { alias, softDeleteOf } from './columns.js';
+import type { SqlFile } from './sql.js';
+
+/** A key of an index: a column of the table, or an expression of a view over it. */
+export interface Key {
+  readonly of: Column;
+  readonly select: string;
+}
+
+/** The column itself as a key. */
+export function plainKey(of: Column): Key {
+  return { of, select: `${alias}.${of.quoted}` };
+}
+
+/** Whether it is the column of the table as it is. */
+export function isPlain({ of, select }: Key): boolean {
+  return select === plainKey(of).select;
+}
+
+/** The order in which a list or a pass of sync reads, for an index to give. */
+interface Need {
+  /** Of the file, and of the index behind "gateway_". */
+  readonly name: string;
+  readonly purpose: string;
+  readonly keys: readonly Key[];
+  /** How many of the keys have one value each; those behind them are the order. */
+  readonly fixed: number;
+  /** Whether it is of the rows that are not deleted. */
+  readonly isOfKept: boolean;
+}
+
+/** The file of a proposed index; none where one of the table serves the need. */
+export function proposedIndex(table: Table, { name, purpose, keys, fixed, isOfKept }: Need): SqlFile[] {
+  const condition = isOfKept ? softDeleteOf(table)?.condition : undefined;
+  const usable = usableIndexes(table, isOfKept);
+  const names = keys.map(({ of }) => of.name);
+  if (keys.every(isPlain) && usable.some((index) => leads(index, names, fixed))) return [];
+  const listed = keys.map((key) => (isPlain(key) ? key.of.quoted : `(${withoutAlias(key.select)})`));
+  const file = shortened(name, 55); // PostgreSQL and the command `migrate --indexes` cut no name below 64 bytes
+  return [
+    {
+      path: `indexes/${file}.sql`,
+      about: [purpose],
+      open: [],
+      sql: `create index concurrently if not exists gateway_${file}
+  on ${table.quoted} (${listed.join(', ')})${condition === undefined ? '' : ` where (${withoutAlias(condition)})`};`,
+    },
+  ];
+}
+
+/** The indexes on all rows, or also those on all that are not deleted. */
+export function usableIndexes(table: Table, isOfKept: boolean): Index[] {
+  const conditions = (isOfKept && softDeleteOf(table)?.printed) || [];
+  return table.indexes.filter(({ condition }) => condition === null || conditions.includes(condition));
+}
+
+/**
+ * Whether the index begins with these columns and gives the rows in the order of those behind the first `fixed`, which have one value
+ * each: forwards, or backwards where all are DESC.
+ */
+export function leads({ columns, descending }: Index, names: readonly string[], fixed: number): boolean {
+  const directions = new Set(descending.slice(fixed, names.length));
+  return names.every((name, i) => columns[i] === name) && directions.size <= 1;
+}
+
+const quotedOrAlias = new RegExp(`"(?:[^"]|"")*"|'(?:[^']|'')*'|\\b${alias}\\.|\\s+`, 'g');
+
+/** SQL of a view's column as an index of the table has it. */
+function withoutAlias(sql: string): string {
+  return sql.replace(quotedOrAlias, (found) => (found === `${alias}.` ? '' : /^\s/.test(found) ? ' ' : found));
+}
