@@ -87,7 +87,7 @@ const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as c
 /** The limit at which a request was answered 429. */
 export type LimitName = (typeof limitNames)[number];
 
-const shedBounds = ['connections', 'token_look_ups', 'large_pages_per_token', 'large_pages_per_workspace'] as const;
+const shedBounds = ['connections', 'token_look_ups', 'large_pages'] as const;
 
 /** The bound at which a request was turned away with 503 overloaded. */
 export type ShedBound = (typeof shedBounds)[number];

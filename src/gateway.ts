@@ -136,14 +136,14 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     redis: () => peers.redis(),
     lagMaxMs: settings.lagMaxMs,
     requestsInFlight: () => underWay.requests,
-    largePages: gates.largePages,
+    largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
     clientConnections: () => connectionsOf(api),
   };
   const metrics = metricsEvents(sources, resources);
   sinks.push(metrics.observe);
   closers.push(() => databases.close());
   await databases.start();
-  const upkeep = primary && new Upkeep(primary.writes, settings, observe);
+  const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
   closers.push(() => upkeep?.close());
   const pages = descriptions(resources, { version: apiVersion, ...settings });
   const shared = { databases, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep, pages };
@@ -289,9 +289,7 @@ function databasesOf(settings: Settings, opening: Opening) {
     primary,
     /** Probes all servers, and again at every interval. Resolves when the state of each is known. */
     start: async () => {
-      const connected = replicas.map((replica, i) => (unchecked.has(i) ? undefined : replica.connect()));
       await primary?.nodes.start();
-      await Promise.all(connected);
       await Promise.all(replicas.map((replica) => replica.start()));
       // A second time, the primary first: a replica that is ahead of a position sampled after its probe follows another history.
       await primary?.nodes.sample();

@@ -29,9 +29,8 @@ export const tuning = {
   pageTimeMaxMs: 7_200_000,
   /** Longest wait of a write for a connection to the primary. */
   writeWaitMs: 4000,
-  /** Pause between two deletions of expired stored answers, and between two notes of the tokens that were used. */
-  expiryIntervalMs: 300_000,
-  tokenUsesIntervalMs: 60_000,
+  /** Longest pause between two rounds that delete expired stored answers and note the tokens that were used. */
+  upkeepIntervalMs: 60_000,
   /** Time for which a read waits for a replica to replay the workspace's last write. */
   freshnessWaitMs: 200,
   /** Pause between two probes of a server, and the time that one may take before a replica is ejected. */

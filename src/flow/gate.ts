@@ -1,10 +1,12 @@
+import { drainSocketReads } from './event-loop.js';
+
 /** Gives the taken units back; must be called once. */
 export type Release = () => void;
 
 /** Bounds of a gate. */
 export interface GateBounds {
-  /** Units that each key may hold at a time; can change. */
-  readonly share: () => number;
+  /** Units that a key may hold at a time; can change. */
+  readonly share: (key: string) => number;
   /** Entries that may wait, of all keys together; default: no bound. */
   readonly queueMax?: number;
   /** Whether any entry may begin now, beside the shares; default: yes. */
@@ -30,12 +32,6 @@ interface Waiter {
   readonly fail: (error: Error) => void;
 }
 
-/**
- * A timer that fires later than this shows a busy process, which has not read the answers that make room: the entry then waits once
- * more, for as long as the timer was late.
- */
-const lateMsMin = 50;
-
 /** Bounds what each key holds at a time; what is beyond waits in a bounded queue, the lanes in turn, until a deadline. */
 export class Gate {
   readonly #bounds: GateBounds;
@@ -49,9 +45,7 @@ export class Gate {
 
   /** Units held by all keys together. */
   get held(): number {
-    let sum = 0;
-    for (const units of this.#held.values()) sum += units;
-    return sum;
+    return [...this.#held.values()].reduce((sum, units) => sum + units, 0);
   }
 
   get waiting(): number {
@@ -59,7 +53,7 @@ export class Gate {
   }
 
   isFull(key: string): boolean {
-    return (this.#held.get(key) ?? 0) >= this.#bounds.share();
+    return (this.#held.get(key) ?? 0) >= this.#bounds.share(key);
   }
 
   /** Takes units at once, even of a full key. */
@@ -73,26 +67,24 @@ export class Gate {
     };
   }
 
-  /** Takes a unit, now or after a wait. */
-  async enter(key: string, waiting: Omit<Waiting, 'lane'> & { readonly lane?: string }): Promise<Release> {
-    if (!this.isFull(key)) return this.take(key);
-    const take = async (): Promise<Release> => this.take(key);
-    return this.wait(() => !this.isFull(key), take, { lane: key, ...waiting });
+  /** Takes a unit of each key, now or after a wait. */
+  async enter(keys: readonly string[], waiting: Waiting): Promise<Release> {
+    const mayBegin = (): boolean => !keys.some((key) => this.isFull(key));
+    const take = (): Release => {
+      const releases = keys.map((key) => this.take(key));
+      return () => {
+        for (const release of releases) release();
+      };
+    };
+    return mayBegin() ? take() : this.wait(mayBegin, async () => take(), waiting);
   }
 
   /** Waits until the entry may begin, and begins it at once, so that what it takes is taken before the next one is considered. */
   wait<T>(mayBegin: () => boolean, begin: () => Promise<T>, { lane, waitMs, signal, isExempt }: Waiting): Promise<T> {
     return new Promise((resolve, reject) => {
-      let dueMs = performance.now() + waitMs;
-      let wasLate = false;
-      const giveUp = (): void => {
-        const lateMs = performance.now() - dueMs;
-        if (wasLate || lateMs < lateMsMin) return leave(this.#bounds.refusal('late'));
-        wasLate = true;
-        dueMs += lateMs * 2;
-        timer = setTimeout(giveUp, Math.min(lateMs, waitMs));
-      };
-      let timer = setTimeout(giveUp, waitMs);
+      // In a busy process the answers that make room have arrived, and are read first.
+      const giveUp = (): void => void drainSocketReads().then(() => leave(this.#bounds.refusal('late')));
+      const timer = setTimeout(giveUp, waitMs);
       const abort = (): void => leave(signal?.reason as Error);
       signal?.addEventListener('abort', abort, { once: true });
       const stopWaiting = (): void => {

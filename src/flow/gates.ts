@@ -1,14 +1,12 @@
 import { Problem } from '../errors.js';
 import type { Observe, ShedBound } from '../events.js';
-import { Gate, type Release } from './gate.js';
+import { Gate } from './gate.js';
 import type { Limiter } from './rate-limiter.js';
 
 /** The bounds that an operator sets. */
-export interface GateSettings {
+interface GateSettings {
   readonly largePagesPerToken: number;
   readonly largePagesPerWorkspace: number;
-  /** How long a request waits at a gate. */
-  readonly queueWaitMs: number;
 }
 
 /**
@@ -19,46 +17,28 @@ const [running, waiting] = [8, 248];
 
 /** The gates of a gateway. Those of statements are the pools' own (postgres/connection-pool), that of connections the listener's (http/server). */
 export interface Gates {
-  /** Look-ups of unknown tokens; the lanes are the clients' addresses. */
+  /** Look-ups of unknown tokens, all under one key; the lanes are the clients' addresses. */
   readonly unknownTokens: Gate;
-  /** Number of large pages under way. */
-  readonly largePages: () => number;
-  /** Counts a large page of a token and a workspace. Each takes statements, and memory for as long as its client reads: without a bound a single client could take them all. */
-  readonly enterLargePage: (token: string, workspace: string) => Promise<Release>;
+  /** Large pages of each token and each workspace. Each takes statements, and memory for as long as its client reads: without a bound a single client could take them all. */
+  readonly largePages: Gate;
 }
 
 /** Makes the gates; a request that they refuse is a Problem `overloaded`, and an event. */
-export function gatesOf(settings: GateSettings, observe: Observe): Gates {
-  const gate = (bound: ShedBound, share: number, detail: string, queueMax = Number.POSITIVE_INFINITY): Gate =>
-    new Gate({
-      share: () => share,
-      queueMax,
-      refusal: () => {
-        observe({ type: 'request_shed', bound });
-        return new Problem('overloaded', detail);
-      },
-    });
-  const tooMany = 'Too many large pages are under way; read fewer at a time.';
-  const { largePagesPerToken, largePagesPerWorkspace, queueWaitMs } = settings;
-  const ofToken = gate('large_pages_per_token', largePagesPerToken, tooMany);
-  const ofWorkspace = gate('large_pages_per_workspace', largePagesPerWorkspace, tooMany);
+export function gatesOf({ largePagesPerToken, largePagesPerWorkspace }: GateSettings, observe: Observe): Gates {
+  const refusing = (bound: ShedBound, detail: string) => () => {
+    observe({ type: 'request_shed', bound });
+    return new Problem('overloaded', detail);
+  };
   return {
-    unknownTokens: gate('token_look_ups', running, 'Too many unknown tokens are being looked up.', waiting),
-    largePages: () => ofWorkspace.held,
-    enterLargePage: async (token, workspace) => {
-      const deadlineMs = performance.now() + queueWaitMs;
-      const leaveToken = await ofToken.enter(token, { waitMs: queueWaitMs });
-      try {
-        const leaveWorkspace = await ofWorkspace.enter(workspace, { waitMs: deadlineMs - performance.now() });
-        return () => {
-          leaveWorkspace();
-          leaveToken();
-        };
-      } catch (error) {
-        leaveToken();
-        throw error;
-      }
-    },
+    unknownTokens: new Gate({
+      share: () => running,
+      queueMax: waiting,
+      refusal: refusing('token_look_ups', 'Too many unknown tokens are being looked up.'),
+    }),
+    largePages: new Gate({
+      share: (key) => (key.startsWith('workspace') ? largePagesPerWorkspace : largePagesPerToken),
+      refusal: refusing('large_pages', 'Too many large pages are under way; read fewer at a time.'),
+    }),
   };
 }
 

@@ -62,18 +62,18 @@ export const windowSeconds = 60;
 const windowMs = windowSeconds * 1000;
 /** Keys of a limiter: beyond them the key whose window began first starts from zero. */
 const windowsMax = 100_000;
-const forgetMs = 1000;
 /** Answers of the counter take less time than this, so two ends that differ by more are those of different windows. */
 const marginMs = 1000;
 
+const newWindow = (endsInMs = windowMs): Window => {
+  return { endsAtMs: Date.now() + endsInMs, consumed: 0, granted: 0, refused: 0 };
+};
+
 /**
- * A limiter of this process, which answers without a promise, or of `gateways` processes that share a counter. These grant the quota
+ * A limiter of one process, which answers without a promise, or of `gateways` processes that share a counter. These grant the quota
  * exactly. While the counter does not answer, each of them grants its share of the quota, and no more than it knows to be left.
  */
-export function rateLimiter(
-  quota: number,
-  shared?: { readonly gateways: number; readonly counter: SharedCounter },
-): Limiter {
+export function rateLimiter(quota: number, gateways = 1, counter?: SharedCounter): Limiter {
   /** In the order in which they began, and so about in that in which they end. */
   const windows = new Map<string, Window>();
   /** The window of the key, unless it has ended or less of it is left. More than a whole one is left where the clock was set back. */
@@ -82,61 +82,47 @@ export function rateLimiter(
     const leftMs = (window?.endsAtMs ?? 0) - Date.now();
     return leftMs > leftMsMin && leftMs <= windowMs ? window : undefined;
   };
-  const begin = (key: string, endsAtMs = Date.now() + windowMs): Window => {
-    if (windows.size === 0) setTimeout(forgetEnded, forgetMs).unref();
+  const begin = (key: string, endsInMs?: number): Window => {
     windows.delete(key);
-    if (windows.size >= windowsMax) windows.delete(windows.keys().next().value as string);
-    const window = { endsAtMs, consumed: 0, granted: 0, refused: 0 };
+    for (const [first, { endsAtMs }] of windows) {
+      if (endsAtMs > Date.now() && windows.size < windowsMax) break;
+      windows.delete(first);
+    }
+    const window = newWindow(endsInMs);
     windows.set(key, window);
     return window;
   };
-  /** By the clock and not by the next request, because after a flood of keys none may come. */
-  const forgetEnded = (): void => {
-    for (const key of windows.keys()) {
-      if (windowOf(key) !== undefined) break;
-      windows.delete(key);
-    }
-    if (windows.size > 0) setTimeout(forgetEnded, forgetMs).unref();
-  };
-  const resultOf = (consumed: number, endsInMs: number, allowed: boolean, refused = 0): RateLimitResult => ({
+  const resultOf = (allowed: boolean, remaining: number, endsInMs: number, refused: number): RateLimitResult => ({
     allowed,
-    remaining: Math.max(0, quota - consumed),
+    remaining: Math.max(0, remaining),
     resetSeconds: Math.max(1, Math.ceil(endsInMs / 1000)),
-    refused: Math.max(refused, consumed - quota),
+    refused: Math.max(0, refused),
   });
-  const endsInMs = (window: Window | undefined): number => (window ? window.endsAtMs - Date.now() : windowMs);
-  const countHere = (key: string, requests: 0 | 1): RateLimitResult => {
-    const window = requests === 0 ? windowOf(key) : (windowOf(key) ?? begin(key));
-    const consumed = (window?.consumed ?? 0) + requests;
-    if (window !== undefined) window.consumed = consumed;
-    return resultOf(consumed, endsInMs(window), consumed + 1 - requests <= quota);
-  };
-  if (shared === undefined) return { quota, consume: (key) => countHere(key, 1), peek: (key) => countHere(key, 0) };
-
-  const { gateways, counter } = shared;
   const countAlone = (key: string, requests: 0 | 1): RateLimitResult => {
-    const window = windowOf(key) ?? begin(key);
+    const window = windowOf(key) ?? (requests === 0 ? newWindow() : begin(key));
     const left = Math.min(Math.floor(quota / gateways) - window.granted, quota - window.consumed);
     if (requests === 1 && left > 0) {
       window.granted++;
       window.consumed++;
     } else if (requests === 1) window.refused++;
-    return resultOf(quota - Math.max(0, left - requests), endsInMs(window), left > 0, window.refused);
+    return resultOf(left > 0, left - requests, window.endsAtMs - Date.now(), window.refused);
   };
+  if (counter === undefined) return { quota, consume: (key) => countAlone(key, 1), peek: (key) => countAlone(key, 0) };
+
   const learn = (key: string, { consumed, endsInMs }: Count): Window => {
     const endsAtMs = Date.now() + endsInMs;
     const known = windowOf(key);
-    const window = known !== undefined && endsAtMs <= known.endsAtMs + marginMs ? known : begin(key, endsAtMs);
+    const window = known !== undefined && endsAtMs <= known.endsAtMs + marginMs ? known : begin(key, endsInMs);
     return Object.assign(window, { endsAtMs, consumed: Math.max(window.consumed, consumed) });
   };
   const count = async (key: string, requests: 0 | 1): Promise<RateLimitResult> => {
-    const known = windowOf(key, marginMs);
-    const { consumed = 0, granted = 0 } = known ?? {};
+    const { consumed, granted, endsAtMs } = windowOf(key, marginMs) ?? newWindow();
+    const known = { consumed, granted, endsInMs: Math.ceil(endsAtMs - Date.now()) };
     try {
-      const counted = await counter(key, { consumed, granted, endsInMs: Math.ceil(endsInMs(known)) }, requests);
+      const counted = await counter(key, known, requests);
       const allowed = counted.consumed + 1 - requests <= quota;
       if (counted.consumed > 0) learn(key, counted).granted += allowed ? requests : 0;
-      return resultOf(counted.consumed, counted.endsInMs, allowed);
+      return resultOf(allowed, quota - counted.consumed, counted.endsInMs, counted.consumed - quota);
     } catch {
       return countAlone(key, requests);
     }

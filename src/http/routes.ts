@@ -104,8 +104,9 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
 }
 
 /** Counts a large page until its response is closed. Throws Problem `overloaded`. */
-async function enterLargePage({ gates }: RouteDeps, { res }: Context, { tokenId, workspace }: Access): Promise<void> {
-  const leave = await gates.enterLargePage(tokenId, workspace);
+async function enterLargePage(deps: RouteDeps, { res }: Context, { tokenId, workspace }: Access): Promise<void> {
+  const waiting = { waitMs: deps.reads.queueWaitMs, lane: tokenId };
+  const leave = await deps.gates.largePages.enter([tokenId, `workspace ${workspace}`], waiting);
   if (res.closed)
     leave(); // the client disconnected during the wait
   else res.once('close', leave);

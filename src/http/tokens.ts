@@ -118,7 +118,7 @@ export class Tokens {
   async #lookUp(key: string, address: string): Promise<LookUp> {
     if (this.#known.has(key)) return (await this.#lookUps.fetch(key)) as LookUp;
     const { gate, queueWaitMs } = this.#deps;
-    const release = await gate.enter('', { waitMs: queueWaitMs, lane: address });
+    const release = await gate.enter([''], { waitMs: queueWaitMs, lane: address });
     try {
       return (await this.#lookUps.fetch(key)) as LookUp;
     } finally {

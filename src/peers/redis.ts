@@ -3,9 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type RedisTarget, redisOptions, redisReason } from '../check/redis.js';
 import type { Observe } from '../events.js';
-import { rateLimiter, type SharedCounter } from '../flow/rate-limiter.js';
-import { formatPosition, parsePosition } from '../postgres/wal-position.js';
-import { Answers, type Peers } from './peers.js';
+import { Answers, type Hub, type Peers, peersOf } from './peers.js';
 
 /** Long enough that every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
@@ -47,6 +45,9 @@ interface Commands {
   readonly gatewayPublish: Command<null>;
 }
 
+/** How long a Redis that does not answer is not asked. */
+const restMs = 1000;
+
 /**
  * Peers on many machines, which share through Redis or Valkey. While Redis is away each gateway enforces its share of the
  * limits, so that together they grant no more than the whole. Redis delays a request by about 250 ms at most and refuses none.
@@ -57,30 +58,24 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
   redis.defineCommand('gatewayPublish', { numberOfKeys: 1, lua: publishScript });
   const commands = redis as unknown as Commands;
   const id = randomUUID();
-  const answers = new Answers(() => observe({ type: 'redis_failed' }));
-  const ask = <T>(request: () => Promise<T>): Promise<T> =>
-    redis.status === 'ready' ? answers.ask(request) : Promise.reject(new Error(redis.status));
+  const answers = new Answers(restMs, () => observe({ type: 'redis_failed' }));
+  const positionKey = (workspace: string): string => `gateway:written:${workspace}`;
+  const hub: Hub = {
+    count: async (key, { consumed, granted, endsInMs }, requests) => {
+      const values = [consumed, granted, requests, endsInMs, id];
+      const [counted, leftMs] = await commands.gatewayCount(`gateway:${key}`, ...values);
+      return { consumed: counted, endsInMs: leftMs };
+    },
+    publish: (workspace, position) => commands.gatewayPublish(positionKey(workspace), position, positionTtlSeconds),
+    lastWrite: (workspace) => redis.get(positionKey(workspace)),
+  };
   /** A window of a millisecond, so that each try sets. */
   const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 0, 0, 1, 1, '');
   const health = redisHealth(redis, tryCount, observe);
-  const counterOf =
-    (name: string): SharedCounter =>
-    async (key, { consumed, granted, endsInMs }, requests) => {
-      const values = [consumed, granted, requests, endsInMs, id];
-      const [counted, leftMs] = await ask(() => commands.gatewayCount(`gateway:${name}:${key}`, ...values));
-      return { consumed: counted, endsInMs: leftMs };
-    };
   return {
-    limiter: (name, quota) => rateLimiter(quota, { gateways: instances, counter: counterOf(name) }),
-    publishWrite: async (workspace, position) => {
-      const sent = commands.gatewayPublish(positionKey(workspace), formatPosition(position), positionTtlSeconds);
-      sent.catch(() => undefined);
-      await ask(() => sent).catch(() => undefined); // sent even while `answers` asks Redis nothing
-    },
-    lastWrite: (workspace) =>
-      ask(() => redis.get(positionKey(workspace)))
-        .then((text) => (text === null ? undefined : parsePosition(text)))
-        .catch(() => undefined),
+    ...peersOf(instances, hub, (request) =>
+      redis.status === 'ready' ? answers.ask(request) : Promise.reject(new Error(redis.status)),
+    ),
     redis: () => health.state,
     close: () => {
       health.stop();
@@ -96,7 +91,7 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
 const silentMsMax = 5000;
 
 function connect(target: RedisTarget): Redis {
-  const redis = new Redis(target.redisUrl, {
+  return new Redis(target.redisUrl, {
     ...redisOptions(target),
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
@@ -105,12 +100,6 @@ function connect(target: RedisTarget): Redis {
     retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
     connectionName: 'workspace-data-gateway',
   });
-  redis.on('error', () => {}); // redis-health.ts reports it
-  return redis;
-}
-
-function positionKey(workspace: string): string {
-  return `gateway:written:${workspace}`;
 }
 
 /** Whether Redis answers and counts, as /readyz and the metrics show it. */
@@ -120,13 +109,7 @@ export interface RedisState {
   readonly reason: string | null;
 }
 
-export interface RedisHealth {
-  readonly state: RedisState;
-  stop(): void;
-}
-
 const checkMs = 1000;
-const connecting: ReadonlySet<string> = new Set(['wait', 'connecting', 'connect']);
 
 /** Answers of a Redis that has become a replica: another server takes the writes now. */
 const replicaAnswers = /READONLY|MASTERDOWN/;
@@ -136,37 +119,34 @@ const replicaAnswers = /READONLY|MASTERDOWN/;
  * away when it has not answered for a second, because the 250 ms that a request waits for it can be too short on a busy machine, or
  * when it refuses to count: a replica answers PING. While it is a replica, the connection is made again every second.
  */
-function redisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe): RedisHealth {
-  let state: RedisState | undefined;
-  let lastError = '';
+function redisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe) {
+  let state: RedisState = { healthy: false, reason: 'not asked yet' };
+  let wasHealthy = true; // a Redis that answers the first question is no event
+  let lastError = 'no connection';
   let asked: Promise<string | null> | null = null;
   redis.on('error', (error: NodeJS.ErrnoException) => {
     lastError = error.code ?? error.message;
   });
   const ask = async (): Promise<string | null> => {
-    const reasonOf = (error: Error): string =>
-      redis.status === 'ready' ? redisReason(error) : lastError || 'no connection';
-    const failure = await tryCount().then(() => null, reasonOf);
+    const reasonOf = (error: Error): string => (redis.status === 'ready' ? redisReason(error) : lastError);
+    const reason = await tryCount().then(() => null, reasonOf);
     asked = null;
-    return failure;
+    return reason;
   };
   const check = async (): Promise<void> => {
     asked ??= ask(); // a question that a frozen Redis has not answered stays the only one
-    const failure = await Promise.race([asked, sleep(checkMs, 'it does not answer', { ref: false })]);
-    if (state === undefined && failure !== null && connecting.has(redis.status) && lastError === '') return;
-    const before = state?.healthy ?? true;
-    state = { healthy: failure === null, reason: failure };
-    if (before && failure !== null) observe({ type: 'redis_away', reason: failure });
-    if (!before && failure === null) observe({ type: 'redis_back' });
+    const reason = await Promise.race([asked, sleep(checkMs, 'it does not answer', { ref: false })]);
+    state = { healthy: reason === null, reason };
+    if (reason === null && !wasHealthy) observe({ type: 'redis_back' });
+    if (reason !== null && wasHealthy) observe({ type: 'redis_away', reason });
+    wasHealthy = state.healthy;
+    if (replicaAnswers.test(reason ?? '') && redis.status === 'ready') redis.disconnect(true);
   };
-  const leaveReplica = (): void => {
-    if (replicaAnswers.test(state?.reason ?? '') && redis.status === 'ready') redis.disconnect(true);
-  };
-  const timer = setInterval(() => void check().then(leaveReplica), checkMs).unref();
+  const timer = setInterval(() => void check(), checkMs).unref();
   redis.on('ready', check);
   return {
     get state() {
-      return state ?? { healthy: false, reason: 'not asked yet' };
+      return state;
     },
     stop: () => clearInterval(timer),
   };

@@ -123,9 +123,14 @@ export class Connection {
     this.#onEnd = listener;
   }
 
-  /** `start` as a promise. */
-  run(run: Run, onRow: (row: Row) => void): Promise<void> {
-    return new Promise((resolve, reject) => this.start(run, onRow, (error) => (error ? reject(error) : resolve())));
+  /** The last row of a statement that reads no view. */
+  rowOf(statement: Statement): Promise<TextRow> {
+    const rows: TextRow[] = [];
+    const run = { statement, workspace: null, values: {} };
+    return new Promise((resolve, reject) => {
+      const done = (error: Error | null): void => (error ? reject(error) : resolve(rows.at(-1) ?? []));
+      this.start(run, (row) => rows.push(row.texts()), done);
+    });
   }
 
   /**

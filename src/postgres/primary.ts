@@ -8,7 +8,6 @@ import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import type { TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { OpenTransaction, runBatch, type TransactionResult, type Work } from './transaction.js';
-import { parseLsn, walPositionStatement } from './wal-position.js';
 
 /** Bounds of the primary's pool; times in milliseconds. */
 export interface PrimaryBounds {
@@ -183,14 +182,6 @@ function primaryUnavailable(): Problem {
   );
 }
 
-/** No row on a server in recovery, where these functions fail: the sub-select is evaluated before them. */
-const positionStatement: Statement = {
-  name: 'position',
-  text: `select pg_current_wal_flush_lsn(), lsn, timeline, system from (${walPositionStatement}) position
-    where (select not pg_is_in_recovery())`,
-  parameters: [],
-};
-
 const reasons: Readonly<Record<string, string>> = {
   in_recovery: 'it is in recovery',
   old_timeline: 'it is on the timeline of before a promotion',
@@ -234,10 +225,7 @@ export class PrimaryNodes {
     observe: Observe,
     onChange: () => void,
   ) {
-    this.#nodes = nodes.map((node) => {
-      const probe = new Probe(connectTo(node.url, options), positionStatement, options);
-      return { ...node, probe };
-    });
+    this.#nodes = nodes.map((node) => ({ ...node, probe: new Probe(connectTo(node.url, options), options) }));
     this.#current = this.#nodes[0] as ProbedNode;
     this.#heartbeat = heartbeat;
     this.#observe = observe;
@@ -268,13 +256,11 @@ export class PrimaryNodes {
     try {
       // Taken before the statement, so that all commits until then lie at or before the position.
       const [atMs, tickMs] = [Date.now(), performance.now()];
-      const [lsn, insertLsn, timeline, systemIdentifier] = (await node.probe.ask()) as string[];
-      if (lsn === undefined || insertLsn === undefined) return this.#fail(node, 'in_recovery');
+      const state = await node.probe.ask();
+      if (state.inRecovery) return this.#fail(node, 'in_recovery');
       await node.check?.repeat();
       if (node.check?.isComplete === false) return this.#fail(node, 'unchecked', node.check.result.refusal);
-      const positions = { lsn: parseLsn(lsn), insertLsn: parseLsn(insertLsn) };
-      const history = { timeline: timeline as string, systemIdentifier: systemIdentifier as string };
-      this.#accept(node, { atMs, tickMs, ...positions, ...history });
+      this.#accept(node, { ...state, atMs, tickMs });
     } catch (error) {
       this.#fail(node, errorCode(error));
     }

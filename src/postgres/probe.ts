@@ -2,6 +2,7 @@ import { drainSocketReads } from '../flow/event-loop.js';
 import type { Connect, Connection } from './connection.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';
+import { type Lsn, parseLsn, walPositionStatement } from './wal-position.js';
 
 /** How a server is probed; times in milliseconds. */
 export interface ProbeBounds {
@@ -9,79 +10,103 @@ export interface ProbeBounds {
   readonly probeDeadlineMs: number;
 }
 
-/** Runs a small statement on a server again and again, on a connection of its own, each time within a deadline. */
+/** The state of a server, as it tells it. */
+export interface ServerState {
+  readonly inRecovery: boolean;
+  readonly systemIdentifier: string;
+  /** Replayed in recovery, flushed by a server out of it. */
+  readonly lsn: Lsn;
+  /** Of a server out of recovery: the position at which the next record goes, and its timeline. */
+  readonly insertLsn: Lsn;
+  readonly timeline: string;
+  /** Commit time of the last replayed transaction by the primary's clock, epoch milliseconds; null before the first. */
+  readonly replayedAtMs: number | null;
+}
+
+/** The functions of the sub-select fail in recovery: its condition is evaluated before them. */
+const stateStatement: Statement = {
+  name: 'probe',
+  text: `select pg_is_in_recovery(), system_identifier, coalesce(flushed, pg_last_wal_replay_lsn(), '0/0'), coalesce(lsn, '0/0'),
+      coalesce(timeline, ''), (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint
+    from pg_control_system() left join lateral (
+      select pg_current_wal_flush_lsn() as flushed, lsn, timeline from (${walPositionStatement}) position
+      where (select not pg_is_in_recovery())) primary_side on true`,
+  parameters: [],
+};
+
+function stateOf([inRecovery, systemIdentifier, lsn, insertLsn, timeline, replayedAtMs]: TextRow): ServerState {
+  return {
+    inRecovery: inRecovery === 't',
+    systemIdentifier: systemIdentifier as string,
+    lsn: parseLsn(lsn as string),
+    insertLsn: parseLsn(insertLsn as string),
+    timeline: timeline as string,
+    replayedAtMs: replayedAtMs == null ? null : Number(replayedAtMs),
+  };
+}
+
+/** Asks a server for its state again and again, on a connection of its own, each time within a deadline. */
 export class Probe {
   readonly #connect: Connect;
-  readonly #statement: Statement;
   readonly #bounds: ProbeBounds;
-  #connection: Connection | null = null;
+  #connection: Promise<Connection> | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #closed = false;
+  closed = false;
 
-  constructor(connect: Connect, statement: Statement, bounds: ProbeBounds) {
+  constructor(connect: Connect, bounds: ProbeBounds) {
     this.#connect = connect;
-    this.#statement = statement;
     this.#bounds = bounds;
-  }
-
-  get closed(): boolean {
-    return this.#closed;
   }
 
   /** Runs `work` now, and again an interval after its end, until closed. Resolves after the first time. */
   async repeat(work: () => Promise<void>): Promise<void> {
     await work();
-    if (this.#closed) return;
+    if (this.closed) return;
     this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.probeIntervalMs).unref();
   }
 
-  /** Runs the statement and returns its row. Throws the reason why the server did not answer in time. */
-  async ask(): Promise<TextRow> {
-    const attempt = { isOver: false };
+  /** Throws the reason why the server did not answer in time. */
+  async ask(): Promise<ServerState> {
     let deadline: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       const miss = (): void => reject(new Error('probe deadline passed'));
       deadline = setTimeout(() => void drainSocketReads().then(miss), this.#bounds.probeDeadlineMs);
     });
     try {
-      return await Promise.race([this.#answer(attempt), late]);
+      return stateOf(await Promise.race([this.#answer(), late]));
     } catch (error) {
-      this.#connection?.destroy();
-      this.#connection = null;
+      this.#drop();
       throw error;
     } finally {
-      attempt.isOver = true;
       clearTimeout(deadline);
     }
   }
 
   close(): void {
-    this.#closed = true;
+    this.closed = true;
     clearTimeout(this.#timer);
-    this.#connection?.destroy();
+    this.#drop();
   }
 
-  /** Runs the statement; on a new connection when the old one failed, because a server is down only when it refuses a new one. */
-  async #answer(attempt: { readonly isOver: boolean }): Promise<TextRow> {
-    if (this.#connection?.usable) {
-      const answer = await this.#run(this.#connection).catch(() => null);
-      if (answer !== null || attempt.isOver) return answer ?? [];
+  /** Asks on a new connection when the old one failed, because a server is down only when it refuses a new one. */
+  async #answer(): Promise<TextRow> {
+    const kept = this.#connection;
+    try {
+      if (kept !== null) return await (await kept).rowOf(stateStatement);
+    } catch (error) {
+      if (this.#connection !== kept) throw error; // the deadline has passed
     }
-    const fresh = await this.#connect();
-    if (attempt.isOver || this.#closed) {
-      fresh.destroy();
-      return [];
-    }
-    this.#connection = fresh;
-    return this.#run(fresh);
+    if (this.closed) throw new Error('the probe was closed');
+    this.#connection = this.#connect();
+    return (await this.#connection).rowOf(stateStatement);
   }
 
-  async #run(connection: Connection): Promise<TextRow> {
-    let answer: TextRow = [];
-    await connection.run({ statement: this.#statement, workspace: null, values: {} }, (row) => {
-      answer = row.texts();
-    });
-    return answer;
+  #drop(): void {
+    this.#connection?.then(
+      (connection) => connection.destroy(),
+      () => undefined,
+    );
+    this.#connection = null;
   }
 }
 
@@ -98,34 +123,29 @@ const pauseMs = 5000;
 
 /** A server that could not be checked at the start, as a whole or but for some views: the check is repeated until it is complete. */
 export class LateCheck {
-  #result: CheckResult;
+  result: CheckResult;
   readonly #check: () => Promise<CheckResult>;
   #running: Promise<void> | null = null;
   #checkedMs = Number.NEGATIVE_INFINITY;
 
   /** `first` is the result of the start. `check` never rejects. */
   constructor(first: CheckResult, check: () => Promise<CheckResult>) {
-    this.#result = first;
+    this.result = first;
     this.#check = check;
   }
 
-  get result(): CheckResult {
-    return this.#result;
-  }
-
   get isComplete(): boolean {
-    return this.#result.refusal === null && this.#result.uncheckedViews.size === 0;
+    return this.result.refusal === null && this.result.uncheckedViews.size === 0;
   }
 
   /** Checks unless the last check was made within the pause. Resolves at once where only views are unchecked: the server can be used. */
   async repeat(): Promise<void> {
-    if (this.#running === null && !this.isComplete && performance.now() - this.#checkedMs >= pauseMs)
-      this.#running = this.#run();
-    if (this.#result.refusal !== null) await this.#running;
+    if (!this.isComplete && performance.now() - this.#checkedMs >= pauseMs) this.#running ??= this.#run();
+    if (this.result.refusal !== null) await this.#running;
   }
 
   async #run(): Promise<void> {
-    this.#result = await this.#check();
+    this.result = await this.#check();
     this.#checkedMs = performance.now();
     this.#running = null;
   }

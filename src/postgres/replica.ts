@@ -1,27 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { ActiveKeys } from '../flow/gate.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
-import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
-import type { TextRow } from './row.js';
-import type { Statement } from './statement.js';
-import { type Lsn, parseLsn } from './wal-position.js';
+import { type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
+import type { Lsn } from './wal-position.js';
 
-const probeStatement: Statement = {
-  name: 'probe',
-  text: `select pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn(), '0/0'), system_identifier,
-    (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint,
-    case when not pg_is_in_recovery() then substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) end
-    from pg_control_system()`,
-  parameters: [],
-};
 const goodProbesToReadmit = 3;
-/** Time in which a start asks a lagging replica again, and the pause between two probes. */
-const catchUpMsMax = 500;
-const catchUpPauseMs = 20;
 
 /** The state of a replica, as its last probes found it. */
 export interface ReplicaState {
@@ -91,7 +77,7 @@ export class Replica {
     this.#heartbeat = heartbeat;
     this.#lagMaxMs = bounds.lagMaxMs;
     this.#observe = observe;
-    this.#probe = new Probe(connect, probeStatement, bounds);
+    this.#probe = new Probe(connect, bounds);
     const { shortConnections, shortDepth, shortPerWorkspace, longConnections, longPerWorkspace, activeWorkspaces } =
       bounds;
     const short = { connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace };
@@ -110,23 +96,9 @@ export class Replica {
     return this.short.inFlight + this.long.inFlight;
   }
 
-  /** Opens the first connections, so that neither probes nor reads wait for a login. Never rejects. */
-  async connect(): Promise<void> {
-    this.#warm();
-    await this.#probe.ask().catch(() => undefined);
-  }
-
-  /**
-   * Probes now, and again every interval until closed. A replica that lags at the start is asked again for a moment: it may lack
-   * the last milliseconds alone, whose age no sample of the primary tells yet.
-   */
-  async start(): Promise<void> {
-    const untilMs = performance.now() + catchUpMsMax;
-    await this.#probe.repeat(() => this.probe());
-    while (!this.state.healthy && this.state.lagMs !== null && performance.now() < untilMs) {
-      await sleep(catchUpPauseMs);
-      await this.probe();
-    }
+  /** Probes now, and again every interval until closed. */
+  start(): Promise<void> {
+    return this.#probe.repeat(() => this.probe());
   }
 
   /**
@@ -163,20 +135,19 @@ export class Replica {
     this.#probedMs = performance.now();
   }
 
-  async #update([inRecovery, replayedText, systemIdentifier, replayedAtMs, timeline]: TextRow): Promise<void> {
-    if (inRecovery !== 't') {
+  async #update({ inRecovery, systemIdentifier, lsn: replayed, replayedAtMs, timeline }: ServerState): Promise<void> {
+    const { newest } = this.#heartbeat;
+    if (!inRecovery) {
       // Each promotion begins a timeline: another server out of recovery, which is a fault, is on another one.
-      const { newest } = this.#heartbeat;
-      if (newest?.systemIdentifier === systemIdentifier && newest?.timeline === timeline)
-        return this.#takeOut('it is not in recovery: it is the primary', { isPrimary: true });
-      return this.#takeOut('it is not in recovery: it was promoted, or it is a primary');
+      const isPrimary = newest?.systemIdentifier === systemIdentifier && newest?.timeline === timeline;
+      const reason = isPrimary ? 'it is the primary' : 'it was promoted, or it is a primary';
+      return this.#takeOut(`it is not in recovery: ${reason}`, { isPrimary });
     }
-    this.#systemIdentifier ??= systemIdentifier as string;
-    const cluster = this.#heartbeat.newest?.systemIdentifier ?? this.#systemIdentifier;
-    if (systemIdentifier !== cluster) return this.#takeOut('it belongs to another cluster');
-    const replayed = parseLsn(replayedText as string);
+    this.#systemIdentifier ??= systemIdentifier;
+    if (systemIdentifier !== (newest?.systemIdentifier ?? this.#systemIdentifier))
+      return this.#takeOut('it belongs to another cluster');
     if (this.#hasDiverged(replayed)) return this.#takeOut('it is ahead of the primary: it follows another timeline');
-    const known = this.#currency(replayed, replayedAtMs == null ? null : Number(replayedAtMs));
+    const known = this.#currency(replayed, replayedAtMs);
     if (known.lagMs !== null && known.lagMs > this.#lagMaxMs)
       return this.#takeOut('it lags behind the primary', { ...known, replayed });
     const refusal = await this.#refusalBeforeUse();

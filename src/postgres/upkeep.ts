@@ -7,7 +7,7 @@ import type { Statement } from './statement.js';
 const rowsPerRun = 500;
 /** Pause between two runs while expired rows are left: 2,500 rows a second, more than the writes of one gateway add. */
 const backlogPauseMs = 200;
-/** Tokens noted between two writes; further ones are noted after the next. */
+/** Tokens noted between two rounds; further ones are noted after the next. */
 const tokensMax = 10_000;
 
 /** Deletes the oldest expired rows, `rowsPerRun` at most, and returns their number. */
@@ -22,32 +22,24 @@ const noteUses: Statement = {
   parameters: ['ids'],
 };
 
-/** Pauses between two runs, in milliseconds. */
-export interface UpkeepPauses {
-  readonly expiryIntervalMs: number;
-  readonly tokenUsesIntervalMs: number;
-}
-
 /**
  * Statements on the primary that no client waits for: deletes expired stored answers, also while no client writes, and stores which
- * tokens were used, for `tokens list`. The next run repeats one that failed; uses are lost with theirs, because a token that goes on
+ * tokens were used, for `tokens list`. The next round repeats one that failed; uses are lost with theirs, because a token that goes on
  * being used is noted again.
  */
 export class Upkeep {
   readonly #primary: Primary;
-  readonly #pauses: UpkeepPauses;
+  readonly #intervalMs: number;
   readonly #observe: Observe;
   readonly #used = new Set<string>();
-  readonly #noting: NodeJS.Timeout;
-  #expiry: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(primary: Primary, pauses: UpkeepPauses, observe: Observe) {
+  constructor(primary: Primary, intervalMs: number, observe: Observe) {
     this.#primary = primary;
-    this.#pauses = pauses;
+    this.#intervalMs = intervalMs;
     this.#observe = observe;
-    this.#noting = setInterval(() => void this.#storeUses(), pauses.tokenUsesIntervalMs).unref();
-    this.#expireLater(false);
+    this.#later(false);
   }
 
   noteUse(tokenId: string): void {
@@ -56,28 +48,23 @@ export class Upkeep {
 
   close(): void {
     this.#closed = true;
-    clearInterval(this.#noting);
-    clearTimeout(this.#expiry);
+    clearTimeout(this.#timer);
   }
 
   /** Each pause is random, between half of the interval and all of it, so that gateways that started together do not run together. */
-  #expireLater(isBacklog: boolean): void {
+  #later(isBacklog: boolean): void {
     if (this.#closed) return;
-    const pauseMs = isBacklog ? backlogPauseMs : this.#pauses.expiryIntervalMs * (0.5 + Math.random() / 2);
-    this.#expiry = setTimeout(() => void this.#expire().then((more) => this.#expireLater(more)), pauseMs).unref();
+    const pauseMs = isBacklog ? backlogPauseMs : this.#intervalMs * (0.5 + Math.random() / 2);
+    this.#timer = setTimeout(() => void this.#round().then((more) => this.#later(more)), pauseMs).unref();
   }
 
   /** Returns whether expired rows may be left. */
-  async #expire(): Promise<boolean> {
-    const [row] = await this.#run(expire, {});
-    return Number(row?.[0]) === rowsPerRun;
-  }
-
-  async #storeUses(): Promise<void> {
-    if (this.#used.size === 0) return;
+  async #round(): Promise<boolean> {
     const ids = `{${[...this.#used].join(',')}}`;
     this.#used.clear();
-    await this.#run(noteUses, { ids });
+    if (ids !== '{}') await this.#run(noteUses, { ids });
+    const [row] = await this.#run(expire, {});
+    return Number(row?.[0]) === rowsPerRun;
   }
 
   /** A failure gives no rows. One that no repetition removes, such as a missing grant, is an event. */

@@ -108,8 +108,7 @@ test('a token and a workspace have only so many large pages under way', async (t
     200,
     'small pages are not counted',
   );
-  t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'large_pages_per_token' }), 1);
-  t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'large_pages_per_workspace' }), 1);
+  t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'large_pages' }), 2);
   for (const page of await Promise.all(running)) t.true(page.complete);
   await setUp.pace(0);
   await gateway.backToNormal(t);

@@ -1,8 +1,6 @@
-import { PassThrough } from 'node:stream';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import type { PgNode } from '../../demo/cluster/node.js';
-import { startGateway } from '../../src/gateway.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
@@ -87,21 +85,6 @@ test.serial('no commit before Data-As-Of is missing, although the app commits as
   await commits;
   t.deepEqual(wrong.slice(0, 5), []);
   await own.stop();
-});
-
-test.serial('a gateway that starts serves from replicas that lack the last moment of WAL only', async (t) => {
-  const replicas = [first, second];
-  await Promise.all(replicas.map(pause));
-  await move();
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  const log = new PassThrough();
-  log.on('data', (line) => String(line).includes('replica_ejected') && Promise.all(replicas.map(resume)));
-  const starting = await startGateway(setUp.settings({ lagMaxMs: 100, probeIntervalMs: 10_000 }), log);
-  t.teardown(() => starting.stop());
-  t.deepEqual(
-    starting.replicas.map(({ state }) => state.reason),
-    [null, null],
-  );
 });
 
 test.serial('a replica that lags is ejected; when all lag, requests get 503 and never the primary', async (t) => {

@@ -301,7 +301,7 @@ test('GET /token tells any valid token its name, workspace, scopes, expiry and l
   t.is((await fetch(`${gateway.url}/api/v1/token`)).status, 401);
 });
 
-const tracked = gatewayTest({ tokenUsesIntervalMs: 100, tokenCacheMs: 0 });
+const tracked = gatewayTest({ upkeepIntervalMs: 100, tokenCacheMs: 0 });
 
 interface Listed {
   readonly id: string;

@@ -48,9 +48,12 @@ test('a connection carries no workspace from a statement to the next, and a stat
   });
   const rows: (readonly (string | null)[])[] = [];
   const run = (name: string, text: string, workspace: string | null) =>
-    connection.run(
-      { statement: { name, text, parameters: [] }, workspace: workspace as WorkspaceId, values: {} },
-      (row) => rows.push(row.texts()),
+    new Promise<void>((resolve, reject) =>
+      connection.start(
+        { statement: { name, text, parameters: [] }, workspace: workspace as WorkspaceId, values: {} },
+        (row) => rows.push(row.texts()),
+        (error) => (error ? reject(error) : resolve()),
+      ),
     );
   const count = 'select count(*) > 0 from gateway.klanten';
   try {

@@ -170,7 +170,7 @@ test('while no client writes, expired keys are deleted, at most 500 at a time; y
   await addKeys(database, 'old', 1200, '26 hours');
   await addKeys(database, 'young', 50, '24 hours 30 minutes');
   await recordDeletions(database);
-  await database.gateway({ expiryIntervalMs: 5000 });
+  await database.gateway({ upkeepIntervalMs: 5000 });
   await eventually(t, 'the deletion of all', async () => (await left(database, 'old')) === 0);
   t.is(await left(database, 'young'), 50);
   const { rows } = await database.primary.query<{ n: number; ms: number }>(
@@ -185,7 +185,7 @@ test('while no client writes, expired keys are deleted, at most 500 at a time; y
 
 test('keys that expire later are deleted after the next interval', async (t) => {
   const { database } = t.context;
-  await database.gateway({ expiryIntervalMs: 200 });
+  await database.gateway({ upkeepIntervalMs: 200 });
   for (const prefix of ['first', 'second']) {
     await addKeys(database, prefix, 10, '26 hours');
     await eventually(t, `the deletion of the ${prefix}`, async () => (await left(database, prefix)) === 0);
@@ -207,7 +207,7 @@ test('a deletion that fails fails no write, is logged once a minute, and is trie
   const { database } = t.context;
   const { primary } = database;
   const expiry = 'execute on function gateway.expire_idempotency_keys(integer)';
-  const { client, log } = await database.gateway({ expiryIntervalMs: 100 });
+  const { client, log } = await database.gateway({ upkeepIntervalMs: 100 });
   await primary.query(`revoke ${expiry} from gateway_writer`);
   const customerId = await customerOf(database);
   await addKeys(database, 'overdue', 10, '26 hours');

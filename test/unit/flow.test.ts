@@ -49,7 +49,7 @@ test('each key holds at most its share, and keys do not count against each other
   gate.take('a');
   t.true(gate.isFull('a'));
   t.false(gate.isFull('b'));
-  await t.throwsAsync(gate.enter('a', { waitMs: 1 }), { message: 'late' });
+  await t.throwsAsync(gate.enter(['a'], { waitMs: 1, lane: 'a' }), { message: 'late' });
   t.is(gate.held, 2);
   release();
   t.false(gate.isFull('a'));
@@ -58,8 +58,8 @@ test('each key holds at most its share, and keys do not count against each other
 test('a released unit goes to the entry that came first', async (t) => {
   const gate = gateOf(1);
   const release = gate.take('a');
-  const first = gate.enter('a', { waitMs: 10_000 });
-  const second = gate.enter('a', { waitMs: 10 });
+  const first = gate.enter(['a'], { waitMs: 10_000, lane: 'a' });
+  const second = gate.enter(['a'], { waitMs: 10, lane: 'a' });
   release();
   t.truthy(await first);
   await t.throwsAsync(second, { message: 'late' });
@@ -84,7 +84,7 @@ test('a full queue evicts the newest entry of the longest lane, an aborted entry
       () => 'entered',
       (error) => error.message,
     );
-  const enter = (lane: string, signal?: AbortSignal) => outcome(gate.enter('', { waitMs: 10_000, lane, signal }));
+  const enter = (lane: string, signal?: AbortSignal) => outcome(gate.enter([''], { waitMs: 10_000, lane, signal }));
   const entries = [enter('flood'), enter('flood'), enter('other', controller.signal)];
   t.is(await entries[1], 'full');
   controller.abort(new Error('gone'));
@@ -149,9 +149,7 @@ function gatewaysOf(count: number, quota: number) {
       await turn();
       return { consumed, endsInMs: 60_000 };
     };
-  const limiters: Limiter[] = Array.from({ length: count }, (_, i) =>
-    rateLimiter(quota, { gateways: count, counter: counterOf(i) }),
-  );
+  const limiters: Limiter[] = Array.from({ length: count }, (_, i) => rateLimiter(quota, count, counterOf(i)));
   /** Grants of as many requests, of which `together` are made at a time, at the gateways in turn. */
   const spend = async (requests: number, together = 8): Promise<number> => {
     let granted = 0;

@@ -121,7 +121,7 @@ test('counters count from 0 where their labels are known, so that an alert sees 
   for (const code of Object.keys(problems)) t.true(text.includes(`gateway_problems_total{code="${code}"} 0\n`), code);
   for (const series of [
     ...['gateway_limit_hits_total{limit="address"} 0'],
-    ...['gateway_requests_shed_total{bound="large_pages_per_token"} 0'],
+    ...['gateway_requests_shed_total{bound="large_pages"} 0'],
     ...['gateway_writes_total{outcome="replayed"} 0'],
     ...['gateway_decode_errors_total{resource="klanten",pointer="/adres/straat",reason="bad_tag"} 0'],
     ...['gateway_pages_resumed_total{resource="werkbonnen"} 0'],
