@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { fieldType } from '../definition/field-types.js';
-import { columnsOf, type Field, leaves, placeOf, type Resource } from '../definition/resource.js';
+import { columnsOf, type Field, leaves, placeOf, type Resource, xidColumn } from '../definition/resource.js';
 import { viewsOf, wallsOf } from '../definition/walls.js';
 import { sqlStateOf } from '../errors.js';
 import { applicationName } from '../postgres/connection.js';
@@ -89,7 +89,7 @@ function partsFaults({ sync, idType }: Resource, found: ReadonlyMap<string, View
       ['workspace_id', { types: workspaceTypes, place: '' }],
       ['id', { types: fieldType(idType).columnTypes, place: '' }],
       ['part_id', { types: fieldType(part.idType).columnTypes, place: `${place.slice(0, -1)}/idType)` }],
-      [sync?.xid as string, { types: ['xid'], place: ' (/sync/xid)' }],
+      [xidColumn, { types: ['xid'], place: ' (/sync)' }],
     ]);
     return viewFaults(columns, view).map((fault) => `${part.view}: ${fault}`);
   });
@@ -115,7 +115,7 @@ function neededColumns(resource: Resource): Map<string, NeededColumn> {
         .map((column) => [column, { types: [], place: ` (/codecs/${name})` }] as const),
     ),
     ['workspace_id', { types: workspaceTypes, place: '' }],
-    ...(resource.sync ? [[resource.sync.xid, { types: ['xid'], place: ' (/sync/xid)' }] as const] : []),
+    ...(resource.sync ? [[xidColumn, { types: ['xid'], place: ' (/sync)' }] as const] : []),
     ...leaves(resource).map(
       ({ field, path }) =>
         [field.column, { types: columnTypes(field, resource), place: ` (${placeOf(path)}/column)` }] as const,

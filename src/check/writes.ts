@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import type { CompiledResource, CompiledWrite } from '../definition/compiled.js';
-import { fieldType } from '../definition/field-types.js';
+import type { CompiledResource, CompiledWrite, WritableMember } from '../definition/compiled.js';
+import { fieldType, textOf } from '../definition/field-types.js';
 import { leaves } from '../definition/resource.js';
 import { Problem, sqlStateOf } from '../errors.js';
 import type { TextRow } from '../postgres/row.js';
@@ -44,7 +44,7 @@ export async function checkWrites(
       const changed = await tryChange(client, transaction, compiled, workspace, row);
       const { faults } = changed;
       const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
-      const members = membersOf(write, row, ([name]) => required.includes(name));
+      const members = membersOf(write, row, (name) => required.includes(name));
       const created = await tryCreate(transaction, write, request(workspace, members, null));
       if (created.fault !== undefined) faults.push(created.fault);
       const refused = changed.refused && created.refused;
@@ -77,10 +77,10 @@ async function tryChange(
   const free = leaves(resource).filter(({ field: { write } }) => write !== undefined && write.references === undefined);
   for (const { field, path } of free) {
     const name = path[0] as string;
-    const [, at] = write.writableAt.find(([member]) => member === name) as [string, number];
-    const { example, toText = String, auditValue = (text: string) => text } = fieldType(field.type);
+    const { at } = write.members.find((member) => member.name === name) as WritableMember;
+    const { example, auditValue = (text: string) => text } = fieldType(field.type);
     const current = row[at] ?? null;
-    const value = current !== null && field.nullable ? null : toText(field.example ?? example);
+    const value = current !== null && field.nullable ? null : textOf(field.example ?? example);
     if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0
     const change = request(workspace, { [name]: value }, target);
     await client.query('savepoint trial');
@@ -151,11 +151,13 @@ function request(workspace: WorkspaceId, members: WriteRequest['members'], targe
 }
 
 function membersOf(
-  { writableAt }: CompiledWrite,
+  { members }: CompiledWrite,
   row: TextRow,
-  isTaken: (member: readonly [string, number]) => boolean,
+  isTaken: (name: string) => boolean,
 ): WriteRequest['members'] {
-  return Object.fromEntries(writableAt.filter(isTaken).map(([name, at]) => [name, row[at] as string | null]));
+  return Object.fromEntries(
+    members.filter(({ name }) => isTaken(name)).map(({ name, at }) => [name, row[at] as string | null]),
+  );
 }
 
 function anyId({ resource }: Writable): Statement {

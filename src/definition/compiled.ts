@@ -2,6 +2,7 @@ import { createHash, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observe } from '../events.js';
 import { compileRedaction, type ProjectionOptions, type Redaction, type RedactionRules } from '../projection/redact.js';
+import type { FieldType, IdType } from './field-types.js';
 import { type FilterRange, filterRanges } from './filter-kinds.js';
 import { canFail, visibleToWriteScope } from './record-schema.js';
 import { codecsInUse, columnsOf, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
@@ -9,7 +10,7 @@ import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { type Cut, compileStatements, type ResourceStatements } from './statements.js';
 import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
 import { compileWriteStatements, type WriteStatements } from './write-statements.js';
-import { compileWriteValidators, type WriteValidators } from './write-validators.js';
+import { type BodyCheck, compileBodyChecks } from './write-validators.js';
 
 /** A resource with all that is made of its definition at start-up; a request only picks from it. */
 export interface CompiledResource {
@@ -52,18 +53,29 @@ export interface TagColumns {
 
 /** All that is made for the writes of a resource. Rows are those of the reads: the same columns in the same order. */
 export interface CompiledWrite {
-  readonly validators: WriteValidators;
+  readonly create: BodyCheck;
+  readonly patch: BodyCheck;
   readonly statements: WriteStatements;
   /** How writes appear in the app's audit log; false: the app logs them itself. */
   readonly audit: (LoggedAs & { readonly entity: string }) | false;
+  readonly idType: IdType;
   /** Position of the column id in a row. */
   readonly idAt: number;
   readonly tag: TagColumns;
-  /** Each writable member and its position in a row. */
-  readonly writableAt: readonly (readonly [string, number])[];
+  readonly members: readonly WritableMember[];
   readonly fullRecord: RowSerializer;
   /** For tokens without the read scope: writable members, id, version and timestamps. */
   readonly writeScopeRecord: RowSerializer;
+}
+
+/** A member that clients can write. */
+export interface WritableMember {
+  readonly name: string;
+  /** Position of its column in a row. */
+  readonly at: number;
+  readonly type: FieldType;
+  /** Name of the member in the app's audit log. */
+  readonly auditName: string;
 }
 
 /** Compiles a definition that loadResources has accepted, one of `all`. */
@@ -163,22 +175,21 @@ function compileWrite(
   fullRecord: RowSerializer,
 ): CompiledWrite {
   const { audit } = resource.write;
-  const validators = compileWriteValidators(resource);
   const columns = columnsOf(resource);
+  const all = leaves(resource);
+  const shown = all.filter(({ field }) => visibleToWriteScope(resource, field));
   return {
-    validators,
+    ...compileBodyChecks(resource),
     statements: compileWriteStatements(resource),
     audit: audit && { ...audit, entity: resource.auditEntity as string },
+    idType: resource.idType,
     idAt: columns.indexOf('id'),
     tag,
-    writableAt: validators.writable.map(({ name, column }) => [name, columns.indexOf(column)]),
-    fullRecord,
-    writeScopeRecord: compileSerializer(
-      resource,
-      options,
-      observe,
-      leaves(resource).filter(({ field }) => visibleToWriteScope(resource, field)),
+    members: all.flatMap(({ field: { column, type, write }, path: [name = ''] }) =>
+      write ? [{ name, at: columns.indexOf(column), type, auditName: write.auditName ?? column }] : [],
     ),
+    fullRecord,
+    writeScopeRecord: compileSerializer(resource, options, observe, shown),
   };
 }
 

@@ -20,8 +20,6 @@ export interface FieldTypeRow {
   readonly writeForm?: string;
   /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field, so none loses a digit. */
   readonly auditValue?: (text: string) => unknown;
-  /** A value of the body as PostgreSQL prints it; absent: its text. */
-  readonly toText?: (value: unknown) => string;
   readonly example: unknown;
   /** Made once for each field, from PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: () => ValueSerializer;
@@ -179,7 +177,6 @@ export const fieldTypes = {
     writeSchema: { type: 'boolean' },
     auditValue: (text) => text === 't',
     isMember: (json) => json === 'true' || json === 'false',
-    toText: (value) => (value === true ? 't' : 'f'),
     example: true,
     serializer: () => (row, at, json) =>
       json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
@@ -243,6 +240,9 @@ export function fieldType(type: FieldType): FieldTypeRow {
 /** Types that identifiers can have. */
 export const idTypes = ['uuid', 'bigint', 'text'] as const satisfies readonly FieldType[];
 export type IdType = (typeof idTypes)[number];
+
+/** A value of the body of a write as PostgreSQL prints it; not null. */
+export const textOf = (value: unknown): string => (typeof value === 'boolean' ? (value ? 't' : 'f') : String(value));
 
 /** A decimal literal → its significant digits and exponent: 1.50, 15e-1 and 1.5 give the same text. */
 export function decimal(literal: string): string {

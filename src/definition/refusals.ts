@@ -21,7 +21,7 @@ interface NamedColumn {
   readonly column: string;
   /** Place of the name. */
   readonly at: string;
-  /** What it is there, such as "the version". */
+  /** Its role there, such as "the version". */
   readonly role: string;
   readonly types: readonly FieldType[];
   readonly mayBeNull?: boolean;

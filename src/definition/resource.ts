@@ -6,38 +6,32 @@ import type { FilterKind } from './filter-kinds.js';
 /** JSON Schema 2020-12, as it appears in OpenAPI 3.1. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
+// A resource as its definition describes it: config/resource.schema.json explains the keys that have no comment here.
+
 /** How a field may be written. Only fields with `write` are in the write scope. */
 export interface WriteRule {
-  /** Must be given on POST, and must not be null. */
   readonly required?: boolean;
   /** The view in which a record of the same workspace must have this id; the loader sets it. */
   readonly references?: string;
-  /** Name of the field in the app's audit log; default: its column in the view. */
+  /** Default: the column. */
   readonly auditName?: string;
-  /** Keywords beside the type: lengths, bounds. */
   readonly schema?: JsonSchema;
 }
 
 /** One member of a record, filled from one column of the view. */
 export interface Field {
   readonly column: string;
-  /** Place of the value in a column that holds JSON, plain or encoded (RFC 6901); absent: the column is the value. */
   readonly pointer?: string;
   readonly type: FieldType;
   readonly nullable?: boolean;
   readonly description: string;
   /** Name of the codec of the stored value; absent: it is not encoded. */
   readonly codec?: string;
-  /** Removed before the value leaves: images in a text or in a jsonb value, or values that an audit diff must not show. */
   readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
-  /** Shape of the stored diff, for audit-diff. */
   readonly diff?: DiffShape;
-  /** The words in which the API shows its changes. */
   readonly words?: DiffWords;
-  /** Shape of a `json` field. */
   readonly schema?: JsonSchema;
   readonly example?: unknown;
-  /** Name of the resource whose records have these ids. */
   readonly references?: string;
   readonly write?: WriteRule;
 }
@@ -55,9 +49,7 @@ export interface Filter {
   /** Type of the column. */
   readonly type: FieldType;
   readonly description: string;
-  /** Whether an index begins with the workspace and the column: few rows are found by it. */
   readonly ownIndex?: boolean;
-  /** Whether few rows of a workspace have the same value; an index begins with the workspace and the column. */
   readonly nearlyUnique?: boolean;
 }
 
@@ -72,14 +64,10 @@ export interface OrderColumn {
 
 /** How the gateway writes to the app's audit log. */
 export interface AuditRule {
-  /** Words for an INSERT and for an UPDATE. */
   readonly created: string;
   readonly changed: string;
-  /** Kind of actor; its id is the id of the token. */
   readonly actorType: string;
-  /** The operator's view that entries are inserted through; absent: that of the log. */
   readonly view?: string;
-  /** Its columns. */
   readonly columns: AuditColumns;
 }
 
@@ -105,71 +93,43 @@ export interface ResourceWrite {
   readonly view: string;
   /** The operator's view below it. */
   readonly records: string;
-  /** Where the id of a new record comes from: a random UUID of the gateway, or a default of the column. */
   readonly ids: 'gateway' | 'database';
-  /** Columns that a PATCH moves beside those of its fields. */
   readonly onChange: Readonly<Record<string, Move>>;
-  /** false: the app writes its audit log itself. */
   readonly audit: LoggedAs | false;
-}
-
-/** Rows of another table that a record shows. */
-export interface ResourceParts {
-  /** View of the schema gateway with workspace_id, id (of the record), part_id and the xid. */
-  readonly view: string;
-  /** Type of part_id. */
-  readonly idType: IdType;
 }
 
 /** How a resource is synced. */
 export interface ResourceSync {
-  /** Column of the view, and of the views of parts, with the transaction that wrote the row: its xmin, of type xid. */
-  readonly xid: string;
-  /** Rows of other tables that a record shows, by name. */
-  readonly parts: Readonly<Record<string, ResourceParts>>;
-  /** Records are only added, never changed, and the first column of the order is the moment of the addition; null: they change. */
+  /** Rows of other tables that a record shows, by name, in views of the schema gateway. */
+  readonly parts: Readonly<Record<string, { readonly view: string; readonly idType: IdType }>>;
   readonly appendOnly: { readonly horizonHours: number } | null;
 }
 
-/**
- * A resource as its definition describes it, types of order and filters resolved. Validators, serializers, SQL, JSON
- * Schema and OpenAPI are compiled from it at start-up.
- */
+/** Validators, serializers, SQL, JSON Schema and OpenAPI are compiled from it at start-up. */
 export interface Resource {
   /** Path of its definition, for messages. */
   readonly file: string;
-  /** Path segment and scope suffix: /api/v1/klanten, read:klanten. */
   readonly name: string;
-  /** Name of one record in OpenAPI. */
   readonly record: string;
   readonly description: string;
   /** View of the schema gateway (walls.ts) over the operator's view of the same name in the schema records. */
   readonly view: string;
-  /** The app's table that encrypted values are bound to (AAD). */
   readonly table: string;
-  /** Codecs by name: those of config/codecs.json, and the definition's own. */
+  /** Those of config/codecs.json, and the definition's own. */
   readonly codecs: Readonly<Record<string, Codec>>;
-  /** Type of the column id. */
   readonly idType: IdType;
   readonly fields: Readonly<Record<string, Field | Group>>;
   readonly order: readonly OrderColumn[];
   /** Those of the definition, and `ids` of every list. */
   readonly filters: Readonly<Record<string, Filter>>;
-  /** Whether GET /name/{id} exists. */
   readonly detail: boolean;
-  /** Column the ETag of a detail is derived from. */
   readonly version?: string;
-  /** Absent: it is only read. */
   readonly write?: ResourceWrite;
-  /** Absent: it has no sync endpoints. */
   readonly sync?: ResourceSync;
-  /** Given for the rows of a sync pass, which have a version as their last column and member: what it is seeded with. */
+  /** Given for the rows of a sync pass, which have a version as their last column and member: the seed of the versions. */
   readonly versionSeed?: bigint;
-  /** Name of the resource in the app's audit log; needed where writes are logged. */
   readonly auditEntity?: string;
-  /** Fields of the audit log that a reader of it may see beside the resource's own columns. */
   readonly auditFields?: readonly string[];
-  /** The same for entities of the audit log that are no resource, by name. */
   readonly auditFieldsOfOthers?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -187,6 +147,9 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
       : [{ path: [name], field }],
   );
 }
+
+/** Column of the operator's views with sync, and of those of parts: the xmin of the app's row, of type xid. */
+export const xidColumn = 'row_xid';
 
 /** Column of the generated views with the version of a row and its parts, a bigint. */
 export const versionColumn = 'sync_version';

@@ -38,141 +38,48 @@ export interface Cut {
   readonly columns: readonly string[];
 }
 
-type FarEnd = (typeof farEnd)[Direction];
-
 /** How many combinations of filters, and how many with a cut, are kept; the least recently used one makes room. */
 const combinationsKept = 128;
 
-/** Builds the statements of the resource, each over the view that has its order. */
+/**
+ * Builds the statements of the resource, each over the view that has its order. Each connection keeps the statements that have names: beyond
+ * that number of combinations they have none.
+ */
 export function compileStatements(resource: Resource): ResourceStatements {
-  const whole = keptLists(nameOf(resource), (shape) => compileList(resource, shape));
-  const cuts = keptLists(nameOf(resource), (shape) => ({
-    ...whole({ ...shape, cut: null }),
-    rows: compileList(resource, shape).rows,
-  }));
-  const list: ResourceStatements['list'] = (filters, direction = 'asc', cut = null) =>
-    (cut === null ? whole : cuts)({ names: [...filters].sort(), direction, cut });
+  const lists = {
+    whole: new LRUCache<string, ListStatements>({ max: combinationsKept }),
+    cut: new LRUCache<string, ListStatements>({ max: combinationsKept }),
+  };
+  const combinations = { whole: 0, cut: 0 };
+  // Rows of a pass have a column more, so their statements have names of their own.
+  const prefix = resource.versionSeed === undefined ? resource.name : `${resource.name}.versioned`;
+  const list: ResourceStatements['list'] = (filters, direction = 'asc', cut = null) => {
+    const names = [...filters].sort();
+    const kind = cut === null ? 'whole' : 'cut';
+    const key = `${direction} ${names.join('+')} ${cut?.fields.join('+')}`;
+    let made = lists[kind].get(key);
+    if (made === undefined) {
+      const isNamed = ++combinations[kind] <= combinationsKept;
+      made = compileList(resource, names, direction, cut, isNamed ? prefix : null);
+      if (cut !== null) made = { ...list(names, direction), rows: made.rows };
+      lists[kind].set(key, made);
+    }
+    return made;
+  };
   return { list, detail: resource.detail ? statement(`${resource.name}.detail`, byId(resource, param('id'))) : null };
 }
-
-/** Rows of a pass have a column more, so their statements have names of their own. */
-const nameOf = ({ name, versionSeed }: Resource): string => (versionSeed === undefined ? name : `${name}.versioned`);
 
 export function statementName(...parts: readonly string[]): string {
   return shortName(parts.join('.'));
 }
 
-/** A combination: filters by name, in order, a direction and the cut; null: whole rows. */
-interface Combination {
-  readonly names: readonly string[];
-  readonly direction: Direction;
-  readonly cut: Cut | null;
-}
-
-/** A combination with the beginning of the names of its statements; null: they have none. */
-type Shape = Combination & { readonly prefix: string | null };
-
-/** Keeps the statements of so many combinations. Each connection keeps the statements that have names: beyond that number they have none. */
-function keptLists(prefix: string, make: (shape: Shape) => ListStatements): (of: Combination) => ListStatements {
-  const lists = new LRUCache<string, ListStatements>({ max: combinationsKept });
-  let combinations = 0;
-  return (combination) => {
-    const { names, direction, cut } = combination;
-    const key = `${direction} ${names.join('+')} ${cut?.fields.join('+')}`;
-    const list = lists.get(key) ?? make({ ...combination, prefix: ++combinations <= combinationsKept ? prefix : null });
-    lists.set(key, list);
-    return list;
-  };
-}
-
-function compileList(resource: Resource, { names, direction, cut, prefix }: Shape): ListStatements {
-  const opposite = direction === 'asc' ? 'desc' : 'asc';
-  const [onward, back] = direction === 'asc' ? (['>', '<='] as const) : (['<', '>='] as const);
-  const key = keyOf(resource);
-  const columns = cut?.columns ?? columnsOf(resource);
-  const { read, count } = compileReads(resource, names, columns);
-  const within = (bounds: Bounds): Sql[] => [
-    ...(ends[bounds].after ? [beyond(resource, onward, 'after')] : []),
-    ...(ends[bounds].until ? [comparison(resource, back, 'until')] : []),
-  ];
-  const parts = [...(direction === 'desc' ? ['desc'] : []), ...names, ...(cut ? [`only ${cut.fields.join(' ')}`] : [])];
-  const named = (part: string, made: Sql): Statement =>
-    statement(prefix === null ? '' : statementName(prefix, part, ...parts), made);
-  const rows = (bounds: Bounds): Sql => read(columns, within(bounds), direction, limit);
-  const keys = (bounds: readonly Sql[], reading: Direction): Sql => read(key, bounds, reading, limitBehindSkipped);
-  return {
-    rows: byBounds((bounds) => named(`rows-${bounds}`, rows(bounds))),
-    keys: {
-      all: named('keys-all', keys([], direction)),
-      after: named('keys-after', keys(within('after'), direction)),
-      before: named('keys-before', keys([beyond(resource, opposites[onward], 'until')], opposite)),
-    },
-    last: named('last', read(key, [], opposite, limit)),
-    count: named('count', count(direction)),
-  };
-}
-
 export const limit = ` limit ${param('limit')}`;
 export const limitBehindSkipped = `${limit} offset ${param('skip')}`;
-const opposites = { '>': '<', '<': '>' } as const;
 
-/** The queries of the rows that some filters find. */
-interface Reads {
-  /** Columns of the rows within bounds, in the order in which the statement reads; `tail` ends it. */
-  readonly read: (columns: readonly string[], bounds: readonly Sql[], reading: Direction, tail: Sql) => Sql;
-  readonly count: (reading: Direction) => Sql;
-}
-
-/** `record`: the columns that are read of a record. */
-function compileReads(resource: Resource, filters: readonly string[], record: readonly string[]): Reads {
-  const key = keyOf(resource);
-  const columnOf = (name: string): string => (resource.filters[name] as Filter).column;
-  const conditions = (names: readonly string[], end: FarEnd | null): Sql[] =>
-    names.map((name) => filterCondition(name, resource, end));
-  const listed = filters.filter((name) => isListed(resource, name));
-  const unlisted = filters.filter((name) => !listed.includes(name));
-  const rare = listed.length > 0 ? undefined : unlisted.find((name) => resource.filters[name]?.nearlyUnique);
-  const compared = rare === undefined ? [] : unlisted.filter((name) => name !== rare && !key.includes(columnOf(name)));
-  const indexed = unlisted.filter((name) => !compared.includes(name));
-  /** The rows of the filters in the view, for a statement that reads in the direction. */
-  const filtered = (columns: string, view: string, reading: Direction, more: readonly Sql[]): Sql => {
-    const from = listed.length > 0 ? fewRows(resource, record, listed) : quoted(view);
-    const beside = conditions(compared, null).map(withoutIndex);
-    return `select ${columns} from ${from}${where([...conditions(indexed, farEnd[reading]), ...beside, ...more])}`;
-  };
-  const isFew = listed.length > 0 || rare !== undefined;
-  const own = isFew ? undefined : unlisted.find((name) => resource.filters[name]?.ownIndex);
-  // The order names the index of a nearly unique value.
-  const order = rare === undefined ? key : orderFrom(columnOf(rare), resource);
-  const read = (columns: readonly string[], bounds: readonly Sql[], reading: Direction, tail: Sql): Sql => {
-    const inOrder = viewInOrder(resource, order, reading);
-    const walked = (...more: readonly Sql[]): Sql =>
-      filtered(quotedList(columns), inOrder, reading, [...bounds, ...more]);
-    // The view has the order. PostgreSQL hands the limit on to the view only without an ORDER BY here: else it would plan for all of the
-    // view's rows, and make the parts of a record before a sort.
-    if (own === undefined) return `${walked()}${listed.length > 0 ? orderBy(order, reading) : ''}${tail}`;
-    const others = unlisted.filter((name) => name !== own);
-    const found = conditions([own], null);
-    return fewOrMany(resource, {
-      columns,
-      reading,
-      tail,
-      walked,
-      found,
-      others: others.map(columnOf),
-      place: orderFrom(columnOf(own), resource),
-      narrowed: `${where([...conditions(others, null), ...bounds])}${orderBy(key, reading)}${tail}`,
-    });
-  };
-  const count = (reading: Direction): Sql => {
-    // By its own index alone all rows are counted faster than in their order; with other filters each of them would be read. A nearly
-    // unique value needs the order.
-    const isAlone = own === undefined || unlisted.length === 1;
-    if (isAlone && rare === undefined) return filtered('count(*)', resource.view, reading, []);
-    return `select count(*) from (${read(key, [], reading, '')}) as found`;
-  };
-  return { read, count };
-}
+/** The operators with which a list goes on behind a key, and those with which it ends at one. */
+const operators = { asc: ['>', '<='], desc: ['<', '>='] } as const;
+/** The side of a range at which a statement that reads in a direction ends. */
+const farEnd = { asc: 'upper', desc: 'lower' } as const;
 
 /**
  * So many rows that a filter finds are sorted; of more the list is walked in its order. Counting to it costs 0.2 ms; with one row more,
@@ -180,59 +87,114 @@ function compileReads(resource: Resource, filters: readonly string[], record: re
  */
 const fewMax = 1000;
 
-/** A read of a list by a filter with an index of its own. */
-interface OwnIndexRead {
-  readonly columns: readonly string[];
-  readonly reading: Direction;
-  readonly tail: Sql;
-  /** The condition of the filter. */
-  readonly found: readonly Sql[];
-  /** The columns of the index. */
-  readonly place: readonly string[];
-  /** The columns of the other filters. */
-  readonly others: readonly string[];
-  /** The rows of all filters within the bounds that meet a further condition, in order. */
-  readonly walked: (further: Sql) => Sql;
-  /** The conditions of the other filters and of the bounds, and the order. */
-  readonly narrowed: Sql;
-}
-
-/**
- * Selects the columns in one of two ways: where the filter finds many rows, by the index of the list's order, which has the filter's column
- * behind it; where it finds few, by the index that begins with the column. `many` is a row if there are more than `fewMax`, and PostgreSQL
- * begins only the way whose condition on it holds. Of few rows the keys are sorted and
- * cut first, so that the parts of a record are made for those of the page. "order by" the column keeps PostgreSQL from the other
- * index; without an index of its own it leaves a sort, which `check` reports. Each of few rows is the first from its place in the index on:
- * a condition on the id alone leaves PostgreSQL the choice of an index, and with statistics of one row per workspace it read the whole
- * workspace for each row.
- */
-function fewOrMany(resource: Resource, read: OwnIndexRead): Sql {
-  const { columns, reading, tail, found, place, others, walked, narrowed } = read;
+/** The statements of a combination of filters, of all columns or of a cut; their names begin with the prefix, null: they have none. */
+function compileList(
+  resource: Resource,
+  filters: readonly string[],
+  direction: Direction,
+  cut: Cut | null,
+  prefix: string | null,
+): ListStatements {
+  const opposite = direction === 'asc' ? 'desc' : 'asc';
   const key = keyOf(resource);
-  const view = quoted(viewInOrder(resource, place, 'asc'));
-  const many = `select 1 as n from ${quoted(resource.view)}${where(found)} offset ${fewMax} limit 1`;
-  const few = `select ${quotedList([...new Set([...place, ...others])])} from ${view}
+  const record = cut?.columns ?? columnsOf(resource);
+  const columnOf = (name: string): string => (resource.filters[name] as Filter).column;
+  const conditions = (names: readonly string[], end: 'upper' | 'lower' | null): Sql[] =>
+    names.map((name) => filterCondition(name, resource, end));
+  const listed = filters.filter(
+    (name) => columnOf(name) === 'id' && filterKind((resource.filters[name] as Filter).kind).isList,
+  );
+  const unlisted = filters.filter((name) => !listed.includes(name));
+  const rare = listed.length > 0 ? undefined : unlisted.find((name) => resource.filters[name]?.nearlyUnique);
+  const compared = rare === undefined ? [] : unlisted.filter((name) => name !== rare && !key.includes(columnOf(name)));
+  const indexed = unlisted.filter((name) => !compared.includes(name));
+  const isFew = listed.length > 0 || rare !== undefined;
+  const own = isFew ? undefined : unlisted.find((name) => resource.filters[name]?.ownIndex);
+  // The order names the index of a nearly unique value.
+  const order = rare === undefined ? key : orderFrom(columnOf(rare), resource);
+
+  /** The rows of the filters in the view, for a statement that reads in the direction. */
+  const filtered = (columns: string, view: string, reading: Direction, more: readonly Sql[]): Sql => {
+    const from = listed.length > 0 ? fewRows(resource, record, listed) : quoted(view);
+    const beside = conditions(compared, null).map(withoutIndex);
+    return `select ${columns} from ${from}${where([...conditions(indexed, farEnd[reading]), ...beside, ...more])}`;
+  };
+  /** The columns of the rows within bounds, in the order in which the statement reads; `tail` ends it. */
+  const read = (columns: readonly string[], bounds: readonly Sql[], reading: Direction, tail: Sql): Sql => {
+    const inOrder = viewInOrder(resource, order, reading);
+    const walked = (...more: readonly Sql[]): Sql =>
+      filtered(quotedList(columns), inOrder, reading, [...bounds, ...more]);
+    // The view has the order. PostgreSQL hands the limit on to the view only without an ORDER BY here: else it would plan for all of the
+    // view's rows, and make the parts of a record before a sort.
+    if (own === undefined) return `${walked()}${listed.length > 0 ? orderBy(order, reading) : ''}${tail}`;
+    const many = walked(`(select n from many) is not null`);
+    return fewOrMany(own, columns, bounds, `${orderBy(key, reading)}${tail}`, `${many}${tail}`, orderBy(key, reading));
+  };
+  /**
+   * Selects the columns in one of two ways: where the filter `own` finds many rows, by the index of the list's order, which has the filter's
+   * column behind it; where it finds few, by the index that begins with the column. `many` is a row if there are more than `fewMax`, and
+   * PostgreSQL begins only the way whose condition on it holds. Of few rows the keys are sorted and cut first, so that the parts of a record
+   * are made for those of the page. "order by" the column keeps PostgreSQL from the other index; without an index of its own it leaves a
+   * sort, which `check` reports. Each of few rows is the first from its place in the index on: a condition on the id alone leaves PostgreSQL
+   * the choice of an index, and with statistics of one row per workspace it read the whole workspace for each row.
+   */
+  const fewOrMany = (
+    own: string,
+    columns: readonly string[],
+    bounds: readonly Sql[],
+    cutAt: Sql,
+    walked: Sql,
+    sorted: Sql,
+  ): Sql => {
+    const others = unlisted.filter((name) => name !== own);
+    const found = conditions([own], null);
+    const place = orderFrom(columnOf(own), resource);
+    const view = quoted(viewInOrder(resource, place, 'asc'));
+    const many = `select 1 as n from ${quoted(resource.view)}${where(found)} offset ${fewMax} limit 1`;
+    const few = `select ${quotedList([...new Set([...place, ...others.map(columnOf)])])} from ${view}
     ${where([...found, `(select n from many) is null`])}${orderBy(place)} limit ${fewMax}`;
-  const keysOfFew = (selected: readonly string[]): Sql =>
-    `select ${quotedList(selected)} from (${few}) as few${narrowed}`;
-  const isKey = columns.every((each) => key.includes(each));
-  const ofFew = isKey
-    ? keysOfFew(columns)
-    : `select record.* from (${keysOfFew(place)}) as places cross join lateral (
+    const keysOfFew = (selected: readonly string[]): Sql =>
+      `select ${quotedList(selected)} from (${few}) as few${where([...conditions(others, null), ...bounds])}${cutAt}`;
+    const ofFew = columns.every((each) => key.includes(each))
+      ? keysOfFew(columns)
+      : `select record.* from (${keysOfFew(place)}) as places cross join lateral (
         select ${quotedList(columns)} from ${view}
         where (${quotedList(place)}) >= (${quotedList(place.map((each) => `places.${each}`))})${orderBy(place)} limit 1) as record`;
-  return `with many as materialized (${many})
-    (${walked(`(select n from many) is not null`)}${tail}) union all (${ofFew})${orderBy(key, reading)}`;
+    return `with many as materialized (${many})
+    (${walked}) union all (${ofFew})${sorted}`;
+  };
+  const count = (): Sql => {
+    // By its own index alone all rows are counted faster than in their order; with other filters each of them would be read. A nearly
+    // unique value needs the order.
+    const isAlone = own === undefined || unlisted.length === 1;
+    if (isAlone && rare === undefined) return filtered('count(*)', resource.view, direction, []);
+    return `select count(*) from (${read(key, [], direction, '')}) as found`;
+  };
+
+  const parts = [
+    ...(direction === 'desc' ? ['desc'] : []),
+    ...filters,
+    ...(cut ? [`only ${cut.fields.join(' ')}`] : []),
+  ];
+  const named = (part: string, made: Sql): Statement =>
+    statement(prefix === null ? '' : statementName(prefix, part, ...parts), made);
+  const within = (bounds: Bounds): Sql[] => bounded(resource.order, bounds, operators[direction], comparison);
+  const keys = (part: string, bounds: readonly Sql[], reading: Direction): Statement =>
+    named(`keys-${part}`, read(key, bounds, reading, limitBehindSkipped));
+  return {
+    rows: byBounds((bounds) => named(`rows-${bounds}`, read(record, within(bounds), direction, limit))),
+    keys: {
+      all: keys('all', [], direction),
+      after: keys('after', within('after'), direction),
+      before: keys('before', [beyond(resource.order, operators[opposite][0], 'until')], opposite),
+    },
+    last: named('last', read(key, [], opposite, limit)),
+    count: named('count', count()),
+  };
 }
 
-function keyOf({ order }: Ordered): string[] {
+function keyOf({ order }: Pick<Resource, 'order'>): string[] {
   return order.map(({ column }) => column);
-}
-
-/** Whether the filter is a list of ids. */
-function isListed({ filters }: Resource, name: string): boolean {
-  const { kind, column } = filters[name] as Filter;
-  return column === 'id' && filterKind(kind).isList === true;
 }
 
 /**
@@ -247,19 +209,17 @@ export function byBounds(make: (bounds: Bounds) => Statement): Readonly<Record<B
   return { all: make('all'), after: make('after'), until: make('until'), between: make('between') };
 }
 
-/** The ends that each kind of bounds has. */
-export const ends: Readonly<Record<Bounds, { after?: true; until?: true }>> = {
-  all: {},
-  after: { after: true },
-  until: { until: true },
-  between: { after: true, until: true },
-};
+type Ends = (typeof operators)[Direction];
+type Operator = Ends[number];
+type Order = readonly OrderColumn[];
 
-/** The side of a range at which a statement that reads in a direction ends. */
-const farEnd = { asc: 'upper', desc: 'lower' } as const satisfies Record<Direction, string>;
-
-type Operator = '>' | '<=' | '<' | '>=';
-type Ordered = Pick<Resource, 'order'>;
+/** The conditions of the bounds of a chunk: it begins with the one operator behind a key, and ends with the other at one. */
+export function bounded(order: Order, bounds: Bounds, [onward, back]: Ends = operators.asc, atEnd = beyond): Sql[] {
+  return [
+    ...(bounds === 'after' || bounds === 'between' ? [beyond(order, onward, 'after')] : []),
+    ...(bounds === 'until' || bounds === 'between' ? [atEnd(order, back, 'until')] : []),
+  ];
+}
 
 /**
  * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. A statement compares the first column by itself
@@ -267,16 +227,16 @@ type Ordered = Pick<Resource, 'order'>;
  * PostgreSQL expects 0.5 % of the rows between a lower and an upper bound of a column: of a workspace of average size that is no row, so
  * all indexes look alike, and the list of an installation with from and to was seen to walk all work orders of the period.
  */
-function comparison({ order }: Ordered, operator: Operator, end: 'after' | 'until'): Sql {
+function comparison(order: Order, operator: Operator, end: 'after' | 'until'): Sql {
   const values = order.map(({ type }, i) => typed(type, param(`${end}${i}`)));
   return `(${quotedList(keyOf({ order }))}) ${operator} (${values.join(', ')})`;
 }
 
 /** The same for the end where reading begins. The first column by itself repeats it, because PostgreSQL prunes partitions by that alone. */
-export function beyond(resource: Ordered, operator: Operator, end: 'after' | 'until'): Sql {
-  const { column, type } = resource.order[0] as OrderColumn;
+function beyond(order: Order, operator: Operator, end: 'after' | 'until'): Sql {
+  const { column, type } = order[0] as OrderColumn;
   const first = `${quoted(column)} ${operator.charAt(0)}= ${typed(type, param(`${end}0`))}`;
-  return `${first} and ${comparison(resource, operator, end)}`;
+  return `${first} and ${comparison(order, operator, end)}`;
 }
 
 /** The row of an id. By name: the view has the version of a sync pass as well, which costs a look-up of the parts. */

@@ -8,6 +8,7 @@ import {
   type Resource,
   type ResourceSync,
   versionColumn,
+  xidColumn,
 } from './resource.js';
 import { orderBy, quoted, quotedList } from './sql.js';
 
@@ -68,31 +69,56 @@ export function orderFrom(column: string, { order }: Pick<Resource, 'order'>): s
   return [...new Set([column, ...order.map((each) => each.column)])];
 }
 
-interface ViewInOrder {
+/** A view that `migrate` makes of another. */
+interface Made {
   readonly view: string;
+  readonly source: string;
   readonly columns: readonly string[];
-  readonly direction: Direction;
+  /** Columns that are computed, as SQL. */
+  readonly computed?: readonly string[];
+  readonly orderBy?: string;
+  readonly isOpen?: boolean;
+  readonly isWrite?: boolean;
 }
 
-function viewsInOrder(resource: Resource): ViewInOrder[] {
-  const inOrder = (columns: readonly string[], direction: Direction): ViewInOrder => ({
-    view: viewInOrder(resource, columns, direction),
+/** The views that read a resource: that of the records, without an order and with each, and those of their parts. */
+function readViews(resource: Resource): Made[] {
+  const { view, sync, filters } = resource;
+  const columns = columnsOf(resource);
+  const of = {
+    source: recordsOf(view),
     columns,
-    direction,
+    computed: sync ? [rowVersion(resource, sync)] : [],
+    isOpen: isOpen(resource),
+  };
+  const inOrder = (by: readonly string[], direction: Direction): Made => ({
+    ...{ ...of, view: viewInOrder(resource, by, direction), orderBy: orderBy(by, direction) },
   });
   const key = resource.order.map(({ column }) => column);
-  const ofFilters = Object.values(resource.filters).flatMap(({ column, nearlyUnique, ownIndex }) => {
-    const columns = orderFrom(column, resource);
-    if (nearlyUnique) return [inOrder(columns, 'asc'), inOrder(columns, 'desc')];
-    return ownIndex ? [inOrder(columns, 'asc')] : [];
+  const ofFilters = Object.values(filters).flatMap(({ column, nearlyUnique, ownIndex }) => {
+    const by = orderFrom(column, resource);
+    if (nearlyUnique) return [inOrder(by, 'asc'), inOrder(by, 'desc')];
+    return ownIndex ? [inOrder(by, 'asc')] : [];
   });
-  const views = [inOrder(key, 'asc'), inOrder(key, 'desc'), inOrder(['id'], 'asc'), ...ofFilters];
+  const plain = {
+    ...of,
+    view,
+    columns: ['workspace_id', ...columns, ...(sync ? [xidColumn] : [])],
+    computed: sync ? [...of.computed, `${digestOf(resource)} as ${sourceColumn}`] : [],
+  };
+  const parts = Object.values(sync?.parts ?? {}).flatMap((part): Made[] => {
+    const made = { view: part.view, source: recordsOf(part.view), columns: partColumns };
+    return [made, { ...made, view: partInOrder(part.view), orderBy: orderBy(['id', 'part_id']) }];
+  });
+  const views = [plain, inOrder(key, 'asc'), inOrder(key, 'desc'), inOrder(['id'], 'asc'), ...ofFilters, ...parts];
   return [...new Map(views.map((each) => [each.view, each])).values()];
 }
 
+const partColumns = ['workspace_id', 'id', 'part_id', xidColumn];
+
 /** The view of parts in the order in which a pass reads them. */
-export function partInOrder(view: string): ViewInOrder {
-  return { view: walled(view, '_asc'), columns: ['id', 'part_id'], direction: 'asc' };
+export function partInOrder(view: string): string {
+  return walled(view, '_asc');
 }
 
 /** The views of the records and of their parts, without an order. */
@@ -102,8 +128,7 @@ export function plainViewsOf({ view, sync }: Resource): string[] {
 
 /** The views that read a resource, without an order and with each. */
 export function viewsOf(resource: Resource): string[] {
-  const parts = Object.values(resource.sync?.parts ?? {}).map(({ view }) => partInOrder(view));
-  return [...plainViewsOf(resource), ...[...viewsInOrder(resource), ...parts].map(({ view }) => view)];
+  return readViews(resource).map(({ view }) => view);
 }
 
 /**
@@ -140,52 +165,14 @@ export const entryOf = (columns: AuditColumns): readonly (readonly [column: stri
   [columns.changes, 'log.changes'],
 ];
 
-interface Made {
-  readonly view: string;
-  readonly source: string;
-  readonly columns: readonly string[];
-  /** Columns that are computed, as SQL. */
-  readonly computed?: readonly string[];
-  readonly orderBy?: string;
-  readonly isOpen?: boolean;
-  readonly isWrite?: boolean;
-}
-
 function wallOf(resource: Resource, isReferredTo: boolean): Wall {
-  const { view, write, sync } = resource;
-  const source = recordsOf(view);
-  const open = isOpen(resource);
-  const columns = columnsOf(resource);
-  const all = ['workspace_id', ...columns, ...(sync ? [sync.xid] : [])];
-  const parts = Object.values(sync?.parts ?? {});
-  const partColumns = ['workspace_id', 'id', 'part_id', sync?.xid ?? ''];
-  const computed = sync ? [`${rowVersion(resource, sync)} as ${quoted(versionColumn)}`] : [];
-  const digest = sync ? [`${digestOf(resource)} as ${sourceColumn}`] : [];
-  const made: Made[] = [
-    { view, source, columns: all, computed: [...computed, ...digest], isOpen: open },
-    ...viewsInOrder(resource).map((each) => ({
-      ...each,
-      source,
-      columns,
-      computed,
-      orderBy: orderBy(each.columns, each.direction),
-      isOpen: open,
-    })),
-    ...parts.flatMap((part): Made[] => {
-      const of = { source: recordsOf(part.view), columns: partColumns };
-      const ordered = partInOrder(part.view);
-      return [
-        { ...of, view: part.view },
-        { ...of, view: ordered.view, orderBy: orderBy(ordered.columns) },
-      ];
-    }),
-  ];
-  const reads = made.map((each) => each.view);
+  const { view, write } = resource;
+  const made = readViews(resource);
+  const plain = made.filter((each) => plainViewsOf(resource).includes(each.view));
   return wall(resource.name, [
-    granted('select', all, source, 'gateway_owner'),
-    ...parts.map((part) => granted('select', partColumns, recordsOf(part.view), 'gateway_owner')),
+    ...plain.map(({ source, columns }) => granted('select', columns, source, 'gateway_owner')),
     ...made.map(created),
-    `grant select on ${quotedList(reads)} to gateway_reader${write ? ', gateway_writer' : ''}`,
+    `grant select on ${quotedList(made.map((each) => each.view))} to gateway_reader${write ? ', gateway_writer' : ''}`,
     ...(isReferredTo && !write ? [granted('select', ['workspace_id', 'id'], view, 'gateway_writer')] : []),
     ...(write ? writeSql(resource, write) : []),
   ]);
@@ -198,10 +185,10 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
  */
 function rowVersion(resource: Resource, sync: ResourceSync): string {
   const parts = Object.values(sync.parts).map((part) => {
-    return `(select ${partsVersion(sync.xid)} from ${quoted(recordsOf(part.view))} part
+    return `(select ${partsVersion} from ${quoted(recordsOf(part.view))} part
       where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id)`;
   });
-  return versionOf(`${sourceName}.${quoted(sync.xid)}`, [...parts, digestOf(resource)]);
+  return `${versionOf(sourceName, [...parts, digestOf(resource)])} as ${quoted(versionColumn)}`;
 }
 
 /** Column with a digest of the operator's view, a bigint. */
@@ -210,14 +197,12 @@ export const sourceColumn = 'sync_source';
 const digestOf = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${recordsOf(view)}}`;
 
 /** The version of a row by its transaction, the versions of its parts and the digest of the view. */
-export function versionOf(xid: string, parts: readonly string[]): string {
-  return `hash_record_extended(row(${[xid, ...parts].join(', ')}), 0)`;
+export function versionOf(row: string, parts: readonly string[]): string {
+  return `hash_record_extended(row(${[`${row}.${quoted(xidColumn)}`, ...parts].join(', ')}), 0)`;
 }
 
 /** An aggregate over the parts of a record: it differs when one is added, changed, deleted or moved. */
-export function partsVersion(xid: string): string {
-  return `hash_record_extended(row(count(*), bit_xor(hash_record_extended(row(part_id, ${quoted(xid)}), 0))), 0)`;
-}
+export const partsVersion = `hash_record_extended(row(count(*), bit_xor(hash_record_extended(row(part_id, ${quoted(xidColumn)}), 0))), 0)`;
 
 /** `partsVersion` of a record without parts. */
 export const noPartsVersion = 'hash_record_extended(row(0::bigint, null::bigint), 0)';

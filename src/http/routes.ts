@@ -154,7 +154,7 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
     requireJsonAccepted(ctx);
     const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
     refuseParameters(ctx.querystring);
-    const request = parseWrite(rules.validators, access, access.scopes.has(`read:${name}`), {
+    const request = parseWrite(rules, access, access.scopes.has(`read:${name}`), {
       method: ctx.method,
       path: ctx.path,
       id: (ctx.params.id as string | undefined) ?? null,

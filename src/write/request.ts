@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { fieldType } from '../definition/field-types.js';
-import type { WriteValidators } from '../definition/write-validators.js';
+import type { CompiledWrite } from '../definition/compiled.js';
+import { fieldType, textOf } from '../definition/field-types.js';
 import { invalid, Problem } from '../errors.js';
 import type { Caller } from '../postgres/statement.js';
 import { type EntityTag, parseEntityTags } from '../read/reply.js';
@@ -37,17 +37,17 @@ export interface RawWrite {
 }
 
 /** Checks the headers, then the body. Throws Problems; that of the body names every fault. */
-export function parseWrite(validators: WriteValidators, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
+export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const key = parseIdempotencyKey(raw.idempotencyKey);
-  const target = raw.id === null ? null : parseTarget(validators, raw.id, raw.ifMatch);
+  const target = raw.id === null ? null : parseTarget(write, raw.id, raw.ifMatch);
   const body = parseBody(raw.body);
-  const faults = target === null ? validators.create(body) : validators.patch(body);
+  const faults = target === null ? write.create(body) : write.patch(body);
   if (faults.length > 0) throw invalid(faults);
   const values = body as Readonly<Record<string, string | number | boolean | null>>;
   const members: Record<string, string | null> = Object.create(null); // the name of a member may be "constructor"
   for (const name in values) {
     const value = values[name] ?? null;
-    members[name] = value === null ? null : validators.toText(name, value);
+    members[name] = value === null ? null : textOf(value);
   }
   const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
   const identity = [raw.method, raw.path, raw.ifMatch?.trim() ?? '', sorted];
@@ -74,7 +74,7 @@ function parseIdempotencyKey({ value, timesSent }: RawWrite['idempotencyKey']): 
   return key;
 }
 
-function parseTarget({ idType }: WriteValidators, id: string, ifMatch: string | undefined): Target {
+function parseTarget({ idType }: CompiledWrite, id: string, ifMatch: string | undefined): Target {
   return { id: fieldType(idType).isPrinted?.(id) ? id : null, ifMatch: parseIfMatch(ifMatch) };
 }
 

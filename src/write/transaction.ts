@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import type { CompiledWrite } from '../definition/compiled.js';
+import type { CompiledWrite, WritableMember } from '../definition/compiled.js';
 import { type FieldType, fieldType } from '../definition/field-types.js';
-import type { WritableMember } from '../definition/write-validators.js';
 import { type FieldError, invalid, notFound, Problem, refusedValues, sqlStateOf } from '../errors.js';
 import type { TextRow } from '../postgres/row.js';
 import type { Values } from '../postgres/statement.js';
@@ -40,7 +39,7 @@ async function create(
   write: CompiledWrite,
   request: WriteRequest,
 ): Promise<Committed<Outcome>> {
-  const refuse = asRefusedValue(write.validators.writable, request.members);
+  const refuse = asRefusedValue(write.members, request.members);
   const onError = (error: unknown, [claimed]: readonly Rows[]): never => {
     if (claimed?.length === 1) refuse(error);
     throw error;
@@ -82,14 +81,14 @@ async function update(
     etagOf((at) => row[at] ?? null, write.tag),
   );
   const before: Record<string, string | null> = {};
-  for (const [name, at] of write.writableAt) before[name] = row[at] ?? null;
+  for (const { name, at } of write.members) before[name] = row[at] ?? null;
   const after = { ...before, ...members };
   const entries = diffOfMembers(write, before, after);
   const changed = transaction.commit({
     statement: entries.length === 0 ? write.statements.keep : write.statements.update,
     values: { id, ...after, ...storedValues(request), ...changesOf(write, 'changed', entries) },
   });
-  const { outcome, position } = await changed.catch(asRefusedValue(write.validators.writable, members)); // COMMIT can refuse it, too
+  const { outcome, position } = await changed.catch(asRefusedValue(write.members, members)); // COMMIT can refuse it, too
   return { outcome: outcomeOf(200, outcome[0][0] as TextRow, request), position };
 }
 
@@ -126,9 +125,9 @@ function keyOf({ caller, key, fingerprint }: WriteRequest): Values {
 }
 
 /** Every writable member of a new record: those given, else null. */
-function newMembers({ writableAt }: CompiledWrite, { members }: WriteRequest): Members {
+function newMembers(write: CompiledWrite, { members }: WriteRequest): Members {
   const all: Record<string, string | null> = {};
-  for (const [name] of writableAt) all[name] = members[name] ?? null;
+  for (const { name } of write.members) all[name] = members[name] ?? null;
   return all;
 }
 
@@ -217,9 +216,13 @@ function isPrimaryKey({ constraint }: pg.DatabaseError): boolean {
 type Members = Readonly<Record<string, string | null>>;
 
 /** The members that differ, by their names in the audit log; `before` is null for a new record. */
-export function diffOfMembers({ validators }: CompiledWrite, before: Members | null, after: Members): NewChange[] {
+export function diffOfMembers(
+  { members }: Pick<CompiledWrite, 'members'>,
+  before: Members | null,
+  after: Members,
+): NewChange[] {
   const changes: NewChange[] = [];
-  for (const { name, type, auditName } of validators.writable) {
+  for (const { name, type, auditName } of members) {
     const texts = [before?.[name] ?? null, after[name] ?? null] as const;
     if (texts[0] === texts[1]) continue;
     const change = { name: auditName, before: auditValue(type, texts[0]), after: auditValue(type, texts[1]) };

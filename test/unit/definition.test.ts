@@ -8,7 +8,7 @@ import { loadResources } from '../../src/definition/load.js';
 import type { Field, Resource } from '../../src/definition/resource.js';
 import { compileSerializer } from '../../src/definition/row-serializer.js';
 import { compileStatements } from '../../src/definition/statements.js';
-import { compileWriteValidators } from '../../src/definition/write-validators.js';
+import { compileBodyChecks } from '../../src/definition/write-validators.js';
 import type { FieldError } from '../../src/errors.js';
 import type { Event } from '../../src/events.js';
 import { projectRoot } from '../../src/paths.js';
@@ -339,7 +339,7 @@ test('images are removed from members', (t) => {
 test('a pattern that backtracks without end refuses the value, and does not stop the gateway', (t) => {
   const installations = loadResources('').find(({ name }) => name === 'installaties') as Resource;
   const { naam } = installations.fields as Record<string, Field>;
-  const { patch } = compileWriteValidators({
+  const { patch } = compileBodyChecks({
     ...installations,
     fields: { ...installations.fields, naam: { ...naam, write: { schema: { pattern: '^(a+)+$' } } } as Field },
   });

@@ -175,7 +175,7 @@ test('dates and moments that PostgreSQL prints have the order of their values', 
 
 /** The change of a field of a type; undefined: it is unchanged. */
 function changeOf(type: FieldType, before: string | null, after: string | null): unknown {
-  const write = { validators: { writable: [{ name: 'f', column: 'f', type, auditName: 'f' }] } };
+  const write = { members: [{ name: 'f', at: 0, type, auditName: 'f' }] };
   const [change] = diffOfMembers(write as unknown as CompiledWrite, { f: before }, { f: after });
   return change && [change.before, change.after];
 }
@@ -201,7 +201,7 @@ test('a number with more digits than JavaScript keeps is another one, and the au
 });
 
 test('a new record without a member that has an inherited name, such as constructor, logs no change of it', (t) => {
-  const write = { validators: { writable: [{ name: 'constructor', type: 'text', auditName: 'constructor' }] } };
+  const write = { members: [{ name: 'constructor', at: 0, type: 'text' as const, auditName: 'constructor' }] };
   t.deepEqual(diffOfMembers(write as unknown as CompiledWrite, null, Object.create(null)), []);
 });
 
