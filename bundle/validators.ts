@@ -1,11 +1,12 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import standalone from 'ajv/dist/standalone/index.js';
 import { projectRoot } from '../src/paths.js';
 
-// The second half of `npm run build`: ajv's code for the two schemas that do not depend on an operator's definitions. A start that
-// compiled them itself took 40 ms more, and 3 MB.
+// The second half of `npm run build`: ajv's code for the two schemas that do not depend on an operator's definitions (a start that
+// compiled them itself took 40 ms more, and 3 MB), and the script of the docs page.
 
 const folder = join(projectRoot, 'dist/src/definition');
 const options = {
@@ -23,6 +24,11 @@ write('definition-validator', definition, definition.compile(schema));
 
 const json = new Ajv2020(options);
 write('json-schema-validator', json, json.getSchema('https://json-schema.org/draft/2020-12/schema'));
+
+const require = createRequire(import.meta.url);
+const library = require.resolve('openapi-explorer/dist/browser/openapi-explorer.min.js');
+copyFileSync(library, join(projectRoot, 'dist/bundle/openapi-explorer.js'));
+copyFileSync(join(dirname(library), '../../LICENSE'), join(projectRoot, 'dist/bundle/openapi-explorer.LICENSE'));
 
 function write(name: string, ...[ajv, validate]: Parameters<typeof standalone.default>): void {
   writeFileSync(join(folder, `${name}.cjs`), standalone.default(ajv, validate));

@@ -13,7 +13,7 @@ export const docsCommand: Command = async (args) => {
   if (!values.out) throw new UsageError('--out FILE is missing.');
   const settings = loadSettings(process.env);
   const document = openapi(loadResources(settings.resourcesDir), { version: apiVersion, ...settings });
-  writeFileSync(values.out, docsPage(document));
+  writeFileSync(values.out, docsPage(document).html);
   print(`wrote ${values.out}`);
   if (settings.publicUrl === '') say('PUBLIC_URL is not set: the samples leave the address of the gateway open.');
   if (settings.primaryUrls === '') say('PRIMARY_URLS is not set: the page describes no writes.');

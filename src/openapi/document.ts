@@ -43,6 +43,14 @@ export interface Operation {
   readonly parameters: readonly Reference[];
   readonly requestBody?: { readonly description: string; readonly content: Content };
   readonly responses: Responses;
+  readonly 'x-codeSamples': readonly CodeSample[];
+}
+
+/** The operation as a program. */
+export interface CodeSample {
+  readonly lang: string;
+  readonly label: string;
+  readonly source: string;
 }
 
 type Content = Readonly<Record<string, MediaType>>;
@@ -76,13 +84,6 @@ export function resolve<T extends object>(document: OpenApiDocument, value: T | 
   for (const step of steps.slice(1)) target = (target as Record<string, unknown>)[step];
   if (target === undefined) throw new Error(`${value.$ref} points to nothing.`);
   return target as T;
-}
-
-/** All responses: those of operations and the others. */
-export function allResponses(document: OpenApiDocument): ApiResponse[] {
-  const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
-  const sets = [...operations.map(({ responses }) => responses), document['x-other-responses']];
-  return [...new Set(sets.flatMap((set) => Object.values(set)).map((response) => resolve(document, response)))];
 }
 
 /** A reference to a component. */

@@ -2,9 +2,11 @@ import type { Resource } from '../definition/resource.js';
 import { type ProblemCode, problems, problemType } from '../errors.js';
 import {
   type ApiResponse,
+  type CodeSample,
   component,
   type OpenApiDocument,
   type Operation,
+  type Parameter,
   type Responses,
   resolve,
 } from './document.js';
@@ -46,19 +48,62 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
     parameters: merged('parameters'),
     responses: { ...merged('responses'), ...errors.components },
   });
-  return withUsedComponents(withSuccessInline(document as OpenApiDocument));
+  return withUsedComponents(withSamples(document as OpenApiDocument));
 }
 
-/** The document without references to responses of success: of those some generators make clients that return no data. */
-function withSuccessInline(document: OpenApiDocument): OpenApiDocument {
-  const inline = ({ responses, ...operation }: Operation): Operation => {
-    const all = Object.entries(responses).map(([status, response]) => [
-      status,
-      status.startsWith('2') ? resolve(document, response) : response,
-    ]);
-    return { ...operation, responses: Object.fromEntries(all) };
-  };
-  return { ...document, paths: mapValues(document.paths, (item) => mapValues(item, inline)) };
+/**
+ * The document with samples, and without references to responses of success: of those some generators make clients that return
+ * no data.
+ */
+function withSamples(document: OpenApiDocument): OpenApiDocument {
+  const inline = (response: Responses[string], status: string) =>
+    status.startsWith('2') ? resolve(document, response) : response;
+  const paths = mapValues(document.paths, (item, path) =>
+    mapValues(item, (operation, method) => ({
+      ...operation,
+      responses: mapValues(operation.responses, inline),
+      'x-codeSamples': samplesOf(document, path, method, operation),
+    })),
+  );
+  return { ...document, paths };
+}
+
+/** Records of a page in a sample, where the gateway allows so many. */
+const samplePerPage = 1000;
+
+/** The variable ID as a path in the language has it, and a line for a header; without one the language only reads. */
+type Language = readonly [lang: string, label: string, id: string, header?: (name: string, value: string) => string];
+
+const entry = (name: string, value: string): string => `    "${name}": '${value}',\n`;
+const languages: readonly Language[] = [
+  ['shell', 'curl', '$ID', (name, value) => `  -H '${name}: ${value}' \\\n`],
+  ['python', 'Python', "{os.environ['ID']}", entry],
+  ['javascript', 'JavaScript', `\${ID}`, entry],
+  ['powerquery', 'Power Query', '" & ID & "'],
+];
+
+/** The operation in each language that can make it; that of a list follows `next` to the end. */
+function samplesOf(document: OpenApiDocument, path: string, method: string, operation: Operation): CodeSample[] {
+  const parameters = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
+  const perPageMax = parameters.find(({ name }) => name === 'perPage')?.schema.maximum;
+  const headers = parameters.filter(
+    ({ name, required, ...each }) => each.in === 'header' && required && name !== 'Idempotency-Key',
+  );
+  const body = operation.requestBody?.content['application/json']?.example;
+  const kind = method === 'get' ? (perPageMax === undefined ? 'get' : 'list') : 'write';
+  return languages.flatMap(([lang, label, id, header]) => {
+    if (kind === 'write' && header === undefined) return [];
+    const relativePath = path.slice(1).replace('{id}', id);
+    const values = {
+      method: method.toUpperCase(),
+      path: relativePath && `/${relativePath}`,
+      relativePath,
+      perPage: Math.min(samplePerPage, Number(perPageMax)),
+      headers: headers.map(({ name, example }) => header?.(name, String(example))).join(''),
+      body: body && JSON.stringify(body, null, 2).replaceAll("'", '\\u0027'), // which would end the text in a shell
+    };
+    return { lang, label, source: String(fill(readText(`samples/${lang}-${kind}.txt`).trimEnd(), values)) };
+  });
 }
 
 type ResourcePart = Readonly<Record<'tag' | 'paths' | 'schemas' | 'parameters' | 'responses', object>>;

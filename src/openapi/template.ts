@@ -50,6 +50,9 @@ export function expand(names: readonly string[], sets: Sets): string[] {
 }
 
 /** The same members with mapped values. */
-export function mapValues<T, U>(members: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {
-  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, map(value)]));
+export function mapValues<T, U>(
+  members: Readonly<Record<string, T>>,
+  map: (value: T, name: string) => U,
+): Record<string, U> {
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, map(value, name)]));
 }

@@ -57,6 +57,7 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
     perPageMax,
     skipRowsMax: options.skipRowsMax,
     publicUrl,
+    base: `${publicUrl || 'https://HOST'}/api/v1`,
     index: apiIndex(resources, options),
     contact: apiContact === '' ? undefined : contactOf(apiContact),
     perPageDefault: Math.min(options.perPageDefault, perPageMax),

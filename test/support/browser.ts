@@ -87,20 +87,3 @@ export function overflowing(page: Page): Promise<string[]> {
     return true;
   }).map((element) => element.outerHTML.slice(0, 100))`);
 }
-
-/** Words that the page breaks in two: parts of them stand on different lines. */
-export function brokenWords(page: Page): Promise<string[]> {
-  return page.evaluate(`(() => {
-    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    const range = document.createRange();
-    const broken = [];
-    while (texts.nextNode()) {
-      for (const { 0: word, index } of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
-        range.setStart(texts.currentNode, index);
-        range.setEnd(texts.currentNode, index + word.length);
-        if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) broken.push(word);
-      }
-    }
-    return broken;
-  })()`);
-}

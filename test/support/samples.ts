@@ -1,15 +1,11 @@
-/** The text of each sample of a language on the documentation page, by the id of its operation. */
-export function samplesOf(page: string, language: string): Map<string, string> {
-  const articles = [...page.matchAll(/<article id="(\w+)"[\s\S]*?<\/article>/g)];
-  const pattern = new RegExp(`data-language="${language}"><code>([\\s\\S]*?)</code>`);
-  return new Map(
-    articles.flatMap(([article, id]) => {
-      const [, sample] = pattern.exec(article) ?? [];
-      return sample === undefined ? [] : [[id as string, unescaped(sample)] as const];
-    }),
-  );
-}
+import type { OpenApiDocument } from '../../src/openapi/document.js';
 
-function unescaped(markup: string): string {
-  return markup.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)));
+/** The text of each sample of a language, by the id of its operation. */
+export function samplesOf({ paths }: OpenApiDocument, language: string): Map<string, string> {
+  const operations = Object.values(paths).flatMap((item) => Object.values(item));
+  return new Map(
+    operations.flatMap(({ operationId, 'x-codeSamples': samples }) =>
+      samples.filter(({ lang }) => lang === language).map(({ source }) => [operationId, source] as const),
+    ),
+  );
 }
