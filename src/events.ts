@@ -1,101 +1,6 @@
 import { problems, unfitSqlStates } from './errors.js';
 
-/** Every event of a gateway, without personal data and tokens. The log (ops/log) and the metrics (ops/metrics) consume them by the table below. */
-export type Event =
-  | {
-      readonly type: 'request_finished';
-      readonly requestId: string;
-      readonly method: string;
-      readonly route: string;
-      readonly status: number;
-      readonly code: string | null;
-      readonly durationMs: number;
-      readonly complete: boolean;
-      readonly tokenId: string | null;
-      readonly workspace: string | null;
-      /** Rows of a list that was sent whole, and the page size; null for other responses. */
-      readonly rows: number | null;
-      readonly perPage: number | null;
-      /** Bytes written to the client's connection, head of the response included. */
-      readonly bytes: number;
-      /** The client's address; absent unless the operator wants it logged. */
-      readonly address?: string;
-    }
-  | { readonly type: 'request_failed'; readonly requestId: string; readonly error: Error }
-  | { readonly type: 'value_refused'; readonly requestId: string; readonly error: Error }
-  | {
-      readonly type: 'database_unfit';
-      readonly requestId: string;
-      readonly code: string;
-      readonly correction: string;
-      readonly error: Error;
-    }
-  | { readonly type: 'upkeep_failed'; readonly statement: string; readonly code: string; readonly correction: string }
-  | { readonly type: 'page_broken'; readonly requestId: string; readonly reason: string }
-  | { readonly type: 'page_resumed'; readonly resource: string; readonly replica: string }
-  | {
-      readonly type: 'decode_failed';
-      readonly resource: string;
-      readonly row: string;
-      readonly pointer: string;
-      readonly reason: string;
-    }
-  | { readonly type: 'decrypt_mismatch'; readonly table: string; readonly column: string; readonly row: string }
-  | { readonly type: 'limit_hit'; readonly limit: LimitName }
-  | { readonly type: 'request_shed'; readonly bound: ShedBound }
-  | { readonly type: 'client_too_slow' }
-  | { readonly type: 'replica_admitted'; readonly replica: string }
-  | { readonly type: 'replica_ejected'; readonly replica: string; readonly reason: string }
-  | { readonly type: 'primary_among_replicas'; readonly replica: string }
-  | { readonly type: 'replica_failed'; readonly replica: string; readonly code: string }
-  | { readonly type: 'primary_failed'; readonly code: string }
-  | ({ readonly type: 'server_unfit' } & UnfitServer)
-  | { readonly type: 'primary_changed'; readonly server: string }
-  | { readonly type: 'redis_failed' }
-  | { readonly type: 'redis_away'; readonly reason: string }
-  | { readonly type: 'redis_back' }
-  | { readonly type: 'primary_read' }
-  | { readonly type: 'write_finished'; readonly outcome: string }
-  | {
-      readonly type: 'worker_died';
-      /** Beside `pid`, which each line of the log has for the process that writes it. */
-      readonly workerPid: number;
-      readonly code: number | null;
-      readonly signal: string | null;
-      /** It was killed because it no longer reported. */
-      readonly silent: boolean;
-      readonly restartMs: number;
-    }
-  | { readonly type: 'reloaded'; readonly workers: number }
-  | { readonly type: 'reload_refused'; readonly reason: string }
-  | { readonly type: 'log_line_dropped' }
-  | { readonly type: 'log_resumed'; readonly lines: number }
-  | { readonly type: 'crashed'; readonly error: Error }
-  | { readonly type: 'started'; readonly url: string; readonly opsUrl: string }
-  | { readonly type: 'stopping' }
-  | { readonly type: 'named_statements_off' };
-
-/** A fault that the check of a start found, and that did not refuse it. */
-export interface UnfitServer {
-  readonly server: string;
-  readonly item: string;
-  readonly detail: string;
-}
-
-const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as const;
-
-/** The limit at which a request was answered 429. */
-export type LimitName = (typeof limitNames)[number];
-
-const shedBounds = ['connections', 'token_look_ups', 'large_pages'] as const;
-
-/** The bound at which a request was turned away with 503 overloaded. */
-export type ShedBound = (typeof shedBounds)[number];
-
-/** Takes an event; never throws. */
-export type Observe = (event: Event) => void;
-
-/** Row of the table: the level of the event's log line, and the metrics that the event moves. */
+/** Row of the table of events with the members `E`: the level of the event's log line, and the metrics that the event moves. */
 interface EventRow<E> {
   /** `silent`: it has no line. */
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
@@ -116,20 +21,73 @@ export interface EventMetric<E> {
   readonly amount?: (event: E) => number;
 }
 
+interface RequestFinished {
+  requestId: string;
+  method: string;
+  route: string;
+  status: number;
+  code: string | null;
+  durationMs: number;
+  complete: boolean;
+  tokenId: string | null;
+  workspace: string | null;
+  /** Rows of a list that was sent whole, and the page size; null for other responses. */
+  rows: number | null;
+  perPage: number | null;
+  /** Bytes written to the client's connection, head of the response included. */
+  bytes: number;
+  /** The client's address; absent unless the operator wants it logged. */
+  address?: string;
+}
+
+interface WorkerDied {
+  /** Beside `pid`, which each line of the log has for the process that writes it. */
+  workerPid: number;
+  code: number | null;
+  signal: string | null;
+  /** It was killed because it no longer reported. */
+  silent: boolean;
+  restartMs: number;
+}
+
+/** A fault that the check of a start found, and that did not refuse it. */
+export interface UnfitServer {
+  readonly server: string;
+  readonly item: string;
+  readonly detail: string;
+}
+
+const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as const;
+
+/** The limit at which a request was answered 429. */
+export type LimitName = (typeof limitNames)[number];
+
+const shedBounds = ['connections', 'token_look_ups', 'large_pages'] as const;
+
+/** The bound at which a request was turned away with 503 overloaded. */
+export type ShedBound = (typeof shedBounds)[number];
+
 const codes = Object.keys(problems);
+
+const event = <E = object>(level: EventRow<E>['level'], more: Omit<EventRow<E>, 'level'> = {}): EventRow<E> => ({
+  level,
+  ...more,
+});
 
 /** The metrics of an event that moves one counter. */
 const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels']): readonly EventMetric<E>[] => [
   { name, help, labels },
 ];
 
-/** The one table of events. docs/monitoring.md is compared with it. */
-export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { type: T }>> } = {
-  started: { level: 'info' },
-  stopping: { level: 'info' },
-  named_statements_off: { level: 'warn' },
-  request_finished: {
-    level: 'info',
+/**
+ * The one table of events, without personal data and tokens: the log (ops/log) and the metrics (ops/metrics) consume them by it.
+ * docs/monitoring.md is compared with it.
+ */
+export const events = {
+  started: event<{ url: string; opsUrl: string }>('info'),
+  stopping: event('info'),
+  named_statements_off: event('warn'),
+  request_finished: event<RequestFinished>('info', {
     metrics: [
       {
         name: 'request_seconds',
@@ -151,125 +109,112 @@ export const events: { readonly [T in Event['type']]: EventRow<Extract<Event, { 
         amount: ({ bytes }) => bytes,
       },
     ],
-  },
-  request_failed: { level: 'error' },
-  value_refused: { level: 'info' },
-  database_unfit: {
-    level: 'error',
+  }),
+  request_failed: event<{ requestId: string; error: Error }>('error'),
+  value_refused: event<{ requestId: string; error: Error }>('info'),
+  database_unfit: event<{ requestId: string; code: string; correction: string; error: Error }>('error', {
     metrics: counter(
       'database_unfit',
       'Requests answered 500 because the database does not fit the gateway, by SQLSTATE.',
-      {
-        code: unfitSqlStates,
-      },
+      { code: unfitSqlStates },
     ),
-  },
-  upkeep_failed: {
-    level: 'error',
+  }),
+  upkeep_failed: event<{ statement: string; code: string; correction: string }>('error', {
     repeats: ['statement', 'code'],
     metrics: counter(
       'upkeep_failures',
       'Statements of the gateway itself that the primary refuses, by name and SQLSTATE.',
-      {
-        statement: null,
-        code: unfitSqlStates,
-      },
+      { statement: null, code: unfitSqlStates },
     ),
-  },
-  crashed: { level: 'error' },
-  worker_died: {
-    level: 'error',
+  }),
+  crashed: event<{ error: Error }>('error'),
+  worker_died: event<WorkerDied>('error', {
     metrics: counter('worker_restarts', 'Workers that died or were frozen, and were replaced.'),
-  },
-  reloaded: { level: 'info' },
-  reload_refused: { level: 'error' },
-  log_line_dropped: {
-    level: 'silent',
+  }),
+  reloaded: event<{ workers: number }>('info'),
+  reload_refused: event<{ reason: string }>('error'),
+  log_line_dropped: event('silent', {
     metrics: counter('log_lines_dropped', 'Log lines dropped because stdout is not read, or too slowly.'),
-  },
-  log_resumed: { level: 'warn' },
-  page_resumed: {
-    level: 'warn',
+  }),
+  log_resumed: event<{ lines: number }>('warn'),
+  page_resumed: event<{ resource: string; replica: string }>('warn', {
     repeats: ['resource', 'replica'],
     metrics: counter('pages_resumed', 'Times a page was continued after its replica failed it.', { resource: null }),
-  },
-  page_broken: {
-    level: 'warn',
+  }),
+  page_broken: event<{ requestId: string; reason: string }>('warn', {
     repeats: ['reason'],
     metrics: counter('pages_broken', 'Pages that could not be finished; the connection was destroyed.'),
-  },
-  decode_failed: {
-    level: 'warn',
+  }),
+  decode_failed: event<{ resource: string; row: string; pointer: string; reason: string }>('warn', {
     repeats: ['resource', 'pointer', 'reason'],
     metrics: counter('decode_errors', 'Stored values that could not be decoded.', {
       resource: null,
       pointer: null,
       reason: null,
     }),
-  },
-  decrypt_mismatch: {
-    level: 'error',
+  }),
+  decrypt_mismatch: event<{ table: string; column: string; row: string }>('error', {
     repeats: ['table', 'column'],
     metrics: counter('decrypt_mismatches', 'Cells that only node:crypto could decrypt; its value was used.'),
-  },
-  limit_hit: {
-    level: 'info',
+  }),
+  limit_hit: event<{ limit: LimitName }>('info', {
     repeats: ['limit'],
     metrics: counter('limit_hits', 'Requests answered 429.', { limit: limitNames }),
-  },
-  request_shed: {
-    level: 'warn',
+  }),
+  request_shed: event<{ bound: ShedBound }>('warn', {
     repeats: ['bound'],
     metrics: counter('requests_shed', 'Requests answered 503 overloaded, by the bound they met.', {
       bound: shedBounds,
     }),
-  },
-  client_too_slow: {
-    level: 'warn',
+  }),
+  client_too_slow: event('warn', {
     repeats: [],
     metrics: counter('slow_clients', 'Connections destroyed because the client stopped reading its response.'),
-  },
-  replica_admitted: { level: 'info' },
-  replica_ejected: {
-    level: 'warn',
+  }),
+  replica_admitted: event<{ replica: string }>('info'),
+  replica_ejected: event<{ replica: string; reason: string }>('warn', {
     metrics: counter('replica_ejections', 'Times a replica was ejected.', { replica: null }),
-  },
-  primary_among_replicas: { level: 'info' },
-  replica_failed: {
-    level: 'warn',
+  }),
+  primary_among_replicas: event<{ replica: string }>('info'),
+  replica_failed: event<{ replica: string; code: string }>('warn', {
     repeats: ['replica', 'code'],
     metrics: counter('replica_failures', 'Statements that failed on a replica, and were retried or answered 503.', {
       replica: null,
       code: null,
     }),
-  },
-  primary_failed: {
-    level: 'warn',
+  }),
+  primary_failed: event<{ code: string }>('warn', {
     repeats: ['code'],
     metrics: counter('primary_failures', 'Transactions that failed on the primary, and were retried or answered 503.', {
       code: null,
     }),
-  },
-  server_unfit: { level: 'warn' },
-  primary_changed: {
-    level: 'warn',
+  }),
+  server_unfit: event<UnfitServer>('warn'),
+  primary_changed: event<{ server: string }>('warn', {
     metrics: counter('primary_changes', 'Times another server of PRIMARY_URLS became the primary.'),
-  },
-  primary_read: {
-    level: 'debug',
+  }),
+  primary_read: event('debug', {
     metrics: counter('primary_reads', 'Reads the primary served because no replica had replayed the last write.'),
-  },
-  write_finished: {
-    level: 'debug',
+  }),
+  write_finished: event<{ outcome: string }>('debug', {
     metrics: counter('writes', 'Writes by outcome: created, updated, replayed, or the code of the problem.', {
       outcome: ['created', 'updated', 'replayed', ...codes],
     }),
-  },
-  redis_away: { level: 'warn' },
-  redis_back: { level: 'info' },
-  redis_failed: {
-    level: 'warn',
+  }),
+  redis_away: event<{ reason: string }>('warn'),
+  redis_back: event('info'),
+  redis_failed: event('warn', {
     repeats: [],
     metrics: counter('redis_failures', 'Times Redis did not answer and the local share of the limits took over.'),
-  },
+  }),
 };
+
+type Members<Row> = Row extends EventRow<infer E> ? Readonly<E> : never;
+
+/** Every event of a gateway. */
+export type Event = {
+  [T in keyof typeof events]: { readonly type: T } & Members<(typeof events)[T]>;
+}[keyof typeof events];
+
+/** Takes an event; never throws. */
+export type Observe = (event: Event) => void;
