@@ -1,6 +1,5 @@
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import standalone from 'ajv/dist/standalone/index.js';
 import { projectRoot } from '../src/paths.js';
@@ -25,10 +24,12 @@ write('definition-validator', definition, definition.compile(schema));
 const json = new Ajv2020(options);
 write('json-schema-validator', json, json.getSchema('https://json-schema.org/draft/2020-12/schema'));
 
-const require = createRequire(import.meta.url);
-const library = require.resolve('openapi-explorer/dist/browser/openapi-explorer.min.js');
-copyFileSync(library, join(projectRoot, 'dist/bundle/openapi-explorer.js'));
-copyFileSync(join(dirname(library), '../../LICENSE'), join(projectRoot, 'dist/bundle/openapi-explorer.LICENSE'));
+const explorer = join(projectRoot, 'node_modules/openapi-explorer');
+const copies = { 'dist/browser/openapi-explorer.min.js': 'openapi-explorer.js', LICENSE: 'openapi-explorer.LICENSE' };
+// A clone that was installed before the package came in misses the docs page, and nothing else.
+if (existsSync(explorer))
+  for (const [from, to] of Object.entries(copies))
+    copyFileSync(join(explorer, from), join(projectRoot, 'dist/bundle', to));
 
 function write(name: string, ...[ajv, validate]: Parameters<typeof standalone.default>): void {
   writeFileSync(join(folder, `${name}.cjs`), standalone.default(ajv, validate));
