@@ -9,7 +9,7 @@ create table gateway.idempotency (
   record_id text,
   may_read boolean,                 -- whether the token had the read scope
   shape text,                       -- digest of the columns of `record`
-  record text,                      -- the row that the write left, as PostgreSQL prints it
+  record text,                      -- the row that the write left: a JSON array of its values as PostgreSQL prints them
   created_at timestamptz not null default now(),
   primary key (token_id, key)
 );

@@ -11,7 +11,7 @@ export interface WriteStatements {
   readonly claim: Statement;
   /** The row as it is, locked against other writers until the transaction ends; no row unless this transaction claimed the key. */
   readonly lock: Statement;
-  /** Adds the record and its audit entry, stores the row under the key and returns it as text; does nothing unless this transaction claimed the key. */
+  /** Adds the record and its audit entry, stores the row under the key and returns it as a JSON array; does nothing unless this transaction claimed the key. */
   readonly create: Statement;
   /** The same with a record that is there. Sets every writable column; those not in the patch keep the value of the locked row. */
   readonly update: Statement;
@@ -115,6 +115,9 @@ interface Storing {
 function storingOf(resource: Resource & { readonly write: ResourceWrite }) {
   const { audit } = resource.write;
   const entry = audit && entryOf(audit.columns);
+  const columns = columnsOf(resource).map((column) => `written.${quoted(column)}`);
+  /** As PostgreSQL prints the values; a cast to text has other forms of booleans and of blanks at the end. */
+  const texts = columns.map((column) => `case when ${column} is not null then concat(${column}) end`);
   return (status: number, { written, loggedId }: Storing): Sql => {
     const logged =
       entry && loggedId
@@ -123,7 +126,7 @@ function storingOf(resource: Resource & { readonly write: ResourceWrite }) {
         : '';
     return `with claimed as (${claimed}), written as (${written}), ${logged}
       stored as (update gateway.idempotency held set status = ${status}, record_id = written.id,
-          may_read = ${param('may-read')}, shape = '${shapeOf(resource)}', record = (written.*)::text
+          may_read = ${param('may-read')}, shape = '${shapeOf(resource)}', record = array_to_json(array[${texts.join(', ')}])::text
         from written where held.token_id = ${param('claim.token')} and held.key = ${param('claim.key')} returning held.record)
     select record, 1 / (select count(*) from stored) from claimed left join stored on true`;
   };

@@ -105,7 +105,7 @@ const storedValues = (request: WriteRequest): Values => ({
 });
 
 function outcomeOf(status: number, [text]: TextRow, { mayRead }: WriteRequest): Outcome {
-  return { status, row: valuesOfComposite(text as string), mayRead, replayed: false };
+  return { status, row: JSON.parse(text as string) as TextRow, mayRead, replayed: false };
 }
 
 /** Takes the key, unless it was used or a reference is unknown; waits while another transaction holds it. */
@@ -168,7 +168,7 @@ async function recall(
   }
   if (same !== 't') throw reused('for a request with another method, path, If-Match or body');
   const replay = { status: Number(status), mayRead: mayRead === 't', replayed: true };
-  if (typeof record === 'string') return { outcome: { ...replay, row: valuesOfComposite(record) }, position };
+  if (typeof record === 'string') return { outcome: { ...replay, row: JSON.parse(record) as TextRow }, position };
   const now = await transaction.commit({ statement: write.statements.read, values: { id: id as string } });
   const [row] = now.outcome[0];
   if (row === undefined) throw reused('for a record that is gone');
@@ -246,39 +246,4 @@ function changesOf({ audit }: CompiledWrite, action: 'created' | 'changed', entr
 /** A value in PostgreSQL's text form → its value in an audit diff. */
 function auditValue(type: FieldType, text: string | null): unknown {
   return text === null ? null : (fieldType(type).auditValue?.(text) ?? text);
-}
-
-/**
- * The values of a row from PostgreSQL's text form of it, such as (1,"a ""b""",,t), as a query gives them (PostgreSQL 8.16.6):
- * quotes and backslashes are doubled between quotes, and NULL is empty.
- */
-export function valuesOfComposite(text: string): TextRow {
-  const values: (string | null)[] = [];
-  for (let at = 1; at < text.length; at++) {
-    const isQuoted = text[at] === '"';
-    const end = isQuoted ? closingQuote(text, at) : plainEnd(text, at);
-    if (end < at) throw new SyntaxError('this is no row');
-    if (isQuoted)
-      values.push(
-        text
-          .slice(at + 1, end)
-          .replaceAll('""', '"')
-          .replaceAll('\\\\', '\\'),
-      );
-    else values.push(end === at ? null : text.slice(at, end));
-    at = isQuoted ? end + 1 : end;
-  }
-  return values;
-}
-
-function plainEnd(text: string, at: number): number {
-  const comma = text.indexOf(',', at);
-  return comma < 0 ? text.length - 1 : comma;
-}
-
-/** The first quote behind the opening one that is not doubled. */
-function closingQuote(text: string, opening: number): number {
-  let end = text.indexOf('"', opening + 1);
-  while (text[end + 1] === '"') end = text.indexOf('"', end + 2);
-  return end;
 }

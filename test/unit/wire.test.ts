@@ -9,7 +9,6 @@ import { addressKey } from '../../src/http/admit.js';
 import { readSqlFiles } from '../../src/migrate/sql-files.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
 import { tapRows } from '../../src/wire/row-tap.js';
-import { valuesOfComposite } from '../../src/write/transaction.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
 
 type Message = { readonly type: 'D'; readonly texts: TextRow } | { readonly type: 'C' | 'Z'; readonly body: Buffer };
@@ -91,18 +90,6 @@ test('IPv6 addresses of one /64 have one key, those of another /64 have another'
 test('the port that some proxies add to an address does not count', (t) => {
   for (const ip of ['192.0.2.1:443', '192.0.2.1:50123', '[::ffff:192.0.2.1]:1']) t.is(addressKey(ip), '192.0.2.1', ip);
   for (const ip of ['[2001:db8:0:a::1]:443', '[2001:db8:0:a::2]']) t.is(addressKey(ip), '2001:db8:0:a::/64', ip);
-});
-
-test('the text form of a row becomes its values: doubled quotes and backslashes, empty texts and NULL', (t) => {
-  const texts: readonly (readonly [string, ...(string | null)[]])[] = [
-    ['(1,t,2026-01-31)', '1', 't', '2026-01-31'],
-    ['(,"",)', null, '', null],
-    ['()', null],
-    ['("a ""b"" \\\\ (c, d)","""",""",""")', 'a "b" \\ (c, d)', '"', '","'],
-    ['("\\\\""","2026-03-14 09:26:53.5+00",NULL)', '\\"', '2026-03-14 09:26:53.5+00', 'NULL'],
-  ];
-  for (const [text, ...values] of texts) t.deepEqual(valuesOfComposite(text), values, text);
-  t.throws(() => valuesOfComposite('(1,"a'), { instanceOf: SyntaxError });
 });
 
 test('a file of the views whose name does not count is refused, not passed over', (t) => {
