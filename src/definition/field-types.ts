@@ -27,8 +27,6 @@ export interface FieldTypeRow {
   readonly comparedAs?: string;
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
   readonly isPrinted?: (text: string) => boolean;
-  /** Whether of two different texts that PostgreSQL prints the first is the lesser value; absent: that is up to the collation of the column. */
-  readonly isLess?: (a: string, b: string) => boolean;
   /** Whether the JSON of a member of a JSON cell is of the type; absent: such a field has a column of its own. */
   readonly isMember?: (json: string) => boolean;
   /** The value in a query string; absent: such a column cannot be filtered. */
@@ -46,7 +44,6 @@ export interface QueryForm {
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isBigint = (text: string): boolean =>
   /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
-const isLessBigint = (a: string, b: string): boolean => BigInt(a) < BigInt(b);
 /** The text itself where JavaScript or JSON has no such number: with more digits, NaN, infinity. */
 const exactNumber = (text: string): number | string => {
   const number = Number(text);
@@ -111,7 +108,6 @@ export const fieldTypes = {
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     serializer: () => quoted,
     isPrinted: isUuid,
-    isLess: (a, b) => a < b,
     query: { schema: identifier, isValue: isUuid },
   },
   bigint: {
@@ -123,7 +119,6 @@ export const fieldTypes = {
     serializer: () => quoted,
     comparedAs: 'bigint',
     isPrinted: isBigint,
-    isLess: isLessBigint,
     query: { schema: identifier, isValue: isBigint },
   },
   text: {
@@ -154,7 +149,6 @@ export const fieldTypes = {
     serializer: () => raw,
     comparedAs: 'bigint',
     isPrinted: isBigint,
-    isLess: isLessBigint,
     query: {
       schema: { type: 'integer' },
       isValue: isBigint,
@@ -195,7 +189,6 @@ export const fieldTypes = {
     example: '2026-03-14',
     serializer: () => calendarDate,
     isPrinted: (text) => isPrinted(text, 'date'),
-    isLess: isEarlier,
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
       schema: dateSchema,
@@ -210,7 +203,6 @@ export const fieldTypes = {
     example: '2026-03-14T09:26:53.589Z',
     serializer: () => instant,
     isPrinted: (text) => isPrinted(text, 'timestamp'),
-    isLess: isEarlier,
     query: {
       schema: { type: 'string', format: 'date-time' },
       isValue: isInstant,
@@ -280,22 +272,6 @@ export function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
   if (year > (era === undefined ? years[type] : years.beforeChrist)) return false;
   const fromZero = (era === undefined ? year : 1 - year) % 400; // the calendar repeats itself; 1 BC is year 0
   return isDate(`${2000 + (fromZero < 0 ? fromZero + 400 : fromZero)}${day}`);
-}
-
-/** Whether of two dates, or of two moments, as PostgreSQL prints them the first is the earlier one. */
-export function isEarlier(a: string, b: string): boolean {
-  const [yearA, restA] = placeOf(a);
-  const [yearB, restB] = placeOf(b);
-  return yearA === yearB ? restA < restB : yearA < yearB;
-}
-
-/** The year, negative before Christ, and the text behind it, whose order is that of the year's days and moments. */
-function placeOf(text: string): readonly [number, string] {
-  if (text === 'infinity') return [Number.POSITIVE_INFINITY, ''];
-  if (text === '-infinity') return [Number.NEGATIVE_INFINITY, ''];
-  const end = text.indexOf('-');
-  const year = Number(text.slice(0, end));
-  return [text.endsWith(' BC') ? -year : year, text.slice(end)];
 }
 
 /** Whether the text is an RFC 3339 date-time with its offset: 2026-03-29T01:59:59.123Z. No leap seconds; PostgreSQL rounds to microseconds. */

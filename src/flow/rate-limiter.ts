@@ -1,5 +1,3 @@
-import type { Awaitable } from '../awaitable.js';
-
 /** State of a limit after a request was counted. */
 export interface RateLimitResult {
   readonly allowed: boolean;
@@ -13,9 +11,9 @@ export interface RateLimitResult {
 /** Counts requests per key in windows of a minute. */
 export interface Limiter {
   readonly quota: number;
-  consume(key: string): Awaitable<RateLimitResult>;
+  consume(key: string): RateLimitResult | Promise<RateLimitResult>;
   /** The state of the key, and whether another request would be allowed; counts nothing. */
-  peek(key: string): Awaitable<RateLimitResult>;
+  peek(key: string): RateLimitResult | Promise<RateLimitResult>;
 }
 
 /** The count of a key in its window, as the shared counter has it. */

@@ -1,7 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'koa';
-import { type Awaitable, after } from '../awaitable.js';
 import { Problem } from '../errors.js';
 import type { LimitName, Observe } from '../events.js';
 import type { Limits } from '../flow/gates.js';
@@ -20,22 +19,20 @@ export interface Admission {
 }
 
 /** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per address and token. */
-export function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Awaitable<Access> {
+export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Promise<Access> {
   const { token, write } = deps.limits;
   const writeLimiter = kind === 'write' ? write : null;
   const exchange = exchangeOf(ctx);
   refuseRepeated(ctx.req, ['authorization']);
-  return after(cachedAccess(deps, ctx) ?? authenticate(deps, ctx), (access) => {
-    exchange.access = access;
-    return after(count(token, writeLimiter, access.tokenId), (results) => {
-      const { requests, writes } = results;
-      const limits = [['default', token, requests]] as [string, Limiter, RateLimitResult][];
-      if (writeLimiter !== null && writes !== undefined) limits.push(['writes', writeLimiter, writes]);
-      exchange.headers.push(...rateLimitHeaders(limits));
-      exchange.authMs = performance.now() - exchange.startedMs;
-      return requests.allowed && writes?.allowed !== false ? access : refuseCounted(deps, results);
-    });
-  });
+  const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
+  exchange.access = access;
+  const counted = await count(token, writeLimiter, access.tokenId);
+  const { requests, writes } = counted;
+  const limits = [['default', token, requests]] as [string, Limiter, RateLimitResult][];
+  if (writeLimiter !== null && writes !== undefined) limits.push(['writes', writeLimiter, writes]);
+  exchange.headers.push(...rateLimitHeaders(limits));
+  exchange.authMs = performance.now() - exchange.startedMs;
+  return requests.allowed && writes?.allowed !== false ? access : refuseCounted(deps, counted);
 }
 
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the limits that counted a request: names and values in turns. */
@@ -54,13 +51,9 @@ interface Counted {
   readonly writes?: RateLimitResult;
 }
 
-function count(tokenLimiter: Limiter, writeLimiter: Limiter | null, tokenId: string): Awaitable<Counted> {
-  if (writeLimiter === null) return after(tokenLimiter.consume(tokenId), (requests) => ({ requests }));
-  return countWrite(tokenLimiter, writeLimiter, tokenId);
-}
-
 /** Counts a write against both limits, unless one refuses it: a write that is answered 429 is not counted. */
-async function countWrite(tokenLimiter: Limiter, writeLimiter: Limiter, tokenId: string): Promise<Counted> {
+async function count(tokenLimiter: Limiter, writeLimiter: Limiter | null, tokenId: string): Promise<Counted> {
+  if (writeLimiter === null) return { requests: await tokenLimiter.consume(tokenId) };
   if (!(await tokenLimiter.peek(tokenId)).allowed)
     return { requests: await tokenLimiter.consume(tokenId), writes: await writeLimiter.peek(tokenId) };
   const writes = await writeLimiter.consume(tokenId);

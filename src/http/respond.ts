@@ -2,10 +2,9 @@ import type { ServerResponse } from 'node:http';
 import type { Duplex, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Context } from 'koa';
-import type { Awaitable } from '../awaitable.js';
 import { ClientGone, reasonOf } from '../errors.js';
 import type { Observe } from '../events.js';
-import type { ChunkMemory } from '../read/chunks.js';
+import type { ChunkMemory } from '../read/page.js';
 import type { Reply } from '../read/reply.js';
 import { chooseEncoding, compressed, type Encoding } from './encodings.js';
 import { exchangeOf } from './exchange.js';
@@ -25,7 +24,7 @@ export interface RespondDeps {
 }
 
 /** Sends a reply. A body in pieces is sent as it comes, with backpressure; if it cannot be finished the connection is destroyed. */
-export function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Awaitable<void> {
+export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
   const exchange = exchangeOf(ctx);
   exchange.page = reply.page ?? null;
   const { status, headers, body } = reply;
@@ -40,7 +39,7 @@ export function respond(ctx: Context, reply: Reply, compressible: boolean, deps:
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
     if (encoding === undefined || body.length < compressFrom) return send(ctx, status, body, headers, own);
     own['Content-Encoding'] = encoding.name;
-    return compressed(body, encoding).then((bytes) => send(ctx, status, bytes, headers, own));
+    return send(ctx, status, await compressed(body, encoding), headers, own);
   }
   return respondInPieces(ctx, { status, body, headers, own, encoding }, deps);
 }
@@ -66,7 +65,7 @@ async function respondInPieces(
     return send(ctx, status, null, headers, own);
   }
   const { chunkMemory } = deps.reads;
-  if (encoding === undefined || !chunkMemory.beginCompressor(encoding.bytes)) {
+  if (encoding === undefined || !chunkMemory.mayCompress(encoding.bytes)) {
     begin(ctx, status, [headers, own]);
     return sendPieces(ctx, body, null, deps);
   }
@@ -76,7 +75,7 @@ async function respondInPieces(
     begin(ctx, status, [headers, own]);
     await sendPieces(ctx, body, compressor, deps);
   } finally {
-    chunkMemory.endCompressor(encoding.bytes);
+    chunkMemory.use(-encoding.bytes);
   }
 }
 

@@ -1,6 +1,5 @@
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import { after } from '../awaitable.js';
 import type { CompiledResource, CompiledSync, CompiledWrite } from '../definition/compiled.js';
 import { Problem } from '../errors.js';
 import type { Gates } from '../flow/gates.js';
@@ -77,11 +76,7 @@ function admitted(
   kind: 'read' | 'write',
   route: (ctx: Context, access: Access) => Promise<void>,
 ): Middleware {
-  return (ctx) =>
-    after(
-      inSpan('authenticate', () => admit(deps, ctx, kind)),
-      (access) => route(ctx, access),
-    );
+  return async (ctx) => route(ctx, await inSpan('authenticate', () => admit(deps, ctx, kind)));
 }
 
 /** The whole way of a list: token and limit → scope → Accept → parameters → read → respond. */

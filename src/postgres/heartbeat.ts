@@ -92,17 +92,12 @@ export class WritePositions {
     this.#others = others;
   }
 
-  /**
-   * The position that a replica must have replayed for the workspace's next read; undefined when there is none. A promise where other
-   * gateways must be asked; otherwise none, because each turn of the microtask queue costs a detail.
-   */
-  of(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
-    return (
-      this.#others?.lastWrite(workspace)?.then((published) => {
-        if (published !== undefined) this.learn(workspace, published);
-        return this.#known(workspace);
-      }) ?? this.#known(workspace)
-    );
+  /** The position that a replica must have replayed for the workspace's next read; undefined when there is none. */
+  async of(workspace: string): Promise<WritePosition | undefined> {
+    const published = await this.#others?.lastWrite(workspace);
+    if (published !== undefined) this.learn(workspace, published);
+    const [last, floor] = [this.#last.get(workspace), this.#floor()];
+    return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }
 
   /** Remembers a write of this gateway; resolves when the other gateways know it, which must be before the client is answered. */
@@ -116,10 +111,5 @@ export class WritePositions {
   learn(workspace: string, position: WritePosition): void {
     const known = this.#last.get(workspace);
     if (known === undefined || isLater(position, known)) this.#last.set(workspace, position);
-  }
-
-  #known(workspace: string): WritePosition | undefined {
-    const [last, floor] = [this.#last.get(workspace), this.#floor()];
-    return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }
 }

@@ -11,7 +11,7 @@ import {
   parseEntityTags,
   type Reply,
 } from './reply.js';
-import { anywhere, type ReadDeps, withReadTarget } from './routing.js';
+import { type ReadDeps, withReadTarget } from './routing.js';
 
 /** A detail request whose every part has been checked. */
 export interface DetailRequest {
@@ -55,7 +55,7 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     values: { id: request.id },
   };
   const found: { record: Detail | null; asOfMs: number | null } = { record: null, asOfMs: null };
-  await withReadTarget(deps, request, anywhere, ({ target, asOfMs }) => {
+  await withReadTarget(deps, request, {}, ({ target, asOfMs }) => {
     found.asOfMs = asOfMs;
     return target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
       const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);

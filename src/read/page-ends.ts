@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { fieldType } from '../definition/field-types.js';
-import type { Direction, OrderColumn } from '../definition/resource.js';
+import type { OrderColumn } from '../definition/resource.js';
 import type { Key } from '../definition/row-serializer.js';
 import type { Caller } from '../postgres/statement.js';
 
@@ -59,9 +60,14 @@ export function decodeCursor(context: string, cursor: string, order: readonly Or
   if (!isMoment(moment)) return undefined;
   const asOfMs = moment === '' ? null : Math.min(Number(moment), Date.now());
   if (parts.length === 0) return { key: null, asOfMs };
-  const fits =
-    parts.length === order.length && order.every(({ type }, i) => fieldType(type).isPrinted?.(parts[i] as string));
-  return fits ? { key: parts, asOfMs } : undefined;
+  return isKeyOf(order, parts) ? { key: parts, asOfMs } : undefined;
+}
+
+/** Whether the texts are values of the columns of an order, as PostgreSQL prints them. */
+export function isKeyOf(order: readonly OrderColumn[], texts: readonly string[]): boolean {
+  const isValue = ({ type }: OrderColumn, i: number): boolean =>
+    fieldType(type).isPrinted?.(texts[i] as string) === true;
+  return texts.length === order.length && order.every(isValue);
 }
 
 /** The end of the year 9999, after which PostgreSQL does not read what Date prints, epoch milliseconds. */
@@ -77,17 +83,71 @@ export function isMoment(text: string): boolean {
   return text === '' || isWholeNumber(text, momentMax);
 }
 
-/** Whether a key is certainly not behind another in the order of a list: the order of texts is known to the database alone. */
-export function isCertainlyWithin(key: Key, end: Key, order: readonly OrderColumn[], direction: Direction): boolean {
-  const at = key.findIndex((value, i) => value !== end[i]);
-  if (at < 0) return true;
-  const [lesser, greater] = direction === 'asc' ? [key, end] : [end, key];
-  const { type } = order[at] as OrderColumn;
-  return fieldType(type).isLess?.(lesser[at] as string, greater[at] as string) ?? false;
-}
-
 const digestBytes = 12;
 
 function digest(context: string, payload: Buffer): Buffer {
   return hash('sha256', Buffer.concat([Buffer.from(`${context}\0`), payload]), 'buffer').subarray(0, digestBytes);
+}
+
+/** The end of the page with a number; page 0 ends at the beginning of the list. */
+export interface NumberedEnd {
+  readonly page: number;
+  readonly end: PageEnd;
+}
+
+interface RememberedEnd extends NumberedEnd {
+  /** Whether the page had all its rows; other pages are counted from the ends of such pages only. */
+  readonly isFull: boolean;
+  readonly expiresMs: number;
+}
+
+const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null } };
+
+/** Ends of one list: as many as a token reads in ten minutes. */
+const endsPerSeriesMax = 600;
+
+/**
+ * Remembers the end of each page, so that page N+1 after page N seeks there, a page further away skips from the nearest end, and
+ * a walk by page number sees each row once although rows are inserted meanwhile. By token, as two clients may see different pages. While it
+ * is full the lists read least recently lose their ends.
+ */
+export class PageMemory {
+  readonly #series: LRUCache<string, Map<number, RememberedEnd>>;
+  readonly #ttlMs: number;
+  readonly #now: () => number;
+
+  /** `max` is the number of ends of all lists together, each of which is kept for `ttlMs`. */
+  constructor(max: number, ttlMs = 600_000, now: () => number = () => performance.now()) {
+    this.#series = new LRUCache({ maxSize: max, sizeCalculation: ({ size }) => size });
+    this.#ttlMs = ttlMs;
+    this.#now = now;
+  }
+
+  /** The end of the page itself when it is remembered; else the nearest end, of a page before or behind it, from which it can be counted. */
+  nearest(series: PageSeries, page: number): NumberedEnd {
+    const ends = this.#series.get(nameOf(series));
+    const nowMs = this.#now();
+    let nearest = beginning;
+    for (const each of ends?.values() ?? []) {
+      if (each.expiresMs <= nowMs) continue;
+      if (each.page === page) return each;
+      if (each.isFull && Math.abs(each.page - page) < Math.abs(nearest.page - page)) nearest = each;
+    }
+    return nearest;
+  }
+
+  remember(series: PageSeries, page: number, end: PageEnd, isFull: boolean): void {
+    const name = nameOf(series);
+    const ends = this.#series.get(name) ?? new Map<number, RememberedEnd>();
+    ends.delete(page); // so that it becomes the last
+    ends.set(page, { page, end, isFull, expiresMs: this.#now() + this.#ttlMs });
+    if (ends.size > endsPerSeriesMax) ends.delete(ends.keys().next().value as number);
+    this.#series.delete(name); // so that its size is taken again
+    this.#series.set(name, ends);
+  }
+}
+
+/** A digest: the context can be as long as a URL, and V8 keeps the parts of a joined text beside it, half of an end. */
+function nameOf({ caller, context, perPage }: PageSeries): string {
+  return hash('sha256', `${caller.tokenId} ${perPage} ${context}`, 'base64url');
 }

@@ -3,32 +3,38 @@ import { filterKind, listedValues, listValuesMax, parseFilter } from '../definit
 import type { Direction } from '../definition/resource.js';
 import type { RowSerializer } from '../definition/row-serializer.js';
 import type { ListStatements } from '../definition/statements.js';
-import { type FieldError, invalid } from '../errors.js';
+import { type FieldError, type FieldErrorCode, invalid } from '../errors.js';
 import { meantBy } from '../nearest-name.js';
 import type { TextRow } from '../postgres/row.js';
+import type { Caller } from '../postgres/statement.js';
 import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
-import { parseQuery } from './query-string.js';
 
-/** A list request whose every part has been checked. */
-export interface ListRequest extends PageSeries {
+/** The part of a request that the statements of a list share, and those of a pass of sync. */
+export interface Reading {
   readonly compiled: CompiledResource;
+  readonly caller: Caller;
   readonly statements: ListStatements;
   readonly serializer: RowSerializer;
+  /** The filters as bound; null where the value cannot exist, which matches nothing. */
+  readonly values: Readonly<Record<string, string | null>>;
+  readonly perPage: number;
+  /** Aborts when the client has closed the connection. */
+  readonly signal: AbortSignal;
+  /** Gets the marks of the replica before and after each statement. */
+  readonly onMark?: (mark: TextRow) => void;
+}
+
+/** A list request whose every part has been checked. */
+export interface ListRequest extends Reading, PageSeries {
   /** The members that the client asked for, as given, for links. */
   readonly fields: string | undefined;
   /** The filters as given, for links. */
   readonly filters: Readonly<Record<string, string>>;
-  /** The filters as bound; null where the value cannot exist, which matches nothing. */
-  readonly values: Readonly<Record<string, string | null>>;
   readonly order: Direction;
   readonly start: { readonly page: number } | { readonly after: PageEnd };
   readonly total: boolean;
   /** Origin and path prefix of links, such as https://example.com/api/v1. */
   readonly baseUrl: string;
-  /** Aborts when the client has closed the connection. */
-  readonly signal: AbortSignal;
-  /** Gets the marks of the replica before and after each statement. */
-  readonly onMark?: (mark: TextRow) => void;
 }
 
 /** The parts of a list request that need no check, and its query string. */
@@ -66,8 +72,7 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
       faults.push({ parameter: lower, code: 'range_reversed', detail: `${lower} is after ${upper}.` });
   }
   const page = integer('page', given.get('page'), 1, 999_999_999, faults);
-  const perPageDefault = Math.min(limits.perPageDefault, limits.perPageMax);
-  const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
+  const perPage = sizeOf(given, limits, faults);
   const total = boolean('total', given.get('total'), faults);
   const order = direction(given.get('order'), faults);
   const fields = given.get('fields');
@@ -128,8 +133,17 @@ export function refuseParameters(query: string): void {
   if (faults.length > 0) throw invalid(faults);
 }
 
+/** The number of rows of a page. */
+export function sizeOf(
+  given: ReadonlyMap<string, string>,
+  { perPageDefault, perPageMax }: ListLimits,
+  faults: FieldError[],
+): number {
+  return integer('perPage', given.get('perPage'), Math.min(perPageDefault, perPageMax), perPageMax, faults);
+}
+
 /** The whole number of a parameter, from 1 to `max`; adds a fault for anything else. */
-export function integer(
+function integer(
   parameter: string,
   value: string | undefined,
   byDefault: number,
@@ -155,4 +169,73 @@ function boolean(parameter: string, value: string | undefined, faults: FieldErro
     faults.push({ parameter, code: 'invalid_boolean', detail: `${parameter} must be true or false.` });
   }
   return value === 'true';
+}
+
+/**
+ * The parameters of a query string, never empty, and each at most once; the values of a list that is repeated are joined by commas. Faults
+ * are added for what is unknown, repeated, empty or not decodable. "+" is a space, as in HTML forms (URL Standard §5.1).
+ */
+export function parseQuery(
+  query: string,
+  known: readonly string[],
+  faults: FieldError[],
+  isList: (name: string) => boolean = () => false,
+): Map<string, string> {
+  const values = new Map<string, string>();
+  if (query === '') return values;
+  const seen = new Set<string>();
+  for (const pair of query.split('&')) {
+    if (pair === '') continue;
+    const at = pair.indexOf('=');
+    const name = decode(at < 0 ? pair : pair.slice(0, at));
+    const value = at < 0 ? '' : decode(pair.slice(at + 1));
+    const parameter = (name ?? pair).slice(0, 100);
+    const fault = (code: FieldErrorCode, detail: string): number => faults.push({ parameter, code, detail });
+    if (name === undefined || !known.includes(name)) {
+      const meant = faults.length < meantMax ? meantBy(filtered(parameter), known, synonyms) : '.';
+      const end = parameter === 'fields' ? fieldsElsewhere : meant;
+      fault('unknown_parameter', `There is no parameter ${JSON.stringify(parameter)} here${end}`);
+    } else if (seen.has(name) && !isList(name))
+      fault('repeated_parameter', `The parameter ${name} is given more than once.`);
+    else if (value === undefined) fault('invalid_encoding', `The value of ${name} is not valid percent-encoded UTF-8.`);
+    else if (value === '') fault('empty_value', `The parameter ${name} has no value.`);
+    else values.set(name, values.has(name) ? `${values.get(name)},${value}` : value);
+    if (name !== undefined) seen.add(name);
+  }
+  return values;
+}
+
+const fieldsElsewhere =
+  ', but on lists and sync passes: a detail is the whole record, because its ETag is of the whole record.';
+
+/** So many unknown parameters are compared with the known ones: a query string has room for thousands. */
+const meantMax = 20;
+
+/** Parameters of other APIs, in small letters and digits alone, and those of lists that do the same. */
+const synonyms: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    perPage: 'limit top first take size pagesize maxresults count',
+    page: 'offset skip pagenumber pageindex',
+    cursor: 'after startingafter pagetoken skiptoken continuationtoken',
+    order: 'sort sortby sortorder orderby direction',
+    fields: 'columns properties select',
+    ids: 'id',
+    total: 'includetotal totalcount withtotal',
+    updatedSince: 'since modifiedsince updatedafter changedsince',
+    from: 'start startdate datefrom',
+    to: 'end enddate until dateto',
+  }).flatMap(([name, others]) => others.split(' ').map((other) => [other, name] as const)),
+);
+
+/** "filter[status]" and "fields[klanten]", as JSON:API has them → "status" and "fields". */
+function filtered(name: string): string {
+  return name.replace(/^filter\[(.*)\]$/s, '$1').replace(/^fields\[.*\]$/s, 'fields');
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
 }

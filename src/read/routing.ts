@@ -1,6 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Awaitable, after } from '../awaitable.js';
-import type { CompiledResource } from '../definition/compiled.js';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
 import { errorCode } from '../postgres/connection.js';
@@ -8,13 +6,13 @@ import type { ConnectionPool } from '../postgres/connection-pool.js';
 import type { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
 import type { Replica, ReplicaState } from '../postgres/replica.js';
 import type { TextRow } from '../postgres/row.js';
-import type { Caller, Statement, Values } from '../postgres/statement.js';
+import type { Statement, Values } from '../postgres/statement.js';
 import { type Lsn, sameHistory } from '../postgres/wal-position.js';
-import type { ChunkMemory } from './chunks.js';
-import type { PageMemory } from './page-memory.js';
-import type { ListRequest } from './parse.js';
+import type { ChunkMemory } from './page.js';
+import type { PageMemory } from './page-ends.js';
+import type { Reading } from './parse.js';
 
-// Which server answers a read? `requirementOf` says what the read requires, `choose` picks a replica by it, and `withServer` runs the
+// Which server answers a read? `withReadTarget` completes what the read requires, `choose` picks a replica by it, and `withServer` runs the
 // read there, classifies its failure, and repeats it: on another replica, or on the primary when no replica shows the workspace's last write.
 
 /** The servers of reads. */
@@ -56,7 +54,10 @@ export interface ReadTarget {
 
 /** Requirement of a read on the replica that answers it. */
 export interface Requirement {
-  /** Continuation of a page: the server of its first rows. A page that changed its replica with each chunk would fail with any of them. */
+  /**
+   * The server of the page's first rows, of which this read is the continuation: part of the page was sent. A page that changed its replica with each
+   * chunk would fail with any of them.
+   */
   readonly ofPage?: object;
   /** The view that is read: a replica on which it could not be checked is left out. */
   readonly view?: string;
@@ -72,16 +73,6 @@ export interface Requirement {
   readonly resumeMs?: number;
 }
 
-/** The part of a page that a statement reads, with its requirement. */
-export interface PagePhase {
-  /** `first`: nothing has been sent, and the requirement has the moment of the page before. `continuation`: the rest must be as current as what was sent. */
-  readonly kind: 'first' | 'continuation';
-  readonly requirement: Requirement;
-}
-
-/** The phase of a read without requirement. */
-export const anywhere: PagePhase = { kind: 'first', requirement: {} };
-
 /** One attempt to read, on one server. */
 export interface Attempt {
   readonly target: ReadTarget;
@@ -93,23 +84,25 @@ export interface Attempt {
   readonly onPrimary: boolean;
 }
 
-/** The phase of the statements that continue the page of an attempt: one that began on the primary goes on there until a replica shows the write. */
-export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, asOfMs, onPrimary }: Attempt): PagePhase {
-  const ofPage = { ...requirement, ofPage: target, asOfMs, resumeMs, showsWrite: onPrimary };
-  return { kind: 'continuation', requirement: ofPage };
+/** Requirement of the statements that continue the page of an attempt: one that began on the primary goes on there until a replica shows the write. */
+export function continuationOf(
+  { resumeMs }: ReadDeps,
+  { target, requirement, asOfMs, onPrimary }: Attempt,
+): Requirement {
+  return { ...requirement, ofPage: target, asOfMs, resumeMs, showsWrite: onPrimary };
 }
 
-/** Runs `work` on a server that meets what the read of a resource requires in its phase. */
-export function withReadTarget<T>(
+/** Runs `work` on a server that meets what the read of a resource requires. */
+export async function withReadTarget<T>(
   deps: ReadDeps,
-  { compiled, caller }: { compiled: CompiledResource; caller: Caller },
-  phase: PagePhase,
+  { compiled, caller }: Pick<Reading, 'compiled' | 'caller'>,
+  given: Requirement,
   work: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
-  const requirement = readable(deps.replicas, compiled.resource.view, provable(deps, phase));
-  const isSettled = compiled.write === null || (phase.kind === 'continuation' && !requirement.showsWrite);
-  const whole = isSettled ? requirement : showingLastWrite(deps, caller.workspace, requirement);
-  return after(whole, (met) => withServer(deps, met, work));
+  let requirement = readable(deps.replicas, compiled.resource.view, provable(deps, given));
+  const mayLackWrite = compiled.write !== null && (given.ofPage === undefined || given.showsWrite === true);
+  if (mayLackWrite) requirement = await showingLastWrite(deps, caller.workspace, requirement);
+  return withServer(deps, requirement, work);
 }
 
 /**
@@ -129,9 +122,9 @@ function readable(replicas: readonly Replica[], view: string, requirement: Requi
  * there are no samples of it, and a cursor of another gateway, or from before a restart, can require a later moment. A moment in
  * the future is from before the clock was set back; waiting until now instead would delay each piece of a page by a sample.
  */
-function provable({ primaryReachable, replicas }: ReadDeps, { kind, requirement }: PagePhase): Requirement {
-  const { asOfMs } = requirement;
-  if (asOfMs == null || (asOfMs <= Date.now() && (kind === 'continuation' || primaryReachable()))) return requirement;
+function provable({ primaryReachable, replicas }: ReadDeps, requirement: Requirement): Requirement {
+  const { asOfMs, ofPage } = requirement;
+  if (asOfMs == null || (asOfMs <= Date.now() && (ofPage !== undefined || primaryReachable()))) return requirement;
   const known = replicas.map(({ state }) => (state.healthy ? (state.asOfMs ?? 0) : 0));
   return { ...requirement, asOfMs: Math.min(asOfMs, Math.max(0, ...known)) };
 }
@@ -140,19 +133,17 @@ function provable({ primaryReachable, replicas }: ReadDeps, { kind, requirement 
  * Requires the position of the workspace's last write. One of another history than the primary's cannot be compared with those of its
  * replicas (a failover can even lose the write): then the replica must show the primary of a moment after the write.
  */
-function showingLastWrite(
-  { lastWrite, heartbeat }: ReadDeps,
+async function showingLastWrite(
+  { lastWrite, heartbeat: { newest } }: ReadDeps,
   workspace: string,
   requirement: Requirement,
-): Awaitable<Requirement> {
-  return after(lastWrite(workspace), (position): Awaitable<Requirement> => {
-    if (position === undefined) return requirement;
-    const { newest } = heartbeat;
-    const { asOfMs, replayed = 0n } = requirement;
-    return newest === undefined || sameHistory(position, newest)
-      ? { ...requirement, showsWrite: true, replayed: position.lsn > replayed ? position.lsn : replayed }
-      : { ...requirement, showsWrite: true, asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
-  });
+): Promise<Requirement> {
+  const position = await lastWrite(workspace);
+  if (position === undefined) return requirement;
+  const { asOfMs, replayed = 0n } = requirement;
+  return newest === undefined || sameHistory(position, newest)
+    ? { ...requirement, showsWrite: true, replayed: position.lsn > replayed ? position.lsn : replayed }
+    : { ...requirement, showsWrite: true, asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
 }
 
 /** The part of a replica that the choice goes by. */
@@ -331,15 +322,15 @@ export interface Rows {
 /** Reads one of the small statements of a list: keys, or a count. */
 export async function readRows(
   deps: ReadDeps,
-  request: ListRequest,
+  request: Reading,
   statement: Statement,
   extra: Values,
-  phase: PagePhase,
+  requirement: Requirement,
   waitMs = deps.queueWaitMs,
 ): Promise<Rows> {
   const { caller, onMark, signal } = request;
   const run = { statement, workspace: caller.workspace, values: { ...request.values, ...extra }, onMark };
-  return withReadTarget(deps, request, phase, async ({ target, asOfMs }) => {
+  return withReadTarget(deps, request, requirement, async ({ target, asOfMs }) => {
     const rows: TextRow[] = [];
     await target.long.run(run, { waitMs, signal }, (row) => rows.push(row.texts()));
     return { rows, asOfMs };

@@ -1,10 +1,9 @@
-import { fieldType } from '../definition/field-types.js';
 import type { OrderColumn } from '../definition/resource.js';
 import type { Key } from '../definition/row-serializer.js';
 import { Problem } from '../errors.js';
 import type { TextRow } from '../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../postgres/wal-position.js';
-import { decodeParts, encodeParts, isMoment, isWholeNumber } from '../read/page-ends.js';
+import { decodeParts, encodeParts, isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
 import type { Requirement } from '../read/routing.js';
 
 /** A replica whose state is older than that of the pass, or not known to follow the primary: the read is repeated on another. */
@@ -153,9 +152,7 @@ export function decodePlace(
   if (found !== version || pass === undefined) return undefined;
   if (!isMoment(asOf) || !isMoment(replayed) || (xmin !== '' && !isTransaction(xmin))) return undefined;
   const order = /^\d$/.test(section) ? orders(xmin !== '')[Number(section)] : undefined;
-  const isKey = (values: readonly string[]): boolean =>
-    values.length === order?.length && order.every(({ type }, i) => fieldType(type).isPrinted?.(values[i] as string));
-  if (order === undefined || (key.length > 0 && !isKey(key))) return undefined;
+  if (order === undefined || (key.length > 0 && !isKeyOf(order, key))) return undefined;
   return {
     pass,
     asOfMs: asOf === '' ? null : Math.min(Number(asOf), Date.now()),

@@ -3,8 +3,7 @@ import type { Section, SyncStatements } from '../definition/sync-statements.js';
 import { type FieldError, invalid } from '../errors.js';
 import type { Caller } from '../postgres/statement.js';
 import { cursorContext } from '../read/page-ends.js';
-import { integer, type ListLimits, parseFields } from '../read/parse.js';
-import { parseQuery } from '../read/query-string.js';
+import { type ListLimits, parseFields, parseQuery, type Reading, sizeOf } from '../read/parse.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
 
 /** The parts of a sync request that need no check. */
@@ -20,8 +19,7 @@ export interface SyncCall {
 }
 
 /** A request of one page of a pass whose every part has been checked. */
-export interface FeedRequest extends SyncCall {
-  readonly perPage: number;
+export interface FeedRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
   /** Null at the beginning of a pass. */
   readonly place: SyncPlace | null;
@@ -41,7 +39,7 @@ interface Contexts {
 }
 
 /** A request of the digest or of ids. */
-export interface HashRequest extends SyncCall {
+export interface HashRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
   /** Hexadecimal digits of a prefix, 0 to 4. */
   readonly depth: number;
@@ -57,8 +55,7 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const faults: FieldError[] = [];
   const known = ['perPage', 'since', 'cursor', 'prefix', 'fields'];
   const given = parseQuery(call.query, known, faults, (name) => name === 'fields');
-  const perPageDefault = Math.min(limits.perPageDefault, limits.perPageMax);
-  const perPage = integer('perPage', given.get('perPage'), perPageDefault, limits.perPageMax, faults);
+  const perPage = sizeOf(given, limits, faults);
   const fields = given.get('fields');
   const cut = parseFields(call.compiled, fields, faults);
   const prefix = given.get('prefix') ?? null;
@@ -80,18 +77,29 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
   if (faults.length > 0) throw invalid(faults);
-  return { ...call, perPage, since, place: place as SyncPlace | null, prefix, contexts, fields, cut };
+  const reading = readingOf(call, perPage, cut);
+  return { ...call, ...reading, since, place: place as SyncPlace | null, prefix, contexts, fields, cut };
 }
 
-/** The sections of a pass over changes, or over rows with a prefix; null: a pass over everything has none. */
-export function sectionsOf({ sync }: SyncCall, prefix: string | null, isChanges: boolean): readonly Section[] | null {
-  if (prefix !== null) return [sync.hashed];
-  return isChanges ? sync.changed : null;
+/** The part of a request that the statements of a pass share. */
+function readingOf({ compiled }: SyncCall, perPage: number, cut: CompiledCut | null) {
+  return {
+    perPage,
+    statements: compiled.statements.list([], 'asc', cut),
+    serializer: (cut ?? compiled).serializer,
+    values: {},
+  };
 }
 
+/** The sections of a pass over changes, or over rows with a prefix. */
+export function sectionsOf({ sync }: SyncCall, prefix: string | null): readonly Section[] {
+  return prefix === null ? sync.changed : [sync.hashed];
+}
+
+/** A pass over everything has the order of the list, and no sections. */
 function ordersOf(call: SyncCall, prefix: string | null, isChanges: boolean) {
-  const sections = sectionsOf(call, prefix, isChanges);
-  return sections === null ? [call.compiled.resource.order] : sections.map(({ order }) => order);
+  if (prefix === null && !isChanges) return [call.compiled.resource.order];
+  return sectionsOf(call, prefix).map(({ order }) => order);
 }
 
 /** Throws invalid() with every fault. */
@@ -106,7 +114,7 @@ export function parseHashes(call: SyncCall, parameter: 'depth' | 'prefix'): Hash
   const prefixes = prefixesOf(given.get('prefix') ?? null, faults);
   const since = sinceOf(contextsOf(call, null).token, given.get('since'), faults);
   if (faults.length > 0) throw invalid(faults);
-  return { ...call, since, depth: Number(depth), prefixes };
+  return { ...call, ...readingOf(call, 1, null), since, depth: Number(depth), prefixes };
 }
 
 /** The prefixes of a list; the empty prefix, which every hash has, for null. */

@@ -27,7 +27,7 @@ import { chooseEncoding, encodingsOf } from '../../src/http/encodings.js';
 import { newExchange } from '../../src/http/exchange.js';
 import { drain, listen } from '../../src/http/listeners.js';
 import { respond, send } from '../../src/http/respond.js';
-import { ChunkMemory } from '../../src/read/chunks.js';
+import { ChunkMemory } from '../../src/read/page.js';
 import { parseEntityTags } from '../../src/read/reply.js';
 import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/write/strict-json.js';
 import { malformed, nested } from '../support/malformed-json.js';

@@ -4,7 +4,6 @@ import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
 import {
   type Candidate,
   choose,
-  type PagePhase,
   perSecond,
   type ReadDeps,
   type ReadTarget,
@@ -76,7 +75,7 @@ function readsOf(state: object, { timeline, reads = 1 }: { timeline?: string; re
   } as unknown as ReadDeps;
   const about = { compiled: { write: {}, resource: {} }, caller: { workspace: 'w' } } as never;
   const read = (requirement: Requirement = {}): Promise<string> =>
-    withReadTarget(deps, about, { kind: 'first', requirement }, async ({ target }) => target.name);
+    withReadTarget(deps, about, requirement, async ({ target }) => target.name);
   return { read, wrote: (lsn: bigint) => positions.record('w', { ...here, lsn }), allow: () => left++ };
 }
 
@@ -136,10 +135,10 @@ test('when the clock was set back since the rows before, the most current replic
   const about = { compiled: { write: null, resource: {} }, caller: {} } as never;
   const primaryReachable = () => true;
   const deps = { replicas: [late, current], resumeMs: 0, primaryReachable, observe: () => {} } as unknown as ReadDeps;
-  const read = (kind: PagePhase['kind'], asOfMs: number): Promise<unknown> =>
-    withReadTarget(deps, about, { kind, requirement: { asOfMs, resumeMs: 0 } }, async ({ target }) => target);
-  for (const kind of ['first', 'continuation'] as const) t.is(await read(kind, Date.now() + 3_600_000), current, kind);
-  await t.throwsAsync(read('first', Date.now()), refusal, 'a moment in the past is waited for');
+  const read = (asOfMs: number, requirement: Requirement = {}): Promise<unknown> =>
+    withReadTarget(deps, about, { asOfMs, resumeMs: 0, ...requirement }, async ({ target }) => target);
+  for (const requirement of [{}, { ofPage: {} }]) t.is(await read(Date.now() + 3_600_000, requirement), current);
+  await t.throwsAsync(read(Date.now()), refusal, 'a moment in the past is waited for');
 });
 
 function heartbeatOf(...samples: { atMs: number; tickMs?: number; lsn: bigint; insertLsn: bigint }[]): Heartbeat {
