@@ -9,7 +9,7 @@ import type { Statement, WorkspaceId } from '../postgres/statement.js';
 import { type Transaction, transactionOn } from '../postgres/transaction.js';
 import { etagOf, parseEntityTags } from '../read/reply.js';
 import type { Target, WriteRequest } from '../write/request.js';
-import { claimOf, lockOf, type Outcome, writeOnce } from '../write/transaction.js';
+import { claimOf, lockOf, type Outcome, writeOnce } from '../write/write.js';
 import { failure, type Item, verdict, warning } from './finding.js';
 
 /** SQLSTATE not_null_violation. */

@@ -69,13 +69,14 @@ async function respondInPieces(
     begin(ctx, status, [headers, own]);
     return sendPieces(ctx, body, null, deps);
   }
+  chunkMemory.use('compressors', encoding.bytes);
   try {
     const compressor = encoding.compressor();
     own['Content-Encoding'] = encoding.name;
     begin(ctx, status, [headers, own]);
     await sendPieces(ctx, body, compressor, deps);
   } finally {
-    chunkMemory.use(-encoding.bytes);
+    chunkMemory.use('compressors', -encoding.bytes);
   }
 }
 

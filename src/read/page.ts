@@ -212,10 +212,10 @@ async function* streamPage(
   let bytesHeld = 0; // the chunk at hand and the next
   try {
     while (chunk.more) {
-      chunkMemory.use(-bytesHeld);
+      chunkMemory.use('chunks', -bytesHeld);
       const bytesWanted = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, chunkMemory.share));
       bytesHeld = chunk.json.length + bytesWanted;
-      chunkMemory.use(bytesHeld);
+      chunkMemory.use('chunks', bytesHeld);
       rows = nextRows(deps, rows, chunk, bytesWanted, request.perPage - count);
       const range = { after: last, until };
       const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', continuation);
@@ -244,7 +244,7 @@ async function* streamPage(
     yield chunk.json.view();
     chunk.release();
   } finally {
-    chunkMemory.use(-bytesHeld);
+    chunkMemory.use('chunks', -bytesHeld);
   }
 }
 
@@ -266,7 +266,7 @@ const largePageBytes = 12_582_912;
  */
 export class ChunkMemory {
   readonly #spare: Readonly<Record<'short' | 'long', JsonBytes[]>> = { short: [], long: [] };
-  #used = 0;
+  readonly #used = { chunks: 0, compressors: 0 };
 
   /** An empty buffer. One whose chunk failed is never given back, as rows may still be written to it. */
   borrow(pool: 'short' | 'long'): JsonBytes {
@@ -288,18 +288,16 @@ export class ChunkMemory {
 
   /** The bytes that the next chunk of a large page may aim at: a part of what is left, so that many pages get small chunks and the last still gets some. */
   get share(): number {
-    return (largePageBytes - this.#used) / 6;
+    return (largePageBytes - this.#used.chunks - this.#used.compressors) / 6;
   }
 
   /** Takes bytes from the budget; a negative number gives them back. */
-  use(bytes: number): void {
-    this.#used += bytes;
+  use(what: 'chunks' | 'compressors', bytes: number): void {
+    this.#used[what] += bytes;
   }
 
-  /** Takes the bytes of a compressor from the budget, to be given back; false when they are not left. */
+  /** Whether a compressor of so many bytes is left. */
   mayCompress(bytes: number): boolean {
-    if (this.#used + bytes > (largePageBytes * 2) / 3) return false;
-    this.#used += bytes;
-    return true;
+    return this.#used.compressors + bytes <= (largePageBytes * 2) / 3;
   }
 }

@@ -277,14 +277,13 @@ function unavailable(
   return new Problem('replica_unavailable', detail, headers && { headers });
 }
 
-/** The primary as the server of so many reads in any second, while it answers. It is always current. */
+/** The primary as the server of so many reads in each second of the clock, while it answers. It is always current. */
 export function primaryReads(
   pool: ConnectionPool,
   isReachable: () => boolean,
   readsPerSecond: number,
   observe: Observe,
 ): () => ReadTarget | null {
-  const mayAsk = perSecond(readsPerSecond);
   const target: ReadTarget = {
     name: 'primary',
     short: pool,
@@ -293,23 +292,14 @@ export function primaryReads(
       return { asOfMs: Date.now(), healthy: true };
     },
   };
+  let [second, used] = [0, 0];
   return () => {
-    if (!isReachable() || !mayAsk()) return null;
+    const now = Math.floor(performance.now() / 1000);
+    if (now !== second) [second, used] = [now, 0];
+    if (!isReachable() || used >= readsPerSecond) return null;
+    used++;
     observe({ type: 'primary_read' });
     return target;
-  };
-}
-
-/** Returns true for at most `quota` calls in any second, whenever the second begins. */
-export function perSecond(quota: number, now: () => number = () => performance.now()): () => boolean {
-  const usedAt = new Array<number>(quota).fill(Number.NEGATIVE_INFINITY); // a ring of the last `quota` uses
-  let oldest = 0;
-  return () => {
-    const atMs = now();
-    if (quota === 0 || atMs - (usedAt[oldest] as number) < 1000) return false;
-    usedAt[oldest] = atMs;
-    oldest = (oldest + 1) % quota;
-    return true;
   };
 }
 

@@ -101,7 +101,7 @@ test('400 writes, each read back at once, while every replica is 4 s late: nothi
     onPrimary > 0 && onPrimary <= counted,
     'the metric counts what the primary serves, and what it was too busy for',
   );
-  t.true(counted <= cap * Math.ceil(seconds), `${counted} reads in ${seconds} s`);
+  t.true(counted <= cap * (Math.ceil(seconds) + 1), `${counted} reads in ${seconds} s`);
   client.close();
   await fault.stop();
 });

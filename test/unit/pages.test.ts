@@ -7,7 +7,7 @@ import type { WorkspaceId } from '../../src/postgres/statement.js';
 import { ChunkMemory } from '../../src/read/page.js';
 import { decodeCursor, encodeParts, type PageEnd, PageMemory, type PageSeries } from '../../src/read/page-ends.js';
 import { decodePlace, decodeToken, LatestTimeline, Pass, type SyncPosition } from '../../src/sync/pass.js';
-import { diffOfMembers } from '../../src/write/transaction.js';
+import { diffOfMembers } from '../../src/write/write.js';
 
 const order = (...types: FieldType[]) => types.map((type, i) => ({ column: `c${i}`, type }));
 

@@ -4,7 +4,6 @@ import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
 import {
   type Candidate,
   choose,
-  perSecond,
   type ReadDeps,
   type ReadTarget,
   type Requirement,
@@ -118,16 +117,6 @@ test('a page that has begun waits for its share of the primary', async (t) => {
   const waiting = read({ resumeMs: 60_000 });
   setTimeout(allow, 200);
   t.is(await waiting, 'primary');
-});
-
-test('the cap holds for any second, wherever it begins', (t) => {
-  let now = 0;
-  const may = perSecond(5, () => now);
-  const used: number[] = [];
-  for (; now < 5000; now += 37) if (may()) used.push(now);
-  for (const from of used) t.true(used.filter((at) => at >= from && at < from + 1000).length <= 5);
-  t.true(used.length >= 25);
-  t.false(perSecond(0)());
 });
 
 test('when the clock was set back since the rows before, the most current replica continues a walk and a page', async (t) => {
