@@ -313,7 +313,7 @@ function primaryOf(all: readonly PrimaryNode[], settings: Settings, heartbeat: H
   });
   const writes = new Primary(() => nodes.url, settings, observe);
   const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
-  const connect = connectTo(() => nodes.url ?? '', settings); // asked only while the primary is reachable
+  const connect = connectTo(() => nodes.url?.() ?? '', settings); // asked only while the primary is reachable
   const reads = new ConnectionPool({ ...settings, ...few }, connect);
   return { nodes, writes, reads };
 }
