@@ -54,18 +54,18 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     workspace: caller.workspace,
     values: { id: request.id },
   };
-  const found: { record: Detail | null; asOfMs: number | null } = { record: null, asOfMs: null };
-  await withReadTarget(deps, request, {}, ({ target, asOfMs }) => {
-    found.asOfMs = asOfMs;
-    return target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
+  const found: Detail[] = [];
+  const asOfMs = await withReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
+    await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
       const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);
-      found.record = { etag, json: compiled.serializer.json(row, caller.workspace) };
+      found[0] = { etag, json: compiled.serializer.json(row, caller.workspace) };
     });
+    return asOfMs;
   });
   const databaseMs = performance.now() - startedMs;
-  const { record } = found;
-  if (record === null) throw notFound();
-  const headers = dataAsOf(found.asOfMs);
+  const [record] = found;
+  if (record === undefined) throw notFound();
+  const headers = dataAsOf(asOfMs);
   const { etag } = record;
   if (etag !== null) {
     headers.ETag = etag;

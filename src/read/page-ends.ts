@@ -90,18 +90,15 @@ function digest(context: string, payload: Buffer): Buffer {
 }
 
 /** The end of the page with a number; page 0 ends at the beginning of the list. */
-export interface NumberedEnd {
+interface NumberedEnd {
   readonly page: number;
   readonly end: PageEnd;
-}
-
-interface RememberedEnd extends NumberedEnd {
   /** Whether the page had all its rows; other pages are counted from the ends of such pages only. */
   readonly isFull: boolean;
   readonly expiresMs: number;
 }
 
-const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null } };
+const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null }, isFull: true, expiresMs: 0 };
 
 /** Ends of one list: as many as a token reads in ten minutes. */
 const endsPerSeriesMax = 600;
@@ -112,7 +109,7 @@ const endsPerSeriesMax = 600;
  * is full the lists read least recently lose their ends.
  */
 export class PageMemory {
-  readonly #series: LRUCache<string, Map<number, RememberedEnd>>;
+  readonly #series: LRUCache<string, Map<number, NumberedEnd>>;
   readonly #ttlMs: number;
   readonly #now: () => number;
 
@@ -138,7 +135,7 @@ export class PageMemory {
 
   remember(series: PageSeries, page: number, end: PageEnd, isFull: boolean): void {
     const name = nameOf(series);
-    const ends = this.#series.get(name) ?? new Map<number, RememberedEnd>();
+    const ends = this.#series.get(name) ?? new Map<number, NumberedEnd>();
     ends.delete(page); // so that it becomes the last
     ends.set(page, { page, end, isFull, expiresMs: this.#now() + this.#ttlMs });
     if (ends.size > endsPerSeriesMax) ends.delete(ends.keys().next().value as number);

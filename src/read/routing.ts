@@ -158,13 +158,12 @@ const failedRank = 1e9;
 
 /**
  * Returns the healthy replica that meets the requirement with the fewest statements in flight, of equals the one of the page, else
- * one at random (`random` as Math.random), and one that failed this read only where no other is left; null when there is none.
+ * one at random, and one that failed this read only where no other is left; null when there is none.
  */
 export function choose<R extends Candidate>(
   replicas: readonly R[],
   requirement: Requirement,
   failed?: ReadonlySet<Candidate>,
-  random: () => number = Math.random,
 ): R | null {
   let best: R | null = null;
   let bestRank = Number.POSITIVE_INFINITY;
@@ -179,7 +178,7 @@ export function choose<R extends Candidate>(
     if (rank > bestRank) continue;
     equals = rank === bestRank ? equals + 1 : 1;
     bestRank = rank;
-    if (random() * equals < 1) best = replica;
+    if (Math.random() * equals < 1) best = replica;
   }
   return best;
 }

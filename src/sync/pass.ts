@@ -119,25 +119,23 @@ export interface SyncPlace {
   readonly after: Key | null;
 }
 
-const version = '1';
 const numberOrNone = (value: number | bigint | null | undefined): string => String(value ?? '');
 
 /** A sync token. Like a cursor it carries a digest of its workspace and resource, see `cursorContext`. */
 export function encodeToken(context: string, position: SyncPosition): string {
-  return encodeParts(context, [version, ...positionParts(position)]);
+  return encodeParts(context, positionParts(position));
 }
 
 /** The position of a token; undefined when it is damaged, or of another workspace or resource. */
 export function decodeToken(context: string, token: string): SyncPosition | undefined {
-  const [found, ...parts] = decodeParts(context, token)?.split('\0') ?? [];
-  return found === version && parts.length === positionLength ? positionOf(parts) : undefined;
+  return positionOf(decodeParts(context, token)?.split('\0') ?? []);
 }
 
 /** A cursor inside a pass. */
 export function encodePlace(context: string, { pass, asOfMs, since, section, after }: SyncPlace): string {
   const before = [numberOrNone(since?.xmin), numberOrNone(since?.replayedAtMs)];
   const place = [numberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
-  return encodeParts(context, [version, ...positionParts(pass), ...place]);
+  return encodeParts(context, [...positionParts(pass), ...place]);
 }
 
 /** The place of a cursor; undefined when it is damaged or of another list. `orders` are those of the sections. */
@@ -146,10 +144,10 @@ export function decodePlace(
   cursor: string,
   orders: (isChanges: boolean) => readonly (readonly OrderColumn[])[],
 ): SyncPlace | undefined {
-  const [found, ...parts] = decodeParts(context, cursor)?.split('\0') ?? [];
+  const parts = decodeParts(context, cursor)?.split('\0') ?? [];
   const pass = positionOf(parts.slice(0, positionLength));
   const [asOf = '-', xmin = '-', replayed = '-', section = '-', ...key] = parts.slice(positionLength);
-  if (found !== version || pass === undefined) return undefined;
+  if (pass === undefined) return undefined;
   if (!isMoment(asOf) || !isMoment(replayed) || (xmin !== '' && !isTransaction(xmin))) return undefined;
   const order = /^\d$/.test(section) ? orders(xmin !== '')[Number(section)] : undefined;
   if (order === undefined || (key.length > 0 && !isKeyOf(order, key))) return undefined;

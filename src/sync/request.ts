@@ -29,13 +29,7 @@ export interface FeedRequest extends SyncCall, Reading {
   readonly fields: string | undefined;
   readonly cut: CompiledCut | null;
   /** Its workspace and resource, to which tokens and cursors are bound. */
-  readonly contexts: Contexts;
-}
-
-/** The contexts of tokens and cursors, see `cursorContext`. */
-interface Contexts {
-  readonly token: string;
-  readonly cursor: string;
+  readonly contexts: { readonly token: string; readonly cursor: string };
 }
 
 /** A request of the digest or of ids. */
@@ -128,7 +122,8 @@ export function prefixesOf(prefix: string | null, faults: FieldError[] = []): re
   return prefixes;
 }
 
-function contextsOf({ caller, compiled }: SyncCall, prefix: string | null): Contexts {
+/** The contexts of tokens and cursors, see `cursorContext`. */
+function contextsOf({ caller, compiled }: SyncCall, prefix: string | null): FeedRequest['contexts'] {
   const of = (kind: string, extra: Record<string, string>): string =>
     cursorContext(caller.workspace, `${kind} ${compiled.resource.name}`, extra);
   return { token: of('sync token', {}), cursor: of('sync', prefix === null ? {} : { prefix }) };
