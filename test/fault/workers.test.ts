@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, get } from 'node:http';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,19 +16,27 @@ import { created } from '../support/writes.js';
 
 const test = gatewayTest().serial;
 
+/** Two workers for most tests, whose definitions and keys stand in the folder; the last test ends them. */
 let served: ServeProcess;
 let token: string;
+const folder = mkdtempSync(join(tmpdir(), 'workers-'));
+const keys = join(folder, 'keys');
+const definitions = join(folder, 'definitions');
 
 test.before(async (t) => {
   const { database } = t.context;
   token = await database.token();
-  const settings = { ...database.settings, logLevel: 'warn', headersTimeoutMs: 60_000 } as const; // idle connections stay
+  const { dataKeys, ...settings } = database.settings;
+  writeFileSync(keys, dataKeys);
+  cpSync(settings.resourcesDir || 'config/resources', definitions, { recursive: true });
+  const files = { dataKeysFile: keys, resourcesDir: definitions } as Partial<Settings>;
+  const patience = { headersTimeoutMs: 60_000, notReadyMs: 2000, logLevel: 'info' } as const; // idle connections stay
   // Workers that are all killed leave no listener behind from which their successors could inherit a random port.
-  served = await serveProcess({ ...settings, webConcurrency: 2, port: await freePort() });
+  served = await serveProcess({ ...settings, ...files, ...patience, webConcurrency: 2, port: await freePort() });
 });
 test.after.always(() => {
-  for (const pid of children()) process.kill(pid, 'SIGCONT');
-  return served.stop();
+  killGroup(served.child.pid as number);
+  rmSync(folder, { recursive: true });
 });
 
 function children({ child }: Pick<ServeProcess, 'child'> = served): number[] {
@@ -36,17 +44,37 @@ function children({ child }: Pick<ServeProcess, 'child'> = served): number[] {
   return list.trim().split(/\s+/).filter(Boolean).map(Number);
 }
 
-/** A read on a connection of its own: its status, the code of its failure, or `never` after 20 s. */
-function read(): Promise<number | string> {
-  return new Promise((resolve) => {
-    const headers = { authorization: `Bearer ${token}` };
-    const url = `${served.url}/api/v1/klanten?perPage=1`;
-    const request = get(url, { agent: new Agent(), headers, timeout: 20_000 }, (response) => {
-      response.resume().once('close', () => resolve(response.statusCode as number));
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+/** One request, on a connection of its own without an agent, so that any worker may take it. */
+function send(
+  path: string,
+  options: { method?: string; headers?: Record<string, string>; body?: string; agent?: Agent; by?: ServeProcess } = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}`, ...options.headers };
+    const { agent = false, by = served, method = 'GET' } = options;
+    const outgoing = request(`${by.url}/api/v1${path}`, { agent, method, headers, timeout: 20_000 }, (response) => {
+      let body = '';
+      response.on('data', (chunk: Buffer) => (body += chunk.toString()));
+      response.on('close', () => resolve({ status: response.statusCode as number, headers: response.headers, body }));
     });
-    request.once('timeout', () => resolve('never'));
-    request.once('error', (error: NodeJS.ErrnoException) => resolve(String(error.code)));
+    outgoing.on('timeout', () => outgoing.destroy(Object.assign(new Error(), { code: 'never' })));
+    outgoing.on('error', reject);
+    outgoing.end(options.body);
   });
+}
+
+/** The status of a read, the code of its failure, or `never` after 20 s. */
+function read(): Promise<number | string> {
+  return send('/klanten?perPage=1').then(
+    ({ status }) => status,
+    ({ code }: NodeJS.ErrnoException) => String(code),
+  );
 }
 
 const ops = (path: string): Promise<Response> => fetch(served.opsUrl + path, { signal: AbortSignal.timeout(5000) });
@@ -58,6 +86,10 @@ async function counted(): Promise<number> {
   const counts = [...text.matchAll(/^gateway_request_seconds_count\{.*\} (\d+)$/gm)].map(([, n]) => Number(n));
   return counts.reduce((sum, n) => sum + n, 0);
 }
+
+const statusOf = async (of = served): Promise<StatusReport> =>
+  (await (await fetch(`${of.opsUrl}/status.json`)).json()) as StatusReport;
+const isComplete = async (): Promise<boolean> => (await statusOf()).workers?.reporting === 2;
 
 interface Death {
   readonly msg: string;
@@ -82,12 +114,49 @@ function threads(pid: number): number {
   }
 }
 
-test('a write is answered while another worker is frozen, also when the parent counts for other clients', async (t) => {
+test('a write through one worker is seen through all of them', async (t) => {
+  const list = JSON.parse((await send('/installaties?perPage=1')).body) as { data: { id: string }[] };
+  const path = `/installaties/${list.data[0]?.id}`;
+  for (let i = 0; i < 40; i++) {
+    const { headers } = await send(path);
+    const written = await send(path, {
+      method: 'PATCH',
+      headers: {
+        'content-type': 'application/json',
+        'idempotency-key': `workers-${i}`,
+        'if-match': String(headers.etag),
+      },
+      body: JSON.stringify({ locatie: `Plek ${i}` }),
+    });
+    t.is(written.status, 200, written.body);
+    const reads = await Promise.all([1, 2, 3, 4].map(() => send(path)));
+    for (const read of reads) t.is(read.headers.etag, written.headers.etag);
+  }
+});
+
+test('the parent shows metrics, readiness and status of all workers', async (t) => {
+  const before = await counted();
+  for (let i = 0; i < 6; i++) await send('/installaties?perPage=1');
+  t.is((await counted()) - before, 6);
+  t.is(await status('/readyz'), 200);
+  const { summary, workers } = await statusOf();
+  t.like({ summary, workers }, { summary: 'All is well.', workers: { configured: 2, reporting: 2 } });
+});
+
+test('workers share one limit of writes, and a write is answered while another is frozen and the parent counts for other clients', async (t) => {
   const { database } = t.context;
   const [reading, writing] = [await database.token(), await database.token()];
   // A limit this small is counted request by request, so the parent answers the worker all the time.
-  const own = await serveProcess({ ...database.settings, webConcurrency: 2, rateLimitPerMinute: 200 });
-  t.teardown(() => own.stop());
+  const own = await serveProcess({
+    ...database.settings,
+    webConcurrency: 2,
+    rateLimitPerMinute: 200,
+    writesPerMinute: 6,
+  });
+  t.teardown(() => own.stop('SIGKILL'));
+  const written: number[] = [];
+  for (let i = 0; i < 10; i++) written.push((await send('/installaties', { method: 'POST', by: own })).status);
+  t.deepEqual([...new Set(written.slice(0, 6)), ...new Set(written.slice(6))], [415, 429]);
   const [frozen] = children(own) as [number];
   process.kill(frozen, 'SIGSTOP');
   let isOver = false;
@@ -115,6 +184,7 @@ test('a write is answered while another worker is frozen, also when the parent c
   isOver = true;
   await reads;
   t.deepEqual([...new Set(statuses)], [200]);
+  t.is(await own.stop(), 0, 'SIGTERM ends parent and workers');
 });
 
 test('a worker that dies while another still starts is replaced', async (t) => {
@@ -141,95 +211,38 @@ test('a worker that dies while another still starts is replaced', async (t) => {
   process.kill(first, 'SIGKILL');
   await eventually(t, 'its successor', () => pids().length === 2 && !pids().includes(first));
   process.kill(frozen, 'SIGCONT');
-  const { opsUrl } = await own;
-  await eventually(t, 'two workers that report', async () => {
-    const { workers } = (await (await fetch(`${opsUrl}/status.json`)).json()) as StatusReport;
-    return workers?.reporting === 2;
-  });
+  const started = await own;
+  await eventually(t, 'two workers that report', async () => (await statusOf(started)).workers?.reporting === 2);
   t.false(pids().includes(first));
 });
 
 test('a worker that served is replaced at once, however many died; a start that fails is delayed', async (t) => {
-  const { dataKeys, ...settings } = t.context.database.settings;
-  const folder = mkdtempSync(join(tmpdir(), 'keys-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  const keys = join(folder, 'keys.json');
-  writeFileSync(keys, dataKeys);
-  const files = { dataKeysFile: keys } as Partial<Settings>;
-  const own = await serveProcess({
-    ...settings,
-    ...files,
-    logLevel: 'warn',
-    webConcurrency: 2,
-    port: await freePort(),
-  });
-  t.teardown(() => own.stop());
-  const isComplete = async (): Promise<boolean> => {
-    const { workers } = (await (await fetch(`${own.opsUrl}/status.json`)).json()) as StatusReport;
-    return workers?.reporting === 2;
-  };
+  const { dataKeys } = t.context.database.settings;
   const killed: number[] = [];
   const kill = (pid: number): void => {
     killed.push(pid);
     process.kill(pid, 'SIGKILL');
   };
   for (let round = 0; round < 3; round++) {
-    for (const pid of children(own)) kill(pid);
-    await eventually(t, 'all their deaths', () => deaths(own).length === killed.length);
+    for (const pid of children()) kill(pid);
+    await eventually(t, 'all their deaths', () => deaths().length === killed.length);
     await eventually(t, 'two workers', isComplete, 30_000);
   }
-  t.deepEqual(new Set(deaths(own).map(({ restartMs }) => restartMs)), new Set([0]));
-  t.deepEqual(
-    deaths(own)
-      .map(({ workerPid }) => workerPid)
-      .sort(),
-    killed.sort(),
-  );
-  t.true(deaths(own).every(({ pid }) => pid === own.child.pid));
+  t.deepEqual(new Set(deaths().map(({ restartMs }) => restartMs)), new Set([0]));
+  const dead = deaths().map(({ workerPid }) => workerPid);
+  t.deepEqual(dead.sort(), killed.sort());
+  t.true(deaths().every(({ pid }) => pid === served.child.pid));
 
   writeFileSync(keys, 'no keys');
-  const [first, second] = children(own) as [number, number];
+  const [first, second] = children() as [number, number];
   kill(first);
-  await eventually(t, 'a start that fails again', () => deaths(own).length === killed.length + 2, 30_000);
-  t.true(
-    deaths(own)
-      .slice(-2)
-      .every(({ restartMs }) => restartMs >= 500),
-  );
+  await eventually(t, 'a start that fails again', () => deaths().length === killed.length + 2, 30_000);
+  const failed = deaths().slice(-2);
+  t.true(failed.every(({ restartMs }) => restartMs >= 500));
   writeFileSync(keys, dataKeys);
   kill(second);
   await eventually(t, 'two workers again', isComplete, 30_000);
-  t.is(deaths(own).find(({ workerPid }) => workerPid === second)?.restartMs, 0);
-});
-
-test('a worker that dies while a table is locked is replaced, and no request for other tables fails', async (t) => {
-  const { database } = t.context;
-  const own = await serveProcess({
-    ...database.settings,
-    logLevel: 'warn',
-    webConcurrency: 2,
-    port: await freePort(),
-  });
-  t.teardown(() => own.stop());
-  await asAdmin(database.settings.adminUrl, async (app) => {
-    await app.query('begin; lock table app.klanten in access exclusive mode; select pg_switch_wal()');
-    const held = `select from pg_locks where mode = 'AccessExclusiveLock' and relation = 'app.klanten'::regclass`;
-    await eventually(t, 'the lock on the replica', async () => (await database.replica.query(held)).rows.length > 0);
-    for (const worker of children(own)) {
-      process.kill(worker, 'SIGKILL');
-      const isReplaced = async (): Promise<boolean> => {
-        const { workers } = (await (await fetch(`${own.opsUrl}/status.json`)).json()) as StatusReport;
-        return !children(own).includes(worker) && workers?.reporting === 2;
-      };
-      await eventually(t, 'its successor', isReplaced, 30_000);
-    }
-    const headers = { authorization: `Bearer ${token}`, connection: 'close' };
-    for (let i = 0; i < 20; i++)
-      t.is((await fetch(`${own.url}/api/v1/installaties?perPage=1`, { headers })).status, 200);
-    await app.query('rollback');
-    const isRead = async () => (await fetch(`${own.url}/api/v1/klanten?perPage=1`, { headers })).status === 200;
-    await eventually(t, 'the view is checked', isRead, 20_000);
-  });
+  t.is(deaths().find(({ workerPid }) => workerPid === second)?.restartMs, 0);
 });
 
 test('a frozen worker is replaced, no client waits for it for ever, and counts do not fall', async (t) => {
@@ -238,21 +251,22 @@ test('a frozen worker is replaced, no client waits for it for ever, and counts d
   const client = async (): Promise<void> => {
     while (!isOver) {
       answers.push(await read());
-      await sleep(5);
+      await sleep(20);
     }
   };
-  const clients = Array.from({ length: 8 }, client);
+  const clients = Array.from({ length: 4 }, client);
   await eventually(t, 'requests', () => answers.length > 50);
   const before = await counted();
+  const died = deaths().length;
   t.true(before > 0);
   const [frozen] = children() as [number];
   process.kill(frozen, 'SIGSTOP');
   t.true((await counted()) >= before, 'while it is frozen');
-  await eventually(t, 'a new worker', () => deaths().length === 1 && children().length === 2, 30_000);
+  await eventually(t, 'a new worker', () => deaths().length === died + 1 && children().length === 2, 30_000);
   t.false(children().includes(frozen));
-  t.like(deaths()[0], { signal: 'SIGKILL', silent: true });
+  t.like(deaths().at(-1), { signal: 'SIGKILL', silent: true });
   t.true((await counted()) >= before, 'when it is gone');
-  t.regex(await (await ops('/metrics')).text(), /^gateway_worker_restarts_total 1$/m);
+  t.regex(await (await ops('/metrics')).text(), new RegExp(`^gateway_worker_restarts_total ${died + 1}$`, 'm'));
   isOver = true;
   await Promise.all(clients);
   t.false(answers.includes('never'), 'every request was answered, or its connection reset');
@@ -274,4 +288,78 @@ test('while every worker is frozen /readyz says so at once, and /livez when repl
   await eventually(t, '200 of /livez', async () => (await status('/livez')) === 200, 30_000);
   await eventually(t, '200 of /readyz', async () => (await status('/readyz')) === 200, 30_000);
   await eventually(t, 'reads', async () => (await read()) === 200, 10_000);
+  await eventually(t, 'two workers', isComplete, 30_000);
+});
+
+test('a worker that dies while a table is locked is replaced, and no request for other tables fails', async (t) => {
+  const { database } = t.context;
+  await asAdmin(database.settings.adminUrl, async (app) => {
+    await app.query('begin; lock table app.klanten in access exclusive mode; select pg_switch_wal()');
+    const held = `select from pg_locks where mode = 'AccessExclusiveLock' and relation = 'app.klanten'::regclass`;
+    await eventually(t, 'the lock on the replica', async () => (await database.replica.query(held)).rows.length > 0);
+    for (const worker of children()) {
+      process.kill(worker, 'SIGKILL');
+      const isReplaced = async (): Promise<boolean> => !children().includes(worker) && (await isComplete());
+      await eventually(t, 'its successor', isReplaced, 30_000);
+    }
+    for (let i = 0; i < 20; i++) t.is((await send('/installaties?perPage=1')).status, 200);
+    await app.query('rollback');
+    await eventually(t, 'the view is checked', async () => (await read()) === 200, 20_000);
+  });
+});
+
+test('SIGHUP replaces the workers by some with the definitions of now, and no request fails', async (t) => {
+  const file = join(definitions, 'installaties.json');
+  const definition = readFileSync(file, 'utf8');
+  const agent = new Agent({ keepAlive: true });
+  const [list, faults] = [{ members: '' }, [] as unknown[]];
+  let [requests, isOver] = [0, false];
+  const client = async (): Promise<void> => {
+    while (!isOver)
+      try {
+        const page = await send('/installaties?perPage=20', { agent });
+        const [first] = (JSON.parse(page.body) as { data: { id: string }[] }).data;
+        const detail = await send(`/installaties/${first?.id}`, { agent });
+        list.members = Object.keys(JSON.parse(detail.body)).join();
+        if (page.status !== 200 || detail.status !== 200) faults.push(page.status, detail.status);
+        requests += 2;
+        await sleep(60 * Math.random()); // a connection that is closed meanwhile fails its next request
+      } catch (error) {
+        faults.push(error);
+      }
+  };
+  const clients = Promise.all(Array.from({ length: 12 }, client));
+  t.teardown(async () => {
+    isOver = true;
+    await clients;
+    agent.destroy();
+  });
+  const outcomes = (): string[] => served.log().match(/^.*"msg":"reload.*$/gm) ?? [];
+  const reload = async (text: string): Promise<string> => {
+    const [before, events] = [requests, outcomes().length];
+    writeFileSync(file, text);
+    process.kill(-(served.child.pid as number), 'SIGHUP'); // as a supervisor or a terminal sends it: to the workers, too
+    await eventually(t, 'the outcome', () => outcomes().length > events, 60_000);
+    await eventually(t, 'requests', () => requests > before + 50);
+    return String(outcomes().at(-1));
+  };
+  const old = children();
+  t.regex(await reload('{'), /installaties\.json.*reload_refused/);
+  const stored = JSON.parse(definition) as { fields: Record<string, { column: string }> };
+  const { merk, ...fields } = stored.fields;
+  t.regex(await reload(definition.replace('"column": "merk"', '"column": "nowhere"')), /nowhere.*reload_refused/);
+  t.deepEqual(children(), old);
+  t.regex(list.members, /,merk,/);
+  t.regex(await reload(JSON.stringify({ ...stored, fields })), /"workers":2.*"reloaded"/);
+  t.false(children().some((pid) => old.includes(pid)));
+  await eventually(t, 'the new definition', () => !list.members.includes(',merk,'));
+  t.truthy(merk);
+  t.deepEqual(faults, [], `of ${requests} requests`);
+});
+
+test('a signal to all processes, as Ctrl-C in a terminal or a supervisor sends it, lets the workers finish', async (t) => {
+  process.kill(-(served.child.pid as number), 'SIGINT');
+  await sleep(700);
+  t.is((await send('/installaties?perPage=1')).status, 200);
+  t.is(await served.exited, 0);
 });

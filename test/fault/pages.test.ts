@@ -1,0 +1,302 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import suite, { type ExecutionContext } from 'ava';
+import type { PgNode } from '../../demo/cluster/node.js';
+import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { type PageRead, readPage, withoutCursors } from '../support/page-reader.js';
+import { limitMs, until } from '../support/patience.js';
+
+const test = suite.serial;
+
+// In the middle of a page a replica is lost, a single backend fails, or rows and tables change: the client notices nothing but a pause.
+
+let setUp: FaultCluster;
+let gateway: FaultGateway;
+let token: string;
+let undisturbed: string;
+const path = '/installaties?perPage=800';
+const small = { chunkRowsMax: 100, longConnections: 4, queueWaitMs: 10_000 };
+
+test.before(async () => {
+  setUp = await faultCluster({ replicaSettings: { max_standby_streaming_delay: '200ms' } });
+  gateway = await setUp.gateway(small, true);
+  token = await setUp.token();
+  undisturbed = (await readPage(gateway.url(path), { token })).body;
+  await setUp.pace(1);
+});
+test.after.always(() => setUp?.stop());
+
+/** Reads the page; when its first bytes are there, `harm` is done to the replica that reads it. */
+async function readWhile(harm: (replica: number) => unknown, by = gateway): Promise<PageRead> {
+  let harmed: unknown;
+  const page = await readPage(by.url(path), {
+    token,
+    onFirstBytes: () => {
+      const reading = by.gateway.replicas.findIndex(({ long }) => long.inFlight > 0);
+      harmed = harm(Math.max(0, reading));
+    },
+  });
+  await harmed;
+  return page;
+}
+
+function isWhole(t: ExecutionContext, page: PageRead, gapMsMax = 2500): void {
+  t.is(page.status, 200);
+  t.true(page.complete);
+  t.true(withoutCursors(page.body) === withoutCursors(undisturbed), 'byte for byte the rows of an undisturbed page');
+  t.true(page.longestGapMs < limitMs(gapMsMax), `the longest pause was ${page.longestGapMs} ms`);
+}
+
+async function healthy(t: ExecutionContext): Promise<void> {
+  const all = () => gateway.gateway.replicas.every(({ state }) => state.healthy);
+  t.true(await until(all, 15_000, 25), 'both replicas are used again');
+  await gateway.backToNormal(t);
+}
+
+test('a page survives kill -9 of its replica', async (t) => {
+  const before = await gateway.metric('gateway_pages_resumed_total');
+  const killed: number[] = [];
+  const page = await readWhile((replica) => {
+    killed.push(replica);
+    return setUp.cluster.replicas[replica]?.kill9();
+  });
+  isWhole(t, page);
+  t.is(await gateway.metric('gateway_pages_resumed_total'), before + 1);
+  t.is((await readPage(gateway.url('/klanten'), { token })).status, 200, 'the other one serves');
+  await setUp.cluster.replicas[killed[0] as number]?.start();
+  await healthy(t);
+});
+
+test('a page survives SIGSTOP of its replica', async (t) => {
+  let frozen = -1;
+  const page = await readWhile((replica) => {
+    frozen = replica;
+    setUp.cluster.replicas[replica]?.freeze();
+  });
+  isWhole(t, page);
+  t.is(
+    await gateway.metric('gateway_replica_healthy', { replica: gateway.gateway.replicas[frozen]?.name as string }),
+    0,
+  );
+  setUp.cluster.replicas[frozen]?.thaw();
+  await healthy(t);
+});
+
+test('a page survives a black hole between gateway and replica', async (t) => {
+  let lost = -1;
+  const page = await readWhile((replica) => {
+    lost = replica;
+    setUp.proxies[replica]?.blackHole();
+  });
+  isWhole(t, page);
+  setUp.proxies[lost]?.restore();
+  await healthy(t);
+  const reads = Array.from({ length: 40 }, () => readPage(gateway.url('/werkbonnen?perPage=5'), { token }));
+  for (const { status, totalMs } of await Promise.all(reads)) {
+    t.is(status, 200);
+    t.true(totalMs < limitMs(1000), `a read took ${totalMs} ms: it was sent on a connection from before`);
+  }
+});
+
+test('a page survives pg_terminate_backend, and idle connections too', async (t) => {
+  const terminate = (node = 0) =>
+    setUp.cluster.replicas[node]?.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`,
+    );
+  const ejections = await gateway.metric('gateway_replica_ejections_total');
+  isWhole(t, await readWhile(terminate));
+  for (const node of [0, 1]) await terminate(node); // now all are idle
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => readPage(gateway.url('/werkbonnen?perPage=5'), { token })),
+  );
+  t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+  t.is(await gateway.metric('gateway_replica_ejections_total'), ejections, 'the servers live, and stay in');
+
+  const [only] = setUp.settings(small).replicaUrls.split(' ') as [string];
+  const alone = await setUp.gateway({ ...small, replicaUrls: only });
+  isWhole(t, await readWhile(() => terminate(), alone));
+  await alone.stop();
+  await healthy(t);
+});
+
+test('before the first byte a request is repeated on the other replica', async (t) => {
+  const node = setUp.cluster.replicas[0];
+  await node?.kill9();
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, () => readPage(gateway.url('/werkbonnen?perPage=5'), { token })),
+  );
+  t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+  await node?.start();
+  await healthy(t);
+});
+
+test('with every replica gone the page is broken off, requests get 503, and the primary is not asked', async (t) => {
+  const [first, second] = setUp.cluster.replicas;
+  const broken = await readWhile(() => Promise.all([first?.kill9(), second?.kill9()]));
+  t.is(broken.status, 200);
+  t.false(broken.complete);
+  t.throws(() => JSON.parse(broken.body));
+  t.is(await gateway.metric('gateway_pages_broken_total'), 1);
+
+  const refused = await readPage(gateway.url('/klanten'), { token });
+  t.is(refused.status, 503);
+  t.is(JSON.parse(refused.body).code, 'replica_unavailable');
+  t.regex(String(refused.headers['retry-after']), /^[1-9]\d*$/);
+  t.is((await fetch(`${gateway.gateway.opsUrl}/readyz`)).status, 503);
+  t.is((await fetch(`${gateway.gateway.opsUrl}/livez`)).status, 200);
+  const asked = await setUp.sql<{ n: string }>(
+    `select count(*) as n from pg_stat_activity where application_name = 'workspace-data-gateway' and query ~ 'gateway\\.'`,
+  );
+  t.is(Number(asked[0]?.n), 0);
+
+  await Promise.all([first?.start(), second?.start()]);
+  await healthy(t);
+  t.is((await readPage(gateway.url('/klanten'), { token })).status, 200);
+});
+
+test('a gateway has logged in before its first reads, however slow a login is', async (t) => {
+  for (const proxy of setUp.proxies) proxy.delayConnections(900);
+  const slow = await setUp.gateway({ probeDeadlineMs: 5000, connectTimeoutMs: 5000 }, true);
+  const { replicas } = slow.gateway;
+  t.true(await until(() => replicas.every(({ short, long }) => short.open > 0 && long.open > 0), 15_000, 25));
+  t.is((await readPage(slow.url('/werkbonnen?perPage=5000'), { token })).status, 200);
+  await slow.stop();
+  for (const proxy of setUp.proxies) proxy.restore();
+  await healthy(t);
+});
+
+/** Does it to each backend that is reading installations. */
+async function toReading<Row extends object>(node: PgNode, action: string): Promise<Row[]> {
+  return node.query<Row>(
+    `select ${action} from pg_stat_activity
+     where usename = 'gateway_reader' and state = 'active' and query ~ 'installaties'`,
+  );
+}
+
+test('a page continues within 2.5 s when the backend that reads it is frozen', async (t) => {
+  const frozen: number[] = [];
+  const freeze = async (): Promise<void> => {
+    for (let tries = 0; tries < 100 && frozen.length === 0; tries++)
+      for (const node of setUp.cluster.replicas)
+        for (const { pid } of await toReading<{ pid: number }>(node, 'pid')) frozen.push(pid);
+    for (const pid of frozen) process.kill(pid, 'SIGSTOP');
+  };
+  const read = await readWhile(freeze);
+  t.is(frozen.length, 1);
+  for (const pid of frozen) process.kill(pid, 'SIGCONT');
+  isWhole(t, read);
+  t.true(read.longestGapMs > 1000, `the page was not disturbed: ${read.longestGapMs} ms`);
+  await gateway.backToNormal(t);
+});
+
+test('pages continue when their statements are cancelled, up to 80 times in a second', async (t) => {
+  const wide = await setUp.gateway({ chunkRowsMax: 100, largePagesPerToken: 8, longPerWorkspace: 8 });
+  let [cancelled, begun] = [0, 0];
+  const cancel = async (): Promise<void> => {
+    if (++begun > 1) return;
+    const startMs = performance.now();
+    const isEnough = (): boolean => performance.now() > startMs + (cancelled < 20 ? 5000 : 1000); // busy machines take longer
+    for (let round = 1; !isEnough(); round++) {
+      for (const node of setUp.cluster.replicas) cancelled += (await toReading(node, 'pg_cancel_backend(pid)')).length;
+      await pause(Math.max(0, startMs + 25 * round - performance.now()));
+    }
+  };
+  const onFirstBytes = (): void => void cancel();
+  const reads = await Promise.all(Array.from({ length: 8 }, () => readPage(wide.url(path), { token, onFirstBytes })));
+  t.true(cancelled >= 20, `${cancelled} statements were cancelled`);
+  const broken = reads.filter(({ complete }) => !complete);
+  t.is(broken.length, 0, `${broken.length} of 8 were broken off`);
+  for (const read of reads.filter(({ status }) => status === 200)) isWhole(t, read);
+  await wide.backToNormal(t);
+  await wide.stop();
+});
+
+test('a busy process refuses no request whose connection has become free meanwhile', async (t) => {
+  const narrow = await setUp.gateway({ shortConnections: 1, shortDepth: 1, queueWaitMs: 800 });
+  const url = narrow.url('/installaties?perPage=5');
+  await readPage(url, { token });
+  await setUp.pace(10); // 50 ms each
+  const waiting = (): number => narrow.gateway.replicas.reduce((sum, { short }) => sum + short.waiting, 0);
+  const reads = Array.from({ length: 3 }, () => readPage(url, { token }));
+  t.true(await until(() => waiting() >= 1, 5000, 1));
+  for (const endMs = performance.now() + 1600; performance.now() < endMs; ); // the gateway is in this process
+  t.deepEqual([...new Set((await Promise.all(reads)).map(({ status }) => status))], [200]);
+  await narrow.stop();
+});
+
+test('a page survives the conflict of its statement with recovery', async (t) => {
+  const wide = await setUp.gateway({ chunkRowsMax: 400 });
+  await setUp.pace(2);
+  const conflicts = (): Promise<number> => wide.metric('gateway_replica_failures_total', { code: '40001' });
+  // Only a statement whose snapshot still sees the rows that are gone stands in the way of their removal; where the
+  // removal comes between two statements there is no conflict, and the page is read again.
+  for (let turn = 1; turn <= 5 && (await conflicts()) === 0; turn++) {
+    await setUp.sql(
+      `insert into app.installaties (id, workspace_id, klant_id, naam)
+       select gen_random_uuid(), $1, (select id from app.klanten where workspace_id = $1 limit 1), 'gone soon'
+       from generate_series(1, 2000)`,
+      [setUp.workspaces[1]?.id],
+    );
+    await setUp.caughtUp();
+    const page = await readWhile(async () => {
+      await setUp.sql(`delete from app.installaties where naam = 'gone soon'`);
+      await setUp.sql('vacuum app.installaties');
+    }, wide);
+    isWhole(t, page);
+  }
+  t.true((await conflicts()) > 0, 'there was a conflict');
+  await wide.backToNormal(t);
+  await wide.stop();
+});
+
+test('a page survives ALTER TABLE, and prepared statements the change of a column type', async (t) => {
+  const page = await readWhile(() => setUp.sql('alter table app.installaties add column nieuw text'));
+  isWhole(t, page);
+
+  await setUp.pace(0);
+  const warm = Array.from({ length: 60 }, () => readPage(gateway.url('/werkbonnen?perPage=3'), { token }));
+  await Promise.all(warm); // every connection has the statement prepared
+  const before = await readPage(gateway.url('/werkbonnen?perPage=3'), { token });
+  await setUp.sql(retyped);
+  await setUp.caughtUp();
+  const read = (): Promise<PageRead> => readPage(gateway.url('/werkbonnen?perPage=3'), { token });
+  const first = await read(); // alone: it can meet one connection after the other
+  const answers = [first, ...(await Promise.all(Array.from({ length: 20 }, read)))];
+  t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+  t.deepEqual([...new Set(answers.map(({ body }) => withoutCursors(body)))], [withoutCursors(before.body)]);
+  t.true((await gateway.metric('gateway_replica_failures_total', { code: '0A000' })) > 0, 'a plan was stale');
+  await gateway.backToNormal(t);
+});
+
+test('a page waits for a lock that goes away, and a request for one that stays gets 503 in time', async (t) => {
+  await setUp.pace(1);
+  const lock = async (seconds: number): Promise<void> => {
+    const locked = setUp.sql(`do $$ begin lock table app.installaties; perform pg_sleep(${seconds}); end $$`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await setUp.sql('update fault.pace set ms = ms'); // a commit, so that the lock's record is flushed and goes out
+    await locked;
+  };
+  isWhole(t, await readWhile(() => lock(1)), 5000);
+
+  await setUp.pace(0);
+  const hasty = await setUp.gateway({ statementTimeoutMs: 500 });
+  const locked = lock(3);
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  const refused = await readPage(hasty.url('/installaties'), { token });
+  t.is(refused.status, 503);
+  t.is(JSON.parse(refused.body).code, 'replica_unavailable');
+  t.true(refused.totalMs < limitMs(1500), `it took ${refused.totalMs} ms`);
+  const others = async (): Promise<boolean> => (await readPage(hasty.url('/klanten'), { token })).status === 200;
+  t.true(await until(others, 1500, 10), 'other tables are served meanwhile');
+  await locked;
+  await hasty.backToNormal(t);
+  t.is((await readPage(hasty.url('/installaties'), { token })).status, 200);
+});
+
+/** The view again, with a column of another type: what a prepared statement of before cannot return. */
+const retyped = `do $$ declare definition text := pg_get_viewdef('gateway.werkbonnen_asc'); begin
+  drop view gateway.werkbonnen_asc;
+  execute 'create view gateway.werkbonnen_asc as ' || regexp_replace(definition, ' ((\\w+\\.)?status),', ' \\1::varchar(40) as status,');
+  alter view gateway.werkbonnen_asc owner to gateway_owner;
+  grant select on gateway.werkbonnen_asc to gateway_reader;
+  update gateway.applied_files set digest = gateway.digest_of(objects) where root = 'gateway' and name = 'werkbonnen';
+end $$`;
