@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { type Command, Failure, printText, say, sayText } from '../src/cli/command.js';
-import { asksForHelp, printHelp, runProgram, type Usage } from '../src/cli/program.js';
+import { runProgram, type Usage } from '../src/cli/program.js';
 import { loadResources } from '../src/definition/load.js';
 import { fill } from '../src/openapi/template.js';
 import { projectText } from '../src/paths.js';
@@ -198,4 +198,4 @@ export function progressTo(stream: NodeJS.WriteStream): (done: number, what: str
 
 const args = process.argv.slice(2);
 const usage: Usage = { called: 'npm run demo --', help: 'demo/help.txt' };
-void runProgram(async () => (asksForHelp(args) ? printHelp(usage) : demo(args)), usage);
+void runProgram(usage, args, demo);

@@ -54,7 +54,10 @@ export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Ad
     const path = 'sql' in file ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
     const $schema = relative(join(options.out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
     files.set(path, 'sql' in file ? printed(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
-    const points = 'sql' in file ? file.open.map((text) => `: ${text}`) : openDescriptions(file.definition);
+    const points =
+      'sql' in file
+        ? (file.open ?? []).flatMap((text) => (text ? [`: ${text}`] : []))
+        : openDescriptions(file.definition);
     open.push(...points.map((point) => `${path}${point}`));
   }
   writeNew(options.out, files);

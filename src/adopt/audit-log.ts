@@ -1,5 +1,5 @@
 import type { DiffShape } from '../projection/audit-diff.js';
-import { type Column, type SampleRow, type Table, valuesOf } from './catalog.js';
+import type { Column, Table } from './catalog.js';
 import { holdsDocuments, isDocument, isInteger, isMoments, isTextual } from './columns.js';
 import { isNamed } from './names.js';
 import { as, type SqlFile, sequenceGrant } from './sql.js';
@@ -18,7 +18,7 @@ export interface AuditLog {
 }
 
 /** The audit log in a table, by the names of its columns and the shape of a JSON value; undefined: it is none. */
-export function auditLogIn({ columns }: Table, rows: readonly SampleRow[]): AuditLog | undefined {
+export function auditLogIn({ columns }: Table): AuditLog | undefined {
   const entityId = columns.find(({ name }) => isNamed('entityId', name));
   const entity = columns.find(
     (column) => column !== entityId && isNamed('entity', column.name) && !isInteger(column) && !isDocument(column),
@@ -27,9 +27,9 @@ export function auditLogIn({ columns }: Table, rows: readonly SampleRow[]): Audi
   const documents = columns.filter(({ type }) => type === 'json' || type === 'jsonb');
   if (entity === undefined || entityId === undefined || action === undefined || documents[0] === undefined)
     return undefined;
-  const entities = [...new Set(valuesOf(rows, entity.name))];
+  const entities = [...new Set(entity.values)];
   for (const diff of documents) {
-    const shape = shapeOf(valuesOf(rows, diff.name));
+    const shape = shapeOf(diff.values);
     if (shape !== undefined) return { entity, entityId, action, diff, shape, entities };
   }
   return { entity, entityId, action, diff: documents[0], entities };
@@ -39,14 +39,13 @@ export function auditLogIn({ columns }: Table, rows: readonly SampleRow[]): Audi
  * The columns of a log that hold documents beside its diff, such as the row before and after: no list of fields shields them. Names
  * alone make it a log here, because one that keeps all documents as texts has no diff that the gateway reads.
  */
-export function documentsIn(table: Table, rows: readonly SampleRow[], log?: AuditLog): Column[] {
-  const { columns } = table;
+export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
   const isLog = (['entity', 'entityId', 'action'] as const).every((purpose) =>
     columns.some(({ name }) => isNamed(purpose, name)),
   );
   if (!isLog) return [];
   const known = [log?.entity, log?.entityId, log?.action, log?.diff];
-  return columns.filter((column) => !known.includes(column) && holdsDocuments(column, valuesOf(rows, column.name)));
+  return columns.filter((column) => !known.includes(column) && holdsDocuments(column));
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -112,7 +111,7 @@ export function logWrite({ subjects }: Survey): LogWrite {
   const subject = subjects.find(({ log, steps }) => log?.shape !== undefined && steps.length === 0);
   const log = subject?.log;
   if (subject === undefined || log === undefined) return {};
-  const { table, tenant, id, rows } = subject;
+  const { table, tenant, id } = subject;
   const named = (purpose: 'actorType' | 'actorId'): Column | undefined =>
     table.columns.find((column) => isNamed(purpose, column.name) && isTextual(column));
   const [type, actor] = [named('actorType'), named('actorId')];
@@ -128,10 +127,10 @@ export function logWrite({ subjects }: Survey): LogWrite {
   ];
   const given = new Set([...entry.map(([column]) => column), id]);
   const others = table.columns.filter((column) => column.notNull && !column.made && !given.has(column));
-  const moment = others.find((column) => isTextual(column) && isMoments(valuesOf(rows, column.name)));
+  const moment = others.find((column) => isTextual(column) && isMoments(column.values));
   if (!id.made || others.some((column) => column !== moment)) return {};
   const items = [...entry.map(([{ quoted }, name]) => as(quoted, name)), ...(moment ? [moment.quoted] : [])];
-  const words = valuesOf(rows, log.action.name);
+  const words = log.action.values;
   return {
     audit: {
       created: words.find((word) => created.test(word)) ?? 'create',
@@ -142,7 +141,6 @@ export function logWrite({ subjects }: Survey): LogWrite {
     file: {
       path: 'logboeken_write.sql',
       about: ["The app's own audit log: entries are added, never changed and never read here."],
-      open: [],
       sql: [
         ...(id.sequence ? [sequenceGrant(id.sequence)] : []),
         `create view ${view} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,

@@ -34,6 +34,8 @@ export interface Column {
   readonly sequence: string | null;
   readonly isArray: boolean;
   readonly comment: string | null;
+  /** Text forms of some values that are not NULL, as `sample` has found them; nothing of them gets into a draft but forms and words of logs. */
+  readonly values: string[];
 }
 
 export interface ForeignKey {
@@ -106,7 +108,7 @@ function refuseUnprintable(schema: string, tables: readonly Table[]): void {
 }
 
 /** Two names have a meaning of their own in a view; a column whose name fits as it is goes before those that have to be put in small letters. */
-function withViewNames(columns: readonly Omit<Column, 'inView'>[]): Column[] {
+function withViewNames(columns: readonly Omit<Column, 'inView' | 'values'>[]): Column[] {
   const fits = (name: string): boolean => /^[a-z_][a-z0-9_]{0,62}$/.test(name);
   const taken = new Set<string>();
   const names = new Map<string, string>();
@@ -114,7 +116,7 @@ function withViewNames(columns: readonly Omit<Column, 'inView'>[]): Column[] {
     const snake = fits(name) ? name : snakeCase(name);
     names.set(name, untaken(snake === 'id' || snake === 'workspace_id' ? `own_${snake}` : snake, taken));
   }
-  return columns.map((column) => ({ ...column, inView: names.get(column.name) as string }));
+  return columns.map((column) => ({ ...column, inView: names.get(column.name) as string, values: [] }));
 }
 
 /** The column of the table, by name. */
@@ -122,38 +124,28 @@ export function columnOf(table: Table, name: string | undefined): Column | undef
   return table.columns.find((column) => column.name === name);
 }
 
-/** Text forms of the values of a row, by column; null for NULL. */
-export type SampleRow = ReadonlyMap<string, string | null>;
-
 const rowsMax = 200;
 const sampledMax = 20_000;
 const charactersMax = 20_000;
 
 /**
- * Some rows of a table: of a small one evenly chosen, of a large one from pages that are. Values are cut at 20,000 characters.
- * Nothing of them gets into a draft but forms, key ids and names of members.
+ * Fills the values of a table's columns from some rows: of a small table evenly chosen, of a large one from pages that are. Values are
+ * cut at 20,000 characters.
  */
-export async function sampleRows(client: pg.Client, table: Table): Promise<SampleRow[]> {
-  const { columns } = table;
-  if (columns.length === 0) return [];
-  const percent = Math.min(100, (100 * sampledMax) / Math.max(table.rows, 1));
-  const values = columns.map(sampled).join(', ');
-  const order = table.primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
+export async function sample(client: pg.Client, { columns, quoted, rows: estimate, primaryKey }: Table): Promise<void> {
+  if (columns.length === 0) return;
+  const percent = Math.min(100, (100 * sampledMax) / Math.max(estimate, 1));
+  const order = primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
   const { rows } = await client.query<(string | null)[]>({
-    text: `select ${values} from ${table.quoted} tablesample system (${percent}) repeatable (0)
+    text: `select ${columns.map(sampled).join(', ')} from ${quoted} tablesample system (${percent}) repeatable (0)
       ${order === '' ? '' : `order by md5(${order})`} limit ${rowsMax}`,
     rowMode: 'array',
   });
-  return rows.map((row) => new Map(columns.map(({ name }, i) => [name, row[i] ?? null])));
+  for (const [i, { values }] of columns.entries()) values.push(...rows.flatMap((row) => row[i] ?? []));
 }
 
 /** Bytes are cut before PostgreSQL prints them: a file of 20 MB would become 40 MB of text, and one of 600 MB an error. */
 function sampled({ type, quoted }: Column): string {
   if (type === 'bytea') return `substr(${quoted}, 1, ${charactersMax / 2 - 1})::text`;
   return `left(${quoted}::text, ${charactersMax})`;
-}
-
-/** The values of a column that are not NULL. */
-export function valuesOf(rows: readonly SampleRow[], column: string): string[] {
-  return rows.flatMap((row) => row.get(column) ?? []);
 }

@@ -1,6 +1,6 @@
 import { areAddresses, type Form, formOf } from '../check/forms.js';
 import type { FieldType } from '../definition/field-types.js';
-import { type Column, type SampleRow, type Table, valuesOf } from './catalog.js';
+import type { Column, Table } from './catalog.js';
 import { isNamed } from './names.js';
 
 /** A column of a view, made of one of the table. */
@@ -72,9 +72,10 @@ export function isDocument(column: Column): boolean {
 }
 
 /** Whether its type is one of documents, or its texts begin as JSON, YAML, XML or a printed hstore do. */
-export function holdsDocuments(column: Column, values: readonly string[]): boolean {
+export function holdsDocuments(column: Column): boolean {
   const isText =
-    isTextual(column) && values.some((text) => /^\s*(?:\{\s*["}]|\[\s*[[{"\]]|---\s|<\?xml|"[^"]*"=>)/.test(text));
+    isTextual(column) &&
+    column.values.some((text) => /^\s*(?:\{\s*["}]|\[\s*[[{"\]]|---\s|<\?xml|"[^"]*"=>)/.test(text));
   return isText || isDocument(column);
 }
 
@@ -83,10 +84,10 @@ function typeName({ type }: Column): string {
   return type.replace(/^.*\./, '').replace(/\[\]$/, '');
 }
 
-/** Why no field shows a column: the first whose condition holds for it, and for the values of a sample. */
-type Reasons<T extends readonly unknown[]> = Readonly<Record<string, (column: Column, ...of: T) => boolean>>;
+/** Why no field shows a column: the first whose condition holds. */
+type Reasons = Readonly<Record<string, (column: Column, form: Form['kind']) => boolean>>;
 
-const reasonsByName: Reasons<[]> = {
+const reasonsByName: Reasons = {
   'search index of other columns, by the type': (column) => typeName(column) === 'tsvector',
   'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(typeName(column)),
   'unknown bytes, by the type': (column) => column.isArray && typeName(column) === 'bytea',
@@ -101,47 +102,63 @@ const reasonsByName: Reasons<[]> = {
 /** The reason of sealed values: which codec opens them, and what clients may see of them, is for the operator to say. */
 export const sealed = 'sealed values, by the values: name their codec in the definition, as docs/adapting.md shows';
 
-const reasonsByValues: Reasons<[values: readonly string[], form: Form['kind']]> = {
-  'states of other records, by the name': (column, values) =>
-    isNamed('state', column.name) && holdsDocuments(column, values),
-  'e-mail addresses, by the values': (_, values) => areAddresses(values),
-  'documents with personal data, by the names of their members': (_, values) => values.some(isPersonalDocument),
-  'image, by the values': (_column, _values, form) => form === 'image',
-  'digest, by the values': (_column, _values, form) => form === 'digest',
-  'unknown bytes, by the values': (_column, _values, form) => form === 'unknown bytes',
-  [sealed]: (_, values, form) => form === 'sealed' && !isPreset(values),
+const reasonsByValues: Reasons = {
+  'states of other records, by the name': (column) => isNamed('state', column.name) && holdsDocuments(column),
+  'e-mail addresses, by the values': ({ values }) => areAddresses(values),
+  'documents with personal data, by the names of their members': ({ values }) => values.some(isPersonalDocument),
+  [sealed]: ({ values }, form) => form === 'sealed' && !isPreset(values),
 };
 
 /** Why no field shows the column, by its type or its name; undefined: one does. */
 export function reasonToLeaveOut(column: Column): string | undefined {
-  return Object.entries(reasonsByName).find(([, holds]) => holds(column))?.[0];
+  return Object.entries(reasonsByName).find(([, holds]) => holds(column, 'plain'))?.[0];
 }
 
-/** Why no field shows the column of a table with these rows, by its name, its type and its values; undefined: one does. */
-export function reasonNotToShow(
-  column: Column,
-  rows: readonly SampleRow[],
-  documents: readonly Column[],
-): string | undefined {
-  const values = valuesOf(rows, column.name);
-  const { kind } = formOfColumn(column, values);
+/** Why no field shows the column, by its name, its type and its values; undefined: one does. */
+export function reasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
+  const { kind } = formOfColumn(column);
   return (
     reasonToLeaveOut(column) ??
     (documents.includes(column) ? 'documents of an audit log, which hold values of any field' : undefined) ??
-    Object.entries(reasonsByValues).find(([, holds]) => holds(column, values, kind))?.[0]
+    Object.entries(reasonsByValues).find(([, holds]) => holds(column, kind))?.[0] ??
+    (['plain', 'base64', 'sealed'].includes(kind) ? undefined : `${kind}, by the values`)
   );
 }
 
-/** Why no field shows a generated column, where none shows one that it is made of, such as a search text with e-mail addresses. */
-export function reasonByOrigin(column: Column, leftOut: readonly string[]): string | undefined {
-  const isShown = !holdsValue(column) || isInteger(column) || !column.madeOf.some((name) => leftOut.includes(name));
-  return isShown ? undefined : 'generated from columns that are left out';
+/** The columns that can be shown, and the names of the others with the reasons. */
+export interface Judged {
+  readonly shown: readonly Column[];
+  readonly leftOut: readonly (readonly [reason: string, name: string])[];
+}
+
+/** Judges columns each by itself, then those that others tell of: generated ones, such as a search text, and ids of keys. */
+export function judged(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
+  const own = columns.map(reasonOf);
+  const left = columns.flatMap(({ name }, i) => (own[i] === undefined ? [] : [name]));
+  const reasons = columns.map((column, i) => {
+    if (own[i] !== undefined) return own[i];
+    const isMadeOfLeft = holdsValue(column) && !isInteger(column) && column.madeOf.some((name) => left.includes(name));
+    if (isMadeOfLeft) return 'generated from columns that are left out';
+    return own.includes(sealed) && isNamed('keyId', column.name) ? 'ids of keys, by the name' : undefined;
+  });
+  return {
+    shown: columns.filter((_, i) => reasons[i] === undefined),
+    leftOut: columns.flatMap(({ name }, i) => (reasons[i] === undefined ? [] : [[reasons[i], name] as const])),
+  };
+}
+
+/** The open points of columns that are left out, a sentence per reason. */
+export function leftPoints(of: string, leftOut: Judged['leftOut']): string[] {
+  return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
+    const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
+    return `left out${of}: ${names.join(', ')} (${reason}). Where clients may see them, add them to view and definition.`;
+  });
 }
 
 /** The form of the values of a text or bytea column; those of others are plain. */
-export function formOfColumn(column: Column, values: readonly string[]): Form {
+export function formOfColumn(column: Column): Form {
   if (!isTextual(column) && column.type !== 'bytea') return { kind: 'plain', isLong: false };
-  return formOf(values, column.type === 'bytea');
+  return formOf(column.values, column.type === 'bytea');
 }
 
 /** The preset of config/codecs.json whose values are known by how they begin. */

@@ -1,14 +1,14 @@
 import { logWrite } from './audit-log.js';
-import { alias, deletedPoints, rowXid, softDeleteOf } from './columns.js';
+import { alias, deletedPoints, leftPoints, rowXid, softDeleteOf } from './columns.js';
 import { type Fields, fieldsOf, type ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { leadOf, listOf } from './lists.js';
 import { isNamed, namesOf, singular, snakeCase } from './names.js';
 import { partsOf, syncOf } from './parts.js';
-import { as, fromOf, type SqlFile, sequenceGrant, workspaceSql } from './sql.js';
+import { as, fromOf, type SqlFile, workspaceSql } from './sql.js';
 import type { Subject, Survey } from './survey.js';
 import { idPoints } from './tenant.js';
-import { rowVersion, writeOf } from './write.js';
+import { writeOf } from './write.js';
 
 /** A resource as it is drafted: its view and its definition. */
 export interface Draft {
@@ -39,18 +39,11 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const sync = log ? ofLog : syncOf(view, subject, survey, parts);
   const entity = log ? undefined : wordsOfLog(survey).find((word) => isSameThing(word, table.name));
   const { audit } = logWrite(survey);
-  const write = isWritten ? writeOf(subject, drafted, entity === undefined ? undefined : audit) : undefined;
+  const write = isWritten
+    ? writeOf(`records.${view}`, subject, drafted, entity === undefined ? undefined : audit)
+    : undefined;
   const version = write?.version ?? (parts.length === 0 && !log ? versionOf(drafted) : undefined);
-  const byTransaction: ViewColumn[] =
-    write?.version === rowVersion
-      ? [
-          {
-            ...{ of: id, name: rowVersion, select: `${alias}.xmin::text::bigint`, member: 'rowVersion' },
-            field: { column: rowVersion, type: 'bigint', description: 'Moves on every change.' },
-          },
-        ]
-      : [];
-  const columns = [...drafted.columns, ...byTransaction];
+  const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];
   const definition = {
     name,
     record,
@@ -64,25 +57,21 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     filters: list.filters,
     ...(entity !== undefined && { auditEntity: entity }),
     ...(write && { write: write.write }),
-    fields: Object.fromEntries([
-      ...columns.map(({ member, field }) => {
+    fields: Object.fromEntries(
+      columns.map(({ member, field }) => {
         const rule = write?.rules.get(member);
         return [member, rule ? { ...field, write: rule } : field];
       }),
-      ...parts.map(({ member, field }) => [member, field]),
-    ]),
+    ),
   };
-  const stamps = write?.stamps ?? [];
   const items = [
     as(workspaceSql(subject), 'workspace_id'),
     ...columns.map((column) => as(column.select, column.name)),
-    ...parts.map((part) => `${part.sql} as ${part.name}`),
     ...(sync.sync ? [`${alias}.xmin as ${rowXid}`] : []),
-    ...stamps.filter(({ isAdded }) => isAdded).map((stamp) => as(`${alias}.${stamp.of.quoted}`, stamp.name)),
+    ...(write?.items ?? []),
   ];
   const read = [table, ...steps.map((step) => step.table), ...subject.parts];
   const hidden = read.filter(({ rowSecurity }) => rowSecurity);
-  const sequences = write ? [...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))] : [];
   const file = {
     path: `${view}.sql`,
     about: [
@@ -91,19 +80,16 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ],
     open: [
       ...idPoints(table, id, survey.tenant),
-      ...reasons(drafted.leftOut),
-      ...(subject.tenant.name === survey.tenant.column
-        ? []
-        : [`its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`]),
-      ...(steps.length > 0 ? [stepsPoint(subject)] : []),
+      ...leftPoints('', drafted.leftOut),
+      subject.tenant.name !== survey.tenant.column &&
+        `its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`,
+      steps.length > 0 && stepsPoint(subject),
       ...drafted.open,
       ...deletedPoints('rows', table),
       ...parts.flatMap((part) => part.open),
       ...(write?.open ?? []),
       ...sync.open,
-      ...(list.order.length > 1
-        ? []
-        : ['no column tells when a row was created, so the list is in the order of the id.']),
+      list.order.length === 1 && 'no column tells when a row was created, so the list is in the order of the id.',
       // Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies").
       ...hidden.map(
         ({ quoted }) =>
@@ -112,11 +98,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ],
     sql: [
       `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, subject)}${softDelete ? `\n  where ${softDelete.condition}` : ''};`,
-      ...stamps.map(
-        (stamp) =>
-          `alter view records.${view} alter column ${stamp.name} set default ${stamp.value}; -- as the app does`,
-      ),
-      ...sequences.map(sequenceGrant),
+      ...(write?.sql ?? []),
       ...hidden.flatMap(({ quoted }) => [
         `drop policy if exists gateway on ${quoted};`,
         // A condition would keep indexes on expressions from use; true lets PostgreSQL plan as if there were no policy.
@@ -147,12 +129,4 @@ function wordsOfLog({ subjects }: Survey): readonly string[] {
 function isSameThing(word: string, table: string): boolean {
   const [thing, name] = [snakeCase(word), snakeCase(table)];
   return thing === name || thing === singular(name) || singular(thing) === singular(name);
-}
-
-/** "email, phone are left out: …", a sentence per reason. */
-function reasons(leftOut: Fields['leftOut']): string[] {
-  return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
-    const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
-    return `left out: ${names.join(', ')} (${reason}). Where clients may see them, add them to view and definition.`;
-  });
 }

@@ -1,13 +1,13 @@
-import { columnOf, type SampleRow, type Table, valuesOf } from './catalog.js';
+import { columnOf, type Table } from './catalog.js';
 import { preset } from './columns.js';
 import type { ViewColumn } from './fields.js';
 import { isNamed } from './names.js';
-import { as, literal, type SqlFile } from './sql.js';
+import { as, literal, type Points, type SqlFile } from './sql.js';
 import type { Subject, Survey } from './survey.js';
 import { idColumn, type Tenant } from './tenant.js';
 
 /** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
-export function tokensFile({ tenant, users, userRows, leftOut, subjects }: Survey): SqlFile {
+export function tokensFile({ tenant, users, leftOut, subjects }: Survey): SqlFile {
   const { root, rootId, isSure, reason } = tenant;
   const own = leftOut.find(({ table }) => /token|api_?key/i.test(table.name));
   const label = root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
@@ -17,8 +17,8 @@ export function tokensFile({ tenant, users, userRows, leftOut, subjects }: Surve
   const workspaces = root
     ? `select ${as(`${id}`, 'id')}, ${as(label ?? `${id}::text`, 'name')} from ${root.quoted}`
     : `select distinct ${listed} as id, ${listed}::text as name from ${small?.table.quoted}\n  where ${listed} is not null`;
-  const owners = ownersOf(users, userRows, tenant);
-  const open = [
+  const owners = ownersOf(users, tenant);
+  const open: Points = [
     !isSure && `the workspace is a guess: ${reason}.`,
     !root && 'no table lists the workspaces, so they are read from the rows of a small table: show them from a list.',
     root && !label && `no column of ${root.quoted} names a workspace, so its id does.`,
@@ -31,7 +31,7 @@ export function tokensFile({ tenant, users, userRows, leftOut, subjects }: Surve
     about: [
       'Tokens, their workspaces and their owners, for the functions of sql/core/003_tokens.sql. No login role may read these.',
     ],
-    open: open.filter((point): point is string => Boolean(point)),
+    open,
     sql: `create view gateway.api_tokens as select * from gateway.tokens;
 grant select on gateway.api_tokens to gateway_owner; -- the owner of find_token
 
@@ -42,11 +42,7 @@ create view gateway.token_owners as ${owners.sql};`,
 }
 
 /** The SQL of gateway.token_owners: the users who are marked as owners; else all of them. */
-function ownersOf(
-  users: Table | undefined,
-  rows: readonly SampleRow[],
-  tenant: Tenant,
-): { sql: string; open?: string } {
+function ownersOf(users: Table | undefined, tenant: Tenant): { sql: string; open?: string } {
   const workspace = users && tenant.columnIn(users)?.quoted;
   if (users === undefined || workspace === undefined)
     return {
@@ -56,16 +52,16 @@ function ownersOf(
   const email = users.columns.find(({ name }) => isNamed('email', name))?.quoted;
   const id = (idColumn(users, tenant) ?? columnOf(users, 'id'))?.quoted ?? email;
   const select = `select ${as(workspace, 'workspace_id')}, ${as(`${id}`, 'id')}, ${as(`${email}`, 'email')} from ${users.quoted}`;
-  const condition = ownerCondition(users, rows);
+  const condition = ownerCondition(users);
   if (condition !== undefined) return { sql: `${select}\n  where ${condition}` };
   return { sql: select, open: `every user of ${users.quoted} may have tokens made: add a condition for the owners.` };
 }
 
-function ownerCondition({ columns }: Table, rows: readonly SampleRow[]): string | undefined {
+function ownerCondition({ columns }: Table): string | undefined {
   const flag = columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
   if (flag) return flag.quoted;
   const role = columns.find(({ name }) => isNamed('role', name));
-  const word = role && valuesOf(rows, role.name).find((value) => isNamed('owner', value));
+  const word = role?.values.find((value) => isNamed('owner', value));
   return word === undefined ? undefined : `${role?.quoted} = ${literal(word)}`;
 }
 
@@ -103,7 +99,6 @@ grant select (${sealed.join(', ')}) on ${quoted} to gateway_owner; -- no other c
       'Columns, prefixes and key ids are those of the codecs in the definitions: change both together.',
       'Of a large table a sample of some 20,000 rows: a key that only a handful of rows use can be missed.',
     ],
-    open: [],
     sql: `${grants.join('')}create function gateway.key_ids() returns table (key_id text, seen bigint)
   language sql stable security definer set search_path = ''
   as ${dollarQuoted(`

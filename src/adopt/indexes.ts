@@ -43,7 +43,6 @@ export function proposedIndex(table: Table, { name, purpose, keys, fixed, isOfKe
     {
       path: `indexes/${file}.sql`,
       about: [purpose],
-      open: [],
       sql: `create index concurrently if not exists gateway_${file}
   on ${table.quoted} (${listed.join(', ')})${condition === undefined ? '' : ` where (${withoutAlias(condition)})`};`,
     },

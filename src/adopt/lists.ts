@@ -1,6 +1,6 @@
 import { parameterNames } from '../definition/filter-kinds.js';
 import type { Column } from './catalog.js';
-import { type Fields, referredTo, type ViewColumn } from './fields.js';
+import { type Fields, referenceOf, type ViewColumn } from './fields.js';
 import { isPlain, type Key, plainKey, proposedIndex, usableIndexes } from './indexes.js';
 import { isNamed } from './names.js';
 import type { SqlFile } from './sql.js';
@@ -45,7 +45,7 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
   );
   const lead = plainKey(leadOf(subject));
   // A reference of a table without the workspace finds few rows, so that no other column has to lead the index.
-  const isNarrow = ({ of }: ViewColumn): boolean => steps.length > 0 && referredTo(subject, survey, of) !== undefined;
+  const isNarrow = ({ of }: ViewColumn): boolean => steps.length > 0 && referenceOf(subject, survey, of) !== undefined;
   const proposal = (suffix: string, purpose: string, keys: readonly Key[], fixed: number): SqlFile[] =>
     proposedIndex(table, {
       name: `${view}_${suffix}`,
@@ -76,7 +76,7 @@ function isSearched({ of, field }: ViewColumn, subject: Subject, survey: Survey)
   if (of === id) return false;
   if (of === log?.entity || of === log?.entityId || of === log?.action) return true;
   const isState = isNamed('status', of.name) && ['text', 'enum'].includes(String(field.type));
-  return isState || referredTo(subject, survey, of) !== undefined;
+  return isState || referenceOf(subject, survey, of) !== undefined;
 }
 
 /** By an index that is there: the workspace, times or dates, the id. Else by the time of creation, else by the id. */

@@ -1,33 +1,29 @@
 import { shortened } from '../migrate/indexes.js';
 import { documentsIn } from './audit-log.js';
-import { type Column, columnOf, type SampleRow, type Table, valuesOf } from './catalog.js';
+import { type Column, columnOf, type Table } from './catalog.js';
 import {
   alias,
   deletedPoints,
   formOfColumn,
-  reasonByOrigin,
+  judged,
+  leftPoints,
   reasonNotToShow,
   rowXid,
+  sealed,
   shownId,
   softDeleteOf,
 } from './columns.js';
-import type { FieldJson, Fields } from './fields.js';
+import type { Fields, ViewColumn } from './fields.js';
 import { plainKey, proposedIndex } from './indexes.js';
 import { camelCase, singular, snakeCase, untaken } from './names.js';
-import { as, fromOf, type SqlFile, workspaceSql } from './sql.js';
+import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
 import type { Subject, Survey } from './survey.js';
 import { idColumn, type WorkspaceOf } from './tenant.js';
 
-/** The rows of another table as a list in each record. */
-export interface PartDraft {
+/** The rows of another table as a list in each record; it is made of the record's id. */
+export interface PartDraft extends ViewColumn {
   readonly part: Table;
-  /** Column of the view. */
-  readonly name: string;
-  readonly member: string;
-  readonly sql: string;
-  /** The field of the definition. */
-  readonly field: FieldJson;
-  readonly open: readonly string[];
+  readonly open: Points;
 }
 
 /**
@@ -52,21 +48,22 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
     if (softDelete) conditions.push(softDelete.condition);
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
     const others = part.columns.filter((column) => !isKey(column) && column !== softDelete?.column);
-    const rows = survey.partRows.get(part) ?? [];
-    const isLeft = (column: Column): boolean =>
-      reasonNotToShow(column, rows, documentsIn(part, rows)) !== undefined || !isReadable(column, rows);
-    const leftByThemselves = others.filter(isLeft).map((column) => column.name);
-    const shown = others.filter((column) => !isLeft(column) && !reasonByOrigin(column, leftByThemselves));
-    const left = others.filter((column) => !shown.includes(column)).map((column) => column.name);
+    // In a list nothing decodes sealed values and other bytes.
+    const isReadable = (column: Column): boolean => column.type !== 'bytea' && formOfColumn(column).kind !== 'sealed';
+    const { shown, leftOut } = judged(
+      others,
+      (column) => reasonNotToShow(column, documentsIn(part)) ?? (isReadable(column) ? undefined : sealed),
+    );
     const order = orderOf(part, isKey).map(({ quoted }) => `p.${quoted}`);
     // Of a key that is the reference alone nothing is left to sort by; the types of other columns, such as json, may have no order.
     const sorted = order.length > 0 ? order : shown.map(({ quoted }) => `p.${quoted}::text`);
     const fields = shown.map(({ quoted, name, inView }) => as(`p.${quoted}`, name === 'id' ? quoted : inView));
     return {
       part,
+      of: subject.id,
       name,
       member: untaken(camelCase(name), takenMembers, ''),
-      sql: `(select coalesce(json_agg(p), '[]')
+      select: `(select coalesce(json_agg(p), '[]')
       from (select ${fields.join(', ')}
             from ${part.quoted} p
             where ${conditions.join(' and ')}${sorted.length > 0 ? `\n            order by ${sorted.join(', ')}` : ''}) p)`,
@@ -80,7 +77,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       open: [
         `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
         ...deletedPoints(`rows of ${part.quoted}`, part),
-        ...(left.length > 0 ? [`left out of ${part.quoted}: ${left.join(', ')}.`] : []),
+        ...leftPoints(` of ${part.quoted}`, leftOut),
       ],
     };
   });
@@ -89,11 +86,6 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
 /** The reference by which the rows of a part name their record. */
 function keyOf(part: Table, { table }: Subject): Table['foreignKeys'][number] {
   return part.foreignKeys.find((key) => key.table === table.name) as Table['foreignKeys'][number];
-}
-
-/** Whether its values are no sealed ones and other bytes: in a list nothing decodes them. */
-function isReadable(column: Column, rows: readonly SampleRow[]): boolean {
-  return column.type !== 'bytea' && formOfColumn(column, valuesOf(rows, column.name)).kind !== 'sealed';
 }
 
 /** The rest of an index that leads with the reference, and the primary key: the index then gives the rows in order. */
@@ -120,7 +112,7 @@ export interface SyncDraft {
   readonly sync?: Readonly<Record<string, unknown>>;
   /** Views of its parts, and proposals of indexes. */
   readonly files: readonly SqlFile[];
-  readonly open: readonly string[];
+  readonly open: Points;
 }
 
 /** Drafts sync for a resource whose parts all name their record and themselves. */
@@ -191,7 +183,6 @@ function partFile(view: string, name: string, part: Table, keys: PartKeys): SqlF
       ...(softDeleteOf(part) ? ['Deleted rows are here, too: the record changes when a row is deleted.'] : []),
       `A pass reads them here in one scan, in the order of the records. Relies on an index on ${part.quoted} (${read}).`,
     ],
-    open: [],
     sql: `create view records.${name} as
   select ${workspaceSql(keys)} as workspace_id, ${shownId(link).select} as id, ${shownId(id).select} as part_id, ${alias}.xmin as ${rowXid}
 ${fromOf(part.quoted, keys)};`,

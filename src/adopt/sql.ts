@@ -3,6 +3,9 @@ import type { WorkspaceOf } from './tenant.js';
 
 // Names of the catalog enter the SQL of a draft in three ways: as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
 
+/** Sentences for the operator; those that do not hold are false. */
+export type Points = readonly (string | false | undefined)[];
+
 /** A file of a draft in sql/views. */
 export interface SqlFile {
   /** Below that folder. */
@@ -10,13 +13,13 @@ export interface SqlFile {
   /** Lines of the comment that it begins with. */
   readonly about: readonly string[];
   /** The decisions that it leaves to the operator: comments that `grep -rn OPEN:` finds. */
-  readonly open: readonly string[];
+  readonly open?: Points;
   readonly sql: string;
 }
 
-export function printed({ about, open, sql }: SqlFile): string {
+export function printed({ about, open = [], sql }: SqlFile): string {
   // A comment of one line: what a name says in it is never SQL.
-  const comments = [...about, ...open.map((point) => `OPEN: ${point}`)].map(
+  const comments = [...about, ...open.flatMap((point) => (point ? [`OPEN: ${point}`] : []))].map(
     (text) => `-- ${text.replace(/[\r\n]+/g, ' ')}\n`,
   );
   return `${comments.join('')}${sql}\n`;

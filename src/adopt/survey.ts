@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { type AuditLog, auditLogIn, documentsIn } from './audit-log.js';
-import { AdoptRefused, type Column, readCatalog, type SampleRow, sampleRows, type Table } from './catalog.js';
+import { AdoptRefused, type Column, readCatalog, sample, type Table } from './catalog.js';
 import { isNamed } from './names.js';
 import { findTenant, findUsers, idColumn, type Tenant, type WorkspaceOf, workspacesOf } from './tenant.js';
 
@@ -8,7 +8,6 @@ import { findTenant, findUsers, idColumn, type Tenant, type WorkspaceOf, workspa
 export interface Subject extends WorkspaceOf {
   readonly table: Table;
   readonly id: Column;
-  readonly rows: readonly SampleRow[];
   readonly log?: AuditLog;
   /** Its columns with documents of an audit log, beside the diff. */
   readonly documents: readonly Column[];
@@ -25,16 +24,13 @@ export interface Survey {
   readonly leftOut: readonly { readonly table: Table; readonly reason: string }[];
   /** The people who log in to the app. */
   readonly users: Table | undefined;
-  readonly userRows: readonly SampleRow[];
-  /** Of each table of parts. */
-  readonly partRows: ReadonlyMap<Table, readonly SampleRow[]>;
 }
 
 export interface SurveyOptions {
   readonly schema: string;
-  readonly tenantColumn?: string;
+  readonly tenantColumn?: string | undefined;
   /** Names of the tables of which resources are drafted; absent: all that can be. */
-  readonly only?: readonly string[];
+  readonly only?: readonly string[] | undefined;
 }
 
 /** Tables beyond these are resources of their own: each part is a query per record, and `sync` takes no more. */
@@ -79,28 +75,15 @@ export async function survey(client: pg.Client, { schema, tenantColumn, only }: 
     const reasons = unfit.map((name) => `${name} (${reasonOf(name)})`).join(', ');
     throw new AdoptRefused(`--tables names what cannot be a resource: ${reasons}.`);
   }
-  const subjects: Subject[] = [];
-  const partRows = new Map<Table, readonly SampleRow[]>();
-  for (const table of fit) {
-    if (only && !only.includes(table.name)) continue;
-    const rows = await sampleRows(client, table);
-    const log = auditLogIn(table, rows);
-    const parts = partsOf.get(table) ?? [];
-    for (const part of parts) partRows.set(part, await sampleRows(client, part));
-    const id = idColumn(table, tenant) as Column;
-    const documents = documentsIn(table, rows, log);
-    subjects.push({
-      table,
-      ...(workspaces.get(table) as WorkspaceOf),
-      id,
-      rows,
-      parts,
-      documents,
-      ...(log && { log }),
-    });
-  }
-  const userRows = users ? await sampleRows(client, users) : [];
-  return { schema, tenant, subjects, leftOut, users, userRows, partRows };
+  const chosen = fit.filter(({ name }) => only?.includes(name) ?? true);
+  const partsIn = (table: Table): readonly Table[] => partsOf.get(table) ?? [];
+  for (const table of [...chosen, ...chosen.flatMap(partsIn), ...(users ? [users] : [])]) await sample(client, table);
+  const subjects = chosen.map((table): Subject => {
+    const [workspace, id] = [workspaces.get(table) as WorkspaceOf, idColumn(table, tenant) as Column];
+    const log = auditLogIn(table);
+    return { table, ...workspace, id, parts: partsIn(table), documents: documentsIn(table, log), ...(log && { log }) };
+  });
+  return { schema, tenant, subjects, leftOut, users };
 }
 
 /** The table of which this one holds parts: it refers to that one alone, no table refers to it, and it has no time of its own. */

@@ -1,24 +1,32 @@
 import { parameterNames } from '../definition/filter-kinds.js';
 import type { LogWrite } from './audit-log.js';
-import { AdoptRefused, type Column } from './catalog.js';
-import { isInteger, isTextual } from './columns.js';
+import { AdoptRefused, type Column, type Table } from './catalog.js';
+import { alias, isInteger, isTextual } from './columns.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { isNamed, snakeCase } from './names.js';
+import { as, type Points, sequenceGrant } from './sql.js';
 import type { Subject } from './survey.js';
 
-/** How a resource is written: parts of its definition, and what its view has for it. */
+/** How a resource is written: parts of its definition, and of its view. */
 export interface WriteDraft {
   /** `write` of the fields that clients may write, by their names. */
   readonly rules: ReadonlyMap<string, FieldJson>;
   readonly write: Readonly<Record<string, unknown>>;
   readonly version: string;
-  /** Times and ids that the app sets itself, without a default and without a trigger, which the view sets in its place. */
-  readonly stamps: readonly Stamp[];
-  readonly open: readonly string[];
+  /** The version, where no column of the table is one. */
+  readonly columns: readonly ViewColumn[];
+  /** More of the view's select list, which no field shows. */
+  readonly items: readonly string[];
+  /** Defaults and rights for new rows. */
+  readonly sql: readonly string[];
+  readonly open: Points;
 }
 
-/** A column of the table that the view has as it is stored beside the form that clients see, or that they see as it is. */
+/**
+ * A time or an id that the app sets itself, without a default and without a trigger, which the view sets in its place: in a column as it
+ * is stored beside the form that clients see, or in one that they see as it is.
+ */
 interface Stamp {
   /** In the view. */
   readonly name: string;
@@ -30,14 +38,18 @@ interface Stamp {
 }
 
 /** The column of a view that holds the version where the table has none. */
-export const rowVersion = 'row_version';
+const rowVersion = 'row_version';
 const charactersMax = 10_000;
 const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
 
 /** Drafts the writes of a resource; `audit` is how the app's log has them. Throws AdoptRefused when nothing can give a new row its id. */
-export function writeOf(subject: Subject, { columns }: Fields, audit: LogWrite['audit']): WriteDraft {
-  const { table, id, tenant, steps } = subject;
+export function writeOf(
+  view: string,
+  { table, id, tenant, steps }: Subject,
+  { columns }: Fields,
+  audit: LogWrite['audit'],
+): WriteDraft {
   const refuse = (reason: string, remedy: string): never => {
     throw new AdoptRefused(
       `${table.quoted} cannot be written: ${reason}. ${remedy}, or leave the table out of --write.`,
@@ -47,7 +59,7 @@ export function writeOf(subject: Subject, { columns }: Fields, audit: LogWrite['
   const takesUuid = isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
   if (!id.made && id.type !== 'uuid' && !takesUuid) refuse(`its id of type ${id.type} has no default`, 'Give it one');
   const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
-  const stamps = [...ofId, ...stampsOf(subject, columns)];
+  const stamps = [...ofId, ...stampsOf(table, columns)];
   const { version, onChange } = movedColumns(columns, stamps);
   if (version === rowVersion && table.partitionKey.length > 0)
     refuse(
@@ -69,7 +81,7 @@ export function writeOf(subject: Subject, { columns }: Fields, audit: LogWrite['
   const given = [...writable, ...stamps].map(({ of }) => of).concat(id, tenant);
   const missing = table.columns.filter((column) => column.notNull && !column.made && !given.includes(column));
   const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(snakeCase(name)));
-  const open = [
+  const open: Points = [
     `clients may write ${writable.map(({ name }) => name).join(', ')}: where they must not, remove "write" there.`,
     ofId.length > 0 &&
       'a new record gets a UUID as its id: where the app makes ids of another form, give the view another default.',
@@ -89,9 +101,22 @@ export function writeOf(subject: Subject, { columns }: Fields, audit: LogWrite['
       audit: audit ?? false,
     },
     version,
-    stamps,
-    open: open.filter((point): point is string => point !== false),
+    columns: version === rowVersion ? [byTransaction(id)] : [],
+    items: stamps.filter(({ isAdded }) => isAdded).map(({ name, of }) => as(`${alias}.${of.quoted}`, name)),
+    sql: [
+      ...stamps.map(
+        ({ name, value }) => `alter view ${view} alter column ${name} set default ${value}; -- as the app does`,
+      ),
+      ...[...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))].map(sequenceGrant),
+    ],
+    open,
   };
+}
+
+/** The transaction that wrote the row, as a version; each row has one, as it has an id. */
+function byTransaction(of: Column): ViewColumn {
+  const field = { column: rowVersion, type: 'bigint', description: 'Moves on every change.' };
+  return { of, name: rowVersion, select: `${alias}.xmin::text::bigint`, member: 'rowVersion', field };
 }
 
 /** Times and versions that the app keeps itself. */
@@ -136,7 +161,7 @@ function movedColumns(
 }
 
 /** The times of creation and of change that neither a default nor a trigger of the app sets. */
-function stampsOf({ table }: Subject, columns: readonly ViewColumn[]): Stamp[] {
+function stampsOf(table: Table, columns: readonly ViewColumn[]): Stamp[] {
   const ofApp = table.columns.filter(
     ({ name, type, isArray, computed }) =>
       (isNamed('created', name) || isNamed('updated', name)) && /^timestamp/.test(type) && !isArray && !computed,

@@ -1,23 +1,21 @@
-import { parseArgs } from 'node:util';
 import { type Finding, found, type Level, titleOf, warning } from '../check/finding.js';
 import { inspect } from '../check/inspect.js';
 import { loadSettings, misspeltNames } from '../settings.js';
 import { definitions } from './admin.js';
-import { type Command, print, printText } from './command.js';
+import { command, print, printText } from './command.js';
 
 /** `check`: tells whether the databases fit the gateway. */
-export const check: Command = async (args) => {
-  const { values } = parseArgs({ args: [...args], options: { json: { type: 'boolean', default: false } } });
+export const check = command({ json: { type: 'boolean' } }, async ({ json }) => {
   const settings = loadSettings(process.env);
   const findings = [
     ...misspeltNames(process.env).map((sentence) => found('settings', warning('environment', sentence))),
     ...(await inspect(settings, definitions(settings), { thorough: true })).findings,
   ];
   const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
-  if (values.json) printText(JSON.stringify({ ok: isOk, findings }, null, 2));
+  if (json) printText(JSON.stringify({ ok: isOk, findings }, null, 2));
   else for (const line of report(findings)) print(line);
   return isOk ? 0 : 1;
-};
+});
 
 const marks: Readonly<Record<Level, string>> = {
   ok: 'ok     ',

@@ -1,8 +1,25 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+
 /** The name of the program in help and hints. */
 export const program = 'workspace-data-gateway';
 
 /** A command of the program: takes the arguments behind its name; resolves to the exit code, 0 for success. */
 export type Command = (args: readonly string[]) => Promise<number>;
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+type Given<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>;
+
+/** A command with these options; any other is refused, and so are words, unless it takes them. */
+export function command<const T extends Options, R>(
+  options: T,
+  run: (given: Given<T>['values'], words: readonly string[]) => Promise<R>,
+  allowPositionals = false,
+): (args: readonly string[]) => Promise<R> {
+  return (args) => {
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals });
+    return run(values as Given<T>['values'], positionals);
+  };
+}
 
 /** A wrong command line: its message and a hint at --help are printed, exit code 2. */
 export class UsageError extends Error {
@@ -12,12 +29,6 @@ export class UsageError extends Error {
 /** A fault that the operator can put right: only its message is printed, exit code 1. */
 export class Failure extends Error {
   override readonly name = 'Failure';
-}
-
-/** "a, b" → its names. */
-export function namesIn(list: string): string[] {
-  const names = list.split(',').map((name) => name.trim());
-  return names.filter((name) => name !== '');
 }
 
 /** Prints one line to stdout: results. */
@@ -77,12 +88,4 @@ export function wholeNumber(option: string, value: string, minimum: number, maxi
   const number = Number(value);
   if (/^\d{1,10}$/.test(value) && number >= minimum && number <= maximum) return number;
   throw new UsageError(`${option} must be a whole number from ${minimum} to ${maximum}, not "${value}".`);
-}
-
-const millisecondsPer: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Milliseconds of a text such as 90d, a whole number with one of the letters `units`; null for any other text. */
-export function durationMs(text: string, units: string): number | null {
-  const [, count, unit = ''] = /^([1-9]\d{0,5})([a-z])$/.exec(text) ?? [];
-  return units.includes(unit) && count !== undefined ? Number(count) * (millisecondsPer[unit] as number) : null;
 }

@@ -1,21 +1,19 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { loadResources } from '../definition/load.js';
 import { apiVersion } from '../http/render.js';
 import { openapi } from '../openapi/openapi.js';
 import { docsPage } from '../openapi/page.js';
 import { loadSettings } from '../settings.js';
-import { type Command, print, say, UsageError } from './command.js';
+import { command, print, say, UsageError } from './command.js';
 
 /** `docs`: writes the documentation page to a file, for a static host. Needs no database. */
-export const docsCommand: Command = async (args) => {
-  const { values } = parseArgs({ args: [...args], options: { out: { type: 'string' } } });
-  if (!values.out) throw new UsageError('--out FILE is missing.');
+export const docsCommand = command({ out: { type: 'string' } }, async ({ out }) => {
+  if (!out) throw new UsageError('--out FILE is missing.');
   const settings = loadSettings(process.env);
   const document = openapi(loadResources(settings.resourcesDir), { version: apiVersion, ...settings });
-  writeFileSync(values.out, docsPage(document).html);
-  print(`wrote ${values.out}`);
+  writeFileSync(out, docsPage(document).html);
+  print(`wrote ${out}`);
   if (settings.publicUrl === '') say('PUBLIC_URL is not set: the samples leave the address of the gateway open.');
   if (settings.primaryUrls === '') say('PRIMARY_URLS is not set: the page describes no writes.');
   return 0;
-};
+});

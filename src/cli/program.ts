@@ -1,6 +1,6 @@
 import { meantBy } from '../nearest-name.js';
 import { projectText } from '../paths.js';
-import { oneLine, outputEnded, printText, sayText, UsageError } from './command.js';
+import { type Command, oneLine, outputEnded, printText, sayText, UsageError } from './command.js';
 
 // Without `navigator`, which Node has from version 21 on, pg asks `Response` where it runs: that loads 9 MB of Node's HTTP client.
 if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
@@ -12,8 +12,10 @@ process.stdout.on('error', (error) => {
 });
 process.stderr.on('error', () => undefined); // nothing is left to say it with
 
-export function asksForHelp(args: readonly string[]): boolean {
-  return args.includes('--help') || args.includes('-h');
+/** How a command is called, and the file with its help text. */
+export interface Usage {
+  readonly called: string;
+  readonly help: string;
 }
 
 /** Prints the help text of a command. */
@@ -22,47 +24,31 @@ export function printHelp({ help }: Usage): number {
   return 0;
 }
 
-/** Runs the program, and ends the process with its exit code: open handles of a failed start would keep it alive. */
-export async function runProgram(run: () => Promise<number>, usage: Usage): Promise<never> {
-  process.exit(await exitCodeOf(run, usage));
+/** Runs a command, and ends the process with its exit code: open handles of a failed start would keep it alive. */
+export async function runProgram(usage: Usage, args: readonly string[], run: Command): Promise<never> {
+  process.exit(await exitCodeOf(usage, args, run));
 }
 
-/** The exit code of a run; its errors are explained on stderr. */
-export async function exitCodeOf(run: () => Promise<number>, usage: Usage): Promise<number> {
+/** The exit code of a command, or of its help; its errors are explained on stderr. */
+export async function exitCodeOf(usage: Usage, args: readonly string[], run: Command): Promise<number> {
+  const asksForHelp = usage.help !== '' && (args.includes('--help') || args.includes('-h'));
   try {
-    const code = await run();
+    const code = asksForHelp ? printHelp(usage) : await run(args);
     await outputEnded();
     if (stdoutFault === undefined || stdoutFault.code === 'EPIPE') return code;
     sayText(`The output could not be written (${stdoutFault.code}).`);
     return Math.max(code, 1);
   } catch (error) {
-    const { text, exitCode, unexpected } = explain(error, usage);
-    sayText(unexpected ? ((error as Error).stack ?? text) : text);
+    const [text, exitCode] = explain(error, usage) ?? [(error as Error).stack ?? String(error), 1];
+    sayText(text);
     return exitCode;
   }
 }
 
-/** How a command is called, and the file with its help text. */
-export interface Usage {
-  readonly called: string;
-  readonly help: string;
-}
-
-/** The text to print and the exit code. `unexpected` means a bug, whose stack is printed. */
-interface Explanation {
-  readonly text: string;
-  readonly exitCode: number;
-  readonly unexpected: boolean;
-}
-
 /** Exit codes of errors whose message is written for the operator. By name, so that their modules need not be imported. */
 const exitCodes: Readonly<Record<string, number>> = {
-  SettingsError: 2,
-  UsageError: 2,
-  Failure: 1,
-  MigrationFailed: 1,
-  AdoptRefused: 1,
-  StartRefused: 1,
+  ...{ SettingsError: 2, UsageError: 2 },
+  ...{ Failure: 1, MigrationFailed: 1, AdoptRefused: 1, StartRefused: 1 },
 };
 
 const connectionFaults: Readonly<Record<string, string>> = {
@@ -87,37 +73,36 @@ const nextSteps: Readonly<Record<string, string>> = {
 /** Their messages name the file and the fault. */
 const fileFaults = /^E(ACCES|PERM|NOENT|EXIST|NOTDIR|ISDIR|NOSPC|DQUOT|ROFS|IO)$/;
 
-/** Explains any error in a sentence or more, without connection URLs and passwords. */
-function explain(error: unknown, usage: Usage): Explanation {
-  const { name, message, code, severity, address, port } = error as DatabaseOrSystemError;
-  const hint = `Try: ${usage.called} --help`;
-  if (typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS'))
-    return expected(`${wrongOption(message, usage)}\n${hint}`, 2);
-  if (error instanceof UsageError) return expected(`${message}\n${hint}`, 2);
-  const exitCode = exitCodes[name];
-  if (exitCode !== undefined) return expected(message, exitCode);
+/**
+ * The sentences for the operator, without connection URLs and passwords, and the exit code; undefined: the error is a bug, whose stack
+ * is printed.
+ */
+function explain(error: unknown, usage: Usage): readonly [text: string, exitCode: number] | undefined {
+  const { name, message, code = '', severity, address, port } = error as DatabaseOrSystemError;
+  const isParsing = String(code).startsWith('ERR_PARSE_ARGS');
+  if (isParsing || error instanceof UsageError)
+    return [`${isParsing ? wrongOption(message, usage) : message}\nTry: ${usage.called} --help`, 2];
+  if (exitCodes[name] !== undefined) return [message, exitCodes[name]];
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0], usage);
-  if (code !== undefined && connectionFaults[code]) {
-    const where = address ? ` at ${address}:${port}` : '';
-    return expected(`The server${where} cannot be reached: ${connectionFaults[code]} (${code}).`, 1);
-  }
+  if (connectionFaults[code])
+    return [
+      `The server${address ? ` at ${address}:${port}` : ''} cannot be reached: ${connectionFaults[code]} (${code}).`,
+      1,
+    ];
   if (severity) {
-    const nextStep = nextSteps[code ?? ''] ?? nextSteps[code?.slice(0, 2) ?? ''];
-    return expected(`PostgreSQL says: ${oneLine(message)} (SQLSTATE ${code})${nextStep ? `. ${nextStep}` : ''}`, 1);
+    const nextStep = nextSteps[code] ?? nextSteps[code.slice(0, 2)];
+    return [`PostgreSQL says: ${oneLine(message)} (SQLSTATE ${code})${nextStep ? `. ${nextStep}` : ''}`, 1];
   }
-  if (code === 'ERR_INVALID_URL') return expected('A connection URL is not a valid URL.', 1);
-  if (code === 'EADDRINUSE')
-    return expected(`Port ${port} is in use; choose another with --port or --ops-port, 0 for a free one.`, 1);
-  if (code !== undefined && fileFaults.test(code)) return expected(message, 1);
-  if (
-    /^(timeout expired|Connection terminated|Query read timeout|Client has encountered a connection error)/.test(
-      message,
-    )
-  ) {
-    return expected(`The database did not answer in time, or closed the connection (${message}).`, 1);
-  }
-  return { text: message, exitCode: 1, unexpected: true };
+  if (code === 'ERR_INVALID_URL') return ['A connection URL is not a valid URL.', 1];
+  if (fileFaults.test(code)) return [message, 1];
+  return noAnswer.test(message)
+    ? [`The database did not answer in time, or closed the connection (${message}).`, 1]
+    : undefined;
 }
+
+/** How messages of pg begin that have no code. */
+const noAnswer =
+  /^(timeout expired|Connection terminated|Query read timeout|Client has encountered a connection error)/;
 
 interface DatabaseOrSystemError extends Error {
   readonly code?: string;
@@ -126,15 +111,14 @@ interface DatabaseOrSystemError extends Error {
   readonly port?: number;
 }
 
-function expected(text: string, exitCode: number): Explanation {
-  return { text, exitCode, unexpected: false };
-}
-
 /** node:util adds advice on how to pass a value that begins with a dash; its first sentence names the fault. */
 function wrongOption(message: string, { help }: Usage): string {
   const sentence = message.split('. ')[0]?.replace(/\.$/, '');
   const [, option] = /^Unknown option '([^']+)'/.exec(message) ?? [];
   if (option === undefined) return `${sentence}.`;
   const known = projectText(help).match(/--[a-z-]+/g) ?? [];
-  return `${sentence}${meantBy(option, known)}`;
+  return `${sentence}${meantBy(
+    option,
+    known.filter((each) => each !== option),
+  )}`;
 }

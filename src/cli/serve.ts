@@ -1,32 +1,26 @@
 import cluster from 'node:cluster';
 import { isatty } from 'node:tty';
-import { parseArgs } from 'node:util';
 import { StartRefused } from '../errors.js';
 import type { Gateway } from '../gateway.js';
 import { startGateway } from '../gateway.js';
 import { loadSettings, misspeltNames, printableSettings, type Settings } from '../settings.js';
 import { reportToParent } from '../workers/reports.js';
 import type { Workers } from '../workers/workers.js';
-import { type Command, printText, say, wholeNumber } from './command.js';
+import { command, printText, say, wholeNumber } from './command.js';
+
+const text = { type: 'string' } as const;
 
 /** `serve`: runs the gateway. */
-export const serve: Command = async (args) => {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      port: { type: 'string' },
-      'ops-port': { type: 'string' },
-      'print-config': { type: 'boolean', default: false },
-    },
-  });
-  if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) say(`Warning: ${sentence}`);
-  const settings = loadSettings(process.env, ports(values));
-  if (values['print-config']) {
-    printText(JSON.stringify(printableSettings(settings), null, 2));
+export const serve = command(
+  { port: text, 'ops-port': text, 'print-config': { type: 'boolean' } },
+  async ({ 'print-config': isPrinted, ...given }) => {
+    if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) say(`Warning: ${sentence}`);
+    const read = (): Settings => loadSettings(process.env, ports(given));
+    if (!isPrinted) return serveUntilStopped(read(), read);
+    printText(JSON.stringify(printableSettings(read()), null, 2));
     return 0;
-  }
-  return serveUntilStopped(settings, () => loadSettings(process.env, ports(values)));
-};
+  },
+);
 
 /** The ports given on the command line, as settings. */
 export function ports(given: { port?: string | undefined; 'ops-port'?: string | undefined }): Partial<Settings> {

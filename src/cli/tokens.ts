@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import type pg from 'pg';
 import { loadResources } from '../definition/load.js';
 import type { Resource } from '../definition/resource.js';
@@ -8,90 +7,80 @@ import { meantBy } from '../nearest-name.js';
 import { asAdmin } from '../postgres/admin.js';
 import { loadSettings } from '../settings.js';
 import { adminUrl } from './admin.js';
-import { type Command, durationMs, Failure, oneLine, print, printed, printText, say, UsageError } from './command.js';
+import { type Command, command, Failure, oneLine, print, printed, printText, say, UsageError } from './command.js';
 
-const options = {
-  workspace: { type: 'string' },
-  owner: { type: 'string' },
-  name: { type: 'string' },
-  scopes: { type: 'string' },
-  'expires-in': { type: 'string' },
-  json: { type: 'boolean' },
-} as const;
-
-type OptionName = keyof typeof options;
-type Given = { [name in Exclude<OptionName, 'json'>]?: string } & { json?: boolean };
-
-interface Action {
-  /** Options it takes; the others are refused. */
-  readonly takes: readonly OptionName[];
-  readonly takesId?: boolean;
-  run(given: Given, id: string | undefined): Promise<void>;
-}
-
-const actions: Readonly<Record<string, Action>> = {
-  create: { takes: ['workspace', 'owner', 'name', 'scopes', 'expires-in', 'json'], run: create },
-  list: { takes: ['workspace', 'json'], run: list },
-  rotate: { takes: ['expires-in', 'json'], takesId: true, run: rotate },
-  revoke: { takes: [], takesId: true, run: revoke },
-};
-
-/** `tokens`: manages access tokens, on the primary. */
-export const tokens: Command = async ([name, ...rest]) => {
-  const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined;
-  if (action === undefined) {
-    const needed = `tokens needs one of: ${Object.keys(actions).join(', ')}`;
-    throw new UsageError(`${needed}${meantBy(name ?? '', Object.keys(actions))}`);
-  }
-  const { values, positionals } = parseArgs({ args: rest, options, allowPositionals: action.takesId === true });
-  const extra = Object.keys(values).find((option) => !action.takes.includes(option as OptionName));
-  if (extra !== undefined) throw new UsageError(`tokens ${name} does not take --${extra}.`);
-  if (positionals.length > 1) throw new UsageError(`tokens ${name} takes one id.`);
-  await action.run(values, positionals[0]).catch(rephrase);
-  return 0;
-};
-
-async function create(given: Given): Promise<void> {
-  const [workspace, owner] = [required(given, 'workspace'), required(given, 'owner')];
-  const name = parseName(required(given, 'name'));
-  const known = scopesOf(loadResources(loadSettings(process.env).resourcesDir));
-  const scopes = parseScopes(given.scopes ?? '', known);
-  const expiresAt = parseExpiry(given);
-  await asAdmin(adminUrl(), async (client) => {
-    const workspaceId = await findWorkspace(client, workspace);
-    const user = await client.query('select gateway.find_user($1, $2) as id', [workspaceId, owner]);
-    const order = { workspaceId, ownerId: user.rows[0].id as string, name, scopes, expiresAt };
-    await show(await createToken(client, order), order, given.json);
-  });
-}
+const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
+const create = command(
+  { workspace: text, owner: text, name: text, scopes: text, 'expires-in': text, json: flag },
+  async (given) => {
+    const [workspace = '', owner, name = ''] = (['workspace', 'owner', 'name'] as const).map((option) => {
+      if (given[option]) return given[option];
+      throw new UsageError(`tokens create needs --${option}.`);
+    });
+    const trimmed = name.trim();
+    if (trimmed === '' || trimmed.length > 100 || /\p{Cc}/u.test(trimmed))
+      throw new UsageError('--name must be 1 to 100 characters, without control characters.');
+    const scopes = parseScopes(given.scopes ?? '', scopesOf(loadResources(loadSettings(process.env).resourcesDir)));
+    const expiresAt = parseExpiry(given['expires-in']);
+    await asAdmin(adminUrl(), async (client) => {
+      const workspaceId = await findWorkspace(client, workspace);
+      const user = await client.query('select gateway.find_user($1, $2) as id', [workspaceId, owner]);
+      const order = { workspaceId, ownerId: user.rows[0].id as string, name: trimmed, scopes, expiresAt };
+      await show(await createToken(client, order), order, given.json);
+    });
+  },
+);
 
 /** Replaces a token by a successor and revokes it, both or neither (one statement). */
-async function rotate(given: Given, text: string | undefined): Promise<void> {
-  const id = parseTokenId(text);
-  const expiresAt = parseExpiry(given);
-  const made = { id: randomUUID(), token: newToken() };
-  const { rows } = await asAdmin(adminUrl(), (client) =>
-    client.query('select * from gateway.rotate_token($1, $2, $3, $4)', [id, made.id, tokenHash(made.token), expiresAt]),
-  );
-  say(`Token ${id} is revoked.`);
-  const { workspace_id: workspaceId, name, scopes } = rows[0];
-  await show(made, { workspaceId, name, scopes, expiresAt }, given.json);
-}
+const rotate = command(
+  { 'expires-in': text, json: flag },
+  async (given, words) => {
+    const id = parseTokenId(words);
+    const expiresAt = parseExpiry(given['expires-in']);
+    const made = { id: randomUUID(), token: newToken() };
+    const values = [id, made.id, tokenHash(made.token), expiresAt];
+    const { rows } = await asAdmin(adminUrl(), (client) =>
+      client.query('select * from gateway.rotate_token($1, $2, $3, $4)', values),
+    );
+    say(`Token ${id} is revoked.`);
+    const { workspace_id: workspaceId, name, scopes } = rows[0];
+    await show(made, { workspaceId, name, scopes, expiresAt }, given.json);
+  },
+  true,
+);
 
-async function revoke(_: Given, text: string | undefined): Promise<void> {
-  const id = parseTokenId(text);
-  const { revokedAt, now } = await asAdmin(adminUrl(), (client) => revokeToken(client, id));
-  say(now ? `Token ${id} is revoked.` : `Token ${id} was revoked before, at ${moment(revokedAt)}.`);
-}
+const revoke = command(
+  {},
+  async (_, words) => {
+    const id = parseTokenId(words);
+    const { revokedAt, now } = await asAdmin(adminUrl(), (client) => revokeToken(client, id));
+    say(now ? `Token ${id} is revoked.` : `Token ${id} was revoked before, at ${moment(revokedAt)}.`);
+  },
+  true,
+);
 
-async function list(given: Given): Promise<void> {
+const list = command({ workspace: text, json: flag }, async ({ workspace, json }) => {
   const { rows } = await asAdmin(adminUrl(), async (client) => {
-    const workspaceId = given.workspace === undefined ? null : await findWorkspace(client, given.workspace);
-    return client.query<ListedToken>('select * from gateway.list_tokens($1)', [workspaceId]);
+    const workspaceId = workspace === undefined ? null : await findWorkspace(client, workspace);
+    return client.query<ListedToken>(listed, [workspaceId]);
   });
-  if (given.json) printText(JSON.stringify(rows.map(listed), null, 2));
+  if (json) printText(JSON.stringify(rows, null, 2));
+  else if (rows.length === 0) say('There are no tokens.');
   else table(rows);
-}
+});
+
+const actions: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = { create, list, rotate, revoke };
+
+/** `tokens`: manages access tokens, on the primary. */
+export const tokens: Command = async ([name = '', ...rest]) => {
+  const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
+  if (action === undefined) {
+    const needed = `tokens needs one of: ${Object.keys(actions).join(', ')}`;
+    throw new UsageError(`${needed}${meantBy(name, Object.keys(actions))}`);
+  }
+  await action(rest).catch(rephrase);
+  return 0;
+};
 
 /** The scopes of the API: read:<resource> for each, and write:<resource> where it can be written. */
 export function scopesOf(resources: readonly Resource[]): string[] {
@@ -156,41 +145,28 @@ async function show(
   );
 }
 
-/** A row of gateway.list_tokens. */
-type ListedToken = Readonly<Record<string, string | readonly string[] | Date | null>>;
+/** A row of `listed`. */
+type ListedToken = Readonly<Record<string, string | readonly string[] | null>>;
 
-/** "workspace_id" → "workspaceId", and times as texts. */
-function listed({ created_by: _, ...token }: ListedToken): Record<string, unknown> {
-  const camelCase = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-  return Object.fromEntries(
-    Object.entries(token).map(([name, value]) => [camelCase(name), value instanceof Date ? moment(value) : value]),
-  );
-}
+const momentSql = (column: string): string => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+const listed = `select id, workspace_id as "workspaceId", workspace_name as "workspaceName", name, scopes,
+  ${momentSql('created_at')} as "createdAt", ${momentSql('expires_at')} as "expiresAt", ${momentSql('revoked_at')} as "revokedAt",
+  rotated_from as "rotatedFrom", state, ${momentSql('last_used_at')} as "lastUsedAt" from gateway.list_tokens($1)`;
 
-const columns: readonly (readonly [heading: string, column: string, absent: string])[] = [
-  ['ID', 'id', ''],
-  ['STATE', 'state', ''],
-  ['CREATED', 'created_at', ''],
-  ['EXPIRES', 'expires_at', 'never'],
-  ['LAST USED', 'last_used_at', '-'],
-  ['WORKSPACE', 'workspace_name', ''],
-  ['NAME', 'name', ''],
-  ['SCOPES', 'scopes', ''],
-];
-
-function table(found: readonly ListedToken[]): void {
-  if (found.length === 0) return say('There are no tokens.');
-  const cell = (value: ListedToken[string], absent: string): string =>
-    value instanceof Date ? (moment(value) as string) : value === null ? absent : [value].flat().join(' ');
-  const rows = [
-    columns.map(([heading]) => heading),
-    ...found.map((token) => columns.map(([, column, absent]) => cell(token[column] ?? null, absent))),
+function table(rows: readonly ListedToken[]): void {
+  const lines = [
+    ['ID', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED', 'WORKSPACE', 'NAME', 'SCOPES'],
+    ...rows.map(({ id, state, createdAt, expiresAt, lastUsedAt, workspaceName, name, scopes }) =>
+      [id, state, createdAt, expiresAt ?? 'never', lastUsedAt ?? '-', workspaceName, name, scopes].map((cell) =>
+        [cell].flat().join(' '),
+      ),
+    ),
   ];
-  const widths = columns.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
-  for (const row of rows)
+  const widths = lines[0]?.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0))) ?? [];
+  for (const line of lines)
     print(
-      row
-        .map((text, i) => text.padEnd(widths[i] ?? 0))
+      line
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
         .join('  ')
         .trimEnd(),
     );
@@ -198,12 +174,6 @@ function table(found: readonly ListedToken[]): void {
 
 function moment(date: Date | null): string | null {
   return date === null ? null : date.toISOString().replace(/\.\d+Z$/, 'Z');
-}
-
-function required(given: Given, name: 'workspace' | 'owner' | 'name'): string {
-  const value = given[name];
-  if (value === undefined || value === '') throw new UsageError(`tokens create needs --${name}.`);
-  return value;
 }
 
 /** The list in --scopes, each one of the scopes of the API, none twice. */
@@ -217,23 +187,19 @@ function parseScopes(text: string, scopes: readonly string[]): string[] {
 }
 
 /** The moment that --expires-in (90d, 12h, 30m, never) leads to; null for never. Default 90 days. */
-function parseExpiry({ 'expires-in': within = '90d' }: Given): Date | null {
+function parseExpiry(within = '90d'): Date | null {
   if (within === 'never') return null;
-  const ms = durationMs(within, 'mhd');
-  if (ms === null) throw new UsageError(`--expires-in must be such as 90d, 12h, 30m or never, not "${within}".`);
-  return new Date(Date.now() + ms);
-}
-
-/** A name by which people recognize the token. */
-function parseName(name: string): string {
-  const trimmed = name.trim();
-  if (trimmed !== '' && trimmed.length <= 100 && !/\p{Cc}/u.test(trimmed)) return trimmed;
-  throw new UsageError('--name must be 1 to 100 characters, without control characters.');
+  const [, count, unit = ''] = /^([1-9]\d{0,5})([mhd])$/.exec(within) ?? [];
+  if (count === undefined)
+    throw new UsageError(`--expires-in must be such as 90d, 12h, 30m or never, not "${within}".`);
+  const minutes = { m: 1, h: 60, d: 1440 }[unit] ?? 0;
+  return new Date(Date.now() + Number(count) * minutes * 60_000);
 }
 
 /** The id of a token, as `tokens list` shows it. */
-function parseTokenId(text: string | undefined): string {
-  if (text === undefined) throw new UsageError('Give the id of the token; `tokens list` shows it.');
+function parseTokenId([text, ...others]: readonly string[]): string {
+  if (text === undefined || others.length > 0)
+    throw new UsageError('Give the id of one token; `tokens list` shows it.');
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text;
   // The text is not repeated, because it may be the token itself.
   throw new UsageError('That is not the id of a token; `tokens list` shows it.');

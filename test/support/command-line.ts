@@ -57,7 +57,7 @@ export async function commandLine(args: string[], settings: Partial<Settings> = 
   const [name = '', ...rest] = args;
   const own: Running = { env: environmentOf(settings), stdout: '', stderr: '' };
   const usage = { called: `workspace-data-gateway ${name}`, help: `config/help/${name}.txt` };
-  const code = await running.run(own, () => exitCodeOf(() => (commands[name] as Command)(rest), usage));
+  const code = await running.run(own, () => exitCodeOf(usage, rest, commands[name] as Command));
   return { stdout: own.stdout, stderr: own.stderr, code };
 }
 

@@ -1,7 +1,7 @@
 import type { Column, Index, Table } from '../../../src/adopt/catalog.js';
 
 /** A required column without a default. */
-export const column = (name: string, type = 'text'): Column => ({
+export const column = (name: string, type = 'text', ...values: string[]): Column => ({
   name,
   quoted: name,
   inView: name,
@@ -17,6 +17,7 @@ export const column = (name: string, type = 'text'): Column => ({
   sequence: null,
   isArray: false,
   comment: null,
+  values,
 });
 
 /** A unique index on all rows. */
