@@ -16,27 +16,19 @@ export interface AdoptOptions extends SurveyOptions {
   readonly write: readonly string[];
 }
 
-/** The result of `adopt`. */
-export interface Adopted {
-  /** Paths below the folder. */
-  readonly files: readonly string[];
-  readonly tenant: string;
-  readonly leftOut: readonly string[];
-  /** The questions that the draft leaves to the operator, each with its file. */
-  readonly open: readonly string[];
-}
-
 const draftsMax = 100;
 export const viewsFolder = 'sql/views';
 export const resourcesFolder = 'config/resources';
 
 /**
  * Drafts views, index proposals and definitions for a schema, and writes them into a folder as new files. Changes nothing in
- * the database. Throws AdoptRefused when the schema does not allow a draft, or when a file is there already.
+ * the database. Resolves to the paths of the files, the reason for the workspaces, the tables that are left out, and the questions that the
+ * draft leaves to the operator, each with its file. Throws AdoptRefused when the schema does not allow a draft, or when a file is there already.
  */
-export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Adopted> {
+export async function adopt(adminUrl: string, options: AdoptOptions) {
   const found = await asAdmin(adminUrl, (client) => survey(client, options));
-  const { schema, subjects, leftOut, tenant } = found;
+  const { subjects, leftOut, tenant } = found;
+  const { schema, out, write } = options;
   const reasons = leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`);
   if (subjects.length === 0)
     throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${reasons.slice(0, 20).join('; ')}.`);
@@ -44,15 +36,15 @@ export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Ad
     throw new AdoptRefused(
       `The schema "${schema}" has ${subjects.length} tables of workspaces; a gateway has at most ${draftsMax} resources. Name the tables that clients may read: --tables TABLE,TABLE.`,
     );
-  const unknown = options.write.filter((name) => !subjects.some(({ table }) => table.name === name));
+  const unknown = write.filter((name) => !subjects.some(({ table }) => table.name === name));
   if (unknown.length > 0)
     throw new AdoptRefused(`--write names no table that becomes a resource: ${unknown.join(', ')}.`);
-  const drafts = subjects.map((subject) => draftOf(subject, found, options.write.includes(subject.table.name)));
+  const drafts = subjects.map((subject) => draftOf(subject, found, write.includes(subject.table.name)));
   const files = new Map<string, string>();
   const open: string[] = [];
   for (const file of filesOf(found, drafts)) {
     const path = 'sql' in file ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
-    const $schema = relative(join(options.out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
+    const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
     files.set(path, 'sql' in file ? printed(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
     const points =
       'sql' in file
@@ -60,7 +52,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions): Promise<Ad
         : openDescriptions(file.definition);
     open.push(...points.map((point) => `${path}${point}`));
   }
-  writeNew(options.out, files);
+  writeNew(out, files);
   return { files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open };
 }
 
@@ -71,7 +63,7 @@ function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
     tokensFile(found),
     keyIdsFile(drafts),
     ...(file && drafts.some(({ isLogged }) => isLogged) ? [file] : []),
-    ...drafts.flatMap((draft) => [draft.file, draft, ...draft.more]),
+    ...drafts.flatMap((draft) => [...draft.files.slice(0, 1), draft, ...draft.files.slice(1)]),
   ];
 }
 

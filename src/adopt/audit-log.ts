@@ -48,46 +48,36 @@ export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
   return columns.filter((column) => !known.includes(column) && holdsDocuments(column));
 }
 
-type Json = Readonly<Record<string, unknown>>;
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The shape that nearly all diffs have: a log of years has some of other forms. */
 function shapeOf(texts: readonly string[]): DiffShape | undefined {
-  const values = texts.flatMap(parsed).filter((value) => Object.keys(value).length > 0);
-  const lists = values.filter((value) => Array.isArray(value));
-  if (isMost(lists, values)) {
-    const [field, before, after] = keysOf(lists.flat(), ['changedField', 'before', 'after']) ?? [];
-    return field && before && after ? { field, old: before, new: after } : undefined;
-  }
-  const changes = values.filter(isObject).flatMap((value): unknown[] => Object.values(value));
-  const pairs = changes.filter((change) => Array.isArray(change) && change.length === 2);
-  if (isMost(pairs, changes)) return { old: 0, new: 1 };
-  const [before, after] = keysOf(changes, ['before', 'after']) ?? [];
-  return before && after ? { old: before, new: after } : undefined;
+  const diffs = texts.flatMap(parsed).filter((value) => Object.keys(value).length > 0);
+  const isList = isMost(diffs.filter(Array.isArray), diffs);
+  const changes: unknown[] = diffs.flatMap((diff) => (Array.isArray(diff) === isList ? Object.values(diff) : []));
+  if (
+    !isList &&
+    isMost(
+      changes.filter((change) => Array.isArray(change) && change.length === 2),
+      changes,
+    )
+  )
+    return { old: 0, new: 1 };
+  const objects = changes.filter((change) => typeof change === 'object' && change !== null && !Array.isArray(change));
+  const names = [...new Set((objects as object[]).flatMap(Object.keys))];
+  const named = (purpose: 'changedField' | 'before' | 'after'): string | undefined =>
+    names.find((name) => isNamed(purpose, name));
+  const [field, before, after] = [named('changedField'), named('before'), named('after')];
+  if (!isMost(objects, changes) || !before || !after || (isList && !field)) return undefined;
+  return { ...(isList && field && { field }), old: before, new: after };
 }
 
 function isMost(some: readonly unknown[], all: readonly unknown[]): boolean {
   return some.length > 0 && some.length >= all.length * 0.9;
 }
 
-/** The name of the member of each purpose in the changes; undefined unless nearly all are objects with these. */
-function keysOf(
-  changes: readonly unknown[],
-  wanted: readonly ('changedField' | 'before' | 'after')[],
-): string[] | undefined {
-  const objects = changes.filter(isObject);
-  if (!isMost(objects, changes)) return undefined;
-  const names = [...new Set(objects.flatMap(Object.keys))];
-  const keys = wanted.flatMap((purpose) => names.find((name) => isNamed(purpose, name)) ?? []);
-  return keys.length === wanted.length ? keys : undefined;
-}
-
 /** Values that the sample has cut are left out. */
 function parsed(text: string): object[] {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? [value] : [];
+    return [JSON.parse(text)].filter((value) => typeof value === 'object' && value !== null);
   } catch {
     return [];
   }
@@ -105,6 +95,7 @@ const created = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)
 const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
 
 const view = 'records.logboeken_write';
+const momentNow = `to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /** Drafts records.logboeken_write over the log of the schema, when all that an entry needs is known. */
 export function logWrite({ subjects }: Survey): LogWrite {
@@ -144,11 +135,9 @@ export function logWrite({ subjects }: Survey): LogWrite {
       sql: [
         ...(id.sequence ? [sequenceGrant(id.sequence)] : []),
         `create view ${view} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,
-        ...(moment
-          ? [
-              `alter view ${view} alter column ${moment.quoted}\n  set default to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');`,
-            ]
-          : []),
+        ...[moment].flatMap((of) =>
+          of ? `alter view ${view} alter column ${of.quoted}\n  set default ${momentNow};` : [],
+        ),
       ].join('\n'),
     },
   };

@@ -172,17 +172,11 @@ function holdsValue({ type }: Column): boolean {
   return type !== 'boolean' && !/timestamp|date/.test(type);
 }
 
-/** Rows that count as deleted and stay in the table. */
-export interface SoftDelete {
-  readonly column: Column;
-  /** SQL of the rows that are not deleted. */
-  readonly condition: string;
-  /** The same as PostgreSQL prints it for a partial index. */
-  readonly printed: readonly string[];
-}
-
-/** The soft deletion of a table, by the name and type of a column; `as` is the alias of the table in the condition. */
-export function softDeleteOf({ columns }: Table, as = alias): SoftDelete | undefined {
+/**
+ * The column, by name and type, of rows that count as deleted and stay in the table, with SQL of those that are not deleted, and the
+ * same as PostgreSQL prints it for a partial index; `as` is the alias of the table in the condition.
+ */
+export function softDeleteOf({ columns }: Table, as = alias) {
   const column = columns.find(
     ({ name, type }) => isNamed('deleted', name) && (type === 'boolean' || /timestamp|date/.test(type)),
   );

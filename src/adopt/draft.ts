@@ -1,13 +1,13 @@
 import { logWrite } from './audit-log.js';
 import { alias, deletedPoints, leftPoints, rowXid, softDeleteOf } from './columns.js';
-import { type Fields, fieldsOf, type ViewColumn } from './fields.js';
+import { fieldsOf, type ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { leadOf, listOf } from './lists.js';
 import { isNamed, namesOf, singular, snakeCase } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import { as, fromOf, type SqlFile, workspaceSql } from './sql.js';
 import type { Subject, Survey } from './survey.js';
-import { idPoints } from './tenant.js';
+import { idPoint } from './tenant.js';
 import { writeOf } from './write.js';
 
 /** A resource as it is drafted: its view and its definition. */
@@ -17,10 +17,8 @@ export interface Draft {
   readonly columns: readonly ViewColumn[];
   /** The content of the JSON file, without $schema. */
   readonly definition: Readonly<Record<string, unknown>>;
-  /** The view. */
-  readonly file: SqlFile;
-  /** Proposals of indexes, and views of its parts. */
-  readonly more: readonly SqlFile[];
+  /** The view, proposals of indexes, and views of its parts. */
+  readonly files: readonly SqlFile[];
   /** Whether its writes are entries of the app's audit log. */
   readonly isLogged: boolean;
 }
@@ -37,12 +35,16 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const isByTime = list.order[0]?.field.type === 'timestamp';
   const ofLog = { sync: isByTime ? { appendOnly: {} } : {}, files: [], open: [] };
   const sync = log ? ofLog : syncOf(view, subject, survey, parts);
-  const entity = log ? undefined : wordsOfLog(survey).find((word) => isSameThing(word, table.name));
+  const entity = log
+    ? undefined
+    : survey.subjects.flatMap((each) => each.log?.entities ?? []).find((word) => isSameThing(word, table.name));
+  // A version that a trigger of the app moves on every change.
+  const moved = drafted.columns.find((each) => isNamed('version', each.of.name) && isPlain(each) && each.of.moved);
   const { audit } = logWrite(survey);
   const write = isWritten
     ? writeOf(`records.${view}`, subject, drafted, entity === undefined ? undefined : audit)
     : undefined;
-  const version = write?.version ?? (parts.length === 0 && !log ? versionOf(drafted) : undefined);
+  const version = write?.version ?? (parts.length === 0 && !log ? moved?.name : undefined);
   const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];
   const definition = {
     name,
@@ -79,7 +81,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       `Relies on an index on ${table.quoted} (${[leadOf(subject).name, ...list.order.map((column) => column.name)].join(', ')}) for lists and on the primary key for details.`,
     ],
     open: [
-      ...idPoints(table, id, survey.tenant),
+      idPoint(table, id, survey.tenant),
       ...leftPoints('', drafted.leftOut),
       subject.tenant.name !== survey.tenant.column &&
         `its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`,
@@ -107,22 +109,13 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ].join('\n'),
   };
   const isLogged = write !== undefined && write.write.audit !== false;
-  return { subject, name, columns, definition, file, more: [...list.files, ...sync.files], isLogged };
+  return { subject, name, columns, definition, files: [file, ...list.files, ...sync.files], isLogged };
 }
 
 /** The open point of a table whose workspace another one tells. */
 function stepsPoint({ steps }: Subject): string {
   const way = steps.map(({ from, table }) => `${from.name} of ${table.quoted}`).join(', ');
   return `its workspace is that of ${way}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`;
-}
-
-/** A version that a trigger of the app moves on every change. */
-function versionOf({ columns }: Fields): string | undefined {
-  return columns.find((column) => isNamed('version', column.of.name) && isPlain(column) && column.of.moved)?.name;
-}
-
-function wordsOfLog({ subjects }: Survey): readonly string[] {
-  return subjects.flatMap(({ log }) => log?.entities ?? []);
 }
 
 /** "WorkOrder", "work_order" and "werkbon" of the log, and the names of their tables. */

@@ -7,9 +7,8 @@ import type { Subject, Survey } from './survey.js';
 import { idColumn, type Tenant } from './tenant.js';
 
 /** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
-export function tokensFile({ tenant, users, leftOut, subjects }: Survey): SqlFile {
+export function tokensFile({ tenant, users, subjects }: Survey): SqlFile {
   const { root, rootId, isSure, reason } = tenant;
-  const own = leftOut.find(({ table }) => /token|api_?key/i.test(table.name));
   const label = root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
   const id = rootId?.quoted;
   const small = subjects.filter(({ steps }) => steps.length === 0).sort((a, b) => a.table.rows - b.table.rows)[0];
@@ -22,8 +21,6 @@ export function tokensFile({ tenant, users, leftOut, subjects }: Survey): SqlFil
     !isSure && `the workspace is a guess: ${reason}.`,
     !root && 'no table lists the workspaces, so they are read from the rows of a small table: show them from a list.',
     root && !label && `no column of ${root.quoted} names a workspace, so its id does.`,
-    own &&
-      `${own.table.quoted} may be a table of tokens; the tokens of the API are kept in gateway.tokens all the same.`,
     owners.open,
   ];
   return {

@@ -19,20 +19,18 @@ export function isPlain({ of, select }: Key): boolean {
   return select === plainKey(of).select;
 }
 
-/** The order in which a list or a pass of sync reads, for an index to give. */
-interface Need {
-  /** Of the file, and of the index behind "gateway_". */
-  readonly name: string;
-  readonly purpose: string;
-  readonly keys: readonly Key[];
-  /** How many of the keys have one value each; those behind them are the order. */
-  readonly fixed: number;
-  /** Whether it is of the rows that are not deleted. */
-  readonly isOfKept: boolean;
-}
-
-/** The file of a proposed index; none where one of the table serves the need. */
-export function proposedIndex(table: Table, { name, purpose, keys, fixed, isOfKept }: Need): SqlFile[] {
+/**
+ * The file of a proposed index on the keys, the first `fixed` of which have one value each, and those behind them are the order of a
+ * list or a pass of sync; none where an index of the table, also one of the rows that are not deleted, serves it.
+ */
+export function proposedIndex(
+  table: Table,
+  name: string,
+  purpose: string,
+  keys: readonly Key[],
+  fixed: number,
+  isOfKept = true,
+): SqlFile[] {
   const condition = isOfKept ? softDeleteOf(table)?.condition : undefined;
   const usable = usableIndexes(table, isOfKept);
   const names = keys.map(({ of }) => of.name);

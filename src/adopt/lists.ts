@@ -6,20 +6,12 @@ import { isNamed } from './names.js';
 import type { SqlFile } from './sql.js';
 import type { Subject, Survey } from './survey.js';
 
-/** How a list is ordered and filtered. */
-export interface ListDraft {
-  readonly order: readonly ViewColumn[];
-  readonly filters: Readonly<Record<string, { column: string; kind: string; description: string }>>;
-  /** Proposals of indexes. */
-  readonly files: readonly SqlFile[];
-}
-
 const filtersMax = 16;
 const since =
   'Only records that changed at this moment or later: a date-time with its offset, or a date, which is the start of that day.';
 
 /** Order and filters of the list, with proposals for all that no index covers. */
-export function listOf(view: string, name: string, subject: Subject, survey: Survey, { columns }: Fields): ListDraft {
+export function listOf(view: string, name: string, subject: Subject, survey: Survey, { columns }: Fields) {
   const { table, id, steps } = subject;
   // Stored values of encoded columns cannot be compared, and no index can have a virtual column.
   const sortable = columns.filter(({ field, of }) => field.codec === undefined && !of.isVirtual);
@@ -47,13 +39,7 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
   // A reference of a table without the workspace finds few rows, so that no other column has to lead the index.
   const isNarrow = ({ of }: ViewColumn): boolean => steps.length > 0 && referenceOf(subject, survey, of) !== undefined;
   const proposal = (suffix: string, purpose: string, keys: readonly Key[], fixed: number): SqlFile[] =>
-    proposedIndex(table, {
-      name: `${view}_${suffix}`,
-      purpose: `For GET /${name}: ${purpose}`,
-      keys,
-      fixed,
-      isOfKept: true,
-    });
+    proposedIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}`, keys, fixed);
   return {
     order,
     filters: Object.fromEntries(

@@ -75,39 +75,31 @@ export function untaken(name: string, taken: Set<string>, mark = '_'): string {
   return free;
 }
 
-/** English and Dutch plurals and their singulars, tried in this order. */
+/** English and Dutch plurals and their singulars, tried in this order; some Dutch words end as English ones with another singular do. */
 const plurals: readonly (readonly [RegExp, string])[] = [
+  [/((install|organis|loc|administr|rel|relat|not)at?ie)s$/, '$1'],
   [/ies$/, 'y'],
   [/(ss|x|ch|sh)es$/, '$1'],
   [/([^aeious])s$/, '$1'],
   [/([eao])s$/, '$1'],
-  [/([b-df-hj-np-tv-z])\1en$/, '$1'],
-  [/([b-df-hj-np-tv-z])en$/, '$1'],
+  [/([b-df-hj-np-tv-z])\1?en$/, '$1'],
 ];
-/** Dutch words that end as English ones with another singular do. */
-const dutchIes = /(install|organis|loc|administr|rel|relat|not)at?ies$/;
 
 /** "work_orders" → "work_order", "klanten" → "klant"; a name that is no plural stays. */
 export function singular(name: string): string {
-  if (dutchIes.test(name)) return name.slice(0, -1);
   const [plural, end] = plurals.find(([ending]) => ending.test(name)) ?? [/$/, ''];
   return name.replace(plural, end);
 }
 
 /** Names that the gateway uses itself: views and tables of its schema, the files of `adopt` beside those of views, paths, schemas of OpenAPI. */
 const taken = {
-  view: /^(tokens|token_uses|api_tokens|idempotency|applied_files|workspaces|token_owners|key_ids|row_security|logboeken_write)$/,
+  view: /^(tokens|token_uses|api_tokens|idempotency|applied_files|workspaces|token_owners|key_ids|logboeken_write)$/,
   name: /^(sync|self|openapi|v1)$/,
   record: /^(problem|pagination)$/,
   recordEnd: /(Page|Create|Patch|Written)$/,
 };
 
-/** Names of a resource. */
-export interface Names {
-  readonly view: string;
-  readonly name: string;
-  readonly record: string;
-}
+type Names = ReturnType<typeof namesFrom>;
 
 /** Names of the view, of the resource and of one record; a number tells tables apart whose names are the same in this form. */
 export function namesOf(subject: Subject, { subjects }: Survey): Names {
@@ -121,7 +113,7 @@ export function namesOf(subject: Subject, { subjects }: Survey): Names {
 }
 
 /** The names without a number. */
-function namesFrom(table: string): Names {
+function namesFrom(table: string) {
   const view = snakeCase(table);
   const name = view.replaceAll('_', '-').slice(0, 36).replace(/-+$/, '');
   const record = camelCase(singular(view)).slice(0, 30);

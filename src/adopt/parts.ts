@@ -128,27 +128,24 @@ export function syncOf(view: string, subject: Subject, survey: Survey, drafts: r
       ],
     };
   const index = (name: string, of: Table, fixed: readonly Column[], ordered: readonly Column[], isOfKept: boolean) =>
-    proposedIndex(of, {
+    proposedIndex(
+      of,
       name,
-      purpose: 'For sync, which reads the rows of a workspace in this order.',
+      'For sync, which reads the rows of a workspace in this order.',
       // Ids, which the view can show in another form, such as a number as a text.
-      keys: [...fixed.map(plainKey), ...ordered.map((column) => ({ of: column, select: shownId(column).select }))],
-      fixed: fixed.length,
+      [...fixed.map(plainKey), ...ordered.map((column) => ({ of: column, select: shownId(column).select }))],
+      fixed.length,
       isOfKept,
-    });
+    );
   const files = steps.length > 0 ? [] : index(partView(view, ''), table, [tenant], [id], true);
   const sync: Record<string, object> = {};
   for (const { name, part, keys } of parts) {
     if (keys === undefined) continue;
     const path = partView(view, name);
     sync[name] = { view: `records.${path}`, idType: shownId(keys.id).type };
-    files.push(partFile(view, path, part, keys));
+    const fixed = keys.steps.length > 0 ? [] : [keys.tenant];
+    files.push(partFile(view, path, part, keys), ...index(path, part, fixed, [keys.link, keys.id], false));
   }
-  for (const { name, part, keys } of parts)
-    if (keys)
-      files.push(
-        ...index(partView(view, name), part, keys.steps.length > 0 ? [] : [keys.tenant], [keys.link, keys.id], false),
-      );
   return { sync: parts.length === 0 ? {} : { parts: sync }, files, open: [] };
 }
 

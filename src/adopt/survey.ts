@@ -17,7 +17,6 @@ export interface Subject extends WorkspaceOf {
 
 /** A schema as it was found. */
 export interface Survey {
-  readonly schema: string;
   readonly tenant: Tenant;
   readonly subjects: readonly Subject[];
   /** Tables without a resource, each with the reason. */
@@ -83,7 +82,7 @@ export async function survey(client: pg.Client, { schema, tenantColumn, only }: 
     const log = auditLogIn(table);
     return { table, ...workspace, id, parts: partsIn(table), documents: documentsIn(table, log), ...(log && { log }) };
   });
-  return { schema, tenant, subjects, leftOut, users };
+  return { tenant, subjects, leftOut, users };
 }
 
 /** The table of which this one holds parts: it refers to that one alone, no table refers to it, and it has no time of its own. */

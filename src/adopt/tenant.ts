@@ -1,4 +1,4 @@
-import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table } from './catalog.js';
+import { AdoptRefused, type Column, columnOf, type ForeignKey, type Index, type Table } from './catalog.js';
 import { isInteger, reasonToLeaveOut } from './columns.js';
 import { isNamed } from './names.js';
 
@@ -25,7 +25,10 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   const roots = rootsOf(tables);
   const [best, second] = roots;
   const column = given ?? best?.column ?? sharedColumn(tables);
-  if (column === undefined) throw new AdoptRefused(noCandidate(schema, tables));
+  if (column === undefined)
+    throw new AdoptRefused(
+      `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no column such as workspace_id or tenant_id is in most of its tables. Name the column: --tenant COLUMN; docs/adapting.md shows the way for an app of one company.`,
+    );
   const found = given === undefined ? best : roots.find((each) => each.column === given);
   const { table: root, id: rootId } = found ?? {};
   const type = tables.flatMap((table) => columnOf(table, column) ?? [])[0]?.type;
@@ -146,32 +149,18 @@ function rootsOf(tables: readonly Table[]): Root[] {
     .sort((a, b) => b.score - a.score);
 }
 
-/** A column with the name of a workspace that is in at least half of the tables, else one that is in all of several. */
+/** A column with the name of a workspace that is in at least half of the tables. */
 function sharedColumn(tables: readonly Table[]): string | undefined {
   const names = tables.flatMap(({ columns }) => columns.map(({ name }) => name));
-  const named = mostFrequent(names.filter((name) => isNamed('workspaceColumn', name)));
-  const isIn = (name: string): number => names.filter((each) => each === name).length;
-  if (named !== undefined && isIn(named) * 2 >= tables.length) return named;
-  const keys = tables.flatMap(({ columns }) =>
-    columns.filter(({ name, type }) => tenantTypes.includes(type) && /.(_id|Id)$/.test(name)).map(({ name }) => name),
-  );
-  const everywhere = mostFrequent(keys);
-  return everywhere !== undefined && tables.length > 2 && isIn(everywhere) === tables.length ? everywhere : undefined;
+  const named = names.filter((name) => isNamed('workspaceColumn', name));
+  const column = mostFrequent(named);
+  return named.filter((name) => name === column).length * 2 >= tables.length ? column : undefined;
 }
 
 function mostFrequent(names: readonly string[]): string | undefined {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
-}
-
-function noCandidate(schema: string, tables: readonly Table[]): string {
-  const names = tables.map(({ name }) => name);
-  const shown = names.length > 12 ? `${names.slice(0, 12).join(', ')}, …` : names.join(', ');
-  return (
-    `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no ` +
-    `column such as workspace_id or tenant_id is in most of its tables (${shown}). Name the column: --tenant COLUMN; docs/adapting.md shows the way for an app of one company.`
-  );
 }
 
 /**
@@ -185,39 +174,28 @@ export function idColumn(table: Table, tenant: Tenant, others: readonly string[]
   const isKey = ({ name, refers }: Column): boolean => !refers && !beside.includes(name);
   const keys = table.columns.filter((column) => isKey(column) && (column.type === 'uuid' || isInteger(column)));
   const candidates = [columnOf(table, own.length === 1 ? own[0] : undefined), columnOf(table, 'id'), ...keys];
-  return candidates.find(
-    (column) =>
-      column !== undefined &&
-      reasonToLeaveOut(column) === undefined &&
-      (isUnique(table, column, beside) || isOfPartitions(table, column, beside)),
-  );
+  return candidates.find((column) => {
+    if (column === undefined || reasonToLeaveOut(column) !== undefined) return false;
+    // In a table with partitions no index of the whole proves it: values that the database makes are taken, and UUIDs.
+    const ofPartitions = column.made || column.type === 'uuid' ? table.partitionKey : [];
+    return isUnique(table, column, beside) || isUnique(table, column, [...beside, ...ofPartitions]);
+  });
 }
 
 /** Whether an index allows each value once, beside columns that are the same for the rows to tell apart. */
 function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonly string[]): boolean {
   const isSame = (each: string | null): boolean => each === name || (each !== null && beside.includes(each));
+  const proves = ({ isUnique, condition, columns }: Index): boolean =>
+    isUnique && condition === null && columns.includes(name) && columns.every(isSame);
+  return notNull && indexes.some(proves);
+}
+
+/** The open point of an id that PostgreSQL proves for each partition alone. */
+export function idPoint(table: Table, id: Column, tenant: Tenant): string | false {
   return (
-    notNull &&
-    indexes.some(
-      (index) =>
-        index.isUnique && index.condition === null && index.columns.includes(name) && index.columns.every(isSame),
-    )
+    !isUnique(table, id, [tenant.columnIn(table)?.name ?? '']) &&
+    `${id.name} is unique beside ${table.partitionKey.join(', ')} alone, as PostgreSQL has it in a table with partitions: where the app gives an id twice, take another column.`
   );
-}
-
-/** Whether PostgreSQL proves it for each partition alone, and the database makes the values, or they are UUIDs. */
-function isOfPartitions(table: Table, column: Column, beside: readonly string[]): boolean {
-  const { partitionKey } = table;
-  const isMade = column.made || column.type === 'uuid';
-  return partitionKey.length > 0 && isMade && isUnique(table, column, [...beside, ...partitionKey]);
-}
-
-/** The open point of an id that no index of the whole table proves. */
-export function idPoints(table: Table, id: Column, tenant: Tenant): string[] {
-  if (isUnique(table, id, [tenant.columnIn(table)?.name ?? ''])) return [];
-  return [
-    `${id.name} is unique beside ${table.partitionKey.join(', ')} alone, as PostgreSQL has it in a table with partitions: where the app gives an id twice, take another column.`,
-  ];
 }
 
 /** The table of people with addresses by which they are known, that with a column of the workspace before others. */

@@ -82,7 +82,7 @@ test.serial('a draft shows no personal data, no rows of logs, no search index an
     'audits.sql: left out: old_values, new_values (documents of an audit log, ',
     'versions.sql: left out: object (documents of an audit log, ',
     'changes.sql: left out: old_values, new_values, object (states of other records, by the name)',
-    'jobs.sql: left out of shop.job_history: old_row.',
+    'jobs.sql: left out of shop.job_history: old_row (documents of an audit log, ',
     'customers.sql: left out: search_vector (search index of other columns, by the type)',
   ])
     t.true(output.includes(text), text);
