@@ -18,7 +18,7 @@ const imports = src.flatMap(importsOf);
 const layers = words(`
   paths.ts awaitable.ts cache-bound.ts nearest-name.ts errors.ts events.ts postgres/row.ts postgres/statement.ts
   postgres/wal-position.ts tracing.ts flow projection definition wire postgres tuning.ts settings.ts read sync write
-  openapi check migrate adopt http peers ops app.ts gateway.ts workers cli main.ts`);
+  peers openapi check migrate adopt http ops app.ts gateway.ts workers cli main.ts`);
 
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
 const fences: Readonly<Record<string, (importer: string, imported: string) => boolean>> = {

@@ -2,7 +2,7 @@
 -- a view compares with gateway.workspace(). A partition counts as its whole table. `columns`: those of the workspace: compared ones, the key to which they refer,
 -- other columns that refer to it, and columns of the same name and type. `told`: another table tells the workspace, by foreign keys, and
 -- of the columns none but one that refers to a workspace can.
--- `keys`: foreign keys between the relations.
+-- `keys`: foreign keys between the relations. With the SECURITY DEFINER functions among $4, which are no relations.
 with recursive relations as (
   select n.nspname || '.' || c.relname as name, c.oid, coalesce(pg_partition_root(c.oid), c.oid) as root
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -47,6 +47,10 @@ select r.name,
       cross join lateral (select
         array(select a.attname::text from unnest(f.conkey) with ordinality u (n, i) join pg_attribute a on a.attrelid = f.self and a.attnum = u.n order by i) as own,
         array(select a.attname::text from unnest(f.confkey) with ordinality u (n, i) join pg_attribute a on a.attrelid = f.oid and a.attnum = u.n order by i) as other) k
-  ), '[]') as keys
+  ), '[]') as keys, false as "isDefiner"
 from relations r
 where r.name = any ($1)
+union all
+select n.nspname || '.' || p.proname || '()', array[]::text[], false, '[]'::json, true
+from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+where p.prosecdef and n.nspname || '.' || p.proname = any ($4)

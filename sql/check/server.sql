@@ -1,11 +1,162 @@
--- The server and the session. One row.
-select pg_is_in_recovery() as in_recovery,
-  current_setting('transaction_read_only') = 'on' as read_only,
-  case when pg_is_in_recovery() then pg_is_wal_replay_paused() else false end as paused,
-  current_setting('hot_standby_feedback') = 'on' as feedback,
-  (select setting::int from pg_settings where name = 'max_standby_streaming_delay') as conflict_delay_ms,
-  current_setting('server_encoding') as encoding,
-  current_setting('bytea_output') as bytea_output,
-  current_setting('extra_float_digits')::int as extra_float_digits,
-  (select system_identifier::text from pg_control_system()) as system_identifier,
-  extract(epoch from clock_timestamp()) * 1000 as clock_ms
+-- All that one query can tell of a server, its session and its login: a row for each item as `check` prints it, with the system
+-- identifier of the cluster. $1 has the needs of the gateway: the role that the login is, or is a member of; the relations that it may
+-- use; the deadlines; the connections of all gateways; the clock. It is sent in one message, whose arrival statement_timestamp() tells.
+-- A login that is a member of exactly its role, inherits its privileges and cannot grant them counts as that role, so that passwords can
+-- be changed without a gap. A superuser is a member of every role, so its memberships and possessions say nothing and are left out.
+with recursive need as (
+  select * from jsonb_to_record($1) as n (kind text, role text, relations text[], clock float8, pooled boolean,
+    "statementTimeoutMs" integer, "writeTimeoutMs" integer, connections integer, sum text)
+), setting as (
+  select json_object_agg(name, setting) as of from pg_settings
+), fact as (
+  select need.*, kind = 'replica' as is_replica, me.oid as me, me.rolname as login, me.rolsuper as is_super, me.rolconnlimit, d.datconnlimit,
+    d.datname, pg_is_in_recovery() as recovers, current_setting('transaction_read_only') = 'on' as reads_only,
+    (of->>'statement_timeout')::integer as statement_ms, (of->>'lock_timeout')::integer as lock_ms,
+    (of->>'max_standby_streaming_delay')::integer as conflict_ms, of->>'plan_cache_mode' as plans,
+    (of->>'max_connections')::integer - (of->>'superuser_reserved_connections')::integer
+      - coalesce(of->>'reserved_connections', '0')::integer as server_limit, -- from PostgreSQL 16 on, for pg_use_reserved_connections
+    round(extract(epoch from statement_timestamp()) * 1000 - clock) || ' ms from the gateway''s' as distance,
+    abs(extract(epoch from statement_timestamp()) * 1000 - clock) as distance_ms
+  from need, setting, pg_roles me, pg_database d where me.rolname = current_user and d.datname = current_database()
+), member_of (oid) as (
+  select me from fact where not is_super
+  union
+  select a.roleid from pg_auth_members a join member_of m on m.oid = a.member
+), held as (
+  select r.* from pg_roles r where r.oid in (select me from fact union all select oid from member_of)
+), fault (code, level, text) as (
+  select f.code, f.level, f.text
+  from fact cross join lateral (values
+    ('recovery', 'refused', is_replica and not recovers, 'it is not in recovery: this is no replica but a primary'),
+    ('recovery', 'refused', is_replica and recovers and not reads_only, 'transactions can write'),
+    ('recovery', 'failed', not is_replica and recovers, 'It is in recovery: no primary now, so writes will be answered 503'),
+    ('recovery', 'failed', not is_replica and not recovers and reads_only, 'Transactions are read-only, so writes will be answered 503'),
+    ('standby', 'failed', case when recovers then pg_is_wal_replay_paused() end,
+      'Replay is paused, so its data grows older until it serves no reads'),
+    -- A standby that does not tell the primary of its statements ends them where replay needs what they read.
+    ('standby', 'warning', current_setting('hot_standby_feedback') = 'off' and conflict_ms between 0 and "statementTimeoutMs" - 1,
+      'hot_standby_feedback is off, and replay ends a statement that it waits for after ' || conflict_ms
+        || ' ms (max_standby_streaming_delay): pages break off while the primary vacuums'),
+    -- The serializers of rows rely on these, beside TimeZone and DateStyle, which each connection sets itself.
+    ('session', 'refused', current_setting('bytea_output') <> 'hex', 'bytea_output is ' || current_setting('bytea_output') || ', not hex'),
+    ('session', 'refused', current_setting('extra_float_digits')::integer < 1,
+      'extra_float_digits is ' || current_setting('extra_float_digits') || ': numbers lose digits'),
+    ('session', 'refused', current_setting('server_encoding') <> 'UTF8',
+      'the database''s encoding is ' || current_setting('server_encoding') || ', not UTF8, which only a new database can change'),
+    ('clock', 'failed', distance_ms > 2000, 'It is ' || distance || '; expiry of tokens is judged by the gateway''s clock'),
+    -- The settings that sql/core/001_roles.sql makes.
+    ('role_settings', 'failed', is_replica and statement_ms between 1 and "statementTimeoutMs" - 1,
+      'statement_timeout is ' || statement_ms || ': it ends statements before STATEMENT_TIMEOUT_MS does'),
+    ('role_settings', 'failed', not is_replica and statement_ms between 1 and "writeTimeoutMs" - 1,
+      'statement_timeout is ' || statement_ms || ': it ends writes before WRITE_TIMEOUT_MS does'),
+    ('role_settings', 'failed', not is_replica and current_setting('synchronous_commit') = 'off',
+      'synchronous_commit is off: a crash of the primary loses writes that were confirmed'),
+    ('role_settings', 'warning', statement_ms = 0, 'statement_timeout is 0: a statement without a client runs on'),
+    ('role_settings', 'warning', lock_ms = 0 or lock_ms >= "writeTimeoutMs",
+      'lock_timeout is ' || lock_ms || ': a statement that waits for a lock delays others until their deadline'),
+    ('role_settings', 'warning', current_setting('idle_in_transaction_session_timeout') = '0',
+      'idle_in_transaction_session_timeout is 0: a transaction of a dead gateway keeps its locks'),
+    ('role_settings', 'warning', current_setting('client_connection_check_interval') = '0',
+      'client_connection_check_interval is 0: the statement of a dead gateway runs to its end'),
+    ('role_settings', 'warning', is_replica and plans <> 'force_generic_plan',
+      'plan_cache_mode is ' || plans || ': plans are made again and may change from hour to hour'),
+    ('connections', 'failed', not pooled and least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1), server_limit) < connections,
+      connections || ' are needed, ' || sum || '; ' || concat_ws(', ',
+        case when nullif(rolconnlimit, -1) < connections then 'the role allows ' || rolconnlimit end,
+        case when nullif(datconnlimit, -1) < connections then 'the database allows ' || datconnlimit end,
+        case when server_limit < connections then 'the server allows ' || server_limit end))
+  ) f (code, level, is_so, text)
+  where f.is_so
+  union all
+  select 'role_settings', 'warning', 'it lacks ' || string_agg(lacking, ', ' order by lacking) || ', which ' || role || ' has'
+  from fact cross join lateral (
+    select unnest(setconfig) from pg_db_role_setting where setrole = to_regrole(role) and setdatabase = 0
+    except
+    select unnest(setconfig) from pg_db_role_setting
+    where setrole = me and setdatabase in (0, (select oid from pg_database where datname = fact.datname))) s (lacking)
+  where not is_super
+  group by role
+  union all
+  select 'role', 'refused', 'it has ' || concat_ws(', ', case when is_super then 'SUPERUSER' end, case when bool_or(rolbypassrls) then 'BYPASSRLS' end,
+    case when bool_or(rolcreaterole) then 'CREATEROLE' end, case when bool_or(rolcreatedb) then 'CREATEDB' end,
+    case when bool_or(rolreplication) then 'REPLICATION' end)
+  from fact cross join held group by is_super
+  having is_super or bool_or(rolbypassrls or rolcreaterole or rolcreatedb or rolreplication)
+  union all
+  select 'role', 'refused', 'it is a member of ' || string_agg(rolname, ', ' order by rolname)
+  from fact join held on held.oid <> me and rolname <> role having count(*) > 0
+  union all
+  select 'role', 'refused', 'it is a member of ' || role || ' and ' || case when a.admin_option then 'can grant it' else 'does not inherit from it' end
+  from fact join pg_auth_members a on a.member = me and a.roleid = to_regrole(role)
+  where not is_super and (a.admin_option or not pg_has_role(me, a.roleid, 'usage'))
+  union all
+  select 'role', 'refused', 'it owns ' || string_agg(name, ', ' order by name)
+  from (
+    select n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relowner in (select oid from held) and not (select is_super from fact) and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+      and n.nspname not like 'pg\_temp%'
+    order by 1 limit 5) o
+  having count(*) > 0
+  union all
+  select 'role', 'refused', 'it may create in schema ' || n.nspname
+  from fact, pg_namespace n where not is_super and n.nspname not like 'pg\_%' and has_schema_privilege(n.oid, 'create')
+  union all
+  select 'role', 'refused', 'it may create temporary objects: revoke TEMPORARY on the database from '
+    || string_agg(case when a.grantee = 0 then 'PUBLIC' else pg_get_userbyid(a.grantee)::text end, ', ')
+  from fact join pg_database d using (datname) cross join lateral aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+  where a.privilege_type = 'TEMPORARY' and not is_super and (a.grantee = 0 or a.grantee in (select oid from held))
+  having count(*) > 0
+  union all
+  -- Privileges beyond those that the gateway grants, to the login or to PUBLIC, outside the system's schemas and extensions. The writer
+  -- has some on all relations of the schema gateway; its write views are checked by column.
+  (select 'privileges', 'refused', excess from (
+    select 'it may ' || string_agg(lower(p.privilege), ', ' order by p.privilege) || ' on ' || n.nspname || '.' || c.relname as excess
+    from fact cross join pg_class c
+      join pg_namespace n on n.oid = c.relnamespace
+      cross join lateral (
+        select privilege from unnest(array['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']) privilege
+        where has_any_column_privilege(c.oid, privilege)
+        union all
+        select privilege from unnest(array['DELETE', 'TRUNCATE', 'TRIGGER']) privilege
+        where has_table_privilege(c.oid, privilege)
+      ) p
+    where c.relkind in ('r', 'p', 'v', 'm', 'f') and not is_super
+      and n.nspname <> 'information_schema' and n.nspname not like 'pg\_%'
+      and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+      and not case when is_replica then p.privilege = 'SELECT' and n.nspname || '.' || c.relname = any (relations)
+        else p.privilege in ('SELECT', 'INSERT', 'UPDATE') and n.nspname = 'gateway' end
+    group by n.nspname, c.relname
+    union all
+    select 'it may execute the SECURITY DEFINER function ' || p.oid::regprocedure
+    from fact, pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where p.prosecdef and not is_super
+      and n.nspname not in ('information_schema', 'gateway') and n.nspname not like 'pg\_%'
+      and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')
+      and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+    union all
+    -- PostgreSQL evaluates conditions in the order of their cost: such a function would see rows before the tenant wall does.
+    select 'it may execute the function ' || p.oid::regprocedure || ', whose cost of ' || p.procost || ' is below 1'
+    from fact, pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where p.procost < 1 and not is_super
+      and n.nspname <> 'information_schema' and n.nspname <> 'pg_catalog'
+      and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')) e
+  order by excess limit 10)
+), numbered as (
+  select *, row_number() over () as place from fault
+)
+select coalesce((array_agg(n.level order by array_position(array['refused', 'failed', 'warning'], n.level)))[1], 'ok') as level,
+  i.code, i.object, coalesce(string_agg(n.text, '; ' order by n.place) || '.', i.ok) as detail, system_identifier::text as system
+from fact cross join pg_control_system() cross join lateral (values
+  (1, 'recovery', '', true, case when is_replica then 'It is a replica and read-only.' else 'It is a primary.' end),
+  (2, 'standby', '', is_replica and recovers, 'It replays, and leaves statements their time.'),
+  (3, 'session', '', true, 'bytea_output is hex, the encoding UTF8.'),
+  (4, 'clock', '', true, distance || '.'),
+  (5, 'role_settings', '', true, 'Those of sql/core/001_roles.sql, or such as fit.'),
+  (6, 'connections', '', not pooled, connections || ' are needed: ' || sum || '.'),
+  (7, 'role', login, true, 'No superuser, no BYPASSRLS, member of no further role, owner of nothing.'),
+  (8, 'privileges', login, not is_super, 'None beyond those that the gateway grants.')
+) i (place, code, object, is_asked, ok)
+  left join numbered n using (code)
+where i.is_asked
+group by i.place, i.code, i.object, i.ok, system_identifier
+order by i.place

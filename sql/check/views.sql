@@ -1,41 +1,68 @@
--- The views named in $1 ("schema.name"): owner, definition and columns of each. A missing view gives no row.
--- A domain counts as the type below it. `hidden_tables`: tables below it whose
--- row-level security shows no row to the role that reads them, because no policy is for that role, and none that is for every role
--- is `true` (CREATE POLICY). Views below a view read as their own owners.
-select v.name, c.relkind = 'v' as is_view, o.rolname as owner, o.rolsuper as owner_superuser, o.rolbypassrls as owner_bypasses,
-  coalesce(array_to_string(c.reloptions, ',') ~ 'security_invoker=(true|on|1|yes)', false) as invoker,
-  array(
-    select distinct t.oid::regclass::text
-    from pg_rewrite r
-      join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
-      join pg_class t on t.oid = d.refobjid
-    where r.ev_class = c.oid and t.oid <> c.oid and pg_has_role(c.relowner, t.relowner, 'member')
-    order by 1) as owned_tables,
-  array(
-    with recursive below (relation, reader) as (
-      select c.oid, c.relowner
-      union
-      select t.oid, case when t.relkind = 'v' then t.relowner else below.reader end
-      from below
-        join pg_class w on w.oid = below.relation and w.relkind = 'v'
-        join pg_rewrite r on r.ev_class = w.oid
+-- The items of the views that $1 needs, a row for each: `views` must be there, `plain` are those whose owner and row-level security are
+-- judged, and `columns` the columns of each with the types that fit (none: any) and the privilege that the role must have, or must not
+-- (`may` is false). A domain counts as the type below it. The views of the app's workspaces may have any owner.
+with recursive need as (
+  select n.* from rows from (jsonb_to_recordset($1) as (code text, object text, file text, ok text, views text[], plain text[], columns jsonb))
+    with ordinality n (code, object, file, ok, views, plain, columns, place)
+), there as (
+  select n.place, n.code, c.oid, c.relkind, c.relowner, c.reloptions, v.name, case when v.name <> n.object then v.name || ': ' else '' end as prefix
+  from need n cross join unnest(n.plain) v (name) join pg_class c on c.oid = to_regclass(v.name)
+), below (view, relation, reader) as (
+  select oid, oid, relowner from there
+  union
+  -- Views below a view read as their own owners.
+  select below.view, t.oid, case when t.relkind = 'v' then t.relowner else below.reader end
+  from below
+    join pg_class w on w.oid = below.relation and w.relkind = 'v'
+    join pg_rewrite r on r.ev_class = w.oid
+    join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
+    join pg_class t on t.oid = d.refobjid
+), fault (place, rank, text) as ( -- of the columns in their order, below 10000
+  select place, 0, string_agg(v.name, ', ') || ' is missing: run `migrate` with these definitions'
+  from need cross join unnest(views) v (name) where to_regclass(v.name) is null group by place
+  union all
+  select place, 1, prefix || 'it is not a view' from there where relkind <> 'v'
+  union all
+  select n.place, 1 + c.number, prefix || case
+      when a.attnum is null then 'column ' || c.name || ' is missing'
+      when c.types <> '{}' and not t.type = any (c.types) then 'column ' || c.name || ' is ' || t.type || ', not ' || array_to_string(c.types, ' or ')
+      else 'the role ' || case when c.may then 'cannot ' else 'may ' end || c.privilege || ' ' || c.name end || c.at
+  from need n cross join rows from (jsonb_to_recordset(n.columns) as (view text, name text, types text[], at text, privilege text, may boolean))
+      with ordinality c (view, name, types, at, privilege, may, number)
+    join there v on v.place = n.place and v.name = c.view
+    left join pg_attribute a on a.attrelid = v.oid and a.attname = c.name and a.attnum > 0
+    left join lateral (
+      select case when t.typtype = 'e' then 'enum' else trim('"' from coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text) end as type
+      from pg_type t where t.oid = a.atttypid) t on true
+  where case when a.attnum is null then c.may else c.types <> '{}' and not t.type = any (c.types)
+    or has_column_privilege(v.oid, a.attnum, c.privilege) <> c.may end
+  union all
+  select place, 10001, prefix || 'it has security_invoker, and the role may read no table' from there
+  where array_to_string(reloptions, ',') ~ 'security_invoker=(true|on|1|yes)'
+  union all
+  select v.place, 10002, prefix || 'its owner ' || o.rolname || case when o.rolsuper then ' is a superuser' when o.rolbypassrls then ' has BYPASSRLS'
+    else ' also owns ' || (
+      select string_agg(distinct t.oid::regclass::text, ', ')
+      from pg_rewrite r
         join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
-        join pg_class t on t.oid = d.refobjid)
-    select distinct t.oid::regclass::text
-    from below
-      join pg_class t on t.oid = below.relation
-      join pg_roles b on b.oid = below.reader
-    where t.relrowsecurity and not b.rolsuper and not b.rolbypassrls
-      and (t.relforcerowsecurity or not pg_has_role(b.oid, t.relowner, 'usage'))
-      and not exists (
-        select from pg_policy p cross join unnest(p.polroles) role
-        where p.polrelid = t.oid and p.polpermissive and p.polcmd in ('r', '*')
-          and case when role = 0 then pg_get_expr(p.polqual, t.oid) = 'true' else pg_has_role(b.oid, role, 'usage') end)
-    order by 1) as hidden_tables,
-  (select json_object_agg(a.attname, json_build_object(
-      'type', case when t.typtype = 'e' then 'enum' else trim('"' from coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text) end, 'readable', has_column_privilege(c.oid, a.attnum, 'select')))
-    from pg_attribute a join pg_type t on t.oid = a.atttypid
-    where a.attrelid = c.oid and a.attnum > 0) as columns
-from unnest($1::text[]) v (name)
-  join pg_class c on c.oid = to_regclass(v.name)
-  join pg_roles o on o.oid = c.relowner
+        join pg_class t on t.oid = d.refobjid
+      where r.ev_class = v.oid and t.oid <> v.oid and pg_has_role(v.relowner, t.relowner, 'member')) end
+  from there v join pg_roles o on o.oid = v.relowner where v.code <> 'workspaces'
+  union all
+  -- Tables whose row-level security shows no row to the role that reads them: no policy is for that role, and none that is for every role
+  -- is `true` (CREATE POLICY).
+  select v.place, 10003, prefix || 'row-level security of ' || string_agg(distinct t.oid::regclass::text, ', ') || ' hides rows: create a policy there for the role that reads them, such as `to ' || b.rolname || ' using (true)`'
+  from there v join below on below.view = v.oid join pg_class t on t.oid = below.relation join pg_roles b on b.oid = below.reader
+  where t.relrowsecurity and not b.rolsuper and not b.rolbypassrls
+    and (t.relforcerowsecurity or not pg_has_role(b.oid, t.relowner, 'usage'))
+    and not exists (
+      select from pg_policy p cross join unnest(p.polroles) role
+      where p.polrelid = t.oid and p.polpermissive and p.polcmd in ('r', '*')
+        and case when role = 0 then pg_get_expr(p.polqual, t.oid) = 'true' else pg_has_role(b.oid, role, 'usage') end)
+  group by v.place, prefix, b.rolname
+)
+select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' then 'failed' else 'refused' end as level, n.code, n.object,
+  coalesce(string_agg(f.text, '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail
+from need n left join fault f on f.place = n.place and f.text is not null
+  and (f.rank = 0 or not exists (select from fault m where m.place = n.place and m.rank = 0))
+group by n.place, n.code, n.object, n.file, n.ok order by n.place

@@ -1,35 +1,21 @@
 import type pg from 'pg';
 import type { Resource } from '../definition/resource.js';
 import { plainViewsOf } from '../definition/walls.js';
-import { databaseErrorKind, StartRefused } from '../errors.js';
+import { StartRefused } from '../errors.js';
 import type { Observe, UnfitServer } from '../events.js';
 import { connectionUrls, serverName } from '../postgres/connection-url.js';
 import type { CheckResult } from '../postgres/probe.js';
 import type { WorkspaceId } from '../postgres/statement.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
-import { SessionClient } from '../wire/wire.js';
-import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
-import { checkRedis } from './redis.js';
-import { checkRole, readerPrivileges, writer } from './role.js';
+import { type Finding, found, type Item, titleOf, verdict } from './finding.js';
 import { scanItems } from './scans.js';
-import { checkFunctions, checkServer, checkTimeZone } from './server.js';
-import { checkEncryption, checkPooler, checkSession } from './session.js';
-import { checkedProjection, checkOpenPoints } from './settings.js';
-import {
-  type CheckedServer,
-  checkCluster,
-  checkResult,
-  type ServerKind,
-  spared,
-  strangersOf,
-  uncheckedServers,
-} from './spared.js';
-import { checkApplied, isOccupied, queryCanceled, viewCheck } from './views.js';
+import { checkKeyring, checkServer, checkTimeZone, checkTokens } from './server.js';
+import { broken, checkEncryption, checkPooler, connectTo } from './session.js';
+import { checkedProjection, checkOpenPoints, checkRedis } from './settings.js';
+import { type CheckedServer, checkResult, judge, type ServerKind } from './spared.js';
+import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
-import { checkWriteViews } from './write-views.js';
-
-const statementTimeoutMs = 5000;
 
 /** The needs of the gateway. */
 interface Inspection {
@@ -66,8 +52,8 @@ export async function inspect(
   const { projection, items } = await checkedProjection(settings, resources);
   if (replicas.length === 0)
     items.push(verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));
-  const sample = thorough ? await sampleWorkspaces(settings.adminUrl) : { ids: [] };
-  if ('item' in sample) items.push(sample.item);
+  const sample = thorough ? await sampleWorkspaces(settings.adminUrl) : { ids: [], items: [] };
+  items.push(...sample.items);
   const inspection = { settings, resources, projection, thorough, workspaces: sample.ids };
   const primaries = connectionUrls(settings.primaryUrls);
   const servers = await Promise.all([
@@ -76,16 +62,15 @@ export async function inspect(
       inspectServer({ kind: 'primary', at, name: length === 1 ? 'primary' : `primary ${at + 1}` }, url, inspection),
     ),
   ]);
-  const strangers = strangersOf(servers);
-  const answered = servers.filter(({ system }) => system !== undefined);
-  if (answered.length > 1) items.push(checkCluster(answered));
-  if (thorough && settings.redisUrl !== '') items.push(await checkRedis(settings, settings.connectTimeoutMs));
+  const judged = judge(servers);
+  items.push(...judged.cluster);
+  if (thorough && settings.redisUrl !== '') items.push(await checkRedis(settings));
   if (thorough) items.push(...resources.flatMap(checkOpenPoints));
   return {
-    findings: [...items.map((item) => found('settings', item)), ...spared(servers, strangers)],
-    unchecked: uncheckedServers('replica', servers, strangers),
-    uncheckedPrimaries: uncheckedServers('primary', servers, strangers),
-    system: answered.find((server) => !strangers.has(server))?.system,
+    findings: [...items.map((item) => found('settings', item)), ...judged.findings],
+    unchecked: judged.unchecked('replica'),
+    uncheckedPrimaries: judged.unchecked('primary'),
+    system: judged.system,
   };
 }
 
@@ -136,49 +121,32 @@ export async function checkServerLate(
 }
 
 async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGenerator<Item[]> {
-  const { settings, resources } = inspection;
-  yield [await checkTimeZone(client, settings.timeZone)];
-  yield await checkRole(client, readerPrivileges(resources));
-  yield await checkFunctions(client, settings).catch((error) => {
-    if (isOccupied(error)) return [broken(error)];
-    throw error;
-  });
-  yield* checkResources(client, inspection);
-}
-
-/** Checks the views of all resources, and for `check` the records of those whose views are as they should be. */
-async function* checkResources(
-  client: pg.Client,
-  { resources, projection, thorough, workspaces }: Inspection,
-): AsyncGenerator<Item[]> {
-  const views = resources.map(await viewCheck(client, resources));
+  const { settings, resources, projection, thorough, workspaces } = inspection;
+  yield await checkTimeZone(client, settings.timeZone);
+  yield await checkTokens(client);
+  yield await checkKeyring(client, settings);
+  const views = await checkViews(client, resources.map(viewNeed));
   yield views;
   yield await checkApplied(client, resources);
   const scans = await scanItems(client, resources.flatMap(plainViewsOf));
   yield scans;
   if (!thorough) return;
-  const locked = scans.filter(({ code }) => code === 'connection').map(({ object }) => object);
   const [{ checkRecords }, { checkPlans }] = await Promise.all([import('./records.js'), import('./plans.js')]);
+  const locked = scans.filter(({ code }) => code === 'connection');
   for (const [i, resource] of resources.entries()) {
-    if (views[i]?.level !== 'ok' || locked.includes(resource.view)) continue;
-    try {
-      yield await checkIds(client, resource, workspaces);
-      if (projection) yield await checkRecords(client, resource, projection, workspaces);
-      yield [await checkPlans(client, resource)];
-    } catch (error) {
-      if (!isOccupied(error)) throw error;
-      yield [failure('connection', `The check of the view did not end: ${(error as Error).message}.`, resource.view)];
-    }
+    if (views[i]?.level !== 'ok' || locked.some(({ object }) => object === resource.view)) continue;
+    yield await checkIds(client, resource, workspaces);
+    if (projection) yield await checkRecords(client, resource, projection, workspaces);
+    yield await checkPlans(client, resource);
   }
 }
 
 async function* checkPrimary(
   client: pg.Client,
-  { settings, resources, projection, thorough, workspaces }: Inspection,
+  { resources, projection, thorough, workspaces }: Inspection,
   takesWrites: boolean,
 ): AsyncGenerator<Item[]> {
-  yield await checkRole(client, writer);
-  const views = await checkWriteViews(client, resources, settings);
+  const views = await checkViews(client, resources.flatMap(writeNeeds));
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);
   yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];
@@ -199,61 +167,26 @@ async function inspectServer(
   url: string,
   inspection: Inspection,
 ): Promise<CheckedServer> {
-  const { settings } = inspection;
+  const { connectTimeoutMs, namedStatements } = inspection.settings;
   const items: Item[] = [];
-  const connect = (): Promise<pg.Client> => connectTo(url, settings);
+  const connect = (): Promise<pg.Client> => connectTo(url, connectTimeoutMs);
   let client: pg.Client | null = null;
   let system: string | undefined;
   try {
     client = await connect();
     items.push(verdict('connection', [], 'It answers.'), checkEncryption(client));
-    const { isPooled, item } = await checkPooler(client, connect, settings.namedStatements);
-    items.push(item, ...(await checkSession(client, place.kind, settings, isPooled)));
-    const server = await checkServer(client, place.kind, settings);
-    items.push(...server.items);
-    system = server.systemIdentifier;
+    const { isPooled, item } = await checkPooler(client, connect, namedStatements);
+    const server = await checkServer(client, place.kind, inspection, isPooled);
+    items.push(item, ...server.items);
+    system = server.system;
+    const takesWrites = server.items.some(({ code, level }) => code === 'recovery' && level === 'ok');
     const more =
-      place.kind === 'replica'
-        ? checkReplica(client, inspection)
-        : checkPrimary(client, inspection, server.items[0]?.level === 'ok');
+      place.kind === 'replica' ? checkReplica(client, inspection) : checkPrimary(client, inspection, takesWrites);
     for await (const some of more) items.push(...some);
   } catch (error) {
-    items.push(...tlsFault(error), broken(error));
+    items.push(...broken(error));
   } finally {
     await client?.end().catch(() => undefined);
   }
   return { ...place, where: `${place.name} (${serverName(url)})`, system, items };
-}
-
-async function connectTo(url: string, { connectTimeoutMs }: Settings): Promise<pg.Client> {
-  const client = new SessionClient({
-    connectionString: url,
-    connectionTimeoutMillis: connectTimeoutMs,
-    query_timeout: statementTimeoutMs,
-    application_name: 'gateway-check',
-  });
-  client.on('error', () => undefined); // the statement on a lost connection rejects
-  await client.connect();
-  return client;
-}
-
-/** The server cannot be reached now, or refuses permanently: a wrong password, an unknown database. */
-function broken(error: unknown): Item {
-  const { code, message } = error as { code?: string; message: string };
-  const reason = message || code || 'no reason given';
-  // Every statement fails then, so no other finding can say it.
-  if (code === '0A000') return verdict('session', [`default_transaction_isolation does not fit: ${reason}`]);
-  if (code === queryCanceled)
-    return failure('role_settings', 'statement_timeout of the role ends the statements of the check.');
-  const isLoginRefused = /^(28|3D)/.test(code ?? ''); // a wrong password, or no such database
-  if (isLoginRefused || databaseErrorKind(error) === 'permanent')
-    return verdict('connection', [`it refuses: ${reason}${code ? ` (${code})` : ''}`]);
-  return failure('connection', `It cannot be ${isOccupied(error) ? 'checked' : 'reached'} now: ${reason}.`);
-}
-
-/** The failure of TLS, beside that of the connection, which says nothing about certificates. */
-function tlsFault(error: unknown): Item[] {
-  const { code = '', message } = error as { code?: string; message: string };
-  const isTls = /CERT|SIGNED|^ERR_(TLS|SSL)|^EPROTO$/.test(code) || /\bSSL\b|\bTLS\b/.test(message);
-  return isTls ? [failure('encryption', `TLS fails: ${message}.`)] : [];
 }

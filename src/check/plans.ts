@@ -4,7 +4,7 @@ import { compileStatements } from '../definition/statements.js';
 import { compileSyncStatements, type Section } from '../definition/sync-statements.js';
 import type { Statement } from '../postgres/statement.js';
 import { failure, type Item, verdict, warning } from './finding.js';
-import { asServed, isPassing } from './views.js';
+import { trial } from './session.js';
 
 /** A node of a plan as EXPLAIN (FORMAT JSON) prints it. */
 export interface Plan {
@@ -42,20 +42,18 @@ function isOfRow(plan: Plan): boolean {
 }
 
 /** The planner scans a small table although an index fits; without these ways, what remains has no index. */
-const begin = `begin read only; ${asServed}; set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
+const settings = `set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
   set local enable_seqscan = off; set local enable_sort = off`;
-const faultsShown = 5;
 
 /**
  * Explains the generic plan of the detail, of every list (without filters, by each filter, and by all of them) and of sync. A sort
  * or a sequential scan means that a page costs as much as its table, and a statement of sync as much as that of all workspaces. Rows
  * whose workspace another table tells are in no index by workspace and order: sorting them is slow, and no fault.
  */
-export async function checkPlans(client: pg.Client, resource: Resource): Promise<Item> {
+export async function checkPlans(client: pg.Client, resource: Resource): Promise<Item[]> {
   const faults: string[] = [];
   const sorted: string[] = [];
-  await client.query(begin);
-  try {
+  const explainAll = async (): Promise<Item[]> => {
     const shapes = shapesOf(resource);
     for (const [shape, statements] of shapes) {
       const found = new Set<string>();
@@ -63,25 +61,20 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
       if (found.delete('sorts what it joins')) sorted.push(shape);
       if (found.size > 0) faults.push(`${shape} ${[...found].join(' and ')}`);
     }
-    if (faults.length > 0) return failure('plans', `No index fits: ${someOf(faults)}.`, resource.name);
-    if (sorted.length > 0)
-      return warning(
-        'sorted_lists',
-        `${sorted.length} of ${shapes.length} shapes sort all rows of a workspace.`,
-        resource.name,
-      );
-    return verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name);
-  } catch (error) {
-    if (isPassing(error)) throw error;
-    return failure('plans', `They could not be made: ${(error as Error).message}.`, resource.name);
-  } finally {
-    await client.query('rollback');
-  }
-}
-
-function someOf(faults: readonly string[]): string {
-  const more = faults.length > faultsShown ? `; and ${faults.length - faultsShown} more` : '';
-  return `${faults.slice(0, faultsShown).join('; ')}${more}`;
+    if (faults.length > 0) return [failure('plans', `No index fits: ${faults.join('; ')}.`, resource.name)];
+    return [
+      sorted.length > 0
+        ? warning(
+            'sorted_lists',
+            `${sorted.length} of ${shapes.length} shapes sort all rows of a workspace.`,
+            resource.name,
+          )
+        : verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name),
+    ];
+  };
+  return trial(client, { settings, object: resource.view }, explainAll, ({ message }) => [
+    failure('plans', `They could not be made: ${message}.`, resource.name),
+  ]);
 }
 
 function shapesOf(resource: Resource): [string, Statement[]][] {

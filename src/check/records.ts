@@ -12,7 +12,7 @@ import type { ProjectionOptions } from '../projection/redact.js';
 import { isSignatureName } from '../projection/strip.js';
 import { failure, type Item, type Level, verdict, warning, withFile } from './finding.js';
 import { areAddresses, formOf } from './forms.js';
-import { asServed, isPassing } from './views.js';
+import { trial } from './session.js';
 
 /** With fewer values their form is chance. */
 const valuesMin = 5;
@@ -56,7 +56,7 @@ function isDiff(value: unknown): boolean {
 
 /** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
 const rowsPerEnd = 250;
-const begin = `begin read only; ${asServed}; set local statement_timeout = '1s'`;
+const bound = `set local statement_timeout = '1s'`;
 /** With fewer stored values, all of them may be damaged and the keys right nevertheless. */
 const lostMin = 10;
 /** A few damaged values are a warning; a larger share of at least `shareMin` values is a failure. */
@@ -100,8 +100,7 @@ export async function checkRecords(
   const misfits = new Set<string>();
   let count = 0;
   let sampled = 0;
-  await client.query(begin);
-  try {
+  const read = async (): Promise<Item[]> => {
     for (const workspace of workspaces) {
       const rows = await bothEnds(client, resource, workspace);
       for (const texts of rows) {
@@ -120,19 +119,18 @@ export async function checkRecords(
       count += rows.length;
       if (rows.length > 0 && ++sampled === 2) break;
     }
-  } catch (error) {
-    if (isPassing(error)) throw error;
-    return [failure('values', `They could not be read: ${(error as Error).message}.`, resource.name)];
-  } finally {
-    await client.query('rollback');
-  }
-  const items = [valuesItem(resource, count, members)];
-  if (misfits.size > 0)
-    items.push(
-      failure('schema', `Records do not fit it: ${withFile([...misfits], resource).join('; ')}.`, resource.name),
-    );
-  else items.push(verdict('schema', [], `${count} records fit it.`, resource.name));
-  return [...items, ...clearItems(resource, new Map(members.map(({ leaf, shown }) => [leaf, shown])))];
+    const [object, bad] = [resource.name, withFile([...misfits], resource).join('; ')];
+    return [
+      valuesItem(resource, count, members),
+      misfits.size > 0
+        ? failure('schema', `Records do not fit it: ${bad}.`, object)
+        : verdict('schema', [], `${count} records fit it.`, object),
+      ...clearItems(resource, new Map(members.map(({ leaf, shown }) => [leaf, shown]))),
+    ];
+  };
+  return trial(client, { settings: bound, object: resource.view }, read, ({ message }) => [
+    failure('values', `They could not be read: ${message}.`, resource.name),
+  ]);
 }
 
 function valueAt(record: object, { path }: Pick<Leaf, 'path'>): unknown {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { checkSql, failure, type Item, verdict } from './finding.js';
 import type { Plan } from './plans.js';
-import { attempt, isOccupied } from './views.js';
+import { trial } from './session.js';
 
 /** Plans that name every scan: of partitions as well, and with schemas in front of functions. */
 const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;
@@ -31,6 +31,8 @@ interface RelationRow {
   readonly name: string;
   readonly columns: readonly string[];
   readonly told: boolean;
+  /** A function that reads as its owner; "schema.name()". */
+  readonly isDefiner: boolean;
   readonly keys: readonly { readonly own: string[]; readonly name: string; readonly other: string[] }[];
 }
 
@@ -81,6 +83,15 @@ function isWorkspace(text: string): boolean {
   );
 }
 
+/** The side of a join whose rows its condition binds; absent: both. */
+const boundSide: Readonly<Record<string, string>> = {
+  Left: 'Inner',
+  Anti: 'Inner',
+  Right: 'Outer',
+  'Right Anti': 'Outer',
+  Full: 'neither',
+};
+
 /** The comparisons that a node enforces. A condition of an outer join binds the rows of its nullable side alone. */
 function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[] {
   const { Alias, Plans = [], 'Join Type': join } = node;
@@ -91,15 +102,7 @@ function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[
         .flatMap((each) => each.Alias ?? []),
     );
   const bound =
-    Alias !== undefined
-      ? new Set([Alias])
-      : join === 'Left' || join === 'Anti'
-        ? side('Inner')
-        : join === 'Right' || join === 'Right Anti'
-          ? side('Outer')
-          : join === 'Full'
-            ? new Set<string>()
-            : undefined;
+    Alias !== undefined ? new Set([Alias]) : join && join in boundSide ? side(boundSide[join] as string) : undefined;
   const own = [node['Index Cond'], node['Recheck Cond'], node['Hash Cond'], node['Merge Cond'], node['Join Filter']];
   // The rows of an inner nested loop met the condition of the scan inside it, on both sides.
   const isInnerLoop = join === 'Inner' && node['Node Type'] === 'Nested Loop';
@@ -188,46 +191,6 @@ function isOpenQuote(text: string): boolean {
   return (text.replace(/"(?:[^"]|"")*"/g, '').match(/'/g)?.length ?? 0) % 2 === 1;
 }
 
-/** The scans that do not compare the workspace, by view, each as a sentence. */
-async function scanFaults(
-  client: pg.Client,
-  views: ReadonlyMap<string, Scans>,
-): Promise<ReadonlyMap<string, readonly string[]>> {
-  const all = [...views.values()];
-  const compared = all.flatMap(({ tables, comparisons }) =>
-    comparisons.flatMap(({ alias, column, other }) =>
-      'isWorkspace' in other && tables.has(alias) ? [[tables.get(alias) as string, column] as const] : [],
-    ),
-  );
-  const values = [
-    [...new Set(all.flatMap(({ tables }) => [...tables.values()]))],
-    compared.map(([table]) => table),
-    compared.map(([, column]) => column),
-  ];
-  const { rows } = await client.query<RelationRow>(checkSql('scans'), values);
-  const relations = new Map(rows.map((row) => [row.name, row]));
-  const functions = [...new Set(all.flatMap((scans) => scans.functions))];
-  const definers = new Set(
-    functions.length === 0
-      ? []
-      : (await client.query<{ name: string }>(definerStatement, [functions])).rows.map(({ name }) => name),
-  );
-  return new Map(
-    [...views].map(([view, scans]) => [
-      view,
-      [
-        ...uncompared(scans, relations),
-        ...scans.functions
-          .filter((name) => definers.has(name))
-          .map((name) => `it calls ${name}(), which reads as its owner, and whose scans no check sees`),
-      ],
-    ]),
-  );
-}
-
-const definerStatement = `select n.nspname || '.' || p.proname as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-  where p.prosecdef and n.nspname || '.' || p.proname = any ($1)`;
-
 function uncompared({ tables, subqueries, comparisons }: Scans, relations: ReadonlyMap<string, RelationRow>): string[] {
   const relationOf = (alias: string): RelationRow | undefined => relations.get(tables.get(alias) ?? '');
   const needy = [...tables.keys()].filter((alias) => {
@@ -283,22 +246,44 @@ export async function scanItems(client: pg.Client, views: readonly string[]): Pr
   const found = new Map<string, Scans>();
   const items: Item[] = [];
   const { rows } = await client.query<{ name: string; columns: string }>(readableColumns, [views]);
-  for (const { name, columns } of rows)
-    try {
-      const text = `${planned}; explain (verbose, costs off, format json) select ${columns} from ${name}`;
-      const explained = await attempt<{ 'QUERY PLAN': [{ Plan: Plan }] }>(client, text);
-      if (explained.error) items.push(failure('scans', `It cannot be planned: ${explained.error.message}.`, name));
-      else found.set(name, scansOf(explained.rows[0]?.['QUERY PLAN'][0].Plan as Plan));
-    } catch (error) {
-      if (!isOccupied(error)) throw error;
-      items.push(failure('connection', `The check of the view did not end: ${(error as Error).message}.`, name));
-    }
-  const faults = await scanFaults(client, found);
-  for (const [name, { tables }] of found)
-    items.push(verdict('scans', faults.get(name) ?? [], `Each of ${tables.size} scans is of one workspace.`, name));
+  for (const { name, columns } of rows) {
+    const text = `explain (verbose, costs off, format json) select ${columns} from ${name}`;
+    const plan = async (): Promise<Item[]> => {
+      const [row] = (await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(text)).rows;
+      found.set(name, scansOf(row?.['QUERY PLAN'][0].Plan as Plan));
+      return [];
+    };
+    const refused = ({ message }: Error): Item[] => [failure('scans', `It cannot be planned: ${message}.`, name)];
+    items.push(...(await trial(client, { settings: planned, object: name }, plan, refused)));
+  }
+  const relations = await relationsOf(client, [...found.values()]);
+  for (const [name, scans] of found) {
+    const definers = scans.functions.filter((each) => relations.get(`${each}()`)?.isDefiner);
+    const faults = [
+      ...uncompared(scans, relations),
+      ...definers.map((each) => `it calls ${each}(), which reads as its owner, and whose scans no check sees`),
+    ];
+    items.push(verdict('scans', faults, `Each of ${scans.tables.size} scans is of one workspace.`, name));
+  }
   return items;
 }
 
 const readableColumns = `select v.name, string_agg(quote_ident(a.attname), ', ') as columns
   from unnest($1::text[]) with ordinality v (name, place) join pg_attribute a on a.attrelid = to_regclass(v.name) and a.attnum > 0
   where has_column_privilege(a.attrelid, a.attnum, 'select') group by v.name, v.place order by v.place`;
+
+/** The tables and the functions of the scans, by name. */
+async function relationsOf(client: pg.Client, all: readonly Scans[]): Promise<ReadonlyMap<string, RelationRow>> {
+  const compared = all.flatMap(({ tables, comparisons }) =>
+    comparisons.flatMap(({ alias, column, other }) =>
+      'isWorkspace' in other && tables.has(alias) ? [[tables.get(alias), column]] : [],
+    ),
+  );
+  const { rows } = await client.query<RelationRow>(checkSql('scans'), [
+    all.flatMap(({ tables }) => [...tables.values()]),
+    compared.map(([table]) => table),
+    compared.map(([, column]) => column),
+    all.flatMap(({ functions }) => functions),
+  ]);
+  return new Map(rows.map((row) => [row.name, row]));
+}

@@ -2,12 +2,78 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type pg from 'pg';
-import { sqlStateOf } from '../errors.js';
-import { primaryReadConnections } from '../postgres/primary.js';
-import type { Settings } from '../settings.js';
-import { announcedPid, streamOf } from '../wire/wire.js';
-import { checkSql, failure, type Item, verdict, warning } from './finding.js';
-import type { ServerKind } from './spared.js';
+import { databaseErrorKind, sqlStateOf } from '../errors.js';
+import { applicationName } from '../postgres/connection.js';
+import { announcedPid, SessionClient, streamOf } from '../wire/wire.js';
+import { failure, type Item, verdict, warning } from './finding.js';
+
+// The connection of the checks, what its ends are, and the transactions in which they try statements.
+
+const statementTimeoutMs = 5000;
+
+/** Connects as the gateway does, for statements that end within a few seconds. */
+export async function connectTo(url: string, connectTimeoutMs: number): Promise<pg.Client> {
+  const client = new SessionClient({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    query_timeout: statementTimeoutMs,
+    application_name: 'gateway-check',
+  });
+  client.on('error', () => undefined); // the statement on a lost connection rejects
+  await client.connect();
+  return client;
+}
+
+export const queryCanceled = '57014';
+
+/** A lock on a table, or a conflict with recovery: the connection goes on. */
+function isOccupied(error: unknown): boolean {
+  return /^(40|55P03$)/.test(sqlStateOf(error) ?? '');
+}
+
+/**
+ * Runs a check in a read-only transaction that is rolled back. Where PostgreSQL refuses a statement of it, the items are those of `refused`;
+ * where a lock ends it, `object` cannot be checked now (null: another item says so). Throws when the connection is lost. The wait for a lock
+ * is below the time-outs of the statements, which would tell of a slow view; the name of the session is that of `serve`, which a view could
+ * tell from others.
+ */
+export async function trial(
+  client: pg.Client,
+  { settings = '', object = '' }: { readonly settings?: string; readonly object?: string | null },
+  check: () => Promise<Item[]>,
+  refused: (error: pg.DatabaseError) => Item[],
+): Promise<Item[]> {
+  try {
+    await client.query(
+      `begin read only; set local lock_timeout = '200ms'; set local application_name = '${applicationName}'; ${settings}`,
+    );
+    return await check();
+  } catch (error) {
+    if (isOccupied(error))
+      return object === null
+        ? []
+        : [failure('connection', `It cannot be checked now: ${(error as Error).message}.`, object)];
+    if (/^(08|53|57P|58|$)/.test(sqlStateOf(error) ?? '')) throw error;
+    return refused(error as pg.DatabaseError);
+  } finally {
+    await client.query('rollback').catch(() => undefined); // a lost connection has rolled back
+  }
+}
+
+/** The server cannot be reached now, or refuses permanently: a wrong password, an unknown database. With the failure of TLS, as that of the connection says nothing about certificates. */
+export function broken(error: unknown): Item[] {
+  const { code = '', message } = error as { code?: string; message: string };
+  const reason = message || code || 'no reason given';
+  // Every statement fails then, so no other finding can say it.
+  if (code === '0A000') return [verdict('session', [`default_transaction_isolation does not fit: ${reason}`])];
+  if (code === queryCanceled)
+    return [failure('role_settings', 'statement_timeout of the role ends the statements of the check.')];
+  if (/^(28|3D)/.test(code) || databaseErrorKind(error) === 'permanent')
+    return [verdict('connection', [`it refuses: ${reason}${code && ` (${code})`}`])];
+  const isTls = /CERT|SIGNED|^ERR_(TLS|SSL)|^EPROTO$/.test(code) || /\bSSL\b|\bTLS\b/.test(message);
+  const tls = isTls ? [failure('encryption', `TLS fails: ${message}.`)] : [];
+  return [...tls, failure('connection', `It cannot be reached now: ${reason}.`)];
+}
 
 /** Checks that what crosses a network is encrypted, and that the server's certificate is verified. */
 export function checkEncryption(client: pg.Client): Item {
@@ -82,106 +148,4 @@ async function keepsPrepared(client: pg.Client, other: pg.Client): Promise<boole
 
 async function pidOf(client: pg.Client, query: { name?: string; text: string }): Promise<number> {
   return (await client.query<{ pid: number }>(query)).rows[0]?.pid as number;
-}
-
-interface SessionRow {
-  readonly settings: Readonly<Record<string, string>>;
-  /** Connections that each allows; null: any number. */
-  readonly limits: Readonly<Record<string, number | null>>;
-}
-
-/** A setting of the role, as sql/core/001_roles.sql makes it. */
-interface SettingRule {
-  readonly setting: string;
-  readonly kinds: readonly ServerKind[];
-  readonly isWrong: (value: string, settings: Settings) => boolean;
-  /** Why it matters. */
-  readonly effect: string;
-  /** Requests fail or writes are lost because of it; else it is a warning. */
-  readonly fails?: true;
-}
-
-const both = ['replica', 'primary'] as const;
-const isOff = (value: string): boolean => value === '0';
-
-const settingRules: readonly SettingRule[] = [
-  {
-    setting: 'statement_timeout',
-    kinds: ['replica'],
-    isWrong: (value, { statementTimeoutMs }) => !isOff(value) && Number(value) < statementTimeoutMs,
-    effect: 'it ends statements before STATEMENT_TIMEOUT_MS does',
-    fails: true,
-  },
-  {
-    setting: 'statement_timeout',
-    kinds: ['primary'],
-    isWrong: (value, { writeTimeoutMs }) => !isOff(value) && Number(value) < writeTimeoutMs,
-    effect: 'it ends writes before WRITE_TIMEOUT_MS does',
-    fails: true,
-  },
-  {
-    setting: 'synchronous_commit',
-    kinds: ['primary'],
-    isWrong: (value) => value === 'off',
-    effect: 'a crash of the primary loses writes that were confirmed',
-    fails: true,
-  },
-  { setting: 'statement_timeout', kinds: both, isWrong: isOff, effect: 'a statement without a client runs on' },
-  {
-    setting: 'lock_timeout',
-    kinds: both,
-    isWrong: (value, { writeTimeoutMs }) => isOff(value) || Number(value) >= writeTimeoutMs,
-    effect: 'a statement that waits for a lock delays others until their deadline',
-  },
-  {
-    setting: 'idle_in_transaction_session_timeout',
-    kinds: both,
-    isWrong: isOff,
-    effect: 'a transaction of a dead gateway keeps its locks',
-  },
-  {
-    setting: 'client_connection_check_interval',
-    kinds: both,
-    isWrong: isOff,
-    effect: 'the statement of a dead gateway runs to its end',
-  },
-  {
-    setting: 'plan_cache_mode',
-    kinds: ['replica'],
-    isWrong: (value) => value !== 'force_generic_plan',
-    effect: 'plans are made again and may change from hour to hour',
-  },
-];
-
-/** Checks the settings of the role, and, without a pooler, that the server takes the connections of all gateways. */
-export async function checkSession(
-  client: pg.Client,
-  kind: ServerKind,
-  settings: Settings,
-  isPooled: boolean,
-): Promise<Item[]> {
-  const row = (await client.query<SessionRow>(checkSql('session'))).rows[0] as SessionRow;
-  return [settingsItem(row, kind, settings), ...(isPooled ? [] : [connectionsItem(row, kind, settings)])];
-}
-
-function settingsItem({ settings: actual }: SessionRow, kind: ServerKind, settings: Settings): Item {
-  const broken = settingRules.filter(
-    ({ setting, kinds, isWrong }) => kinds.includes(kind) && isWrong(actual[setting] ?? '0', settings),
-  );
-  if (broken.length === 0) return verdict('role_settings', [], 'Those of sql/core/001_roles.sql, or such as fit.');
-  const faults = broken.map(({ setting, effect }) => `${setting} is ${actual[setting]}: ${effect}`);
-  const level = broken.some(({ fails }) => fails) ? 'failed' : 'warning';
-  return { level, code: 'role_settings', object: '', detail: `${faults.join('; ')}.` };
-}
-
-function connectionsItem({ limits }: SessionRow, kind: ServerKind, settings: Settings): Item {
-  const { shortConnections, longConnections, primaryConnections } = settings;
-  const pools = kind === 'replica' ? shortConnections + longConnections : primaryConnections + primaryReadConnections;
-  const instances = settings.redisUrl === '' ? 1 : settings.instances;
-  const need = (pools + 1) * settings.webConcurrency * instances;
-  const sum = `${pools} of the pools and a probe, by ${settings.webConcurrency} workers and ${instances} machines`;
-  const tooFew = Object.entries(limits).filter(([, limit]) => limit !== null && limit < need);
-  if (tooFew.length === 0) return verdict('connections', [], `${need} are needed: ${sum}.`);
-  const faults = tooFew.map(([owner, limit]) => `${owner} allows ${limit}`);
-  return failure('connections', `${need} are needed, ${sum}; ${faults.join(', ')}.`);
 }

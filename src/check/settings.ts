@@ -1,12 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { redactionOf } from '../definition/compiled.js';
 import { leaves, placeOf, type Resource, usesCodecModule } from '../definition/resource.js';
 import { loadCodecModule } from '../projection/codec.js';
 import { parseKeyring } from '../projection/keyring.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import type { Settings } from '../settings.js';
-import { type Item, verdict, warning, withFile } from './finding.js';
+import { failure, type Item, verdict, warning, withFile } from './finding.js';
 
-// Items about settings and definitions, for which no database is asked.
+// Items about settings and definitions, for which no database is asked, and about Redis.
 
 /** The projection that the settings describe, null when CODEC_MODULE cannot be loaded, and the finding about the module where there is one. */
 export async function checkedProjection(
@@ -29,6 +30,19 @@ export async function checkedProjection(
     (decode) => ({ projection: { ...projection, decode }, items: [verdict('codec_module', [], `${path} is loaded.`)] }),
     (error: Error) => refused(`CODEC_MODULE: ${error.message}`),
   );
+}
+
+/** Asks Redis as `serve` does, until its first answer: it must accept the login and run the script that counts. */
+export async function checkRedis(settings: Settings): Promise<Item> {
+  const { redisPeers } = await import('../peers/redis.js'); // only here: a gateway without Redis does not load it
+  const peers = redisPeers(settings, 1, () => undefined);
+  const deadlineMs = performance.now() + 5000;
+  while (/^(not asked yet|no connection)$/.test(peers.redis()?.reason ?? '') && performance.now() < deadlineMs)
+    await sleep(20);
+  const reason = peers.redis()?.reason;
+  peers.close();
+  if (reason) return failure('redis', `It does not answer as it must: ${reason}.`);
+  return verdict('redis', [], 'It answers, accepts the login and runs scripts that write.');
 }
 
 /** The beginning of a description that marks a guess. */

@@ -13,35 +13,9 @@ export interface CheckedServer {
   readonly name: string;
   /** The name with the address. */
   readonly where: string;
-  /** System identifier of its cluster; undefined: it did not answer. */
+  /** System identifier of its cluster, which initdb gave it (pg_control_system()); undefined: it did not answer. */
   readonly system: string | undefined;
   readonly items: readonly Item[];
-}
-
-/** The first primary that answered, else the first replica. */
-function referenceOf(servers: readonly CheckedServer[]): CheckedServer | undefined {
-  const answered = servers.filter(({ system }) => system !== undefined);
-  return answered.find(({ kind }) => kind === 'primary') ?? answered[0];
-}
-
-/** The servers of another cluster than the primary, or than the first replica where no primary answers. */
-export function strangersOf(servers: readonly CheckedServer[]): ReadonlySet<CheckedServer> {
-  const reference = referenceOf(servers)?.system;
-  return new Set(servers.filter(({ system }) => system !== undefined && system !== reference));
-}
-
-/**
- * Checks that all servers have the same history: a cluster keeps the system identifier that initdb gave it (pg_control_system()). With
- * the primary's identifier `serve` ejects replicas of another cluster; without it, it cannot tell which of them is right.
- */
-export function checkCluster(servers: readonly CheckedServer[]): Item {
-  const reference = referenceOf(servers);
-  const strangers = [...strangersOf(servers)].map(({ name }) => name);
-  if (strangers.length === 0) return verdict('cluster', [], `${servers.length} servers of one cluster.`);
-  const fault = `${strangers.join(', ')}: another cluster than ${reference?.name}`;
-  return reference?.kind === 'primary'
-    ? failure('cluster', `${fault}, so no reads go there.`)
-    : verdict('cluster', [fault]);
 }
 
 /** Answers of other recovery states than that of the setting, which are no fault while another server has that state. */
@@ -51,43 +25,57 @@ const otherState: Readonly<Record<ServerKind, string>> = {
 };
 
 /**
- * The findings of the servers. Takes the refusal from the faults of one server while another in the same setting is fine: a wrong
- * password, an unknown database, a promoted or demoted server, another cluster. `serve` starts without the server, and uses it when it
- * becomes good.
+ * Judges the servers together. All must belong to the cluster of the first primary that answered, else of the first replica: with the
+ * primary's identifier `serve` ejects replicas of another cluster; without it, it cannot tell which of them is right. The faults of one
+ * server refuse no start while another in the same setting is fine: a wrong password, an unknown database, a promoted or demoted server,
+ * another cluster. `serve` starts without the server, and uses it when it becomes good.
  */
-export function spared(servers: readonly CheckedServer[], strangers: ReadonlySet<CheckedServer>): Finding[] {
+export function judge(servers: readonly CheckedServer[]) {
+  const answered = servers.filter(({ system }) => system !== undefined);
+  const reference = answered.find(({ kind }) => kind === 'primary') ?? answered[0];
+  const strangers = answered.filter(({ system }) => system !== reference?.system);
   const isFine = (server: CheckedServer): boolean =>
-    !strangers.has(server) &&
+    !strangers.includes(server) &&
     server.items.every(({ code, level }) => level === 'ok' || (code !== 'connection' && code !== 'recovery'));
   const fineKinds = new Set(servers.filter(isFine).map(({ kind }) => kind));
-  return servers.flatMap((server) => {
-    const { kind, where, items } = server;
-    if (isFine(server) || !fineKinds.has(kind)) return items.map((item) => found(where, item));
-    const kept = strangers.has(server) ? items.filter(({ code }) => code === 'connection') : items;
-    return kept.map((item) => {
-      if (item.code === 'recovery' && item.level !== 'ok')
-        return found(where, { level: 'ok', code: item.code, object: '', detail: otherState[kind] });
-      return found(where, item.code === 'connection' && item.level === 'refused' ? { ...item, level: 'failed' } : item);
-    });
-  });
+  const fault = `${strangers.map(({ name }) => name).join(', ')}: another cluster than ${reference?.name}`;
+  const cluster =
+    strangers.length === 0
+      ? verdict('cluster', [], `${answered.length} servers of one cluster.`)
+      : reference?.kind === 'primary'
+        ? failure('cluster', `${fault}, so no reads go there.`)
+        : verdict('cluster', [fault]);
+  return {
+    cluster: answered.length > 1 ? [cluster] : [],
+    findings: servers.flatMap((server) => {
+      const { kind, where, items } = server;
+      if (isFine(server) || !fineKinds.has(kind)) return items.map((item) => found(where, item));
+      const kept = strangers.includes(server) ? items.filter(({ code }) => code === 'connection') : items;
+      return kept.map((item): Finding => {
+        const { code, level } = item;
+        if (code === 'recovery' && level !== 'ok') return found(where, verdict(code, [], otherState[kind]));
+        return found(where, code === 'connection' && level === 'refused' ? { ...item, level: 'failed' } : item);
+      });
+    }),
+    /** The servers of the setting, counted from 0, that must be checked before their first use: they answered no check or not all of it, or belong to another cluster. */
+    unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> =>
+      new Map(
+        servers
+          .filter((server) => server.kind === kind)
+          .map(
+            (server) =>
+              [
+                server.at,
+                strangers.includes(server) ? stranger : checkResult(server.items.filter(isUnfinished)),
+              ] as const,
+          )
+          .filter(([, { refusal, uncheckedViews }]) => refusal !== null || uncheckedViews.size > 0),
+      ),
+    system: reference?.system,
+  };
 }
 
-/**
- * The servers of the setting, counted from 0, that answered no check or not all of it, or belong to another cluster: what is unchecked
- * must be checked before its first use.
- */
-export function uncheckedServers(
-  kind: ServerKind,
-  servers: readonly CheckedServer[],
-  strangers: ReadonlySet<CheckedServer>,
-): ReadonlyMap<number, CheckResult> {
-  const stranger = { refusal: 'it belongs to another cluster', uncheckedViews: new Set<string>() };
-  return new Map(
-    servers
-      .filter((server) => server.kind === kind && (strangers.has(server) || server.items.some(isUnfinished)))
-      .map((server) => [server.at, strangers.has(server) ? stranger : checkResult(server.items.filter(isUnfinished))]),
-  );
-}
+const stranger: CheckResult = { refusal: 'it belongs to another cluster', uncheckedViews: new Set() };
 
 /** The server, or the view that the item names, could not be checked. */
 function isUnfinished({ code, level }: Item): boolean {

@@ -3,8 +3,9 @@ import type { Resource } from '../definition/resource.js';
 import { viewInOrder } from '../definition/walls.js';
 import { asAdmin } from '../postgres/admin.js';
 import type { WorkspaceId } from '../postgres/statement.js';
-import { checkSql, failure, type Item, verdict, warning } from './finding.js';
-import { attempt } from './views.js';
+import { failure, type Item, verdict, warning } from './finding.js';
+import { trial } from './session.js';
+import { checkViews } from './views.js';
 
 /** The views of the app's workspaces and users. They read as the role that ran `migrate`. */
 const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];
@@ -14,23 +15,27 @@ const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '500ms'`;
 
 /** Ids of up to ten workspaces, those with a token first, by ADMIN_URL: no login of the gateway can list workspaces. */
-export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: WorkspaceId[]; item: Item }> {
+export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: WorkspaceId[]; items: Item[] }> {
   if (adminUrl === '') {
     const without = 'ADMIN_URL is not set, so no workspace is known: records, ids and writes are not tried.';
-    return { ids: [], item: warning('workspaces', without) };
+    return { ids: [], items: [warning('workspaces', without)] };
   }
   try {
     return await asAdmin(adminUrl, async (client) => {
-      const { rows: found } = await client.query<{ id: WorkspaceId }>('select id from gateway.sample_workspaces() id');
-      const ids = found.map(({ id }) => id);
-      const { rows } = await client.query<{ owner: string; hidden_tables: string[] }>(checkSql('views'), [tokenViews]);
-      const hidden = rows.flatMap(({ owner, hidden_tables }) => hidden_tables.map((table) => `${table} from ${owner}`));
-      if (hidden.length === 0) return { ids, item: verdict('workspaces', [], `${ids.length} are taken as a sample.`) };
-      const detail = `Row-level security hides rows of ${[...new Set(hidden)].join(', ')}, so \`tokens\` finds no workspace or no owner: let another role own ${tokenViews.join(' and ')}, or create a policy for that role.`;
-      return { ids, item: failure('workspaces', detail) };
+      const { rows } = await client.query<{ id: WorkspaceId }>('select id from gateway.sample_workspaces() id');
+      const of = {
+        code: 'workspaces',
+        object: '',
+        file: null,
+        views: tokenViews,
+        plain: tokenViews,
+        columns: [],
+      } as const;
+      const items = await checkViews(client, [{ ...of, ok: `${rows.length} are taken as a sample.` }]);
+      return { ids: rows.map(({ id }) => id), items };
     });
   } catch (error) {
-    return { ids: [], item: failure('workspaces', `ADMIN_URL gives none: ${(error as Error).message}.`) };
+    return { ids: [], items: [failure('workspaces', `ADMIN_URL gives none: ${(error as Error).message}.`)] };
   }
 }
 
@@ -48,11 +53,13 @@ export async function checkIds(
     `(select id from ${viewInOrder(resource, key, direction)} order by ${key.map((column) => `${pg.escapeIdentifier(column)} ${direction}`).join(', ')} limit ${rowsPerEnd})`;
   const repeated = `select id::text from ${view}
     where id in (${end('asc')} union all ${end('desc')}) group by id having count(*) > 1 limit 1`;
-  for (const workspace of workspaces.slice(0, 2)) {
-    const own = `set local gateway.workspace_id = ${pg.escapeLiteral(workspace)}`;
-    const { rows, error } = await attempt<{ id: string }>(client, `${own}; ${bound}; ${repeated}`);
-    if (error) return []; // without an index for it, of which `plans` tells
-    if (rows[0]) return [failure('ids', `Several rows of a workspace have one id, such as ${rows[0].id}.`, view)];
-  }
-  return [verdict('ids', [], 'Each id of the sample is that of one row.', view)];
+  const look = async (): Promise<Item[]> => {
+    for (const workspace of workspaces.slice(0, 2)) {
+      await client.query(`set local gateway.workspace_id = ${pg.escapeLiteral(workspace)}`);
+      const [row] = (await client.query<{ id: string }>(repeated)).rows;
+      if (row) return [failure('ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
+    }
+    return [verdict('ids', [], 'Each id of the sample is that of one row.', view)];
+  };
+  return trial(client, { settings: bound, object: view }, look, () => []); // without an index for it, of which `plans` tells
 }

@@ -5,12 +5,12 @@ import { fieldType, textOf } from '../definition/field-types.js';
 import { leaves } from '../definition/resource.js';
 import { Problem, sqlStateOf } from '../errors.js';
 import type { TextRow } from '../postgres/row.js';
-import type { Statement, WorkspaceId } from '../postgres/statement.js';
+import type { WorkspaceId } from '../postgres/statement.js';
 import { type Transaction, transactionOn } from '../postgres/transaction.js';
 import { etagOf, parseEntityTags } from '../read/reply.js';
 import type { Target, WriteRequest } from '../write/request.js';
 import { claimOf, lockOf, type Outcome, writeOnce } from '../write/write.js';
-import { failure, type Item, verdict, warning } from './finding.js';
+import { failure, faultIf, type Item, verdict, warning } from './finding.js';
 
 /** SQLSTATE not_null_violation. */
 const notNull = '23502';
@@ -32,24 +32,25 @@ export async function checkWrites(
     faults.length > 0
       ? failure('writes', `${faults.join('; ')}.`, resource.name)
       : verdict('writes', [], whenOk, resource.name);
+  const text = `select id from ${resource.write?.view} where workspace_id = $1 limit 1`;
+  const statement = { name: 'sample', text, parameters: ['workspace'] };
+  const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
+  const taken = write.members.filter(({ name }) => required.includes(name));
   await client.query(begin);
   try {
     for (const workspace of workspaces) {
       const transaction = transactionOn(client, workspace);
-      const [[sample]] = await transaction.run({ statement: anyId(compiled), values: {} });
+      const [[sample]] = await transaction.run({ statement, values: {} });
       if (sample === undefined) continue;
       const held = request(workspace, {}, null);
       const [, [row]] = await transaction.run(claimOf(write, held), lockOf(write, held, sample[0] as string));
       if (row === undefined) return result(['the statement that locks a record does not find it']);
+      const members = Object.fromEntries(taken.map(({ name, at }) => [name, row[at] as string | null]));
       const changed = await tryChange(client, transaction, compiled, workspace, row);
-      const { faults } = changed;
-      const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
-      const members = membersOf(write, row, (name) => required.includes(name));
       const created = await tryCreate(transaction, write, request(workspace, members, null));
-      if (created.fault !== undefined) faults.push(created.fault);
-      const refused = changed.refused && created.refused;
-      if (faults.length === 0 && refused) return warning('writes', allRefused(refused), resource.name);
-      if (faults.length === 0 && created.doubt !== undefined) return warning('writes', created.doubt, resource.name);
+      const faults = [...(changed.faults ?? []), ...(created.faults ?? [])];
+      const doubt = changed.refused && created.refused ? allRefused(created.refused) : created.doubt;
+      if (faults.length === 0 && doubt !== undefined) return warning('writes', doubt, resource.name);
       return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
     }
     return result([], 'No workspace of the sample has a record to try them with.');
@@ -61,6 +62,13 @@ export async function checkWrites(
   }
 }
 
+/** The outcome of a trial: its faults, a doubt about it, or the error by which the app refused its values. */
+interface Trial {
+  readonly faults?: readonly string[];
+  readonly doubt?: string;
+  readonly refused?: pg.DatabaseError | undefined;
+}
+
 /** Changes one member after another until the app's constraints take it; the version must move with it. */
 async function tryChange(
   client: pg.Client,
@@ -68,7 +76,7 @@ async function tryChange(
   { resource, write }: Writable,
   workspace: WorkspaceId,
   row: TextRow,
-): Promise<{ readonly faults: string[]; readonly refused?: pg.DatabaseError | undefined }> {
+): Promise<Trial> {
   const id = row[write.idAt] as string;
   const { versionAt } = write.tag;
   const etag = etagOf((at) => row[at] ?? null, write.tag);
@@ -91,32 +99,26 @@ async function tryChange(
       continue;
     }
     const repeated = await tryWrite(transaction, write, change);
-    const faults = [
-      ...(outcome.row[versionAt] === row[versionAt]
-        ? [
-            `an UPDATE leaves ${resource.version} as it is, so two changes with one If-Match would both succeed: let a trigger raise it`,
-          ]
-        : []),
-      ...(repeated.replayed ? [] : ['the outcome of a write is not found again under its key']),
-    ];
-    return { faults };
+    const stays = `an UPDATE leaves ${resource.version} as it is, so two changes with one If-Match would both succeed: let a trigger raise it`;
+    const unknown = 'the outcome of a write is not found again under its key';
+    return {
+      faults: [...faultIf(outcome.row[versionAt] === row[versionAt], stays), ...faultIf(!repeated.replayed, unknown)],
+    };
   }
-  return { faults: [], refused };
+  return { refused };
 }
 
-/** Creates a trial record from the required members of an existing record; returns its fault, its doubt, or the error that refused the values. */
-async function tryCreate(
-  transaction: Transaction,
-  write: CompiledWrite,
-  create: WriteRequest,
-): Promise<{ readonly fault?: string; readonly doubt?: string; readonly refused?: pg.DatabaseError }> {
+/** Creates a trial record from the required members of an existing record. */
+async function tryCreate(transaction: Transaction, write: CompiledWrite, create: WriteRequest): Promise<Trial> {
   try {
     const { row } = await tryWrite(transaction, write, create);
-    return row[write.idAt] === null ? { fault: 'a new record has no id' } : {};
+    return { faults: faultIf(row[write.idAt] === null, 'a new record has no id') };
   } catch (error) {
     if (sqlStateOf(error) === notNull)
       return {
-        fault: `a new record with its required fields alone leaves ${(error as pg.DatabaseError).column} without a value, which the table refuses: give the column a default, or a field that is required`,
+        faults: [
+          `a new record with its required fields alone leaves ${(error as pg.DatabaseError).column} without a value, which the table refuses: give the column a default, or a field that is required`,
+        ],
       };
     const unknown =
       error instanceof Problem ? error.fieldErrors.filter(({ code }) => code === 'unknown_reference') : [];
@@ -148,19 +150,4 @@ function allRefused({ message, table }: pg.DatabaseError): string {
 function request(workspace: WorkspaceId, members: WriteRequest['members'], target: Target | null): WriteRequest {
   const fingerprint = createHash('sha256').update('check').digest();
   return { caller: { tokenId: randomUUID(), workspace }, key: 'check', fingerprint, members, target, mayRead: true };
-}
-
-function membersOf(
-  { members }: CompiledWrite,
-  row: TextRow,
-  isTaken: (name: string) => boolean,
-): WriteRequest['members'] {
-  return Object.fromEntries(
-    members.filter(({ name }) => isTaken(name)).map(({ name, at }) => [name, row[at] as string | null]),
-  );
-}
-
-function anyId({ resource }: Writable): Statement {
-  const text = `select id from ${resource.write?.view} where workspace_id = $1 limit 1`;
-  return { name: 'sample', text, parameters: ['workspace'] };
 }

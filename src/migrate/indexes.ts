@@ -6,9 +6,7 @@ import { asAdmin } from '../postgres/admin.js';
 import { type LockOptions, lock } from './migrations.js';
 import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
 
-const name = pg.escapeIdentifier;
-
-/** One proposal: `create index concurrently if not exists NAME on SCHEMA.TABLE (…)`. */
+/** One proposal: `create index concurrently if not exists NAME on SCHEMA.TABLE (…)`, with names as SQL has them. */
 interface Proposal {
   readonly index: string;
   readonly schema: string;
@@ -17,61 +15,59 @@ interface Proposal {
 }
 
 /**
- * Creates the proposed indexes that are missing, without blocking writes, and returns the names of those it made. An
- * index that an interrupted run left invalid is dropped and made again. Throws MigrationFailed or pg's error.
+ * Creates the proposed indexes that are missing, without blocking writes, and tells of each. An index that an interrupted run left invalid is
+ * dropped and made again. Throws MigrationFailed or pg's error.
  */
 export async function createIndexes(
   adminUrl: string,
-  options: LockOptions & { viewsDir?: string; onCreated?: (index: string) => void } = {},
-) {
-  const proposals = readProposals(options.viewsDir ?? defaultViewsDir);
+  {
+    viewsDir = defaultViewsDir,
+    onCreated = () => undefined,
+    ...wait
+  }: LockOptions & { viewsDir?: string; onCreated?: (index: string) => void } = {},
+): Promise<void> {
+  const proposals = readProposals(viewsDir);
   return asAdmin(adminUrl, async (client) => {
-    await lock(client, options);
+    await lock(client, wait);
     await client.query('set statement_timeout = 0');
-    const created: string[] = [];
-    const note = (index: string): void => {
-      created.push(index);
-      options.onCreated?.(index);
-    };
-    for (const proposal of proposals) await create(client, proposal, note);
-    return created;
+    for (const proposal of proposals) await create(client, proposal, onCreated);
   });
 }
 
 /** An index that is there stays as it is, whatever its columns. */
 async function create(client: pg.Client, proposal: Proposal, note: (index: string) => void): Promise<void> {
   const { index, schema, table, columns } = proposal;
-  const [relation, path] = [`${name(schema)}.${name(table)}`, `${name(schema)}.${name(index)}`];
+  const [relation, path] = [`${schema}.${table}`, `${schema}.${index}`];
   const { rows } = await client.query<{ kind: string | null; valid: boolean | null }>(
     `select (select relkind from pg_class where oid = to_regclass($1)) as kind,
        (select indisvalid from pg_index where indexrelid = to_regclass($2)) as valid`,
     [relation, path],
   );
   const { kind, valid } = rows[0] as { kind: string | null; valid: boolean | null };
-  if (kind === null) throw new MigrationFailed(`The index ${index} is for ${schema}.${table}, which does not exist.`);
+  if (kind === null) throw new MigrationFailed(`The index ${index} is for ${relation}, which does not exist.`);
   if (valid === true) return;
   if (kind === 'p') {
     // PostgreSQL cannot build a partitioned index concurrently: the indexes of the partitions are, and are then attached.
     if (valid === null)
       await client.query(
-        `set lock_timeout = '10s'; create index ${name(index)} on only ${relation} ${columns}; set lock_timeout = 0`,
+        `set lock_timeout = '10s'; create index ${index} on only ${relation} ${columns}; set lock_timeout = 0`,
       );
     const parts = await client.query<{ schema: string; table: string }>(withoutPart, [relation, path]);
     for (const part of parts.rows) {
-      const own = shortened(`${index}_${part.table}`, 63);
+      const own = pg.escapeIdentifier(shortened(`${index}_${part.table}`.replaceAll('"', ''), 63));
       await create(client, { index: own, columns, ...part }, note);
-      await client.query(`alter index ${path} attach partition ${name(part.schema)}.${name(own)}`);
+      await client.query(`alter index ${path} attach partition ${part.schema}.${own}`);
     }
   } else {
     if (valid === false) await client.query(`drop index concurrently ${path}`);
-    await client.query(`create index concurrently ${name(index)} on ${relation} ${columns}`);
+    await client.query(`create index concurrently ${index} on ${relation} ${columns}`);
   }
   note(index);
 }
 
 /** Partitions of $1 whose index is not attached to the index $2. */
 const withoutPart = `
-  select n.nspname as schema, c.relname as table
+  select quote_ident(n.nspname) as schema, quote_ident(c.relname) as table
   from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_namespace n on n.oid = c.relnamespace
   where i.inhparent = to_regclass($1) and c.relkind in ('r', 'p') and not exists (
     select from pg_inherits a join pg_index x on x.indexrelid = a.inhrelid
@@ -84,11 +80,6 @@ const shape = new RegExp(
   'is',
 );
 
-/** The name that PostgreSQL takes from an identifier: small letters, unless it is quoted. */
-function nameIn(identifier: string): string {
-  return identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier.toLowerCase();
-}
-
 /** Those of the folder indexes; a folder of views need not have one. */
 function readProposals(viewsDir: string): Proposal[] {
   sqlNames(viewsDir); // throws where the folder of views cannot be read
@@ -98,8 +89,7 @@ function readProposals(viewsDir: string): Proposal[] {
       .replace(/^--.*$/gm, '')
       .trim();
     const [, index, schema, table, columns] = shape.exec(sql) ?? [];
-    if (index && schema && table && columns)
-      return { index: nameIn(index), schema: nameIn(schema), table: nameIn(table), columns };
+    if (index && schema && table && columns) return { index, schema, table, columns };
     throw new MigrationFailed(
       `${file} is not one "create index concurrently if not exists NAME on SCHEMA.TABLE (…);".`,
     );

@@ -6,7 +6,6 @@ import { projectRoot } from '../paths.js';
 import { asAdmin } from '../postgres/admin.js';
 import {
   defaultViewsDir,
-  type FileState,
   fileStates,
   inTransaction,
   MigrationFailed,
@@ -58,10 +57,11 @@ export async function migrate(
       });
       onChange(`applied core/${file.name}`);
     }
-    const changes = differences(await fileStates(client, viewRoots, views));
+    const states = await fileStates(client, viewRoots, views);
+    const changes = states.filter(({ state }) => state !== 'applied');
     if (changes.length === 0) return;
     await replaceViews(client, views);
-    onChange(`replaced the views: ${changes.join(', ')}`);
+    onChange(`replaced the views: ${changes.map(({ root, name, state }) => `${root}/${name} ${state}`).join(', ')}`);
   });
 }
 
@@ -154,9 +154,4 @@ export async function lock(client: pg.Client, { waitMs = 60_000, onWait }: LockO
 /** The operator's views, and those of the roles over them. */
 function viewFiles({ viewsDir = defaultViewsDir, resourcesDir = '' }: MigrateOptions): SqlFile[] {
   return [...readSqlFiles('views', viewsDir), ...wallFiles(loadResources(resourcesDir))];
-}
-
-/** Such as "views/klanten.sql changed". */
-function differences(states: readonly FileState[]): string[] {
-  return states.filter(({ state }) => state !== 'applied').map(({ root, name, state }) => `${root}/${name} ${state}`);
 }

@@ -31,21 +31,15 @@ export interface SqlFile {
   readonly hash: string;
 }
 
-const shapes: Readonly<Record<'core' | 'views', { readonly name: RegExp; readonly example: string }>> = {
-  core: { name: /^\d{3}_\w+\.sql$/, example: '001_roles.sql' },
-  views: { name: /^[\w-]+\.sql$/, example: 'klanten.sql' },
-};
-
 /** The SQL files of the folder in the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
 export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] {
   const names = sqlNames(folder).filter((name) => !name.startsWith('.')); // such as those that macOS leaves on other disks
-  const others = names.filter((name) => !shapes[root].name.test(name));
+  const others = names.filter((name) => !/^[\w-]+\.sql$/.test(name));
   if (others.length > 0)
     throw new MigrationFailed(
-      `The folder ${folder} holds files that are not named such as ${shapes[root].example}, in letters, digits, _ and - alone: ${others.join(', ')}. Rename them, or move them elsewhere.`,
+      `The folder ${folder} holds files that are not named such as klanten.sql, in letters, digits, _ and - alone: ${others.join(', ')}. Rename them, or move them elsewhere.`,
     );
-  if (names.length === 0)
-    throw new MigrationFailed(`The folder ${folder} holds no files such as ${shapes[root].example}.`);
+  if (names.length === 0) throw new MigrationFailed(`The folder ${folder} holds no files such as klanten.sql.`);
   return names.map((name) => {
     const sql = sqlText(folder, name);
     return { root, name, sql, hash: createHash('sha256').update(sql).digest('hex') };
@@ -103,28 +97,22 @@ export async function fileStates(
   roots: readonly Root[],
   files: readonly SqlFile[],
 ): Promise<FileState[]> {
-  const { rows: found } = await client.query<{ table: boolean; digests: boolean }>(
-    `select to_regclass('gateway.applied_files') is not null as table, to_regproc('gateway.digest_of') is not null as digests`,
+  const isCore = roots.includes('core');
+  const { rows } = await client.query<{ isThere: boolean }>(
+    `select to_regclass('gateway.applied_files') is not null and ($1 or to_regproc('gateway.digest_of') is not null) as "isThere"`,
+    [isCore],
   );
-  const digest = found[0]?.digests ? 'gateway.digest_of(objects)' : 'digest';
-  const text = `select root, name, hash, digest is null or digest is not distinct from ${digest} as "isSame", ${digest} is null and digest is not null as "isGone"
-    from gateway.applied_files where root = any ($1) order by root, name`;
-  const rows: { root: Root; name: string; hash: string; isSame: boolean; isGone: boolean }[] = found[0]?.table
-    ? (await client.query(text, [roots])).rows
-    : [];
-  const applied = new Map(rows.map((row) => [`${row.root}/${row.name}`, row]));
-  const there = new Set(files.map(({ root, name }) => `${root}/${name}`));
-  return [
-    ...files.map(({ root, name, hash }): FileState => {
-      const before = applied.get(`${root}/${name}`);
-      if (before === undefined || before.isGone) return { root, name, state: 'pending' };
-      const same = before.isSame ? 'applied' : 'altered';
-      return { root, name, state: before.hash === hash ? same : 'changed' };
-    }),
-    ...rows
-      .filter(({ root, name }) => !there.has(`${root}/${name}`))
-      .map(({ root, name }): FileState => ({ root, name, state: 'removed' })),
-  ];
+  const listed = files.map(({ root, name, hash }) => ({ root, name, hash, state: 'pending' as const }));
+  if (!rows[0]?.isThere) return listed;
+  const text = `
+    select root, name, case when f.hash is null then 'removed' when a.hash is null or a.digest is not null and a.now is null then 'pending'
+      when a.hash <> f.hash then 'changed' when a.digest is distinct from a.now then 'altered' else 'applied' end as state
+    from rows from (jsonb_to_recordset($1) as (root text, name text, hash text)) with ordinality f (root, name, hash, place)
+      full join (
+        select *, ${isCore ? 'digest' : 'gateway.digest_of(objects)'} as now from gateway.applied_files where root = any ($2)
+      ) a using (root, name)
+    order by place, root, name`;
+  return (await client.query<FileState>(text, [JSON.stringify(listed), roots])).rows;
 }
 
 /** Notes that the file was applied; to be called in the transaction that applies it. */
@@ -140,18 +128,10 @@ export async function noteApplied(
 
 /** The error of PostgreSQL with the file, and its line where PostgreSQL gives a position. */
 export function refused({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
-  const { message, hint, detail, ...places } = error as {
-    message: string;
-    hint?: string;
-    detail?: string;
-    position?: string;
-    internalPosition?: string;
-    internalQuery?: string;
-  };
+  const { message, hint, detail, position, internalPosition, internalQuery } = error as pg.DatabaseError;
   // Other internal positions belong to statements inside a statement, and an outer one to the statement that executes the file.
-  const position = places.internalQuery === undefined ? places.position : places.internalPosition;
-  const isOfFile = position !== undefined && [undefined, sql].includes(places.internalQuery);
-  const line = isOfFile ? `:${sql.slice(0, Number(position) - 1).split('\n').length}` : '';
+  const place = internalQuery === undefined ? position : internalQuery === sql ? internalPosition : undefined;
+  const line = place === undefined ? '' : `:${sql.slice(0, Number(place) - 1).split('\n').length}`;
   const more = detail ?? hint;
   return new MigrationFailed(`${root}/${name}${line}: ${message}${more ? ` (${more})` : ''}`, { cause: error });
 }

@@ -27,27 +27,25 @@ interface Applied {
  * each file had changed. Throws MigrationFailed with the file, or when the views are in use for a minute.
  */
 export async function replaceViews(client: pg.Client, files: readonly SqlFile[], { all = false } = {}): Promise<void> {
-  const states = await fileStates(client, ['views', 'gateway'], files);
-  const stale = new Set(states.filter(({ state }) => all || state !== 'applied').map(keyOf));
-  const applied = await appliedFiles(client);
-  const outdated = await withDependents(client, applied, stale);
-  for (const file of outdated) stale.add(keyOf(file));
-  const before = await schemaObjects(client, []);
-  const privileges = await appPrivileges(client);
   await replace(client, async () => {
-    await drop(client, outdated, privileges);
+    const before = await schemaObjects(client, []);
     const known = before.map(({ oid }) => oid);
-    const granted = new Set(privileges);
-    for (const { revokes } of outdated) for (const revoke of revokes) granted.delete(revoke);
-    for (const file of files) if (stale.has(keyOf(file))) await create(client, file, known, granted);
+    const changed = all ? files.map(keyOf) : await notApplied(client, files);
+    // With the files that depend on them: their objects go, too.
+    await client.query('savepoint trial');
+    for (const statement of dropsOf(await appliedFiles(client, changed))) await client.query(`${statement} cascade`);
+    const stale = [...changed, ...(await notApplied(client, files))];
+    await client.query('rollback to savepoint trial');
+    const granted = await drop(client, await appliedFiles(client, stale));
+    for (const file of files) if (stale.includes(keyOf(file))) await create(client, file, known, granted);
   });
 }
 
 /** Drops all that the files created, in one transaction. Throws MigrationFailed as replaceViews does. */
 export async function dropViews(client: pg.Client): Promise<void> {
-  const privileges = await appPrivileges(client);
-  const applied = await appliedFiles(client);
-  await replace(client, () => drop(client, applied, privileges));
+  await replace(client, async () => {
+    await drop(client, await appliedFiles(client, null));
+  });
 }
 
 async function replace(client: pg.Client, work: () => Promise<void>): Promise<void> {
@@ -61,78 +59,49 @@ async function replace(client: pg.Client, work: () => Promise<void>): Promise<vo
 
 const keyOf = ({ root, name }: { readonly root: string; readonly name: string }): string => `${root}/${name}`;
 
-/** In the order in which they are applied. */
-async function appliedFiles(client: pg.Client): Promise<Applied[]> {
-  const { rows } = await client.query<Applied>(
-    `select root, name, objects, revokes from gateway.applied_files where root in ('views', 'gateway') order by root desc, name collate "C"`,
-  );
-  return rows;
+/** The keys of files that are not as the database has them, and of those that it has and that are gone. */
+async function notApplied(client: pg.Client, files: readonly SqlFile[]): Promise<string[]> {
+  const states = await fileStates(client, ['views', 'gateway'], files);
+  return states.filter(({ state }) => state !== 'applied').map(keyOf);
+}
+
+/** The applied files of these keys, or all, in the order in which they were applied. */
+async function appliedFiles(client: pg.Client, keys: readonly string[] | null): Promise<Applied[]> {
+  const text = `select root, name, objects, revokes from gateway.applied_files
+    where root in ('views', 'gateway') and coalesce(root || '/' || name = any ($1), true) order by root desc, name collate "C"`;
+  return (await client.query<Applied>(text, [keys])).rows;
+}
+
+/** From the last file to the first. DROP COLUMN … CASCADE of the app takes views with it. */
+function dropsOf(files: readonly Applied[]): string[] {
+  const objects = files.flatMap((file) => file.objects).reverse();
+  return objects.map((object) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
 }
 
 /**
- * Objects that depend on these, directly or not, as DROP names them: a rule, trigger or default stands for its view, and the row type of a view for
- * the functions that use it.
+ * Takes back what the files granted, and drops what they created; an object that another one depends on after that one, such as a function
+ * after the view whose trigger calls it. Returns the privileges that stay.
  */
-const dependents = `
-  with recursive present as (
-    select d.classid, d.objid, concat(o.type, ' ', o.identity) as object
-    from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
-    where d.refclassid = 'pg_namespace'::regclass and d.deptype = 'n'
-      and d.refobjid in (select oid from pg_namespace where nspname in ('gateway', 'records'))
-  ), above (classid, objid) as (
-    select classid, objid from present where object = any ($1)
-    union
-    select case when owner.oid is null then d.classid else 'pg_class'::regclass::oid end, coalesce(owner.oid, d.objid)
-    from above a join pg_depend d on d.refclassid = a.classid and d.refobjid = a.objid
-      cross join lateral (select case d.classid
-        when 'pg_rewrite'::regclass then (select ev_class from pg_rewrite where oid = d.objid)
-        when 'pg_trigger'::regclass then (select tgrelid from pg_trigger where oid = d.objid)
-        when 'pg_attrdef'::regclass then (select adrelid from pg_attrdef where oid = d.objid) end as oid) owner
-  )
-  select object from present join above using (classid, objid)`;
-
-/** The applied files of these keys, and those whose objects depend on theirs. */
-async function withDependents(
-  client: pg.Client,
-  applied: readonly Applied[],
-  keys: ReadonlySet<string>,
-): Promise<Applied[]> {
-  const objects = applied.filter((file) => keys.has(keyOf(file))).flatMap((file) => file.objects);
-  const { rows } = await client.query<{ object: string }>(dependents, [objects]);
-  const dropped = new Set(rows.map(({ object }) => object));
-  return applied.filter((file) => keys.has(keyOf(file)) || file.objects.some((object) => dropped.has(object)));
-}
-
-/**
- * Takes back what the files granted, and drops what they created: from the last file to the first, and an object that another one depends on
- * after that one, such as a function after the view whose trigger calls it.
- */
-async function drop(client: pg.Client, files: readonly Applied[], privileges: readonly string[]): Promise<void> {
-  const keys = files.map(keyOf);
-  await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [keys]);
+async function drop(client: pg.Client, files: readonly Applied[]): Promise<Set<string>> {
+  const privileges = new Set(await appPrivileges(client));
+  await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [files.map(keyOf)]);
   for (const revoke of files.flatMap(({ revokes }) => revokes))
-    if (privileges.includes(revoke)) await client.query(revoke);
-  let objects = files.flatMap((file) => file.objects).reverse();
-  while (objects.length > 0) {
+    if (privileges.delete(revoke)) await client.query(revoke);
+  for (let drops = dropsOf(files); drops.length > 0; ) {
     const kept: string[] = [];
-    let refusal: unknown;
-    for (const object of objects) {
-      try {
-        // DROP COLUMN … CASCADE of the app takes views with it.
-        await client.query(`savepoint object; drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
-      } catch (error) {
-        if ((error as { code?: string }).code !== hasDependents) throw error;
+    let refusal: pg.DatabaseError | undefined;
+    for (const statement of drops)
+      await client.query(`savepoint object; ${statement}`).catch(async (error: pg.DatabaseError) => {
+        if (error.code !== hasDependents) throw error;
         await client.query('rollback to savepoint object');
-        kept.push(object);
-        refusal = error;
-      }
-    }
-    if (kept.length === objects.length) {
-      const { message, detail } = refusal as pg.DatabaseError; // names such as that of a view of the app that reads one of these
-      throw new MigrationFailed(`${message}: ${detail}`, { cause: refusal });
-    }
-    objects = kept;
+        kept.push(statement);
+        refusal = error; // names such as that of a view of the app that reads one of these
+      });
+    if (kept.length === drops.length)
+      throw new MigrationFailed(`${refusal?.message}: ${refusal?.detail}`, { cause: refusal });
+    drops = kept;
   }
+  return privileges;
 }
 
 /** Runs the file and notes what it made; adds that to what is known. EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
@@ -161,18 +130,16 @@ export async function withTypes(client: pg.Client, { root, name, sql }: SqlFile)
   const views = [...new Set([...sql.matchAll(/\{type of ([\w.]+)\}/g)].map(([, view]) => view as string))];
   const { rows } = await client.query<{ view: string; isThere: boolean; type: string | null; digest: string }>(
     `select v.view, to_regclass(v.view) is not null as "isThere", format_type(a.atttypid, a.atttypmod) as type,
-       ('x' || left(md5(pg_get_viewdef(to_regclass(v.view))), 16))::bit(64)::bigint as digest
+       format('(%s)::bigint', ('x' || left(md5(pg_get_viewdef(to_regclass(v.view))), 16))::bit(64)::bigint) as digest
      from unnest($1::text[]) v (view) left join pg_attribute a on a.attrelid = to_regclass(v.view) and a.attname = 'workspace_id'`,
     [views],
   );
-  const known = new Map<string, { readonly type: string; readonly digest: string }>();
-  for (const { view, isThere, type, digest } of rows) {
-    if (type === null)
-      throw new MigrationFailed(
-        `The definition of ${name} reads ${view}, which ${isThere ? 'has no column workspace_id' : 'does not exist'}: ${isThere ? 'add it to the view' : 'create it in a file of the views'}.`,
-      );
-    known.set(view, { type, digest: `(${digest})::bigint` });
-  }
+  const known = new Map(rows.map((row) => [row.view, row]));
+  const lacking = rows.find(({ type }) => type === null);
+  if (lacking !== undefined)
+    throw new MigrationFailed(
+      `The definition of ${name} reads ${lacking.view}, which ${lacking.isThere ? 'has no column workspace_id' : 'does not exist'}: write it in a file of the views.`,
+    );
   return sql.replace(/\{(type|digest) of ([\w.]+)\}/g, (_, which: 'type' | 'digest', view: string) =>
     String(known.get(view)?.[which]),
   );

@@ -209,7 +209,10 @@ test.serial(
       return found.length > 0;
     });
     t.deepEqual(found.map(titleOf), ['failed workspaces ', 'failed migrated ']);
-    t.regex(found[0]?.detail ?? '', /^Row-level security hides rows of "Shop Floor"\."Companies" from gateway_owner, /);
+    t.regex(
+      found[0]?.detail ?? '',
+      /^gateway\.workspaces: row-level security of "Shop Floor"\."Companies" hides rows: .* `to gateway_owner /,
+    );
   },
 );
 

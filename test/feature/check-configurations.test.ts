@@ -248,22 +248,24 @@ test.serial('check finds a replica whose replay is paused, or ends statements ea
   } finally {
     await replica.query('select pg_wal_replay_resume()');
   }
-  const levelWhere = async (conflictDelayMs: number, feedback: boolean): Promise<string | undefined> => {
-    const client = {
-      query: async (text: string) => {
-        const { rows } = await replica.query(text);
-        return { rows: [{ ...rows[0], feedback, conflict_delay_ms: conflictDelayMs }] };
-      },
-    } as unknown as pg.Client;
-    const { items } = await checkServer(client, 'replica', { statementTimeoutMs: 2000 });
+  const levelWhere = async (conflictDelayMs: number, feedback: 'on' | 'off'): Promise<string | undefined> => {
+    const query = (text: string, values: unknown[]) =>
+      replica.query(
+        text
+          .replace("current_setting('hot_standby_feedback')", `'${feedback}'`)
+          .replace("(of->>'max_standby_streaming_delay')::integer", `${conflictDelayMs}`),
+        values,
+      );
+    const given = { settings: { ...settings, statementTimeoutMs: 2000 }, resources };
+    const { items } = await checkServer({ query } as unknown as pg.Client, 'replica', given, false);
     return items.find(({ code }) => code === 'standby')?.level;
   };
   t.deepEqual(
     [
-      await levelWhere(1999, false),
-      await levelWhere(1999, true),
-      await levelWhere(2000, false),
-      await levelWhere(-1, false),
+      await levelWhere(1999, 'off'),
+      await levelWhere(1999, 'on'),
+      await levelWhere(2000, 'off'),
+      await levelWhere(-1, 'off'),
     ],
     ['warning', 'ok', 'ok', 'ok'],
   );
@@ -296,7 +298,6 @@ redisTest(`check logs in to Redis and says that a password is missing or wrong${
     (await wrong(t, { redisUrl })).find(({ code }) => code === 'redis')?.detail;
   try {
     t.is(await ofRedis(redis.url), undefined);
-    t.regex((await ofRedis(`${redis.url}/99`)) ?? '', /DB index is out of range/);
     await admin.config('SET', 'requirepass', 'secret');
     t.regex((await ofRedis(redis.url)) ?? '', /NOAUTH/);
     t.regex((await ofRedis(redis.url.replace('//', '//:wrong@'))) ?? '', /WRONGPASS/);

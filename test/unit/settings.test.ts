@@ -54,7 +54,7 @@ test('every keyword in the schema of settings is enforced', (t) => {
   const wrong = {
     PER_PAGE_MAX: ['0', '100000000'],
     REDIS_SENTINEL_NAME: ['', 'x'.repeat(201)],
-    TIME_ZONE: ['Europe Amsterdam'],
+    TIME_ZONE: ['Europe Amsterdam', 'Foo1'],
     DOCS: ['everywhere'],
   };
   for (const [name, values] of Object.entries(wrong))

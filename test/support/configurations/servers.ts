@@ -67,13 +67,6 @@ export const wrongServers: Configurations = {
   'TIME_ZONE is unknown': refused('time_zone', /no time zone Europe\/Nowhere/, {
     settings: () => ({ timeZone: 'Europe/Nowhere' }),
   }),
-  'TIME_ZONE is of the form of POSIX, which PostgreSQL takes under any name': refused(
-    'time_zone',
-    /no time zone Foo1/,
-    {
-      settings: () => ({ timeZone: 'Foo1' }),
-    },
-  ),
   'tokens cannot be looked up': refused('token_look_up', /permission denied for function find_token/, {
     change: () => 'revoke execute on function gateway.find_token(bytea) from gateway_reader',
     undo: () => 'grant execute on function gateway.find_token(bytea) to gateway_reader',

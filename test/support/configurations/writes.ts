@@ -39,15 +39,6 @@ export const wrongWrites: Configurations = {
     undo: () => 'alter view gateway.installaties_write owner to gateway_owner',
     also: ['migrated'],
   }),
-  'the writer cannot read what it has written': failed(
-    'write_view',
-    /cannot select workspace_id, .* of gateway[.]installaties, so a workspace that has just written gets 500/,
-    {
-      change: () => 'revoke select on gateway.installaties from gateway_writer',
-      undo: () => 'grant select on gateway.installaties to gateway_writer',
-      also: ['migrated'],
-    },
-  ),
   'an UPDATE leaves the version as it is': failed(
     'writes',
     /an UPDATE leaves version as it is, so two changes with one If-Match would both succeed/,
