@@ -299,7 +299,7 @@ function databasesOf(settings: Settings, opening: Opening) {
       primary?.nodes.close();
       for (const replica of replicas) replica.close();
       primary?.reads.close();
-      await primary?.writes.close();
+      primary?.writes.close();
     },
   };
 }
@@ -311,9 +311,9 @@ function primaryOf(all: readonly PrimaryNode[], settings: Settings, heartbeat: H
     writes.moveToNewPrimary();
     reads.reset();
   });
-  const writes = new Primary(() => nodes.url, settings, observe);
+  const connect = connectTo(() => nodes.url, settings);
+  const writes = new Primary(connect, settings, observe);
   const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
-  const connect = connectTo(() => nodes.url?.() ?? '', settings); // asked only while the primary is reachable
   const reads = new ConnectionPool({ ...settings, ...few }, connect);
   return { nodes, writes, reads };
 }

@@ -6,7 +6,7 @@ import { compileSerializer } from '../definition/row-serializer.js';
 import { compileStatements } from '../definition/statements.js';
 import { Row, type TextRow } from '../postgres/row.js';
 import type { WorkspaceId } from '../postgres/statement.js';
-import { transactionOn } from '../postgres/transaction.js';
+import { guarded, runSteps } from '../postgres/transaction.js';
 import { holdsImage } from '../projection/images.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import { isSignatureName } from '../projection/strip.js';
@@ -143,8 +143,8 @@ async function bothEnds(client: pg.Client, resource: Resource, workspace: Worksp
   const rows = new Map<string, TextRow>();
   for (const direction of ['asc', 'desc'] as const) {
     const step = { statement: list([], direction).rows.all, values: { limit: rowsPerEnd } };
-    const [found] = await transactionOn(client, workspace).run(step);
-    for (const row of found) rows.set(row[idAt] as string, row);
+    const [found] = await runSteps(client, workspace, false, [step], [guarded]);
+    for (const row of found?.rows ?? []) rows.set(row[idAt] as string, row);
     if (rows.size < rowsPerEnd) break;
   }
   return [...rows.values()];

@@ -6,7 +6,7 @@ import { leaves } from '../definition/resource.js';
 import { Problem, sqlStateOf } from '../errors.js';
 import type { TextRow } from '../postgres/row.js';
 import type { WorkspaceId } from '../postgres/statement.js';
-import { type Transaction, transactionOn } from '../postgres/transaction.js';
+import { nested, OpenTransaction, type Transaction } from '../postgres/transaction.js';
 import { etagOf, parseEntityTags } from '../read/reply.js';
 import type { Target, WriteRequest } from '../write/request.js';
 import { claimOf, lockOf, type Outcome, writeOnce } from '../write/write.js';
@@ -39,14 +39,14 @@ export async function checkWrites(
   await client.query(begin);
   try {
     for (const workspace of workspaces) {
-      const transaction = transactionOn(client, workspace);
+      const transaction = new OpenTransaction(client, workspace, false, nested);
       const [[sample]] = await transaction.run({ statement, values: {} });
       if (sample === undefined) continue;
       const held = request(workspace, {}, null);
       const [, [row]] = await transaction.run(claimOf(write, held), lockOf(write, held, sample[0] as string));
       if (row === undefined) return result(['the statement that locks a record does not find it']);
       const members = Object.fromEntries(taken.map(({ name, at }) => [name, row[at] as string | null]));
-      const changed = await tryChange(client, transaction, compiled, workspace, row);
+      const changed = await tryChange(transaction, compiled, workspace, row);
       const created = await tryCreate(transaction, write, request(workspace, members, null));
       const faults = [...(changed.faults ?? []), ...(created.faults ?? [])];
       const doubt = changed.refused && created.refused ? allRefused(created.refused) : created.doubt;
@@ -71,7 +71,6 @@ interface Trial {
 
 /** Changes one member after another until the app's constraints take it; the version must move with it. */
 async function tryChange(
-  client: pg.Client,
   transaction: Transaction,
   { resource, write }: Writable,
   workspace: WorkspaceId,
@@ -91,11 +90,9 @@ async function tryChange(
     const value = current !== null && field.nullable ? null : textOf(field.example ?? example);
     if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0
     const change = request(workspace, { [name]: value }, target);
-    await client.query('savepoint trial');
     const outcome = await tryWrite(transaction, write, change).catch(refusalOf);
     if (!('row' in outcome)) {
       refused = outcome;
-      await client.query('rollback to savepoint trial');
       continue;
     }
     const repeated = await tryWrite(transaction, write, change);

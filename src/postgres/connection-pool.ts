@@ -40,7 +40,7 @@ const queryCanceled = '57014';
 /** For how long after a short statement chunks leave room for the next ones. */
 const detailsMs = 1000;
 
-/** How long a statement may run after its request was aborted: most end sooner, and their connection is kept. */
+/** How long a statement may run after its request was aborted: most end sooner, and a new connection costs more than their rest. */
 const abandonedMsMax = 100;
 
 /**
@@ -102,17 +102,33 @@ export class ConnectionPool {
   }
 
   #run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
-    if (options.signal?.aborted) return Promise.reject(options.signal.reason);
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.#limits.sharing?.activeWorkspaces.touch(workspace);
-    const free = this.#mayStart(workspace, options) ? this.#leastBusy() : null;
-    if (free !== null) return this.#start(free, run, options, onRow);
+    return this.#enter(workspace, options, (connection) => this.#start(connection, run, options, onRow));
+  }
+
+  /**
+   * Gives a connection to `work` for several round trips. It is destroyed when more than statementTimeoutMs have passed since `atMs`.
+   * Rejects as `run` does.
+   */
+  hold<T>(workspace: string, waitMs: number, atMs: number, work: (connection: Connection) => Promise<T>): Promise<T> {
+    return this.#enter(workspace, { waitMs }, async (connection) => {
+      const release = this.#gate.take(workspace);
+      return connection.hold(() => work(connection), atMs).finally(release);
+    });
+  }
+
+  /** Begins on a connection that is free, now or after a wait. */
+  #enter<T>(workspace: string, options: RunOptions, begin: (connection: Connection) => Promise<T>): Promise<T> {
     const { waitMs, signal, isContinuation = false } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const free = this.#mayStart(workspace, options) ? this.#leastBusy() : null;
+    if (free !== null) return begin(free);
     // A page that begins waits for queueWaitMs only, so it does not queue behind the chunks of the workspace's other pages.
     const lane = isContinuation ? `${workspace} continuations` : workspace;
     return this.#gate.wait(
       () => this.#mayStart(workspace, options),
-      () => this.#start(this.#free as Connection, run, options, onRow),
+      () => begin(this.#free as Connection),
       { lane, waitMs, signal, isExempt: isContinuation },
     );
   }
@@ -176,14 +192,24 @@ export class ConnectionPool {
 
   #start(connection: Connection, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
     const { signal, cost, stallMsMax, isChunk } = options;
+    const isAlone = this.#limits.depth === 1;
     const startedMs = performance.now();
     const release = this.#gate.take(run.workspace ?? '', cost);
     if (run.workspace !== null) this.#startedMs = startedMs;
     if (isChunk) this.#chunksRunning++;
     const unlessAborted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
-    const mode = { stallMsMax, isAlone: this.#limits.depth === 1 };
-    const running = new Promise<void>((resolve, reject) => {
+    return new Promise<void>((resolve, reject) => {
+      let grace: NodeJS.Timeout | undefined;
+      // The connection is free only once the statement or the connection has ended, so that many aborts open no more than the pool's bound.
+      // No CancelRequest is sent: it could hit the backend's next statement.
+      const abort = (): void => {
+        grace = setTimeout(() => connection.destroy(), abandonedMsMax);
+        reject(signal?.reason);
+      };
+      if (isAlone) signal?.addEventListener('abort', abort, { once: true });
       const done = (error: Error | null): void => {
+        clearTimeout(grace);
+        signal?.removeEventListener('abort', abort);
         if (isChunk) this.#chunksRunning--;
         release();
         if (error === null) return resolve();
@@ -191,9 +217,8 @@ export class ConnectionPool {
         const isCancelled = isEarly && errorCode(error) === queryCanceled;
         reject(isCancelled ? new ConnectionLost('the statement was cancelled') : error);
       };
-      connection.start(run, unlessAborted, done, mode);
+      connection.start(run, unlessAborted, done, stallMsMax, isAlone);
     });
-    return this.#limits.depth > 1 || signal === undefined ? running : rejectOnAbort(running, signal, connection);
   }
 
   async #openOne(): Promise<void> {
@@ -219,26 +244,6 @@ export class ConnectionPool {
     const now = performance.now();
     for (const connection of this.#connections) connection.destroyIfOverdue(now, this.#limits.statementTimeoutMs);
   }
-}
-
-/**
- * Rejects when the signal aborts. The statement then has 100 ms to end, because a new connection costs more than the rest
- * of a chunk; after that its connection is destroyed. Its slot is free only then, so that many aborts open
- * no more connections than the pool's bound. No CancelRequest is sent: it could hit the backend's next statement.
- */
-function rejectOnAbort(running: Promise<void>, signal: AbortSignal, connection: Connection): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let grace: NodeJS.Timeout | undefined;
-    const abort = (): void => {
-      grace = setTimeout(() => connection.destroy(), abandonedMsMax);
-      reject(signal.reason as Error);
-    };
-    signal.addEventListener('abort', abort, { once: true });
-    running.then(resolve, reject).finally(() => {
-      clearTimeout(grace);
-      signal.removeEventListener('abort', abort);
-    });
-  });
 }
 
 function overloaded(): Problem {

@@ -16,14 +16,6 @@ export interface Run {
   readonly onMark?: ((mark: TextRow) => void) | undefined;
 }
 
-/** How a statement runs on a connection. */
-export interface RunMode {
-  /** How long the backend may send nothing before the statement rejects as lost; absent: no bound. */
-  readonly stallMsMax?: number | undefined;
-  /** Whether no other statement runs on the connection meanwhile. */
-  readonly isAlone?: boolean;
-}
-
 export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
   /** Whether statements are prepared by name, once per connection; a pooler in front of PostgreSQL must support that. */
@@ -40,13 +32,8 @@ export const applicationName = 'workspace-data-gateway';
 export class ConnectionLost extends Error {}
 
 /** The statement exceeded its time limit. It is not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
-class StatementTimeout extends Error {
-  readonly code = '57014';
-  readonly severity = 'ERROR';
-
-  constructor() {
-    super('the statement took too long');
-  }
+function statementTimeout(): Error {
+  return Object.assign(new Error('the statement took too long'), { code: '57014', severity: 'ERROR' });
 }
 
 /**
@@ -137,14 +124,19 @@ export class Connection {
    * Gives `onRow` each row as it arrives; calls `done` once, when PostgreSQL has reported the statement as complete or it has failed. A
    * statement whose backend sends nothing for `stallMsMax` fails as lost. A statement that runs alone is sent at once.
    */
-  start(run: Run, onRow: (row: Row) => void, done: (error: Error | null) => void, mode: RunMode = {}): void {
-    const { stallMsMax = Number.POSITIVE_INFINITY, isAlone = false } = mode;
+  start(
+    run: Run,
+    onRow: (row: Row) => void,
+    done: (error: Error | null) => void,
+    stallMsMax = Number.POSITIVE_INFINITY,
+    isAlone = false,
+  ): void {
     const started = { atMs: performance.now(), stallMsMax, overdue: false };
     const ended = (error: Error | null): void => {
       this.#started.delete(started);
-      if (error || !this.#usable) this.#retire();
+      if (error || !this.#usable) this.close();
       if (error === null) done(null);
-      else if (started.overdue) done(new StatementTimeout());
+      else if (started.overdue) done(statementTimeout());
       else done(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
     };
     let parts: readonly Part[];
@@ -156,6 +148,29 @@ export class Connection {
     this.#started.add(started);
     if (!isAlone) this.#corkForTurn();
     this.#client.query(new RoundTrip(parts, this.#named, ended));
+  }
+
+  /**
+   * Gives the connection to `work` for several round trips, which began at `atMs`; a statement of it may fail. Afterwards the connection
+   * is closed if `work` threw, or has called `close`.
+   */
+  async hold<T>(work: () => Promise<T>, atMs: number): Promise<T> {
+    const started = { atMs, stallMsMax: Number.POSITIVE_INFINITY, overdue: false };
+    this.#started.add(started);
+    try {
+      return await work();
+    } catch (error) {
+      this.#usable = false;
+      throw error;
+    } finally {
+      this.#started.delete(started);
+      if (!this.#usable) this.close();
+    }
+  }
+
+  /** Sends a round trip of the work that holds the connection. */
+  query(roundTrip: RoundTrip): void {
+    this.#client.query(roundTrip);
   }
 
   /** Sends the statements of a turn of the event loop in one write: under load, writes to sockets were half the cost of a detail. */
@@ -172,7 +187,7 @@ export class Connection {
 
   /**
    * Destroys the connection when its oldest statement exceeds its time limit, or its backend is stalled. The oldest statement
-   * rejects with StatementTimeout or as lost, all others as lost.
+   * rejects with its timeout or as lost, all others as lost.
    */
   destroyIfOverdue(nowMs: number, statementMsMax: number): void {
     const [oldest] = this.#started;
@@ -190,10 +205,6 @@ export class Connection {
 
   /** Ends the connection when it is idle. */
   close(): void {
-    this.#retire();
-  }
-
-  #retire(): void {
     this.#usable = false;
     if (this.#started.size > 0 || this.#closing !== undefined) return;
     this.#closing = setTimeout(() => this.destroy(), closeMsMax).unref(); // a frozen server never closes its end
@@ -230,7 +241,11 @@ function asLost(error: Error): Error {
   return error instanceof TypeError ? error : new ConnectionLost(error.message);
 }
 
-/** Returns a function that opens connections with the URL of the moment. */
-export function connectTo(url: () => string, options: ConnectionOptions): Connect {
-  return () => Connection.open(url(), options);
+/** Returns a function that opens connections with the URL of the moment; null while no server may be used. */
+export function connectTo(url: () => string | null, options: ConnectionOptions): Connect {
+  return async () => {
+    const now = url();
+    if (now === null) throw new ConnectionLost('no server may be used');
+    return Connection.open(now, options);
+  };
 }

@@ -1,13 +1,12 @@
-import pg from 'pg';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
-import { SessionClient, streamOf } from '../wire/wire.js';
-import { applicationName, type ConnectionOptions, connectTo, errorCode } from './connection.js';
+import { type Connect, type Connection, type ConnectionOptions, connectTo, errorCode } from './connection.js';
+import { ConnectionPool } from './connection-pool.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import type { TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
-import { OpenTransaction, runBatch, type TransactionResult, type Work } from './transaction.js';
+import { OpenTransaction, runSteps, type TransactionResult, type Work } from './transaction.js';
 
 /** Bounds of the primary's pool; times in milliseconds. */
 export interface PrimaryBounds {
@@ -29,19 +28,17 @@ export const primaryReadConnections = 2;
 
 /** The primary, for writes: a small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
-  /** The URL of the primary of this moment; null while no server may be used as such. */
-  readonly #url: () => (() => string) | null;
-  /** Connections that run a transaction. */
-  readonly #busy = new Set<pg.PoolClient>();
-  #pool: pg.Pool;
+  readonly #connect: Connect;
   readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
+  #pool: ConnectionPool;
 
-  constructor(url: () => (() => string) | null, bounds: PrimaryBounds, observe: Observe) {
-    this.#url = url;
+  /** `connect` leads to the primary of the moment. */
+  constructor(connect: Connect, bounds: PrimaryBounds, observe: Observe) {
+    this.#connect = connect;
     this.#bounds = bounds;
     this.#observe = observe;
-    this.#pool = poolOf(url, bounds);
+    this.#pool = this.#newPool();
   }
 
   /**
@@ -51,118 +48,76 @@ export class Primary {
    * that it meets none that was prepared before DDL.
    */
   async transaction<T>(workspace: WorkspaceId, work: Work<T>): Promise<TransactionResult<T>> {
-    const deadlineMs = performance.now() + this.#bounds.writeTimeoutMs;
+    const beganMs = performance.now();
     for (let attempt = 1; ; attempt++) {
       const named = this.#bounds.namedStatements && attempt === 1;
-      const client = await this.#connect();
-      const open = new OpenTransaction(client, workspace, named);
       try {
-        return await this.#within(
-          client,
-          deadlineMs,
-          () => open.end(work),
-          () => !open.hasFailed,
-        );
+        return await this.#hold(workspace, beganMs, async (connection) => {
+          const open = new OpenTransaction(connection, workspace, named);
+          const result = await open.end(work);
+          if (open.hasFailed) connection.close();
+          return result;
+        });
       } catch (error) {
         const code = this.#reportFailure(error, named);
-        if (attempt >= attemptsMax || performance.now() >= deadlineMs || !isRepeatable(code, named))
-          throw primaryUnavailable();
+        const isOver = performance.now() - beganMs >= this.#bounds.writeTimeoutMs;
+        if (attempt >= attemptsMax || isOver || !isRepeatable(code, named)) throw primaryUnavailable();
       }
     }
   }
 
   /** Runs a housekeeping statement outside any workspace, only while no write waits for a connection. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
-    if (this.#pool.waitingCount > 0) throw primaryUnavailable();
-    const client = await this.#connect();
-    const deadlineMs = performance.now() + this.#bounds.writeTimeoutMs;
-    const batch = { steps: [{ statement, values }], workspace: null, named: false };
-    const [result] = await this.#within(client, deadlineMs, () => runBatch(client, batch));
+    if (this.#pool.waiting > 0) throw primaryUnavailable();
+    const [result] = await this.#hold('', performance.now(), (connection) =>
+      runSteps(connection, null, false, [{ statement, values }]),
+    );
     return result?.rows ?? [];
   }
 
   /** Ends every connection, those in a transaction too: another server is the primary now, and runs the transactions again. */
   moveToNewPrimary(): void {
     const old = this.#pool;
-    this.#pool = poolOf(this.#url, this.#bounds);
-    for (const client of this.#busy) streamOf(client).destroy();
-    old.end().catch(() => {});
+    this.#pool = this.#newPool();
+    old.reset();
+    old.close();
   }
 
-  async close(): Promise<void> {
-    await this.#pool.end();
+  close(): void {
+    this.#pool.close();
   }
 
-  /** Throws primary_unavailable without a retry when the primary refuses connections, or no connection is free in time. */
-  async #connect(): Promise<pg.PoolClient> {
+  #newPool(): ConnectionPool {
+    const { primaryConnections: connections, queueMax, writeTimeoutMs: statementTimeoutMs } = this.#bounds;
+    const limits = { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
+    return new ConnectionPool(limits, this.#connect);
+  }
+
+  /** Throws primary_unavailable when the primary refuses connections, or no connection is free in time. */
+  async #hold<T>(workspace: string, beganMs: number, work: (connection: Connection) => Promise<T>): Promise<T> {
     const pool = this.#pool;
-    if (this.#url() === null || pool.waitingCount >= this.#bounds.queueMax) throw primaryUnavailable();
+    let isHeld = false;
     try {
-      const client = await pool.connect();
-      if (pool === this.#pool) return client;
-      client.release(true); // it leads to the old primary
+      return await pool.hold(workspace, this.#bounds.writeWaitMs, beganMs, (connection) => {
+        isHeld = true;
+        return work(connection);
+      });
     } catch (error) {
+      if (isHeld) throw error;
+      if (pool !== this.#pool) return this.#hold(workspace, beganMs, work);
       this.#observe({ type: 'primary_failed', code: errorCode(error) });
       throw primaryUnavailable();
-    }
-    return this.#connect();
-  }
-
-  /** Runs `work`, and destroys its connection at the deadline. After a failure the connection is not used again. */
-  async #within<T>(
-    client: pg.PoolClient,
-    deadlineMs: number,
-    work: () => Promise<T>,
-    isReusable: () => boolean = () => true,
-  ): Promise<T> {
-    const timer = setTimeout(() => streamOf(client).destroy(), Math.max(0, deadlineMs - performance.now()));
-    this.#busy.add(client);
-    try {
-      const value = await work();
-      client.release(!isReusable());
-      return value;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    } finally {
-      clearTimeout(timer);
-      this.#busy.delete(client);
     }
   }
 
   /** Reports a failure of the primary and returns its code. Throws an error that a repetition would meet again. */
   #reportFailure(error: unknown, named: boolean): string {
     const code = errorCode(error);
+    if (error instanceof Problem) throw error;
     if (databaseErrorKind(error, 'write') === 'permanent' && !(named && ofNames.has(code))) throw error;
     this.#observe({ type: 'primary_failed', code });
     return code;
   }
-}
-
-function poolOf(url: () => (() => string) | null, bounds: PrimaryBounds): pg.Pool {
-  const pool = new pg.Pool({
-    Client: clientOf(url, bounds),
-    max: bounds.primaryConnections,
-    connectionTimeoutMillis: bounds.writeWaitMs,
-    idleTimeoutMillis: 30_000,
-  });
-  pool.on('error', () => {}); // the pool replaces an idle connection that died
-  pool.on('connect', (client) => client.on('error', () => {}));
-  return pool;
-}
-
-/** A client with the URL of the moment: options of the pool would keep the first one. */
-function clientOf(url: () => (() => string) | null, { writeWaitMs }: PrimaryBounds): new () => pg.Client {
-  return class extends SessionClient {
-    constructor() {
-      super({
-        connectionString: url()?.(),
-        application_name: applicationName,
-        connectionTimeoutMillis: writeWaitMs,
-        keepAlive: true,
-      });
-    }
-  };
 }
 
 /** SQLSTATEs of named statements: prepared before DDL, or gone or there already, because a pooler chose another connection. */
@@ -233,9 +188,9 @@ export class PrimaryNodes {
   }
 
   /** Reads the URL of the primary of this moment from the settings, which takes 3 ms; null while it is not checked. */
-  get url(): (() => string) | null {
+  get url(): string | null {
     const { url, check } = this.#current;
-    return check?.isComplete === false ? null : url;
+    return check?.isComplete === false ? null : url();
   }
 
   /** Samples now, in the order of the setting, and again every interval until closed. */

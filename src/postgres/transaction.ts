@@ -1,8 +1,7 @@
-import type pg from 'pg';
 import { Problem } from '../errors.js';
 import { inSqlSpan } from '../tracing.js';
 import { boundValues, guard, RoundTrip } from '../wire/queries.js';
-import type { TextRow } from './row.js';
+import { Row, type TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
 
@@ -16,16 +15,13 @@ export interface Step {
 
 export type Rows = readonly TextRow[];
 
-/** Steps of one round trip. */
-interface Batch {
-  readonly steps: readonly Step[];
-  readonly workspace: WorkspaceId | null;
-  /** Whether statements are prepared by name, once per connection. After an error it is not known which of them are. */
-  readonly named: boolean;
+/** Sends round trips: a connection of the gateway, or a client of pg. */
+export interface Sender {
+  query(roundTrip: RoundTrip): unknown;
 }
 
 /** The rows of a step, and its command tag, such as COMMIT. */
-interface BatchResult {
+interface StepResult {
   readonly rows: Rows;
   readonly tag: string;
 }
@@ -60,49 +56,64 @@ export interface TransactionResult<T> {
   readonly position: WalPosition;
 }
 
-const command = (name: string, text: string): Step => ({ statement: { name, text, parameters: [] }, values: {} });
-/** READ COMMITTED whatever the server's default is: after a wait for another request's key, its stored outcome must be visible. */
-const begin = command('begin', 'begin isolation level read committed');
-const ends = { COMMIT: command('commit', 'commit'), ROLLBACK: command('rollback', 'rollback') };
-const position = command('wal-position', walPositionStatement);
-const guarded: Step = { statement: guard, values: {} };
+const command = (text: string, name = text): Step => ({ statement: { name, text, parameters: [] }, values: {} });
+/** The commands of a transaction, and the tag of the one that keeps its changes. */
+interface Commands {
+  readonly begin: Step;
+  readonly keep: Step;
+  readonly keptTag: string;
+  readonly undo: Step;
+}
+const whole: Commands = {
+  /** READ COMMITTED whatever the server's default is: after a wait for another request's key, its stored outcome must be visible. */
+  begin: command('begin isolation level read committed', 'begin'),
+  keep: command('commit'),
+  keptTag: 'COMMIT',
+  undo: command('rollback'),
+};
+/** Of a transaction within one that is open on the client, which can undo it. */
+export const nested: Commands = {
+  begin: command('savepoint gateway'),
+  keep: command('release savepoint gateway'),
+  keptTag: 'RELEASE',
+  undo: command('rollback to savepoint gateway'),
+};
+const position = command(walPositionStatement, 'wal-position');
+export const guarded: Step = { statement: guard, values: {} };
 
 /**
- * A transaction on a client. BEGIN and the guard travel with its first statements, COMMIT with its last. The guard lasts until the
+ * A transaction on a connection. BEGIN and the guard travel with its first statements, COMMIT with its last. The guard lasts until the
  * transaction ends, so a statement that ran outside it would see no row and change none.
  */
 export class OpenTransaction implements Transaction {
-  readonly #client: pg.ClientBase;
+  readonly #sender: Sender;
   readonly #workspace: WorkspaceId;
+  readonly #commands: Commands;
   #named: boolean;
-  #opening: readonly Step[] = [begin, guarded];
-  #hasFailed = false;
+  #opening: readonly Step[];
+  /** Whether a statement failed: then it is not known which names the connection has, so it must not be used again. */
+  hasFailed = false;
 
-  constructor(client: pg.ClientBase, workspace: WorkspaceId, named: boolean) {
-    this.#client = client;
+  constructor(sender: Sender, workspace: WorkspaceId, named: boolean, commands: Commands = whole) {
+    this.#sender = sender;
     this.#workspace = workspace;
     this.#named = named;
-  }
-
-  /** Whether a statement failed: then it is not known which names the connection has, so it must not be used again. */
-  get hasFailed(): boolean {
-    return this.#hasFailed;
+    this.#commands = commands;
+    this.#opening = [commands.begin, guarded];
   }
 
   async run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>> {
-    const results = await this.#send(steps);
-    return results.map(({ rows }) => rows) as RowsOf<Steps>;
+    return rowsOf(await this.#send(steps));
   }
 
   async commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>> {
     try {
-      const { results, position } = await this.#end('COMMIT', steps);
-      return { outcome: results.map(({ rows }) => rows) as RowsOf<Steps>, position };
+      return await this.#end(this.#commands.keep, this.#commands.keptTag, steps);
     } catch (error) {
-      this.#opening = [ends.ROLLBACK];
+      this.#opening = [this.#commands.undo];
       throw error;
     } finally {
-      this.#opening = [...this.#opening, begin, guarded];
+      this.#opening = [...this.#opening, this.#commands.begin, guarded];
     }
   }
 
@@ -112,7 +123,7 @@ export class OpenTransaction implements Transaction {
       return await work(this);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      const { position } = await this.#end('ROLLBACK', []);
+      const { position } = await this.#end(this.#commands.undo, 'ROLLBACK', []);
       return { outcome: error, position };
     }
   }
@@ -121,69 +132,52 @@ export class OpenTransaction implements Transaction {
    * Ends the transaction and reads the primary's position in the same message, so that every known outcome has a position. A
    * COMMIT that PostgreSQL answers with ROLLBACK has not happened (COMMIT, "Outputs").
    */
-  async #end(
-    expected: keyof typeof ends,
-    last: readonly Step[],
-  ): Promise<{ results: readonly BatchResult[]; position: WalPosition }> {
-    const all = await this.#send([...last, ends[expected], position]);
-    const results = all.slice(0, last.length);
-    const [{ tag }, { rows }] = all.slice(last.length) as [BatchResult, BatchResult];
+  async #end<Steps extends readonly Step[]>(
+    end: Step,
+    expected: string,
+    last: Steps,
+  ): Promise<Committed<RowsOf<Steps>>> {
+    const results = await this.#send([...last, end, position]);
+    const [{ tag }, { rows }] = results.slice(last.length) as [StepResult, StepResult];
     if (tag !== expected) throw new Error(`${expected} was answered ${tag}`);
-    return { results, position: positionOf(rows) };
+    const [lsn, timeline, systemIdentifier] = rows[0] as readonly [string, string, string];
+    return {
+      outcome: rowsOf(results.slice(0, last.length)),
+      position: { lsn: parseLsn(lsn), timeline, systemIdentifier },
+    };
   }
 
-  #send(steps: readonly Step[]): Promise<readonly BatchResult[]> {
-    const batch = { steps, workspace: this.#workspace, named: this.#named };
+  #send(steps: readonly Step[]): Promise<readonly StepResult[]> {
     const opening = this.#opening;
     this.#opening = [];
-    return runBatch(this.#client, batch, opening).catch((error) => {
-      this.#hasFailed = true;
+    return runSteps(this.#sender, this.#workspace, this.#named, steps, opening).catch((error) => {
+      this.hasFailed = true;
       this.#named = false; // PostgreSQL has skipped the Parse of the statements behind the failed one
       throw error;
     });
   }
 }
 
-/** Runs statements in the transaction that is open on the client, each for the workspace. Nothing is committed: it stays open. */
-export function transactionOn(client: pg.ClientBase, workspace: WorkspaceId): Transaction {
-  const run = async <Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>> => {
-    const results = await runBatch(client, { steps, workspace, named: false }, [guarded]);
-    return results.map(({ rows }) => rows) as RowsOf<Steps>;
-  };
-  return {
-    run,
-    commit: async <Steps extends readonly Step[]>(...steps: Steps) => {
-      await client.query('savepoint before');
-      const outcome = await run(...steps).catch(async (error) => {
-        await client.query('rollback to savepoint before'); // so that statements can follow, as after a COMMIT that failed
-        throw error;
-      });
-      const [rows] = await run(position);
-      return { outcome, position: positionOf(rows) };
-    },
-  };
-}
-
-function positionOf([row]: Rows): WalPosition {
-  const [lsn, timeline, systemIdentifier] = row as readonly [string, string, string];
-  return { lsn: parseLsn(lsn), timeline, systemIdentifier };
+function rowsOf<Steps extends readonly Step[]>(results: readonly StepResult[]): RowsOf<Steps> {
+  return results.map(({ rows }) => rows) as RowsOf<Steps>;
 }
 
 /** Runs the steps after those of `opening`, in one round trip. Throws the error of the first that fails, as its `onError` turns it. */
-export function runBatch(
-  client: pg.ClientBase,
-  { steps: own, workspace, named }: Batch,
+export function runSteps(
+  sender: Sender,
+  workspace: WorkspaceId | null,
+  named: boolean,
+  own: readonly Step[],
   opening: readonly Step[] = [],
-): Promise<readonly BatchResult[]> {
+): Promise<readonly StepResult[]> {
   const steps = [...opening, ...own];
-  const statements = steps.map(({ statement }) => statement);
   const rows: TextRow[][] = steps.map(() => []);
   const parts = steps.map(({ statement, values }, i) => ({
     statement,
     values: boundValues(statement, workspace, values),
-    onRow: (row: TextRow) => rows[i]?.push(row),
+    onRow: (row: Row | TextRow) => rows[i]?.push(row instanceof Row ? row.texts() : row),
   }));
-  const work = (): Promise<readonly BatchResult[]> =>
+  const work = (): Promise<readonly StepResult[]> =>
     new Promise((resolve, reject) => {
       const done = (error: Error | null, tags: readonly string[]): void => {
         const results = tags.map((tag, i) => ({ rows: rows[i] as Rows, tag })).slice(opening.length);
@@ -196,7 +190,10 @@ export function runBatch(
           reject(turned);
         }
       };
-      client.query(new RoundTrip(parts, named, done));
+      sender.query(new RoundTrip(parts, named, done));
     });
-  return inSqlSpan(statements, work);
+  return inSqlSpan(
+    steps.map(({ statement }) => statement),
+    work,
+  );
 }
