@@ -107,14 +107,16 @@ test('a request whose client disconnects before the response counts with status 
   );
 });
 
-test('/docs is a page that needs nothing from elsewhere', async (t) => {
+test('/docs is a page that needs nothing from elsewhere, and sends no requests', async (t) => {
   const reply = await fetch(`${t.context.gateway.opsUrl}/docs`);
   t.is(reply.status, 200);
   t.is(reply.headers.get('content-type'), 'text/html; charset=utf-8');
   const html = await reply.text();
   t.regex(html, /<!doctype html>/i);
   for (const path of ['/klanten', '/installaties/{id}', '/werkbonnen', '/logboeken']) t.true(html.includes(path), path);
-  t.notRegex(html, /<[^>]* (?:src|href|action)="(?!#|data:)|<[^>]* style=/i);
+  t.notRegex(html.replace(/<script>[\s\S]*?<\/script>/g, ''), /<[^>]* (?:src|href|action)="(?!#|data:)/i);
+  t.true(html.includes(' hide-console '));
+  t.notRegex(reply.headers.get('content-security-policy') as string, /connect-src|https?:/);
 });
 
 test('/docs comes compressed, and as 304 to a browser that has the page', async (t) => {
