@@ -81,9 +81,9 @@ export interface FileState {
   readonly state: 'applied' | 'pending' | 'changed' | 'removed' | 'altered';
 }
 
-/** For files of views: what they created, as DROP names it, a digest of it as it was created, and what they granted, as REVOKE statements. */
+/** For files of views: what they created, as DROP names it, and a digest of it as it was created. */
 const appliedFiles = `create table if not exists gateway.applied_files (
-  root text, name text, hash text not null, objects text[] not null default '{}', digest text, revokes text[] not null default '{}',
+  root text, name text, hash text not null, objects text[] not null default '{}', digest text,
   primary key (root, name))`;
 
 /** Creates the schema and the table of applied files where they are missing. */
@@ -115,15 +115,15 @@ export async function fileStates(
   return (await client.query<FileState>(text, [JSON.stringify(listed), roots])).rows;
 }
 
-/** Notes that the file was applied; to be called in the transaction that applies it. */
+/** Notes that the file was applied, with the objects that a file of views made; to be called in the transaction that applies it. */
 export async function noteApplied(
   client: pg.ClientBase,
   { root, name, hash }: SqlFile,
-  made: { objects: readonly string[]; revokes: readonly string[] } | null = null,
+  objects: readonly string[] | null = null,
 ): Promise<void> {
-  const digest = made === null ? 'null' : 'gateway.digest_of($4)';
-  const text = `insert into gateway.applied_files (root, name, hash, objects, revokes, digest) values ($1, $2, $3, $4, $5, ${digest})`;
-  await client.query(text, [root, name, hash, made?.objects ?? [], made?.revokes ?? []]);
+  const digest = objects === null ? 'null' : 'gateway.digest_of($4)';
+  const text = `insert into gateway.applied_files (root, name, hash, objects, digest) values ($1, $2, $3, $4, ${digest})`;
+  await client.query(text, [root, name, hash, objects ?? []]);
 }
 
 /** The error of PostgreSQL with the file, and its line where PostgreSQL gives a position. */

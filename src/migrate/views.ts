@@ -13,12 +13,11 @@ function isInUse({ code }: { readonly code?: string }): boolean {
   return code === '55P03' || code === '40P01';
 }
 
-/** The objects and privileges that a file made. */
+/** The objects that a file made. */
 interface Applied {
   readonly root: string;
   readonly name: string;
   readonly objects: readonly string[];
-  readonly revokes: readonly string[];
 }
 
 /**
@@ -36,8 +35,8 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[],
     for (const statement of dropsOf(await appliedFiles(client, changed))) await client.query(`${statement} cascade`);
     const stale = [...changed, ...(await notApplied(client, files))];
     await client.query('rollback to savepoint trial');
-    const granted = await drop(client, await appliedFiles(client, stale));
-    for (const file of files) if (stale.includes(keyOf(file))) await create(client, file, known, granted);
+    await drop(client, await appliedFiles(client, stale));
+    for (const file of files) if (stale.includes(keyOf(file))) await create(client, file, known);
   });
 }
 
@@ -67,7 +66,7 @@ async function notApplied(client: pg.Client, files: readonly SqlFile[]): Promise
 
 /** The applied files of these keys, or all, in the order in which they were applied. */
 async function appliedFiles(client: pg.Client, keys: readonly string[] | null): Promise<Applied[]> {
-  const text = `select root, name, objects, revokes from gateway.applied_files
+  const text = `select root, name, objects from gateway.applied_files
     where root in ('views', 'gateway') and coalesce(root || '/' || name = any ($1), true) order by root desc, name collate "C"`;
   return (await client.query<Applied>(text, [keys])).rows;
 }
@@ -78,15 +77,9 @@ function dropsOf(files: readonly Applied[]): string[] {
   return objects.map((object) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
 }
 
-/**
- * Takes back what the files granted, and drops what they created; an object that another one depends on after that one, such as a function
- * after the view whose trigger calls it. Returns the privileges that stay.
- */
-async function drop(client: pg.Client, files: readonly Applied[]): Promise<Set<string>> {
-  const privileges = new Set(await appPrivileges(client));
+/** Drops what the files created; an object that another one depends on after that one, such as a function after the view whose trigger calls it. */
+async function drop(client: pg.Client, files: readonly Applied[]): Promise<void> {
   await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [files.map(keyOf)]);
-  for (const revoke of files.flatMap(({ revokes }) => revokes))
-    if (privileges.delete(revoke)) await client.query(revoke);
   for (let drops = dropsOf(files); drops.length > 0; ) {
     const kept: string[] = [];
     let refusal: pg.DatabaseError | undefined;
@@ -101,11 +94,10 @@ async function drop(client: pg.Client, files: readonly Applied[]): Promise<Set<s
       throw new MigrationFailed(`${refusal?.message}: ${refusal?.detail}`, { cause: refusal });
     drops = kept;
   }
-  return privileges;
 }
 
 /** Runs the file and notes what it made; adds that to what is known. EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
-async function create(client: pg.Client, file: SqlFile, known: string[], granted: Set<string>): Promise<void> {
+async function create(client: pg.Client, file: SqlFile, known: string[]): Promise<void> {
   const sql = await withTypes(client, file);
   const executed = pg.escapeLiteral(`begin execute ${pg.escapeLiteral(sql)}; end`);
   await client.query(`do ${executed}`).catch((error: unknown) => {
@@ -117,11 +109,9 @@ async function create(client: pg.Client, file: SqlFile, known: string[], granted
     throw new MigrationFailed(
       `${keyOf(file)}: it creates the ${stored.object}, whose rows would be lost with the next change of a view.`,
     );
-  const grants = file.root === 'views' && /\bgrant\b/i.test(sql);
-  const revokes = grants ? (await appPrivileges(client)).filter((revoke) => !granted.has(revoke)) : [];
-  await noteApplied(client, file, { objects: created.map(({ object }) => object), revokes });
+  const objects = created.map(({ object }) => object);
+  await noteApplied(client, file, objects);
   known.push(...created.map(({ oid }) => oid));
-  for (const revoke of revokes) granted.add(revoke);
 }
 
 /** The SQL of views that are made of a definition, with the types that the workspace has in the operator's views, and digests of those. */
@@ -163,29 +153,4 @@ async function schemaObjects(client: pg.Client, known: readonly string[]): Promi
     [known],
   );
   return rows;
-}
-
-/**
- * The privileges of the gateway's roles outside its schema, each as the REVOKE that takes it away. The files of the views grant
- * them on the app's tables, where no DROP removes them.
- */
-async function appPrivileges(client: pg.Client): Promise<string[]> {
-  const { rows } = await client.query<{ revoke: string }>(`
-    select format('revoke %s%s on %s %s from %I', a.privilege_type, o.columns, o.kind, o.name, r.rolname) as revoke
-    from (
-      select case c.relkind when 'S' then 'sequence' else 'table' end as kind, c.oid::regclass::text as name, '' as columns,
-        c.relacl as acl, c.relnamespace as schema from pg_class c
-      union all
-      select 'table', c.oid::regclass::text, format(' (%I)', t.attname), t.attacl, c.relnamespace
-      from pg_attribute t join pg_class c on c.oid = t.attrelid where t.attacl is not null
-      union all
-      select 'schema', quote_ident(n.nspname), '', n.nspacl, n.oid from pg_namespace n
-      union all
-      select 'routine', p.oid::regprocedure::text, '', p.proacl, p.pronamespace from pg_proc p) o
-      cross join lateral aclexplode(case when o.acl::text ~ 'gateway_' then o.acl end) a
-      join pg_roles r on r.oid = a.grantee
-    where r.rolname in ('gateway_owner', 'gateway_reader', 'gateway_writer')
-      and o.schema not in (select oid from pg_namespace where nspname in ('gateway', 'records'))
-    order by 1`);
-  return rows.map(({ revoke }) => revoke);
 }

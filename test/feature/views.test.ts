@@ -254,22 +254,6 @@ test.serial('a file that cannot be applied is named, and every view stays as it 
   rmSync(file('wrong.sql'));
 });
 
-test.serial('a privilege that a changed file no longer grants is taken back, and those of the app stay', async (t) => {
-  const { primary } = t.context.database;
-  const can = async (column: string): Promise<boolean> => {
-    const text = `select has_column_privilege('gateway_owner', 'app.klanten', $1, 'select') as can`;
-    return (await primary.query<{ can: boolean }>(text, [column])).rows[0]?.can === true;
-  };
-  await primary.query('grant select (telefoon) on app.klanten to gateway_owner');
-  writeFileSync(file('more.sql'), 'grant select (email) on app.klanten to gateway_owner;');
-  t.is((await migrate(t)).code, 0);
-  t.deepEqual([await can('naam'), await can('email'), await can('telefoon')], [true, true, true]);
-  rmSync(file('more.sql'));
-  t.is((await migrate(t)).code, 0);
-  t.deepEqual([await can('naam'), await can('email'), await can('telefoon')], [true, false, true]);
-  await primary.query('revoke select (telefoon) on app.klanten from gateway_owner');
-});
-
 test.serial('a view of the app over one of these is not dropped with it, but named', async (t) => {
   const { primary } = t.context.database;
   await primary.query('create view app.report as select id from records.klanten');
