@@ -39,12 +39,6 @@ export function parseDetail(
   return { compiled, caller, id: isId ? id : null, ifMatch, ifNoneMatch };
 }
 
-/** The JSON of a record, and its entity tag; null for resources without versions. */
-interface Detail {
-  readonly etag: string | null;
-  readonly json: string;
-}
-
 /** One record by its id: one statement on one replica. Throws Problem not_found, precondition_failed. */
 export async function readDetail(deps: ReadDeps, request: DetailRequest): Promise<Reply> {
   const { compiled, caller } = request;
@@ -54,7 +48,7 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     workspace: caller.workspace,
     values: { id: request.id },
   };
-  const found: Detail[] = [];
+  const found: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
   const asOfMs = await withReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
     await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
       const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);

@@ -6,12 +6,6 @@ import type { ListRequest } from './parse.js';
 import { dataAsOf, type Reply } from './reply.js';
 import { type ReadDeps, readRows } from './routing.js';
 
-/** The start of a page: the end of the page before, and the page's number if the client sent one. */
-interface Start {
-  readonly number: number | null;
-  readonly after: PageEnd;
-}
-
 /** The whole way of a checked list request: find the start of the page → read it → name the start of the next page. */
 export async function readList(deps: ReadDeps, request: ListRequest): Promise<Reply> {
   const startedMs = performance.now();
@@ -19,7 +13,7 @@ export async function readList(deps: ReadDeps, request: ListRequest): Promise<Re
   const page = await readPage(deps, request, start.after.key, { asOfMs: start.after.asOfMs });
   const { first, hasMore, until } = page;
   // After the first rows: a workspace may have one long statement at a time, and a page that waited behind its own count would be refused.
-  const total = request.total ? countRows(deps, request, start) : null;
+  const total = request.total ? countRows(deps, request, start.after) : null;
   total?.catch(() => {}); // awaited in `finish`; without this handler an earlier failure would end the process
   /** The end of the page whose last row has the key `last`, with the latest moment of the walk so far. */
   const endOf = (last: Key | null): PageEnd => ({
@@ -50,17 +44,18 @@ function laterOf(a: number | null, b: number | null): number | null {
 }
 
 /**
- * Finds the end of the page before: from the cursor, from memory, or by an index-only skip of at most skipRowsMax rows from the
- * nearest remembered end, forward or backward. Throws invalid() for a page that needs a longer skip.
+ * Finds the end of the page before, and the page's number if the client sent one: from the cursor, from memory, or by an index-only skip of at most
+ * skipRowsMax rows from the nearest remembered end, forward or backward. Throws invalid() for a page that needs a longer skip.
  */
-async function findStart(deps: ReadDeps, request: ListRequest): Promise<Start> {
+async function findStart(deps: ReadDeps, request: ListRequest): Promise<{ number: number | null; after: PageEnd }> {
   if ('after' in request.start) return { number: null, after: request.start.after };
   const { page: number } = request.start;
   const before = number - 1;
   const { page, end } = deps.pageMemory.nearest(request, before);
   if (page === before) return { number, after: end };
   const skipped = Math.abs(before - page) * request.perPage;
-  if (skipped > deps.skipRowsMax) throw tooDeep(skipped, deps.skipRowsMax);
+  const tooDeep = `This page skips ${skipped} rows, and at most ${deps.skipRowsMax} can be skipped. Follow next, or send nextCursor as cursor: a cursor costs the same everywhere.`;
+  if (skipped > deps.skipRowsMax) throw invalid([{ parameter: 'page', code: 'out_of_range', detail: tooDeep }]);
   const { keys } = request.statements;
   const isBackward = page > before;
   const statement = isBackward ? keys.before : keys[end.key ? 'after' : 'all'];
@@ -74,13 +69,8 @@ async function findStart(deps: ReadDeps, request: ListRequest): Promise<Start> {
   return { number, after };
 }
 
-function tooDeep(skipped: number, skipRowsMax: number): Error {
-  const detail = `This page skips ${skipped} rows, and at most ${skipRowsMax} can be skipped. Follow next, or send nextCursor as cursor: a cursor costs the same everywhere.`;
-  return invalid([{ parameter: 'page', code: 'out_of_range', detail }]);
-}
-
 /** Counts all rows of the list. Waits and is retried as long as chunks are, because a failure would break a large page. */
-async function countRows(deps: ReadDeps, request: ListRequest, { after: { asOfMs } }: Start): Promise<number> {
+async function countRows(deps: ReadDeps, request: ListRequest, { asOfMs }: PageEnd): Promise<number> {
   const { resumeMs } = deps;
   const { rows } = await readRows(deps, request, request.statements.count, {}, { asOfMs, resumeMs }, resumeMs);
   return Number(rows[0]?.[0]);
@@ -89,9 +79,8 @@ async function countRows(deps: ReadDeps, request: ListRequest, { after: { asOfMs
 /** Link header (RFC 8288): the first page, and the next page if there is one. */
 function links(request: ListRequest, end: PageEnd | null): string {
   const first = `<${listUrl(request, {})}>; rel="first"`;
-  return end === null
-    ? first
-    : `<${listUrl(request, { cursor: encodeCursor(request.context, end) })}>; rel="next", ${first}`;
+  if (end === null) return first;
+  return `<${listUrl(request, { cursor: encodeCursor(request.context, end) })}>; rel="next", ${first}`;
 }
 
 function listUrl(request: ListRequest, extra: Record<string, string>): string {

@@ -9,7 +9,7 @@ import { type Page, pageReply, readFirstChunk, readPage } from '../read/page.js'
 import type { Reading } from '../read/parse.js';
 import { dataAsOf, type Reply } from '../read/reply.js';
 import { type ReadDeps, readRows } from '../read/routing.js';
-import { encodePlace, encodeToken, type LatestTimeline, Pass, type PassStart, type SyncPlace } from './pass.js';
+import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, type SyncPosition } from './pass.js';
 import { type FeedRequest, type HashRequest, prefixesOf, sectionsOf } from './request.js';
 import { type ReadInPass, rangesOf, type ScanPlace, scan } from './scan.js';
 
@@ -30,7 +30,7 @@ interface FeedPage extends Page {
 export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Reply> {
   const startedMs = performance.now();
   const { place, prefix, contexts, perPage, fields } = request;
-  const passing = passingOf(deps, request, { pass: place?.pass ?? null, since: request.since });
+  const passing = passingOf(deps, request, place?.pass ?? null);
   const since = place === null ? request.since : place.since;
   const page = await (prefix === null && since === null
     ? pageOfAll(passing, place)
@@ -62,8 +62,12 @@ interface Passing {
   readonly read: ReadInPass;
 }
 
-function passingOf({ reads, latestTimeline }: SyncDeps, request: Reading, start: PassStart): Passing {
-  const pass = new Pass(start, latestTimeline);
+function passingOf(
+  { reads, latestTimeline }: SyncDeps,
+  request: FeedRequest | HashRequest,
+  soFar: SyncPosition | null,
+): Passing {
+  const pass = new Pass(soFar, request.since, latestTimeline);
   const list = { ...request, onMark: pass.onMark };
   const read: ReadInPass = (statement, values) => readRows(reads, list, statement, values, pass.requirement);
   return { reads, pass, list, read };
@@ -144,7 +148,7 @@ async function hashReply(
   dataOf: (rows: AsyncIterable<TextRow>) => Promise<readonly object[]>,
 ): Promise<Reply> {
   const startedMs = performance.now();
-  const { read } = passingOf(deps, request, { pass: null, since: request.since });
+  const { read } = passingOf(deps, request, null);
   let asOfMs: number | null | undefined;
   async function* rowsOfRanges(): AsyncGenerator<TextRow> {
     for await (const range of rangesOf(read, request.sync.hashed, null, values, hashedRows, hashedRows)) {

@@ -33,12 +33,6 @@ export class LatestTimeline {
   }
 }
 
-/** The start of a pass: the pass so far if a cursor continues it, and the end of the pass before if there was one. */
-export interface PassStart {
-  readonly pass: SyncPosition | null;
-  readonly since: SyncPosition | null;
-}
-
 /**
  * Judges every statement of a pass by the marks of its replica, so that the pass loses no row:
  * - each snapshot counts as finished the transactions that the first one did: their changes are in it;
@@ -51,8 +45,9 @@ export class Pass {
   readonly #since: SyncPosition | null;
   readonly #latest: LatestTimeline;
 
-  constructor({ pass, since }: PassStart, latest: LatestTimeline) {
-    this.#now = pass;
+  /** With the pass so far if a cursor continues it, and the end of the pass before if there was one. */
+  constructor(soFar: SyncPosition | null, since: SyncPosition | null, latest: LatestTimeline) {
+    this.#now = soFar;
     this.#since = since;
     this.#latest = latest;
   }

@@ -25,7 +25,7 @@ const quoteMax = 40;
 /**
  * JSON (RFC 8259) as I-JSON (RFC 7493) narrows it: UTF-8, no duplicate names, no lone surrogates, no number that JavaScript
  * cannot hold without loss. Beyond that no NUL, which PostgreSQL's text cannot hold, no `__proto__`, no nesting deeper than
- * `depthMax`. Each fault has the pointer of its value. A syntax error stands alone, and too deep nesting is the last fault.
+ * `depthMax`. Each fault has the pointer of its value. A syntax error stands alone.
  */
 export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   if (!isUtf8(bytes)) {
@@ -44,17 +44,14 @@ export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   return { value: isObject ? Object.assign(Object.create(noMembers), value) : value };
 }
 
-/** Ends the search for faults. */
-class EnoughFaults extends Error {}
-
-/** The faults of a text that is JSON. */
+/** The faults of a text that is JSON, up to `faultCharactersMax`. */
 function faultsOf(json: string, depthMax: number): FieldError[] {
   const faults: FieldError[] = [];
   let characters = 0;
   const report = (path: readonly string[], code: FieldErrorCode, detail: string): void => {
+    if (characters > faultCharactersMax) return;
     const place = pointer(path);
     characters += place.length + charactersPerFault;
-    if (faults.length > 0 && characters > faultCharactersMax) throw new EnoughFaults();
     faults.push({ pointer: place, code, detail });
   };
   const examineText = (text: string, path: readonly string[]): void => {
@@ -64,7 +61,7 @@ function faultsOf(json: string, depthMax: number): FieldError[] {
   const examineMembers = (start: number, path: readonly string[]): number => {
     if (path.length >= depthMax) {
       report(path, 'too_deep', `The body is nested deeper than ${depthMax}.`);
-      throw new EnoughFaults();
+      return valueEnd(json, start);
     }
     const names = new Set<string>();
     return scanContainer(json, start, (name, at) => {
@@ -85,10 +82,6 @@ function faultsOf(json: string, depthMax: number): FieldError[] {
       report(path, 'lossy_number', `${literal.slice(0, quoteMax)} cannot be held without loss.`);
     return end;
   };
-  try {
-    examine(skipSpace(json, 0), []);
-  } catch (error) {
-    if (!(error instanceof EnoughFaults)) throw error;
-  }
+  examine(skipSpace(json, 0), []);
   return faults;
 }

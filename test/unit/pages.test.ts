@@ -175,7 +175,7 @@ const primaryOn = (timeline: string) => new LatestTimeline(() => ({ systemIdenti
 const primaryUnknown = () => new LatestTimeline(() => undefined);
 
 test('a pass keeps the oldest transaction of its first snapshot, and the latest position', (t) => {
-  const pass = new Pass({ pass: null, since: before }, primaryUnknown());
+  const pass = new Pass(null, before, primaryUnknown());
   t.deepEqual(pass.requirement, { replicasOnly: true, replayed: 0x50n });
   pass.onMark(mark(120, '0/60'));
   pass.onMark(mark(150, '0/80'));
@@ -191,7 +191,7 @@ const refusals: readonly (readonly [name: string, row: ReturnType<typeof mark>, 
 ];
 for (const [name, row, message] of refusals) {
   test(`a statement is repeated elsewhere when its server ${name}`, (t) => {
-    const pass = new Pass({ pass: { ...before, xmin: 120n, lsn: 0x80n }, since: null }, primaryUnknown());
+    const pass = new Pass({ ...before, xmin: 120n, lsn: 0x80n }, null, primaryUnknown());
     const error = t.throws(() => pass.onMark(row), { message });
     t.false(error instanceof Problem);
     t.is(pass.position.xmin, 120n);
@@ -199,7 +199,7 @@ for (const [name, row, message] of refusals) {
 }
 
 test('a replica behind the end of the pass before is refused, also at the beginning of a pass', (t) => {
-  const pass = new Pass({ pass: null, since: before }, primaryUnknown());
+  const pass = new Pass(null, before, primaryUnknown());
   t.throws(() => pass.onMark(mark(130, '0/4F')), { message: /behind the pass/ });
   pass.onMark(mark(99, '0/50'));
   t.is(pass.position.xmin, 99n);
@@ -207,32 +207,29 @@ test('a replica behind the end of the pass before is refused, also at the beginn
 
 test('another history expires the token: a timeline of the replica or of the primary, and another cluster', (t) => {
   const expired = { instanceOf: Problem, message: /another history/ };
-  const start = { pass: null, since: before };
-  t.throws(() => new Pass(start, primaryUnknown()).onMark(mark(130, '0/60', '00000002')), expired);
-  t.throws(() => new Pass(start, primaryOn('00000002')).onMark(mark(130, '0/60')), expired);
+  t.throws(() => new Pass(null, before, primaryUnknown()).onMark(mark(130, '0/60', '00000002')), expired);
+  t.throws(() => new Pass(null, before, primaryOn('00000002')).onMark(mark(130, '0/60')), expired);
   t.throws(
-    () => new Pass(start, primaryUnknown()).onMark(mark(130, '0/60', '00000001', '7400000000000000002')),
+    () => new Pass(null, before, primaryUnknown()).onMark(mark(130, '0/60', '00000001', '7400000000000000002')),
     expired,
   );
-  t.notThrows(() => new Pass(start, primaryOn('00000001')).onMark(mark(130, '0/60')));
+  t.notThrows(() => new Pass(null, before, primaryOn('00000001')).onMark(mark(130, '0/60')));
 });
 
 test('no pass begins on a replica that does not show the timeline of the primary', (t) => {
-  const start = { pass: null, since: null };
-  const error = t.throws(() => new Pass(start, primaryOn('00000002')).onMark(mark(130, '0/60')), {
+  const error = t.throws(() => new Pass(null, null, primaryOn('00000002')).onMark(mark(130, '0/60')), {
     message: /follows/,
   });
   t.false(error instanceof Problem);
-  t.notThrows(() => new Pass(start, primaryOn('00000002')).onMark(mark(130, '0/60', '00000002')));
+  t.notThrows(() => new Pass(null, null, primaryOn('00000002')).onMark(mark(130, '0/60', '00000002')));
 });
 
 test('without a primary the latest timeline of any replica counts, and a replica that shows an earlier one is not read', (t) => {
-  const start = { pass: null, since: null };
   const latest = primaryUnknown();
-  t.notThrows(() => new Pass(start, latest).onMark(mark(130, '0/60')));
-  t.notThrows(() => new Pass(start, latest).onMark(mark(130, '0/60', '00000002')));
-  t.throws(() => new Pass(start, latest).onMark(mark(130, '0/60')), { message: /follows/ });
-  t.throws(() => new Pass({ ...start, since: before }, latest).onMark(mark(130, '0/60')), {
+  t.notThrows(() => new Pass(null, null, latest).onMark(mark(130, '0/60')));
+  t.notThrows(() => new Pass(null, null, latest).onMark(mark(130, '0/60', '00000002')));
+  t.throws(() => new Pass(null, null, latest).onMark(mark(130, '0/60')), { message: /follows/ });
+  t.throws(() => new Pass(null, before, latest).onMark(mark(130, '0/60')), {
     message: /another history/,
   });
 });
