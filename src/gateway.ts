@@ -40,7 +40,7 @@ import { ChunkMemory } from './read/page.js';
 import { PageMemory } from './read/page-ends.js';
 import { primaryReads } from './read/routing.js';
 import type { Settings } from './settings.js';
-import { LatestTimeline } from './sync/pass.js';
+import { latestTimeline } from './sync/pass.js';
 
 type Closers = (() => unknown)[];
 
@@ -209,7 +209,7 @@ function requestDeps(settings: Settings, { compiled, observe }: Opening, shared:
         ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
         : () => null,
     },
-    latestTimeline: new LatestTimeline(() => heartbeat.newest),
+    latestTimeline: latestTimeline(() => heartbeat.newest),
     index: pages.index,
     openapi: pages.openapi,
     docs: settings.docs === 'public' ? pages.docs(true) : null,

@@ -73,8 +73,8 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   }
   const page = integer('page', given.get('page'), 1, 999_999_999, faults);
   const perPage = sizeOf(given, limits, faults);
-  const total = boolean('total', given.get('total'), faults);
-  const order = direction(given.get('order'), faults);
+  const total = choice(given, 'total', ['true', 'false'], 'false', faults) === 'true';
+  const order = choice(given, 'order', ['asc', 'desc'], 'asc', faults);
   const fields = given.get('fields');
   const cut = parseFields(compiled, fields, faults);
   const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
@@ -158,17 +158,19 @@ function integer(
   return byDefault;
 }
 
-function direction(value: string | undefined, faults: FieldError[]): Direction {
-  if (value === undefined || value === 'asc' || value === 'desc') return value ?? 'asc';
-  faults.push({ parameter: 'order', code: 'invalid', detail: 'order must be asc or desc.' });
-  return 'asc';
-}
-
-function boolean(parameter: string, value: string | undefined, faults: FieldError[]): boolean {
-  if (value !== undefined && value !== 'true' && value !== 'false') {
-    faults.push({ parameter, code: 'invalid_boolean', detail: `${parameter} must be true or false.` });
-  }
-  return value === 'true';
+/** One of two values. */
+function choice<T extends string>(
+  given: ReadonlyMap<string, string>,
+  parameter: string,
+  values: readonly [T, T],
+  byDefault: T,
+  faults: FieldError[],
+): T {
+  const value = given.get(parameter) ?? byDefault;
+  const chosen = values.find((each) => each === value);
+  const code = values.includes('true' as T) ? 'invalid_boolean' : 'invalid';
+  if (chosen === undefined) faults.push({ parameter, code, detail: `${parameter} must be ${values.join(' or ')}.` });
+  return chosen ?? byDefault;
 }
 
 /**

@@ -11,26 +11,21 @@ class NotCurrent extends Error {
   readonly code = 'not_current';
 }
 
+/** Gives the latest timeline of the cluster to which the mark of a replica belongs. */
+export type LatestTimeline = (mark: WalHistory) => string;
+
 /**
  * The latest timeline of a cluster that this gateway has seen, on the primary or on a replica. A replica whose receiver has ended shows
- * the timeline of its control file again, which can be the one before.
+ * the timeline of its control file again, which can be the one before. `primary` gives the history of the primary; undefined while it is not known.
  */
-export class LatestTimeline {
-  readonly #primary: () => WalHistory | undefined;
-  #seen: WalHistory | undefined;
-
-  /** `primary` is the history of the primary; undefined while it is not known. */
-  constructor(primary: () => WalHistory | undefined) {
-    this.#primary = primary;
-  }
-
-  /** The latest timeline of the cluster to which the mark of a replica belongs. */
-  of({ systemIdentifier, timeline }: WalHistory): string {
-    for (const known of [this.#primary(), this.#seen])
+export function latestTimeline(primary: () => WalHistory | undefined): LatestTimeline {
+  let seen: WalHistory | undefined;
+  return ({ systemIdentifier, timeline }) => {
+    for (const known of [primary(), seen])
       if (known?.systemIdentifier === systemIdentifier && known.timeline > timeline) return known.timeline;
-    this.#seen = { systemIdentifier, timeline };
+    seen = { systemIdentifier, timeline };
     return timeline;
-  }
+  };
 }
 
 /**
@@ -69,7 +64,7 @@ export class Pass {
     const mark = parseMark(row);
     const before = this.#now ?? this.#since;
     if (mark === null) throw new NotCurrent('the server is no replica');
-    const timeline = this.#latest.of(mark);
+    const timeline = this.#latest(mark);
     if (before !== null && (before.systemIdentifier !== mark.systemIdentifier || before.timeline !== timeline))
       throw expired();
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');

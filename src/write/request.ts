@@ -4,7 +4,7 @@ import { fieldType, textOf } from '../definition/field-types.js';
 import { invalid, Problem } from '../errors.js';
 import type { Caller } from '../postgres/statement.js';
 import { type EntityTag, parseEntityTags } from '../read/reply.js';
-import { bodyDepthMax, type Json, parseStrictJson } from './strict-json.js';
+import { bodyDepthMax, parseStrictJson } from './strict-json.js';
 
 /** A write request whose every part has been checked, before the primary is contacted. */
 export interface WriteRequest {
@@ -40,10 +40,11 @@ export interface RawWrite {
 export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const key = parseIdempotencyKey(raw.idempotencyKey);
   const target = raw.id === null ? null : parseTarget(write, raw.id, raw.ifMatch);
-  const body = parseBody(raw.body);
-  const faults = target === null ? write.create(body) : write.patch(body);
+  const body = parseStrictJson(raw.body, bodyDepthMax);
+  if ('faults' in body) throw invalid(body.faults, 'malformed_json');
+  const faults = target === null ? write.create(body.value) : write.patch(body.value);
   if (faults.length > 0) throw invalid(faults);
-  const values = body as Readonly<Record<string, string | number | boolean | null>>;
+  const values = body.value as Readonly<Record<string, string | number | boolean | null>>;
   const members: Record<string, string | null> = Object.create(null); // the name of a member may be "constructor"
   for (const name in values) {
     const value = values[name] ?? null;
@@ -74,26 +75,11 @@ function parseIdempotencyKey({ value, timesSent }: RawWrite['idempotencyKey']): 
   return key;
 }
 
-function parseTarget({ idType }: CompiledWrite, id: string, ifMatch: string | undefined): Target {
-  return { id: fieldType(idType).isPrinted?.(id) ? id : null, ifMatch: parseIfMatch(ifMatch) };
-}
-
-function parseIfMatch(header: string | undefined): readonly EntityTag[] {
-  if (header === undefined) {
+function parseTarget({ idType }: CompiledWrite, id: string, header: string | undefined): Target {
+  if (header === undefined)
     throw new Problem('precondition_required', 'Send If-Match with the ETag of the version you change.');
-  }
-  const tags = parseEntityTags(header);
-  if (tags === undefined || tags === '*') {
-    throw new Problem(
-      'if_match_invalid',
-      'If-Match must name the entity tags of versions, such as "v3"; * is not accepted.',
-    );
-  }
-  return tags;
-}
-
-function parseBody(bytes: Buffer): Json {
-  const parsed = parseStrictJson(bytes, bodyDepthMax);
-  if ('faults' in parsed) throw invalid(parsed.faults, 'malformed_json');
-  return parsed.value;
+  const ifMatch = parseEntityTags(header);
+  const detail = 'If-Match must name the entity tags of versions, such as "v3"; * is not accepted.';
+  if (ifMatch === undefined || ifMatch === '*') throw new Problem('if_match_invalid', detail);
+  return { id: fieldType(idType).isPrinted?.(id) ? id : null, ifMatch };
 }

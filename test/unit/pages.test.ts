@@ -6,7 +6,7 @@ import { Problem } from '../../src/errors.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
 import { ChunkMemory } from '../../src/read/page.js';
 import { decodeCursor, encodeParts, type PageEnd, PageMemory, type PageSeries } from '../../src/read/page-ends.js';
-import { decodePlace, decodeToken, LatestTimeline, Pass, type SyncPosition } from '../../src/sync/pass.js';
+import { decodePlace, decodeToken, latestTimeline, Pass, type SyncPosition } from '../../src/sync/pass.js';
 import { diffOfMembers } from '../../src/write/write.js';
 
 const order = (...types: FieldType[]) => types.map((type, i) => ({ column: `c${i}`, type }));
@@ -171,8 +171,8 @@ const before: SyncPosition = {
   xmin: 100n,
   replayedAtMs: null,
 };
-const primaryOn = (timeline: string) => new LatestTimeline(() => ({ systemIdentifier: system, timeline }));
-const primaryUnknown = () => new LatestTimeline(() => undefined);
+const primaryOn = (timeline: string) => latestTimeline(() => ({ systemIdentifier: system, timeline }));
+const primaryUnknown = () => latestTimeline(() => undefined);
 
 test('a pass keeps the oldest transaction of its first snapshot, and the latest position', (t) => {
   const pass = new Pass(null, before, primaryUnknown());
