@@ -114,9 +114,9 @@ test('when the cap is reached the answer is 503 with Retry-After, and the primar
   const before = await readsOnPrimary();
   const startedMs = performance.now();
   const replies = await Promise.all(Array.from({ length: 50 }, () => client.get(`/installaties/${id}`)));
-  const moreSeconds = Math.floor((performance.now() - startedMs) / 1000); // a busy machine needs some, and each allows three reads
+  const seconds = 2 + Math.floor((performance.now() - startedMs) / 1000); // of the clock, at most; each allows three reads
   const served = replies.filter(({ status }) => status === 200).length;
-  t.true(served >= 3 && served <= 3 * (1 + moreSeconds), `${served} served`);
+  t.true(served >= 3 && served <= 3 * seconds, `${served} served`);
   const refused = replies.filter(({ status }) => status === 503);
   t.is(refused.length, 50 - served);
   t.true(refused.every(({ headers }) => headers['retry-after'] === '1'));

@@ -21,7 +21,7 @@ export function changedPlace(
 function changedParts(encoded: string, owner: readonly string[], at: number, value: string): string {
   const parts = Buffer.from(encoded, 'base64url').subarray(digestBytes).toString().split('\0');
   const context = JSON.stringify([...owner, []]);
-  const payload = parts.with(at, value).join('\0');
+  const payload = parts.with(at - 1, value).join('\0');
   const digest = createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, digestBytes);
   return Buffer.concat([digest, Buffer.from(payload)]).toString('base64url');
 }
