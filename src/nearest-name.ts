@@ -6,7 +6,7 @@ export function nearestName(
 ): string | undefined {
   const [nearest] = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate, distanceMax(candidate)) }))
-    .filter(({ candidate, distance }) => distance <= distanceMax(candidate))
+    .filter(({ candidate, distance }) => distance <= distanceMax(candidate) && distance < candidate.length)
     .sort((a, b) => a.distance - b.distance);
   return nearest?.candidate;
 }
