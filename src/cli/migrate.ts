@@ -1,5 +1,5 @@
 import { createIndexes } from '../migrate/indexes.js';
-import { createViews, dropAllViews, type LockOptions, listFiles, migrate } from '../migrate/migrations.js';
+import { dropAllViews, type LockOptions, listFiles, migrate } from '../migrate/migrations.js';
 import { defaultViewsDir } from '../migrate/sql-files.js';
 import { loadSettings } from '../settings.js';
 import { adminUrl, definitions } from './admin.js';
@@ -43,7 +43,7 @@ export const viewsCommand = command({ ...shared, drop: flag, create: flag }, asy
   if (drop) await dropAllViews(adminUrl(), lockOptions(wait));
   else {
     const { resourcesDir } = settings;
-    await createViews(adminUrl(), { viewsDir: views ?? defaultViewsDir, resourcesDir, ...lockOptions(wait) });
+    await migrate(adminUrl(), { viewsDir: views ?? defaultViewsDir, resourcesDir, ...lockOptions(wait) });
   }
   print(drop ? 'dropped the views' : 'created the views');
   return 0;

@@ -74,17 +74,6 @@ export async function listFiles(adminUrl: string, options: MigrateOptions = {}):
   ]).then((states) => states.map(({ root, name, state }) => `${state} ${root}/${name}`));
 }
 
-/** Creates the views, or creates them again, whether their files changed or not. */
-export async function createViews(adminUrl: string, options: MigrateOptions = {}): Promise<void> {
-  const views = viewFiles(options);
-  await locked(adminUrl, options, async (client) => {
-    const pending = (await pendingCore(client)).map(({ name }) => `core/${name}`);
-    if (pending.length > 0)
-      throw new MigrationFailed(`Run \`migrate\` first: the database lacks ${pending.join(', ')}.`);
-    await replaceViews(client, views, { all: true });
-  });
-}
-
 /** Drops all that the files of the views created. */
 export async function dropAllViews(adminUrl: string, wait: LockOptions = {}): Promise<void> {
   await locked(adminUrl, wait, dropViews);

@@ -22,14 +22,14 @@ interface Applied {
 
 /**
  * Brings the views of the files up to date: those of files that differ from the database's, and those that depend on them, are dropped and
- * created again, in one transaction; other sessions see either the old ones or the new ones, and other views stay as they are. `all`: as if
- * each file had changed. Throws MigrationFailed with the file, or when the views are in use for a minute.
+ * created again, in one transaction; other sessions see either the old ones or the new ones, and other views stay as they are. Throws
+ * MigrationFailed with the file, or when the views are in use for a minute.
  */
-export async function replaceViews(client: pg.Client, files: readonly SqlFile[], { all = false } = {}): Promise<void> {
+export async function replaceViews(client: pg.Client, files: readonly SqlFile[]): Promise<void> {
   await replace(client, async () => {
     const before = await schemaObjects(client, []);
     const known = before.map(({ oid }) => oid);
-    const changed = all ? files.map(keyOf) : await notApplied(client, files);
+    const changed = await notApplied(client, files);
     // With the files that depend on them: their objects go, too.
     await client.query('savepoint trial');
     for (const statement of dropsOf(await appliedFiles(client, changed))) await client.query(`${statement} cascade`);
