@@ -37,7 +37,12 @@ export class Gate {
   readonly #bounds: GateBounds;
   /** Units held, by key; keys without units are deleted. */
   readonly #held = new Map<string, number>();
-  readonly #queue = new FairQueue<Waiter>();
+  /**
+   * Waiters by lane, in the order of their turns: the first of each lane, then the second of each. A lane with a thousand waiters delays
+   * another by a single turn. A Set keeps the order of arrival, and deletes a waiter in constant time.
+   */
+  readonly #lanes = new Map<string, Set<Waiter>>();
+  waiting = 0;
 
   constructor(bounds: GateBounds) {
     this.#bounds = bounds;
@@ -46,10 +51,6 @@ export class Gate {
   /** Units held by all keys together. */
   get held(): number {
     return [...this.#held.values()].reduce((sum, units) => sum + units, 0);
-  }
-
-  get waiting(): number {
-    return this.#queue.size;
   }
 
   isFull(key: string): boolean {
@@ -103,79 +104,49 @@ export class Gate {
         },
       };
       const leave = (error: Error): void => {
-        if (this.#queue.delete(lane, waiter)) waiter.fail(error);
+        if (this.#remove(lane, waiter)) waiter.fail(error);
       };
-      this.#queue.add(lane, waiter);
-      const { queueMax = Number.POSITIVE_INFINITY, refusal } = this.#bounds;
-      if (this.#queue.size > queueMax && !isExempt) this.#queue.evictNewestOfLongest()?.fail(refusal('full'));
+      const waiters = this.#lanes.get(lane) ?? new Set();
+      this.#lanes.set(lane, waiters.add(waiter));
+      this.waiting++;
+      if (this.waiting > (this.#bounds.queueMax ?? Number.POSITIVE_INFINITY) && !isExempt) this.#evict();
     });
   }
 
   /** Begins waiting entries that may begin now. */
   serve(): void {
-    while (this.#queue.size > 0 && this.#bounds.isOpen?.() !== false) {
-      const waiter = this.#queue.take(({ mayBegin }) => mayBegin());
-      if (waiter === undefined) return;
-      waiter.begin();
+    for (const [lane, waiters] of this.#lanes) {
+      const [first] = waiters;
+      if (!first?.mayBegin()) continue;
+      if (this.#bounds.isOpen?.() === false) return;
+      this.#remove(lane, first);
+      if (this.#lanes.delete(lane)) this.#lanes.set(lane, waiters); // its next turn, also of this loop, is the last
+      first.begin();
     }
   }
 
   failAll(error: Error): void {
-    for (let each = this.#queue.take(() => true); each; each = this.#queue.take(() => true)) each.fail(error);
-  }
-}
-
-/**
- * Waiters by lane, served in turn: the first of each lane, then the second of each. A lane with a thousand waiters delays another
- * by a single turn.
- */
-export class FairQueue<T> {
-  /** In the order of their turns. A Set keeps the order of arrival, and deletes a waiter in constant time. */
-  readonly #lanes = new Map<string, Set<T>>();
-  #size = 0;
-
-  get size(): number {
-    return this.#size;
+    for (const [lane, waiters] of [...this.#lanes])
+      for (const waiter of [...waiters]) if (this.#remove(lane, waiter)) waiter.fail(error);
   }
 
-  add(lane: string, waiter: T): void {
-    const waiters = this.#lanes.get(lane);
-    if (waiters) waiters.add(waiter);
-    else this.#lanes.set(lane, new Set([waiter]));
-    this.#size++;
+  /** Refuses the newest waiter of the longest lane. */
+  #evict(): void {
+    const [lane, waiters] = [...this.#lanes].reduce((longest, each) =>
+      each[1].size > longest[1].size ? each : longest,
+    );
+    const newest = [...waiters].at(-1) as Waiter;
+    this.#remove(lane, newest);
+    newest.fail(this.#bounds.refusal('full'));
   }
 
-  /** Removes the waiter; returns whether it was still in the queue. */
-  delete(lane: string, waiter: T): boolean {
+  /** Returns whether the waiter was still waiting. */
+  #remove(lane: string, waiter: Waiter): boolean {
     const waiters = this.#lanes.get(lane);
     if (!waiters?.delete(waiter)) return false;
     if (waiters.size === 0) this.#lanes.delete(lane);
-    this.#size--;
+    this.waiting--;
     return true;
-  }
-
-  /** Takes the first waiter of the next lane for which `isAllowed` is true; the other lanes keep their turn. */
-  take(isAllowed: (first: T) => boolean): T | undefined {
-    for (const [lane, waiters] of this.#lanes) {
-      const [first] = waiters as Set<T> & Iterable<T>;
-      if (!isAllowed(first as T)) continue;
-      this.#lanes.delete(lane);
-      waiters.delete(first as T);
-      if (waiters.size > 0) this.#lanes.set(lane, waiters); // its next turn is the last
-      this.#size--;
-      return first;
-    }
-    return undefined;
-  }
-
-  /** Evicts the newest waiter of the lane with the longest queue. */
-  evictNewestOfLongest(): T | undefined {
-    let longest: [string, Set<T>] | undefined;
-    for (const entry of this.#lanes) if (entry[1].size > (longest?.[1].size ?? 0)) longest = entry;
-    if (longest === undefined) return undefined;
-    const newest = [...longest[1]].at(-1) as T;
-    this.delete(longest[0], newest);
-    return newest;
   }
 }
 

@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type Koa from 'koa';
 import { Problem } from '../errors.js';
 import type { Observe } from '../events.js';
-import { RequestTurns } from '../flow/request-turns.js';
 import type { Settings } from '../settings.js';
 import { requestId } from './exchange.js';
 import { ConnectionEnds } from './raw-answers.js';
@@ -21,7 +20,6 @@ const headerBytesMax = 16_384;
 export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
   const handle = koa.callback();
   const ends = new ConnectionEnds();
-  const turns = new RequestTurns();
   const server = createServer(
     {
       maxHeaderSize: headerBytesMax,
@@ -35,11 +33,8 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
     },
     (request, response) =>
       ends.inTurn(request, response, () => {
-        turns.begin(request, () => {
-          if (response.closed) return; // the client went away before its turn
-          if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
-          void handle(request, response);
-        });
+        if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
+        void handle(request, response);
       }),
   );
   server.maxConnections = bounds.clientConnectionsMax;

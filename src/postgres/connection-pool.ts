@@ -227,10 +227,10 @@ export class ConnectionPool {
       const connection = await this.#connect();
       if (this.#closed) return connection.close();
       this.#connections.add(connection);
-      connection.onEnd(() => {
+      connection.onEnd = () => {
         this.#connections.delete(connection);
         if (this.#gate.waiting > 0) this.#leastBusy();
-      });
+      };
     } catch (error) {
       // Without any connection waiters try another server at once.
       if (this.#connections.size === 0) this.#gate.failAll(error as Error);

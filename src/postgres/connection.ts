@@ -53,10 +53,11 @@ export class Connection {
   readonly #named: boolean;
   readonly #started = new Set<{ readonly atMs: number; readonly stallMsMax: number; overdue: boolean }>();
   #readAtMs = 0;
-  #usable = true;
-  #isCorked = false;
+  /** Whether a statement may begin. */
+  usable = true;
   #closing: NodeJS.Timeout | undefined;
-  #onEnd: () => void = () => undefined;
+  /** Called once, when the connection has ended. */
+  onEnd: () => void = () => undefined;
 
   private constructor(client: pg.Client, named: boolean) {
     this.#client = client;
@@ -101,15 +102,6 @@ export class Connection {
     return this.#started.size;
   }
 
-  get usable(): boolean {
-    return this.#usable;
-  }
-
-  /** Sets the listener that is called once, when the connection has ended. */
-  onEnd(listener: () => void): void {
-    this.#onEnd = listener;
-  }
-
   /** The last row of a statement that reads no view. */
   rowOf(statement: Statement): Promise<TextRow> {
     const rows: TextRow[] = [];
@@ -122,7 +114,8 @@ export class Connection {
 
   /**
    * Gives `onRow` each row as it arrives; calls `done` once, when PostgreSQL has reported the statement as complete or it has failed. A
-   * statement whose backend sends nothing for `stallMsMax` fails as lost. A statement that runs alone is sent at once.
+   * statement whose backend sends nothing for `stallMsMax` fails as lost. A statement that runs alone is sent at once, those of a turn of
+   * the event loop in one write: under load, writes to sockets were half the cost of a detail.
    */
   start(
     run: Run,
@@ -134,7 +127,7 @@ export class Connection {
     const started = { atMs: performance.now(), stallMsMax, overdue: false };
     const ended = (error: Error | null): void => {
       this.#started.delete(started);
-      if (error || !this.#usable) this.close();
+      if (error || !this.usable) this.close();
       if (error === null) done(null);
       else if (started.overdue) done(statementTimeout());
       else done(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
@@ -146,7 +139,11 @@ export class Connection {
       return done(error as Error); // a value of the statement is missing
     }
     this.#started.add(started);
-    if (!isAlone) this.#corkForTurn();
+    const stream = streamOf(this.#client);
+    if (!isAlone && stream.writableCorked === 0) {
+      stream.cork();
+      setImmediate(() => stream.uncork());
+    }
     this.#client.query(new RoundTrip(parts, this.#named, ended));
   }
 
@@ -160,29 +157,17 @@ export class Connection {
     try {
       return await work();
     } catch (error) {
-      this.#usable = false;
+      this.usable = false;
       throw error;
     } finally {
       this.#started.delete(started);
-      if (!this.#usable) this.close();
+      if (!this.usable) this.close();
     }
   }
 
   /** Sends a round trip of the work that holds the connection. */
   query(roundTrip: RoundTrip): void {
     this.#client.query(roundTrip);
-  }
-
-  /** Sends the statements of a turn of the event loop in one write: under load, writes to sockets were half the cost of a detail. */
-  #corkForTurn(): void {
-    if (this.#isCorked) return;
-    this.#isCorked = true;
-    const stream = streamOf(this.#client);
-    stream.cork();
-    setImmediate(() => {
-      this.#isCorked = false;
-      stream.uncork();
-    });
   }
 
   /**
@@ -199,24 +184,24 @@ export class Connection {
 
   /** Ends the connection now; statements in flight reject, and PostgreSQL stops them (client_connection_check_interval). */
   destroy(): void {
-    this.#usable = false;
+    this.usable = false;
     streamOf(this.#client).destroy();
   }
 
   /** Ends the connection when it is idle. */
   close(): void {
-    this.#usable = false;
+    this.usable = false;
     if (this.#started.size > 0 || this.#closing !== undefined) return;
     this.#closing = setTimeout(() => this.destroy(), closeMsMax).unref(); // a frozen server never closes its end
     this.#client.end().catch(() => {});
   }
 
   #handleEnd(): void {
-    this.#usable = false;
+    this.usable = false;
     clearTimeout(this.#closing);
-    const listener = this.#onEnd;
-    this.#onEnd = () => {};
-    listener();
+    const { onEnd } = this;
+    this.onEnd = () => {};
+    onEnd();
   }
 }
 

@@ -32,16 +32,12 @@ export interface Currency {
  */
 export class Heartbeat {
   readonly #samples: PositionSample[] = [];
-  #first: PositionSample | undefined;
+  /** The first sample of all: every write that was answered before this process started lies at or before it. */
+  first: PositionSample | undefined;
   readonly #keptMs: number;
 
   constructor(keptMs: number) {
     this.#keptMs = keptMs;
-  }
-
-  /** The first sample of all: every write that was answered before this process started lies at or before it. */
-  get first(): PositionSample | undefined {
-    return this.#first;
   }
 
   get newest(): PositionSample | undefined {
@@ -49,7 +45,7 @@ export class Heartbeat {
   }
 
   add(sample: PositionSample): void {
-    this.#first ??= sample;
+    this.first ??= sample;
     const { newest } = this;
     const continues = newest !== undefined && sameHistory(newest, sample) && sample.lsn >= newest.lsn;
     if (!continues) this.#samples.length = 0; // samples of another history prove nothing of this one

@@ -167,9 +167,7 @@ export class PrimaryNodes {
   readonly #observe: Observe;
   readonly #onChange: () => void;
   #current: ProbedNode;
-  /** Whether the last sample of the primary succeeded. */
-  reachable = false;
-  /** Why it did not; null while it is reachable. */
+  /** Why the last sample of the primary did not succeed; null while it is reachable. */
   reason: string | null = 'not probed yet';
 
   /** `nodes` are not empty; the first is taken for the primary until one has answered as such. */
@@ -191,6 +189,10 @@ export class PrimaryNodes {
   get url(): string | null {
     const { url, check } = this.#current;
     return check?.isComplete === false ? null : url();
+  }
+
+  get reachable(): boolean {
+    return this.reason === null;
   }
 
   /** Samples now, in the order of the setting, and again every interval until closed. */
@@ -233,7 +235,6 @@ export class PrimaryNodes {
       return this.#fail(node, 'old_timeline');
     if (!isCurrent && this.reachable && sample.timeline === newest?.timeline) return;
     this.#heartbeat.add(sample);
-    this.reachable = true;
     this.reason = null;
     if (isCurrent) return;
     this.#current = node;
@@ -243,8 +244,7 @@ export class PrimaryNodes {
 
   #fail(node: ProbedNode, code: string, reason: string | null = null): void {
     if (node !== this.#current) return;
-    this.reason = reason ?? reasons[code] ?? `it does not answer (${code})`;
     if (this.reachable && !node.probe.closed) this.#observe({ type: 'primary_failed', code });
-    this.reachable = false;
+    this.reason = reason ?? reasons[code] ?? `it does not answer (${code})`;
   }
 }

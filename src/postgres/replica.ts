@@ -59,9 +59,8 @@ export class Replica {
   #systemIdentifier: string | null = null;
   /** The position at which the replica was found ahead of its primary; null when it was not. */
   #divergedAt: Lsn | null = null;
-
-  /** The check before the first use; null when it is complete. */
-  #check: LateCheck | null;
+  /** The check before the first use; null where the start made it. */
+  readonly #check: LateCheck | null;
 
   /** `check` is null where the start checked all. */
   constructor(
@@ -89,7 +88,7 @@ export class Replica {
 
   /** Whether the view may be read here; it must not while it could not be checked. */
   mayRead(view: string): boolean {
-    return this.#check === null || !this.#check.result.uncheckedViews.has(view);
+    return !this.#check?.result.uncheckedViews.has(view);
   }
 
   get inFlight(): number {
@@ -150,30 +149,17 @@ export class Replica {
     const known = this.#currency(replayed, replayedAtMs);
     if (known.lagMs !== null && known.lagMs > this.#lagMaxMs)
       return this.#takeOut('it lags behind the primary', { ...known, replayed });
-    const refusal = await this.#refusalBeforeUse();
-    if (refusal !== null) return this.#takeOut(refusal);
+    await this.#check?.repeat();
+    if (this.#check?.result.refusal) return this.#takeOut(this.#check.result.refusal);
     this.#goodProbes++;
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
     if (healthy && !this.state.healthy) {
       this.#observe({ type: 'replica_admitted', replica: this.name });
-      this.#warm();
+      for (const pool of [this.short, this.long]) pool.warm();
     }
     this.#everHealthy ||= healthy;
     const reason = healthy ? null : 'it is back, and on probation';
     this.state = { healthy, reason, isPrimary: false, replayed, ...known };
-  }
-
-  #warm(): void {
-    for (const pool of [this.short, this.long]) pool.warm();
-  }
-
-  async #refusalBeforeUse(): Promise<string | null> {
-    const check = this.#check;
-    if (check === null) return null;
-    this.#warm(); // the logins take as long as a tenth of the check
-    await check.repeat();
-    if (check.isComplete) this.#check = null;
-    return check.result.refusal;
   }
 
   /** Uses the heartbeat; for a replica older than all samples, as at start-up, the commit time of its last replayed transaction. */

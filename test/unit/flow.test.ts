@@ -1,44 +1,7 @@
-import type { IncomingMessage } from 'node:http';
-import { setImmediate, setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { FairQueue, Gate } from '../../src/flow/gate.js';
+import { Gate } from '../../src/flow/gate.js';
 import { countNext, type Kept, type Limiter, rateLimiter, type SharedCounter } from '../../src/flow/rate-limiter.js';
-import { RequestTurns } from '../../src/flow/request-turns.js';
-
-/** Takes all waiters, in turn. */
-function drained(queue: FairQueue<string>): (string | undefined)[] {
-  return Array.from({ length: queue.size }, () => queue.take(() => true));
-}
-
-test('waiters are served one of each key in turn, those of a key in the order of their arrival', (t) => {
-  const queue = new FairQueue<string>();
-  for (const waiter of ['a1', 'a2', 'a3', 'b1', 'a4', 'c1', 'b2']) queue.add(waiter.charAt(0), waiter);
-  t.deepEqual(drained(queue), ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
-  t.is(queue.size, 0);
-});
-
-test('a key whose first waiter must not be served yet is skipped and keeps its turn', (t) => {
-  const queue = new FairQueue<string>();
-  for (const waiter of ['a1', 'b1', 'b2']) queue.add(waiter.charAt(0), waiter);
-  t.is(
-    queue.take((waiter) => !waiter.startsWith('a')),
-    'b1',
-  );
-  t.is(
-    queue.take(() => false),
-    undefined,
-  );
-  t.deepEqual(drained(queue), ['a1', 'b2']);
-});
-
-test('the newest waiter of the key with the longest queue is evicted', (t) => {
-  const queue = new FairQueue<string>();
-  for (const waiter of ['a1', 'b1', 'a2', 'a3']) queue.add(waiter.charAt(0), waiter);
-  t.is(queue.evictNewestOfLongest(), 'a3');
-  t.true(queue.delete('a', 'a1'));
-  t.false(queue.delete('a', 'a1'));
-  t.deepEqual(drained(queue), ['a2', 'b1']);
-});
 
 const gateOf = (share: number, queueMax = 10) =>
   new Gate({ share: () => share, queueMax, refusal: (reason) => new Error(reason) });
@@ -96,45 +59,31 @@ test('a full queue evicts the newest entry of the longest lane, an aborted entry
   t.is(gate.waiting, 0);
 });
 
-const requestOf = (token: string): IncomingMessage =>
-  ({
-    headers: token === '' ? {} : { authorization: `Bearer ${token}` },
-    socket: { remoteAddress: '192.0.2.1' },
-  }) as IncomingMessage;
-
-/** Begins the requests, named by their token and a number, and returns those that begin in each turn of the event loop. */
-async function turnsOf(tokens: readonly string[]): Promise<string[][]> {
-  const turns = new RequestTurns();
-  const begun: string[][] = [[]];
-  for (const [i, token] of tokens.entries())
-    turns.begin(requestOf(token), () => void begun.at(-1)?.push(`${token}${i}`));
-  while (begun.flat().length < tokens.length) {
-    begun.push([]);
-    await setImmediate();
-  }
-  return begun;
-}
-
-test('requests of one token begin at once, however many come', async (t) => {
-  const tokens = Array.from({ length: 20 }, () => 'a');
-  t.deepEqual(await turnsOf(tokens), [tokens.map((token, i) => token + i)]);
+test('waiters are served one of each lane in turn, those of a lane in the order of their arrival', async (t) => {
+  const gate = gateOf(1);
+  const release = gate.take('');
+  const served: string[] = [];
+  for (const waiter of ['a1', 'a2', 'a3', 'b1', 'a4', 'c1', 'b2'])
+    void gate.enter([''], { waitMs: 10_000, lane: waiter.charAt(0) }).then((leave) => {
+      served.push(waiter);
+      leave();
+    });
+  release();
+  while (gate.waiting > 0) await turn();
+  t.deepEqual(served, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
 });
 
-test('while several tokens are used four requests begin in a turn of the event loop, one of each token after the other', async (t) => {
-  t.deepEqual(await turnsOf(['b', ...'aaaaaaaaa', 'b', 'c']), [
-    ['b0', 'a1', 'a2', 'a3'],
-    ['a4', 'b10', 'c11', 'a5'],
-    ['a6', 'a7', 'a8', 'a9'],
-  ]);
-});
-
-test('requests without a token, or with a header longer than any token, take turns by their address', async (t) => {
-  const long = 'x'.repeat(500);
-  const turns = await turnsOf(['b', 'b', 'b', 'b', '', long, '', long, 'b']);
-  t.deepEqual(
-    turns.map((begun) => begun.map((name) => name.replace(long, 'long'))),
-    [['b0', 'b1', 'b2', 'b3'], ['4', 'b8', 'long5', '6'], ['long7']],
-  );
+test('a lane whose first waiter must not begin yet is skipped and keeps its turn', async (t) => {
+  const gate = gateOf(1);
+  const [releaseA, releaseB] = [gate.take('a'), gate.take('b')];
+  const served: string[] = [];
+  for (const key of ['a', 'b', 'a']) void gate.enter([key], { waitMs: 10_000, lane: key }).then(() => served.push(key));
+  releaseB();
+  await turn();
+  t.deepEqual(served, ['b']);
+  releaseA();
+  await turn();
+  t.deepEqual(served, ['b', 'a']);
 });
 
 /** Gateways that share a counter, which answers after a turn of the event loop. */
