@@ -32,8 +32,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const list = listOf(view, name, subject, survey, drafted);
   const parts = partsOf(subject, survey, drafted);
   // A log that is in the order of its times is only added to.
-  const isByTime = list.order[0]?.field.type === 'timestamp';
-  const ofLog = { sync: isByTime ? { appendOnly: {} } : {}, files: [], open: [] };
+  const ofLog = { sync: list.order[0]?.field.type === 'timestamp' ? { appendOnly: {} } : {}, files: [], open: [] };
   const sync = log ? ofLog : syncOf(view, subject, survey, parts);
   const entity = log
     ? undefined
@@ -72,6 +71,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ...(sync.sync ? [`${alias}.xmin as ${rowXid}`] : []),
     ...(write?.items ?? []),
   ];
+  const way = steps.map((step) => `${step.from.name} of ${step.table.quoted}`).join(', ');
   const read = [table, ...steps.map((step) => step.table), ...subject.parts];
   const hidden = read.filter(({ rowSecurity }) => rowSecurity);
   const file = {
@@ -85,7 +85,8 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       ...leftPoints('', drafted.leftOut),
       subject.tenant.name !== survey.tenant.column &&
         `its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`,
-      steps.length > 0 && stepsPoint(subject),
+      steps.length > 0 &&
+        `its workspace is that of ${way}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
       ...drafted.open,
       ...deletedPoints('rows', table),
       ...parts.flatMap((part) => part.open),
@@ -110,12 +111,6 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   };
   const isLogged = write !== undefined && write.write.audit !== false;
   return { subject, name, columns, definition, files: [file, ...list.files, ...sync.files], isLogged };
-}
-
-/** The open point of a table whose workspace another one tells. */
-function stepsPoint({ steps }: Subject): string {
-  const way = steps.map(({ from, table }) => `${from.name} of ${table.quoted}`).join(', ');
-  return `its workspace is that of ${way}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`;
 }
 
 /** "WorkOrder", "work_order" and "werkbon" of the log, and the names of their tables. */

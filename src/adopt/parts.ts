@@ -31,10 +31,8 @@ export interface PartDraft extends ViewColumn {
  * are asked for.
  */
 export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): PartDraft[] {
-  const [takenColumns, takenMembers] = [
-    new Set(columns.map(({ name }) => name)),
-    new Set(columns.map(({ member }) => member)),
-  ];
+  const takenColumns = new Set(columns.map(({ name }) => name));
+  const takenMembers = new Set(columns.map(({ member }) => member));
   return subject.parts.map((part) => {
     const name = untaken(shortName(part, subject.table), takenColumns);
     const key = keyOf(part, subject);

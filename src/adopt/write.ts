@@ -69,7 +69,9 @@ export function writeOf(
   const writable = columns.flatMap((column) => {
     const { of, name, member } = column;
     const refersAway = of.refers && column.field.references === undefined;
-    const isOwn = of === id || Object.hasOwn(onChange, name) || isBookkeeping(name) || refersAway;
+    // Times and versions that the app keeps itself.
+    const isKept = (['created', 'updated', 'version'] as const).some((purpose) => isNamed(purpose, name));
+    const isOwn = of === id || Object.hasOwn(onChange, name) || isKept || refersAway;
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
     if (isOwn || isTaken || !isPlain(column)) return [];
     const rule = writeRule(column);
@@ -117,11 +119,6 @@ export function writeOf(
 function byTransaction(of: Column): ViewColumn {
   const field = { column: rowVersion, type: 'bigint', description: 'Moves on every change.' };
   return { of, name: rowVersion, select: `${alias}.xmin::text::bigint`, member: 'rowVersion', field };
-}
-
-/** Times and versions that the app keeps itself. */
-function isBookkeeping(name: string): boolean {
-  return isNamed('created', name) || isNamed('updated', name) || isNamed('version', name);
 }
 
 /** The rule of a field that clients can write; undefined for others. */
