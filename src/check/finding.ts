@@ -36,7 +36,6 @@ export const advice = {
   ids: 'Let the view show an id that a unique index proves, or the newest of the rows with one id alone.',
   values:
     'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; where JSON has no such value (NaN, infinity), let the view show another. The row named is an example.',
-  clear_values: 'Give the field "clean", a codec or a diff, or leave its column out of the view and the definition.',
   schema: 'Let the view give the types of the contract (docs/definitions.md), or change the definition.',
   plans:
     'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list; for sync the workspace and the id, or the workspace, the id of the record and the id of the part.',

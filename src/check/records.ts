@@ -7,52 +7,9 @@ import { compileStatements } from '../definition/statements.js';
 import { Row, type TextRow } from '../postgres/row.js';
 import type { WorkspaceId } from '../postgres/statement.js';
 import { guarded, runSteps } from '../postgres/transaction.js';
-import { holdsImage } from '../projection/images.js';
 import type { ProjectionOptions } from '../projection/redact.js';
-import { isSignatureName } from '../projection/strip.js';
-import { failure, type Item, type Level, verdict, warning, withFile } from './finding.js';
-import { areAddresses, formOf } from './forms.js';
+import { failure, type Item, type Level, verdict, withFile } from './finding.js';
 import { trial } from './session.js';
-
-/** With fewer values their form is chance. */
-const valuesMin = 5;
-
-/** A warning of members that show personal data, images or sealed values as they are stored. No value is in it. */
-export function clearItems(resource: Resource, members: ReadonlyMap<Leaf, readonly unknown[]>): Item[] {
-  const reasons = [...members].flatMap(([leaf, values]) => {
-    const reason = reasonOf(leaf, values);
-    return reason === undefined ? [] : [`${placeOf(leaf.path)}: ${reason}`];
-  });
-  return reasons.length === 0
-    ? []
-    : [warning('clear_values', `${withFile(reasons, resource).join('; ')}.`, resource.name)];
-}
-
-function reasonOf({ field, path }: Leaf, values: readonly unknown[]): string | undefined {
-  const texts = values.filter((value) => typeof value === 'string');
-  if (field.clean !== 'audit-diff' && values.some(isDiff)) return 'changes of records, without "clean": "audit-diff"';
-  const isCleaned = field.clean !== undefined;
-  if (!isCleaned && values.some((value) => holdsImage(typeof value === 'string' ? value : JSON.stringify(value))))
-    return 'images, without "clean"';
-  if (!isCleaned && texts.length > 0 && isSignatureName(path.at(-1) as string)) return 'signatures, without "clean"';
-  if (areAddresses(texts)) return 'e-mail addresses';
-  if (texts.length >= valuesMin && formOf(texts, false).kind === 'sealed')
-    return 'values that look encrypted, without a codec';
-  return undefined;
-}
-
-/** Whether the value, or an element of it, has the old and the new value of a field: as two members, or as a pair. */
-function isDiff(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(isDiff);
-  if (typeof value !== 'object' || value === null) return false;
-  const names = Object.keys(value);
-  const isPair = (member: unknown): boolean => Array.isArray(member) && member.length === 2;
-  return (
-    (names.some((name) => /^(oud|old|before|previous)/i.test(name)) &&
-      names.some((name) => /^(nieuw|new|after|current)/i.test(name))) ||
-    (names.length > 0 && Object.values(value).every(isPair))
-  );
-}
 
 /** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
 const rowsPerEnd = 250;
@@ -74,7 +31,6 @@ interface Member {
   /** Id of the first row with such a value. */
   example: string;
   readonly reasons: Set<string>;
-  readonly shown: unknown[];
 }
 
 /**
@@ -95,7 +51,7 @@ export async function checkRecords(
   const positions = columnsOf(resource);
   const members = leaves(resource).map((leaf): Member => {
     const at = positions.indexOf(leaf.field.column);
-    return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set(), shown: [] };
+    return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set() };
   });
   const misfits = new Set<string>();
   let count = 0;
@@ -108,9 +64,8 @@ export async function checkRecords(
         const record = JSON.parse(serializer.json(Row.of(texts), workspace)) as object;
         const id = texts[positions.indexOf('id')] as string;
         for (const member of members) {
-          const { leaf, at, shown } = member;
+          const { leaf, at } = member;
           const value = valueAt(record, leaf);
-          if (value !== null && value !== undefined) shown.push(value);
           if (texts[at] !== null) tally(member, id, value, reasons.get(pointer(leaf.path)));
           else if (!mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
         }
@@ -125,7 +80,6 @@ export async function checkRecords(
       misfits.size > 0
         ? failure('schema', `Records do not fit it: ${bad}.`, object)
         : verdict('schema', [], `${count} records fit it.`, object),
-      ...clearItems(resource, new Map(members.map(({ leaf, shown }) => [leaf, shown]))),
     ];
   };
   return trial(client, { settings: bound, object: resource.view }, read, ({ message }) => [

@@ -2,15 +2,14 @@ import { createHash, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observe } from '../events.js';
 import { compileRedaction, type ProjectionOptions, type Redaction, type RedactionRules } from '../projection/redact.js';
-import type { FieldType, IdType } from './field-types.js';
-import { type FilterRange, filterRanges } from './filter-kinds.js';
+import { filterRanges } from './filter-kinds.js';
 import { canFail, visibleToWriteScope } from './record-schema.js';
-import { codecsInUse, columnsOf, type LoggedAs, leaves, type Resource, type ResourceWrite } from './resource.js';
+import { codecsInUse, columnsOf, leaves, type Resource, type ResourceWrite } from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { type Cut, compileStatements, type ResourceStatements } from './statements.js';
 import { compileSyncStatements, type SyncStatements } from './sync-statements.js';
-import { compileWriteStatements, type WriteStatements } from './write-statements.js';
-import { type BodyCheck, compileBodyChecks } from './write-validators.js';
+import { compileWriteStatements } from './write-statements.js';
+import { compileBodyChecks } from './write-validators.js';
 
 /** A resource with all that is made of its definition at start-up; a request only picks from it. */
 export interface CompiledResource {
@@ -22,7 +21,7 @@ export interface CompiledResource {
   /** The cut that leaves the members of these names, and `id`; null: they are all members. */
   readonly cut: (fields: ReadonlySet<string>) => CompiledCut | null;
   /** Filters that are the two ends of a range. */
-  readonly filterRanges: readonly FilterRange[];
+  readonly filterRanges: ReturnType<typeof filterRanges>;
   /** Columns of the entity tag of a detail; null without a version. */
   readonly tag: TagColumns | null;
   /** Null: the resource is only read. */
@@ -45,38 +44,11 @@ export interface CompiledSync {
 }
 
 /** Positions of the columns that the entity tag of a row is made of. */
-export interface TagColumns {
-  readonly versionAt: number;
-  /** Those with JSON: they can show rows of other tables, which change without the version. */
-  readonly documentsAt: readonly number[];
-}
-
+export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
 /** All that is made for the writes of a resource. Rows are those of the reads: the same columns in the same order. */
-export interface CompiledWrite {
-  readonly create: BodyCheck;
-  readonly patch: BodyCheck;
-  readonly statements: WriteStatements;
-  /** How writes appear in the app's audit log; false: the app logs them itself. */
-  readonly audit: (LoggedAs & { readonly entity: string }) | false;
-  readonly idType: IdType;
-  /** Position of the column id in a row. */
-  readonly idAt: number;
-  readonly tag: TagColumns;
-  readonly members: readonly WritableMember[];
-  readonly fullRecord: RowSerializer;
-  /** For tokens without the read scope: writable members, id, version and timestamps. */
-  readonly writeScopeRecord: RowSerializer;
-}
-
+export type CompiledWrite = ReturnType<typeof compileWrite>;
 /** A member that clients can write. */
-export interface WritableMember {
-  readonly name: string;
-  /** Position of its column in a row. */
-  readonly at: number;
-  readonly type: FieldType;
-  /** Name of the member in the app's audit log. */
-  readonly auditName: string;
-}
+export type WritableMember = CompiledWrite['members'][number];
 
 /** Compiles a definition that loadResources has accepted, one of `all`. */
 export function compileResource(
@@ -88,15 +60,17 @@ export function compileResource(
   const tag = tagColumns(resource);
   const serializer = compileSerializer(resource, options, observe);
   const { write } = resource;
+  const versioned = { ...resource, versionSeed: versionSeedOf(resource, options, all) };
+  const sync = resource.versionSeed === undefined ? compileSyncStatements(versioned) : null;
   return {
     resource,
     statements: compileStatements(resource),
-    sync: compileSync(resource, options, observe, all),
+    sync: sync && { statements: sync, rows: compileResource(versioned, options, observe) },
     serializer,
     cut: compileCuts(resource, options, observe),
     filterRanges: filterRanges(resource.filters),
     tag,
-    write: write && tag ? compileWrite({ ...resource, write }, options, observe, tag, serializer) : null,
+    write: write && tag ? compileWrite({ ...resource, write }, options, observe, { serializer, tag }) : null,
   };
 }
 
@@ -117,18 +91,6 @@ function compileCuts(resource: Resource, options: ProjectionOptions, observe: Ob
     cuts.set(name, cut);
     return cut;
   };
-}
-
-function compileSync(
-  resource: Resource,
-  options: ProjectionOptions,
-  observe: Observe,
-  all: readonly Resource[],
-): CompiledSync | null {
-  if (resource.versionSeed !== undefined) return null;
-  const versioned = { ...resource, versionSeed: versionSeedOf(resource, options, all) };
-  const statements = compileSyncStatements(versioned);
-  return statements && { statements, rows: compileResource(versioned, options, observe) };
 }
 
 /** Raise it when a change of the code shows a stored row otherwise: all copies then read it again. */
@@ -157,12 +119,13 @@ const withoutProse = (key: string, value: unknown): unknown =>
 
 const digestOf = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
 
-function tagColumns(resource: Resource): TagColumns | null {
+function tagColumns(resource: Resource) {
   if (resource.version === undefined) return null;
   const columns = columnsOf(resource);
   const documents = leaves(resource).filter(({ field }) => field.type === 'json');
   return {
     versionAt: columns.indexOf(resource.version),
+    /** Those with JSON: they can show rows of other tables, which change without the version. */
     documentsAt: [...new Set(documents.map(({ field }) => columns.indexOf(field.column)))],
   };
 }
@@ -171,9 +134,8 @@ function compileWrite(
   resource: Resource & { readonly write: ResourceWrite },
   options: ProjectionOptions,
   observe: Observe,
-  tag: TagColumns,
-  fullRecord: RowSerializer,
-): CompiledWrite {
+  { serializer, tag }: { readonly serializer: RowSerializer; readonly tag: TagColumns },
+) {
   const { audit } = resource.write;
   const columns = columnsOf(resource);
   const all = leaves(resource);
@@ -181,14 +143,18 @@ function compileWrite(
   return {
     ...compileBodyChecks(resource),
     statements: compileWriteStatements(resource),
+    /** How writes appear in the app's audit log; false: the app logs them itself. */
     audit: audit && { ...audit, entity: resource.auditEntity as string },
     idType: resource.idType,
+    /** Position of the column id in a row. */
     idAt: columns.indexOf('id'),
     tag,
+    /** The writable members: position of the column in a row, and name in the app's audit log. */
     members: all.flatMap(({ field: { column, type, write }, path: [name = ''] }) =>
       write ? [{ name, at: columns.indexOf(column), type, auditName: write.auditName ?? column }] : [],
     ),
-    fullRecord,
+    fullRecord: serializer,
+    /** For tokens without the read scope: writable members, id, version and timestamps. */
     writeScopeRecord: compileSerializer(resource, options, observe, shown),
   };
 }

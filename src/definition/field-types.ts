@@ -21,8 +21,8 @@ export interface FieldTypeRow {
   /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field, so none loses a digit. */
   readonly auditValue?: (text: string) => unknown;
   readonly example: unknown;
-  /** Made once for each field, from PostgreSQL's text form (ISO dates, UTC). */
-  readonly serializer: () => ValueSerializer;
+  /** From PostgreSQL's text form (ISO dates, UTC). */
+  readonly serializer: ValueSerializer;
   /** The SQL type as which a value is compared with such a column; absent: that of the column. */
   readonly comparedAs?: string;
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
@@ -106,7 +106,7 @@ export const fieldTypes = {
     writeSchema: { type: 'string', pattern: uuid.source },
     writeForm: 'a UUID in small letters',
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
-    serializer: () => quoted,
+    serializer: quoted,
     isPrinted: isUuid,
     query: { schema: identifier, isValue: isUuid },
   },
@@ -116,7 +116,7 @@ export const fieldTypes = {
     writeSchema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})$' },
     writeForm: 'a whole number of at most 18 digits, as a string',
     example: '1042',
-    serializer: () => quoted,
+    serializer: quoted,
     comparedAs: 'bigint',
     isPrinted: isBigint,
     query: { schema: identifier, isValue: isBigint },
@@ -126,7 +126,7 @@ export const fieldTypes = {
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
-    serializer: () => escaped,
+    serializer: escaped,
     isPrinted: isText,
     isMember: isString,
     query: { schema: identifier, isValue: isText },
@@ -136,7 +136,7 @@ export const fieldTypes = {
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
     example: 'open',
-    serializer: () => escaped,
+    serializer: escaped,
     query: { schema: identifier, isValue: isText },
   },
   integer: {
@@ -146,7 +146,7 @@ export const fieldTypes = {
     auditValue: exactNumber,
     isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
-    serializer: () => raw,
+    serializer: raw,
     comparedAs: 'bigint',
     isPrinted: isBigint,
     query: {
@@ -163,7 +163,7 @@ export const fieldTypes = {
     auditValue: exactNumber,
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
-    serializer: () => finite,
+    serializer: finite,
   },
   boolean: {
     columnTypes: ['boolean'],
@@ -172,7 +172,7 @@ export const fieldTypes = {
     auditValue: (text) => text === 't',
     isMember: (json) => json === 'true' || json === 'false',
     example: true,
-    serializer: () => (row, at, json) =>
+    serializer: (row, at, json) =>
       json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
     query: {
       schema: { type: 'boolean' },
@@ -187,7 +187,7 @@ export const fieldTypes = {
     writeSchema: dateSchema,
     writeForm: dateForm,
     example: '2026-03-14',
-    serializer: () => calendarDate,
+    serializer: calendarDate,
     isPrinted: (text) => isPrinted(text, 'date'),
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
@@ -201,7 +201,7 @@ export const fieldTypes = {
     schema: timestampSchema,
     hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
-    serializer: () => instant,
+    serializer: instant,
     isPrinted: (text) => isPrinted(text, 'timestamp'),
     query: {
       schema: { type: 'string', format: 'date-time' },
@@ -216,7 +216,7 @@ export const fieldTypes = {
     columnTypes: ['json', 'jsonb'],
     schema: {},
     example: [],
-    serializer: () => raw,
+    serializer: raw,
     isMember: () => true,
   },
 } as const satisfies Readonly<Record<string, FieldTypeRow>>;

@@ -1,7 +1,7 @@
 import type { FieldError } from '../errors.js';
 import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
 import type { Filter, Resource } from './resource.js';
-import { param, quoted, type Sql, typed } from './sql.js';
+import { quoted, type Sql, typed } from './sql.js';
 
 /** All that follows from the kind of a filter. */
 interface FilterKindRow {
@@ -10,13 +10,13 @@ interface FilterKindRow {
   /** Values in the query string; absent: those of the column's type. */
   readonly form?: QueryForm;
   /** The condition is `column operator value`, of the parameter and of the same as the column's type. */
-  readonly operator: '=' | '>=' | '<=' | '<';
+  readonly operator: '=' | '>=' | '<';
   readonly value: (parameter: Sql, typed: Sql, type: FieldType) => Sql;
   /** Whether the value is a list of values, separated by commas. */
   readonly isList?: true;
   /** Which end of a range it gives: of two filters on one column, the lower must not be above the upper. */
   readonly end?: 'lower' | 'upper';
-  /** Whether the value is a day in the gateway's time zone. */
+  /** Whether the value can be a day, of a timestamp in the gateway's time zone. */
   readonly takesDays?: true;
 }
 
@@ -32,7 +32,9 @@ const dateOrInstant: QueryForm = {
   },
 };
 
-const startOfDay = (day: Sql): Sql => `${day}::date::timestamp at time zone ${param('timeZone')}`;
+/** A date as it is compared with a column of the type: of a timestamp it is the start of the day. */
+const startOf = (date: Sql, type: FieldType): Sql =>
+  type === 'date' ? date : `${date}::timestamp at time zone {timeZone}`;
 
 /** Values in a list. */
 export const listValuesMax = 100;
@@ -44,37 +46,30 @@ export const filterKinds = {
     operator: '=',
     value: (_, typed) => typed,
   },
-  oneOf: {
-    columnTypes: idTypes,
-    operator: '=',
-    value: (list, typed, type) => `any(${fieldType(type).comparedAs ? `${typed}[]` : list})`,
-    isList: true,
-  },
-  dateFrom: { columnTypes: ['date'], operator: '>=', value: (day) => `${day}::date`, end: 'lower' },
-  dateTo: { columnTypes: ['date'], operator: '<=', value: (day) => `${day}::date`, end: 'upper' },
-  dayFrom: {
-    columnTypes: ['timestamp'],
+  /** Of every list, and of no definition: a list of ids is no condition, see `fewRows` (statements.ts). */
+  ids: { columnTypes: idTypes, operator: '=', value: (list) => `any(${list})`, isList: true },
+  from: {
+    columnTypes: ['date', 'timestamp'],
     form: formOf('date'),
     operator: '>=',
-    value: startOfDay,
+    value: (day, _, type) => startOf(`${day}::date`, type),
     end: 'lower',
     takesDays: true,
   },
-  dayTo: {
-    columnTypes: ['timestamp'],
+  to: {
+    columnTypes: ['date', 'timestamp'],
     form: formOf('date'),
     operator: '<',
-    value: (day) => `(${day}::date + 1)::timestamp at time zone ${param('timeZone')}`,
+    value: (day, _, type) => startOf(`(${day}::date + 1)`, type),
     end: 'upper',
     takesDays: true,
   },
-  instantFrom: { columnTypes: ['timestamp'], operator: '>=', value: (at) => `${at}::timestamptz`, end: 'lower' },
-  instantTo: { columnTypes: ['timestamp'], operator: '<=', value: (at) => `${at}::timestamptz`, end: 'upper' },
   since: {
     columnTypes: ['timestamp'],
     form: dateOrInstant,
     operator: '>=',
-    value: (at) => `case when length(${at}::text) = 10 then ${startOfDay(at)} else ${at}::timestamptz end`,
+    value: (at, _, type) =>
+      `case when length(${at}::text) = 10 then ${startOf(`${at}::date`, type)} else ${at}::timestamptz end`,
     takesDays: true,
   },
 } as const satisfies Readonly<Record<string, FilterKindRow>>;
@@ -120,7 +115,7 @@ export function filterCondition(
 ): Sql {
   const { column, kind, type, nearlyUnique } = filters[name] as Filter;
   const { operator, value: made, end } = filterKind(kind);
-  const given = param(name);
+  const given = `{${name}}`;
   const compared = quoted(column);
   if (nearlyUnique) return hasValue(compared, given, type);
   const value = made(given, type === 'enum' ? labelOf(compared, view, given) : typed(type, given), type);
@@ -145,17 +140,11 @@ export function filterForm({ kind, type }: Filter): QueryForm {
 
 /** The value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
 export function parseFilter(name: string, filter: Filter, text: string, faults: FieldError[]): string | null {
-  if (filterKind(filter.kind).isList) return parseListFilter(name, filter, text, faults);
   const { isValue, error } = filterForm(filter);
+  if (filterKind(filter.kind).isList) return arrayText(listedValues(name, text, faults).filter(isValue));
   if (isValue(text)) return text;
   if (error !== undefined) faults.push({ parameter: name, code: error.code, detail: `${name} must be ${error.form}.` });
   return null;
-}
-
-/** The values that a record can have, as an array. */
-function parseListFilter(name: string, filter: Filter, text: string, faults: FieldError[]): string {
-  const { isValue } = filterForm(filter);
-  return arrayText(listedValues(name, text, faults).filter(isValue));
 }
 
 /** The values of a parameter that is a list. Adds a fault for an empty one, and for too many, of which it returns none. */
@@ -179,18 +168,11 @@ export function arrayText(values: readonly string[]): string {
   return `{${quoted.join(',')}}`;
 }
 
-/** Names of two filters that are the ends of a range of one column and take the same form of value. */
-export interface FilterRange {
-  readonly lower: string;
-  readonly upper: string;
-}
-
-export function filterRanges(filters: Readonly<Record<string, Filter>>): FilterRange[] {
+/** Names of two filters that are the ends of a range of one column. */
+export function filterRanges(filters: Readonly<Record<string, Filter>>): { lower: string; upper: string }[] {
   const entries = Object.entries(filters);
   const ends = (end: 'lower' | 'upper') => entries.filter(([, { kind }]) => filterKind(kind).end === end);
-  return ends('lower').flatMap(([lower, low]) =>
-    ends('upper')
-      .filter(([, high]) => high.column === low.column && filterForm(high) === filterForm(low))
-      .map(([upper]) => ({ lower, upper })),
+  return ends('lower').flatMap(([lower, { column }]) =>
+    ends('upper').flatMap(([upper, high]) => (high.column === column ? [{ lower, upper }] : [])),
   );
 }

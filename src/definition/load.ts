@@ -21,18 +21,16 @@ import {
   type JsonSchema,
   leaves,
   type Resource,
-  type ResourceSync,
   type ResourceWrite,
 } from './resource.js';
 import { walled, walledWrite } from './walls.js';
 
 /** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
 export interface DefinitionFile
-  extends Omit<Resource, 'file' | 'table' | 'idType' | 'order' | 'filters' | 'sync' | 'write' | 'versionSeed'> {
+  extends Omit<Resource, 'file' | 'table' | 'idType' | 'order' | 'filters' | 'write' | 'versionSeed'> {
   readonly table?: string;
   readonly order: readonly string[];
   readonly filters: Readonly<Record<string, Omit<Filter, 'type'>>>;
-  readonly sync?: Omit<ResourceSync, 'appendOnly'> & Partial<Pick<ResourceSync, 'appendOnly'>>;
   readonly write?: Omit<ResourceWrite, 'audit' | 'view' | 'records'> & {
     readonly view?: string;
     readonly audit: AuditRule | false;
@@ -47,13 +45,12 @@ const filesMax = 100;
  */
 export function loadResources(dir: string): readonly Resource[] {
   const folder = dir === '' ? join(projectRoot, 'config/resources') : dir;
-  const presets = codecPresets();
   const flaws: string[] = [];
   const found = (path: string, ...of: readonly string[]): number =>
     flaws.push(...new Set(of.map((flaw) => `${shortPath(path)} ${flaw}.`)));
   const files = new Map<string, DefinitionFile>();
   for (const path of definitionPaths(folder)) {
-    const read = readDefinition(path, presets);
+    const read = readDefinition(path);
     if (Array.isArray(read)) found(path, ...read);
     else files.set(path, read);
   }
@@ -81,7 +78,7 @@ function definitionPaths(folder: string): string[] {
 }
 
 /** The definition in a file, presets and defaults filled in, or its flaws. */
-function readDefinition(path: string, presets: Readonly<Record<string, Codec>>): DefinitionFile | string[] {
+function readDefinition(path: string): DefinitionFile | string[] {
   let text: string;
   let value: unknown;
   try {
@@ -91,25 +88,19 @@ function readDefinition(path: string, presets: Readonly<Record<string, Codec>>):
     if (error instanceof SyntaxError) return [`/: the file is not JSON (${error.message}); correct the syntax`];
     return [`/: the file cannot be read (${readFault(error)}); make it readable`];
   }
-  addPresets(value, presets);
   validateDefinition(value);
   const repeated = repeatedKeys(text).map((place) => `${place}: the key stands there twice; keep one of them`);
   const misfits = (validateDefinition.errors ?? [])
     .filter(({ keyword }) => !['if', 'propertyNames'].includes(keyword))
     .map(flawOf);
-  return repeated.length + misfits.length > 0 ? [...repeated, ...misfits] : (value as DefinitionFile);
+  if (repeated.length + misfits.length > 0) return [...repeated, ...misfits];
+  const file = value as DefinitionFile;
+  return { ...file, codecs: { ...codecPresets(), ...file.codecs } };
 }
 
 /** The codecs of config/codecs.json by name; a definition can use and replace them. */
 export function codecPresets(): Readonly<Record<string, Codec>> {
   return JSON.parse(projectText('config/codecs.json'));
-}
-
-function addPresets(value: unknown, presets: Readonly<Record<string, Codec>>): void {
-  if (typeof value !== 'object' || value === null) return;
-  const definition = value as { codecs?: unknown };
-  const own = definition.codecs ?? {};
-  if (typeof own === 'object' && !Array.isArray(own)) definition.codecs = { ...presets, ...own };
 }
 
 /** An error of ajv in the words of its schema, or in our own. */
@@ -130,7 +121,7 @@ function shortPath(path: string): string {
 /** A filter that every list has. */
 const idsFilter: Omit<Filter, 'type'> = {
   column: 'id',
-  kind: 'oneOf',
+  kind: 'ids',
   description: `Only records with these identifiers, separated by commas, at most ${listValuesMax}.`,
 };
 
@@ -161,7 +152,7 @@ function resourceOf(path: string, file: DefinitionFile, named: ReadonlyMap<strin
     filters: Object.fromEntries(
       Object.entries({ ids: idsFilter, ...filters }).map(([name, filter]) => [name, typed(filter)]),
     ),
-    ...(sync && { sync: { ...sync, parts: Object.fromEntries(parts), appendOnly: sync.appendOnly ?? null } }),
+    ...(sync && { sync: { ...sync, parts: Object.fromEntries(parts) } }),
     ...(write && {
       write: {
         ...write,

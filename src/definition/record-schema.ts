@@ -1,5 +1,5 @@
 import { fieldType } from './field-types.js';
-import { type Field, type JsonSchema, type Leaf, leaves, pointer, type Resource } from './resource.js';
+import { type Field, type JsonSchema, leaves, pointer, type Resource } from './resource.js';
 
 /** A member as it is given back. */
 export function readSchema(field: Field): JsonSchema {
@@ -39,8 +39,15 @@ export function recordSchema(resource: Resource): JsonSchema {
   const encoded = leaves(resource).filter(({ field }) => canFail(field));
   const record = objectOf(resource, response);
   if (encoded.length === 0) return record;
-  const properties = { ...(record.properties as object), decodeErrors: decodeErrors(encoded) };
-  return { ...record, properties };
+  const decodeErrors = {
+    type: 'array',
+    minItems: 1,
+    uniqueItems: true,
+    items: { type: 'string', enum: encoded.map(({ path }) => pointer(path)) },
+    description:
+      'Only present when stored values of this record could not be decoded: the pointers (RFC 6901) of the members that are null for that reason.',
+  };
+  return { ...record, properties: { ...(record.properties as object), decodeErrors } };
 }
 
 /** The same with the version that records of a sync pass have. `x-record` names the record, for programs that make tables. */
@@ -54,10 +61,7 @@ export function versionedSchema(resource: Resource): JsonSchema {
   };
 }
 
-/**
- * The response to a write by a token that may write but not read: the writable fields, the identifier, the version and
- * the timestamps. The write scope reveals nothing else.
- */
+/** The response to a write by a token that may write but not read. */
 export function writeScopeSchema(resource: Resource): JsonSchema {
   const description = 'Response to a write by a token without the read scope.';
   const keep = (field: Field): boolean => visibleToWriteScope(resource, field);
@@ -69,35 +73,41 @@ export function canFail({ codec, pointer }: Field): boolean {
   return codec !== undefined || pointer !== undefined;
 }
 
-/** Whether the write scope alone shows a field: writable fields, id, version and timestamps. */
+/** Whether the write scope alone shows a field: writable fields, id, version and timestamps. It reveals nothing else. */
 export function visibleToWriteScope(resource: Resource, field: Field): boolean {
   return isWritable(field) || ['id', resource.version].includes(field.column) || field.type === 'timestamp';
 }
 
 /** Body of POST: the writable fields; those that must be given are required and not null. */
 export function createSchema(resource: Resource): JsonSchema {
-  const description = `A new ${resource.record}. A member left out is null. ${readOnlyProse(resource)}`;
-  return objectOf({ ...resource, description }, { ...body, required: ({ write }) => write?.required === true });
+  return bodyOf(
+    resource,
+    `A new ${resource.record}. A member left out is null.`,
+    ({ write }) => write?.required === true,
+  );
 }
 
 /** Body of PATCH, a merge patch (RFC 7396): members left out stay as they are, null clears a nullable field. */
 export function patchSchema(resource: Resource): JsonSchema {
-  const description = `Members left out stay as they are, null clears a nullable field. ${readOnlyProse(resource)}`;
-  return objectOf({ ...resource, description }, body);
+  return bodyOf(resource, 'Members left out stay as they are, null clears a nullable field.', () => false);
 }
 
-/** How an object is made of fields. */
+/** The members of an object, those of them that must be there, and their schemas; closed where others are refused: in requests alone. */
 interface Form {
   readonly keep: (field: Field) => boolean;
   readonly required: (field: Field) => boolean;
   readonly schema: (field: Field) => JsonSchema;
-  /** Whether other members are refused: in requests, never in responses. */
   readonly closed: boolean;
 }
 
 const isWritable = ({ write }: Field): boolean => write !== undefined;
 const response: Form = { keep: () => true, required: () => true, schema: readSchema, closed: false };
-const body: Form = { keep: isWritable, required: () => false, schema: writeSchema, closed: true };
+
+function bodyOf(resource: Resource, prose: string, required: Form['required']): JsonSchema {
+  const readOnly = leaves(resource).flatMap(({ field, path }) => (isWritable(field) ? [] : `\`${path.join('.')}\``));
+  const description = `${prose} Read-only, refused with code \`read_only\`: ${readOnly.join(', ')}. Any other member is refused with code \`unknown_field\`.`;
+  return objectOf({ ...resource, description }, { keep: isWritable, required, schema: writeSchema, closed: true });
+}
 
 /** The object of the kept fields, groups included when anything in them is kept. */
 function objectOf({ description, fields }: Pick<Resource, 'description' | 'fields'>, form: Form): JsonSchema {
@@ -116,22 +126,4 @@ function objectOf({ description, fields }: Pick<Resource, 'description' | 'field
     ...(required.length > 0 && { required }),
     properties: Object.fromEntries(members.map(({ name, schema }) => [name, schema])),
   };
-}
-
-function decodeErrors(encoded: readonly Leaf[]): JsonSchema {
-  return {
-    type: 'array',
-    minItems: 1,
-    uniqueItems: true,
-    items: { type: 'string', enum: encoded.map(({ path }) => pointer(path)) },
-    description:
-      'Only present when stored values of this record could not be decoded: the pointers (RFC 6901) of the members that are null for that reason.',
-  };
-}
-
-function readOnlyProse(resource: Resource): string {
-  const names = leaves(resource)
-    .filter(({ field }) => !isWritable(field))
-    .map(({ path }) => `\`${path.join('.')}\``);
-  return `Read-only, refused with code \`read_only\`: ${names.join(', ')}. Any other member is refused with code \`unknown_field\`.`;
 }

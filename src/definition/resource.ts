@@ -102,7 +102,7 @@ export interface ResourceWrite {
 export interface ResourceSync {
   /** Rows of other tables that a record shows, by name, in views of the schema gateway. */
   readonly parts: Readonly<Record<string, { readonly view: string; readonly idType: IdType }>>;
-  readonly appendOnly: { readonly horizonHours: number } | null;
+  readonly appendOnly?: { readonly horizonHours: number };
 }
 
 /** Validators, serializers, SQL, JSON Schema and OpenAPI are compiled from it at start-up. */

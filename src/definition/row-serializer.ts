@@ -25,42 +25,19 @@ import {
  * parsed, so that numbers keep every digit. It throws DecodeError when the cell is not JSON or the member is not of the field's type.
  */
 function memberReader({ pointer = '', type, clean }: Field): (cell: string) => string {
-  const tokens = tokensOf(pointer);
+  const [, ...tokens] = pointer.split('/').map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
   return (cell) => {
-    const value = at(cell.trim(), tokens);
+    let value: string | undefined = cell.trim();
+    try {
+      for (const token of tokens) value = childrenOf(value ?? '').findLast(([name]) => name === token)?.[1];
+    } catch (error) {
+      throw error instanceof MalformedJson ? new DecodeError('bad_format') : error;
+    }
     if (value === undefined || value === 'null') return 'null';
     if (!fieldType(type).isMember?.(value)) throw new DecodeError('bad_format');
     if (clean === 'json-images') return stripImages(value);
     return clean === 'text-images' && holdsImage(String(JSON.parse(value))) ? 'null' : value;
   };
-}
-
-/** The text of a decoded cell, once it is sure that it is JSON. Throws DecodeError. */
-function jsonCell(text: string): string {
-  try {
-    JSON.parse(text);
-    return text;
-  } catch {
-    throw new DecodeError('bad_format');
-  }
-}
-
-function at(json: string, tokens: readonly string[]): string | undefined {
-  let value: string | undefined = json;
-  try {
-    for (const token of tokens) value = childrenOf(value ?? '').findLast(([name]) => name === token)?.[1];
-  } catch (error) {
-    throw error instanceof MalformedJson ? new DecodeError('bad_format') : error;
-  }
-  return value;
-}
-
-/** "/a~1b/0" → "a/b", "0" (RFC 6901). */
-function tokensOf(pointer: string): string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 /** The values of the order columns as PostgreSQL prints them, microseconds included: the place where a page begins or ends. */
@@ -93,7 +70,7 @@ export function compileSerializer(
   const versionAt = columns.indexOf(versionColumn);
   let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
   const cells = new Map<number, string>(); // JSON cells of that row by position: each is decoded once
-  const decoders = compileDecoders(resource, options, members, columns);
+  const { decoders, cellWriters } = compileDecoders(resource, options, members, columns);
   const guarded =
     (path: readonly string[], serialize: ValueSerializer): ValueSerializer =>
     (row, at, json) => {
@@ -110,9 +87,7 @@ export function compileSerializer(
   const serializers = members.map(({ field, path }): ValueSerializer => {
     const { codec } = field;
     if (!canFail(field)) return cleaning(resource, columns, field, options);
-    const decoding = decoders.get(codec as string);
-    const index = decoding?.names.indexOf(field.column) as number;
-    const decoded: ValueSerializer = (_, __, json) => decoding?.decoder.writeCell(index, json);
+    const decoded = cellWriters.get(field.column) as ValueSerializer;
     if (field.pointer === undefined && field.type !== 'json') return guarded(path, decoded);
     const readMember = memberReader(field);
     return guarded(path, (row, at, json) => {
@@ -121,12 +96,11 @@ export function compileSerializer(
       json.text(readMember(cell));
     });
   });
-  const decoding = [...decoders.values()];
   const { prefixes, suffix } = punctuation(members);
   const write = (row: Row, workspace: string, json: JsonBytes): void => {
     if (cells.size > 0) cells.clear();
-    const id = decoding.length === 0 ? '' : (row.text(idAt) as string);
-    for (const { decoder } of decoding) decoder.startRow(row, workspace, id);
+    const id = decoders.length === 0 ? '' : (row.text(idAt) as string);
+    for (const decoder of decoders) decoder.startRow(row, workspace, id);
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
       json.constant(prefixes[i] as ConstantJson);
@@ -165,73 +139,64 @@ function hexVersion(version: string, seed: bigint): string {
 function decodedCell(decoded: ValueSerializer, row: Row, at: number): string {
   const quoted = new JsonBytes(1024);
   decoded(row, at, quoted);
-  return jsonCell(String(JSON.parse(quoted.toString())));
+  const text = String(JSON.parse(quoted.toString()));
+  try {
+    JSON.parse(text);
+    return text;
+  } catch {
+    throw new DecodeError('bad_format');
+  }
 }
 
-/** The decoder of all columns with one codec: they are decoded a row at a time. */
-interface Decoding {
-  readonly decoder: RowDecoder;
-  readonly names: readonly string[];
-}
-
+/** The decoders of the columns of each codec, which are decoded a row at a time, and the function that writes a cell of a column. */
 function compileDecoders(
-  resource: Resource,
+  { codecs, table }: Resource,
   options: ProjectionOptions,
   members: readonly Leaf[],
   columns: readonly string[],
-): Map<string, Decoding> {
-  const codecs = new Set(members.flatMap(({ field }) => field.codec ?? []));
-  const decodingOf = (name: string): Decoding => {
-    const codec = resource.codecs[name] as Codec;
-    const names = [...new Set(members.flatMap(({ field }) => (field.codec === name ? field.column : [])))];
-    const encoded = names.map((name) => ({ name, at: columns.indexOf(name) }));
-    const others = new Map(columns.map((column, at) => [column, at]));
-    return { decoder: compileCodec(codec, options, { table: resource.table, columns: encoded, others }), names };
-  };
-  return new Map([...codecs].map((codec) => [codec, decodingOf(codec)]));
+): { readonly decoders: readonly RowDecoder[]; readonly cellWriters: ReadonlyMap<string, ValueSerializer> } {
+  const cellWriters = new Map<string, ValueSerializer>();
+  const others = new Map(columns.map((column, at) => [column, at]));
+  const decoders = [...new Set(members.flatMap(({ field }) => field.codec ?? []))].map((codec) => {
+    const names = new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])));
+    const encoded = [...names].map((name) => ({ name, at: columns.indexOf(name) }));
+    const decoder = compileCodec(codecs[codec] as Codec, options, { table, columns: encoded, others });
+    for (const [i, { name }] of encoded.entries()) cellWriters.set(name, (_, __, json) => decoder.writeCell(i, json));
+    return decoder;
+  });
+  return { decoders, cellWriters };
 }
 
 function cleaning(
   resource: Resource,
   columns: readonly string[],
-  field: Field,
+  { type, clean, diff, words }: Field,
   { redaction }: ProjectionOptions,
 ): ValueSerializer {
-  switch (field.clean) {
-    case 'text-images':
-      return unlessSuspect(fieldType('text').serializer(), (text) =>
-        holdsImage(text) ? 'null' : JSON.stringify(text),
-      );
-    case 'json-images':
-      return unlessSuspect(fieldType('json').serializer(), stripImages);
-    case 'audit-diff': {
-      const entityAt = columns.indexOf(entityColumn(resource));
-      const redactDiff = redaction(field.diff, field.words);
-      return (row, at, json) => json.text(redactDiff(row.text(entityAt), row.text(at) as string));
-    }
-    default:
-      return fieldType(field.type).serializer();
+  const plain = fieldType(type).serializer;
+  if (clean === undefined) return plain;
+  if (clean === 'audit-diff') {
+    const entityAt = columns.indexOf(entityColumn(resource));
+    const redactDiff = redaction(diff, words);
+    return (row, at, json) => json.text(redactDiff(row.text(entityAt), row.text(at) as string));
   }
-}
-
-function unlessSuspect(plain: ValueSerializer, clean: (value: string) => string): ValueSerializer {
   return (row, at, json) => {
-    if (isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number))
-      json.text(clean(row.text(at) as string));
-    else plain(row, at, json);
+    if (!isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number)) return plain(row, at, json);
+    const text = row.text(at) as string;
+    if (clean === 'json-images') json.text(stripImages(text));
+    else json.text(holdsImage(text) ? 'null' : JSON.stringify(text));
   };
 }
 
-/** The JSON in front of each leaf's value, groups opened and closed where they begin and end. */
+/** The JSON in front of each leaf's value, and behind the last but for the closing brace: that of a record with marks for values. */
 function punctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: ConstantJson } {
-  const groupOf = (leaf: Leaf | undefined): string | undefined =>
-    leaf && leaf.path.length > 1 ? leaf.path[0] : undefined;
-  const prefixes = all.map((leaf, i) => {
-    const [before, now] = [groupOf(all[i - 1]), groupOf(leaf)];
-    const closing = before !== undefined && before !== now ? '}' : '';
-    const separator = i === 0 ? '{' : now !== undefined && before === now ? ',' : `${closing},`;
-    const opening = now !== undefined && before !== now ? `${JSON.stringify(now)}:{` : '';
-    return constantJson(`${separator}${opening}${JSON.stringify(leaf.path.at(-1))}:`);
-  });
-  return { prefixes, suffix: constantJson(groupOf(all.at(-1)) === undefined ? '' : '}') };
+  const mark = '\0';
+  const record: Record<string, string | Record<string, string>> = Object.create(null);
+  for (const { path } of all) {
+    const [name, inner] = path as [string, string?];
+    record[name] = inner === undefined ? mark : { ...(record[name] as Record<string, string>), [inner]: mark };
+  }
+  const pieces = JSON.stringify(record).split(JSON.stringify(mark));
+  const suffix = pieces.pop()?.slice(0, -1) ?? '';
+  return { prefixes: pieces.map(constantJson), suffix: constantJson(suffix) };
 }

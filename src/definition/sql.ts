@@ -2,11 +2,11 @@ import type { Statement } from '../postgres/statement.js';
 import { type FieldType, fieldType } from './field-types.js';
 import type { Direction } from './resource.js';
 
-/** SQL of which a statement is made. `{name}` in it is a parameter; names of a definition stand in it quoted, values never. */
+/**
+ * SQL of which a statement is made. `{name}` in it is a value that is bound; each place has a number of its own, so that PostgreSQL finds a
+ * type for each. Names of a definition stand in it quoted, values never.
+ */
 export type Sql = string;
-
-/** A value that is bound. Each place in a statement has a number of its own, so that PostgreSQL finds a type for each. */
-export const param = (name: string): Sql => `{${name}}`;
 
 /** A column or a view, whose names are letters, digits and underscores: gateway.klanten → "gateway"."klanten". */
 export const quoted = (name: string): Sql => `"${name.replaceAll('.', '"."')}"`;

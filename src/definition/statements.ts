@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { Statement } from '../postgres/statement.js';
 import { fieldType } from './field-types.js';
-import { filterCondition, filterKind, hasValue } from './filter-kinds.js';
+import { filterCondition, hasValue } from './filter-kinds.js';
 import { columnsOf, type Direction, type Filter, leaves, type OrderColumn, type Resource } from './resource.js';
-import { orderBy, param, quoted, quotedList, type Sql, statement, typed, where } from './sql.js';
+import { orderBy, quoted, quotedList, type Sql, statement, typed, where } from './sql.js';
 import { orderFrom, shortName, viewInOrder } from './walls.js';
 
 /** Where a chunk begins and ends: nothing, behind a key, up to a key, or both. */
@@ -66,15 +66,15 @@ export function compileStatements(resource: Resource): ResourceStatements {
     }
     return made;
   };
-  return { list, detail: resource.detail ? statement(`${resource.name}.detail`, byId(resource, param('id'))) : null };
+  return { list, detail: resource.detail ? statement(`${resource.name}.detail`, byId(resource, '{id}')) : null };
 }
 
 export function statementName(...parts: readonly string[]): string {
   return shortName(parts.join('.'));
 }
 
-export const limit = ` limit ${param('limit')}`;
-export const limitBehindSkipped = `${limit} offset ${param('skip')}`;
+export const limit = ` limit {limit}`;
+export const limitBehindSkipped = `${limit} offset {skip}`;
 
 /** The operators with which a list goes on behind a key, and those with which it ends at one. */
 const operators = { asc: ['>', '<='], desc: ['<', '>='] } as const;
@@ -101,21 +101,19 @@ function compileList(
   const columnOf = (name: string): string => (resource.filters[name] as Filter).column;
   const conditions = (names: readonly string[], end: 'upper' | 'lower' | null): Sql[] =>
     names.map((name) => filterCondition(name, resource, end));
-  const listed = filters.filter(
-    (name) => columnOf(name) === 'id' && filterKind((resource.filters[name] as Filter).kind).isList,
-  );
-  const unlisted = filters.filter((name) => !listed.includes(name));
-  const rare = listed.length > 0 ? undefined : unlisted.find((name) => resource.filters[name]?.nearlyUnique);
+  const isListed = filters.includes('ids');
+  const unlisted = filters.filter((name) => name !== 'ids');
+  const rare = isListed ? undefined : unlisted.find((name) => resource.filters[name]?.nearlyUnique);
   const compared = rare === undefined ? [] : unlisted.filter((name) => name !== rare && !key.includes(columnOf(name)));
   const indexed = unlisted.filter((name) => !compared.includes(name));
-  const isFew = listed.length > 0 || rare !== undefined;
+  const isFew = isListed || rare !== undefined;
   const own = isFew ? undefined : unlisted.find((name) => resource.filters[name]?.ownIndex);
   // The order names the index of a nearly unique value.
   const order = rare === undefined ? key : orderFrom(columnOf(rare), resource);
 
   /** The rows of the filters in the view, for a statement that reads in the direction. */
   const filtered = (columns: string, view: string, reading: Direction, more: readonly Sql[]): Sql => {
-    const from = listed.length > 0 ? fewRows(resource, record, listed) : quoted(view);
+    const from = isListed ? fewRows(resource, record) : quoted(view);
     const beside = conditions(compared, null).map(withoutIndex);
     return `select ${columns} from ${from}${where([...conditions(indexed, farEnd[reading]), ...beside, ...more])}`;
   };
@@ -126,7 +124,7 @@ function compileList(
       filtered(quotedList(columns), inOrder, reading, [...bounds, ...more]);
     // The view has the order. PostgreSQL hands the limit on to the view only without an ORDER BY here: else it would plan for all of the
     // view's rows, and make the parts of a record before a sort.
-    if (own === undefined) return `${walked()}${listed.length > 0 ? orderBy(order, reading) : ''}${tail}`;
+    if (own === undefined) return `${walked()}${isListed ? orderBy(order, reading) : ''}${tail}`;
     const many = walked(`(select n from many) is not null`);
     return fewOrMany(own, columns, bounds, `${orderBy(key, reading)}${tail}`, `${many}${tail}`, orderBy(key, reading));
   };
@@ -228,22 +226,21 @@ export function bounded(order: Order, bounds: Bounds, [onward, back]: Ends = ope
  * all indexes look alike, and the list of an installation with from and to was seen to walk all work orders of the period.
  */
 function comparison(order: Order, operator: Operator, end: 'after' | 'until'): Sql {
-  const values = order.map(({ type }, i) => typed(type, param(`${end}${i}`)));
+  const values = order.map(({ type }, i) => typed(type, `{${end}${i}}`));
   return `(${quotedList(keyOf({ order }))}) ${operator} (${values.join(', ')})`;
 }
 
 /** The same for the end where reading begins. The first column by itself repeats it, because PostgreSQL prunes partitions by that alone. */
 function beyond(order: Order, operator: Operator, end: 'after' | 'until'): Sql {
   const { column, type } = order[0] as OrderColumn;
-  const first = `${quoted(column)} ${operator.charAt(0)}= ${typed(type, param(`${end}0`))}`;
+  const first = `${quoted(column)} ${operator.charAt(0)}= ${typed(type, `{${end}0}`)}`;
   return `${first} and ${comparison(order, operator, end)}`;
 }
 
 /** The row of an id. By name: the view has the version of a sync pass as well, which costs a look-up of the parts. */
-function byId(resource: Resource, id: Sql, more: readonly Sql[] = [], columns = columnsOf(resource)): Sql {
-  const conditions = where([hasValue('id', id, resource.idType), ...more]);
+function byId(resource: Resource, id: Sql, columns = columnsOf(resource)): Sql {
   const view = quoted(viewInOrder(resource, ['id'], 'asc'));
-  return `select ${quotedList(columns)} from ${view}${conditions}${orderBy(['id'])}`;
+  return `select ${quotedList(columns)} from ${view} where ${hasValue('id', id, resource.idType)}${orderBy(['id'])}`;
 }
 
 /**
@@ -252,13 +249,12 @@ function byId(resource: Resource, id: Sql, more: readonly Sql[] = [], columns = 
  * OFFSET 0 keeps the planner from merging the query into the outer one. For the CASE see `hasValue`. All plain columns are read beside those of
  * the record: filters compare them, and an index that has all columns of a look-up seems the cheapest in any order.
  */
-function fewRows(resource: Resource, record: readonly string[], [list = '', ...more]: readonly string[]): Sql {
+function fewRows(resource: Resource, record: readonly string[]): Sql {
   const plain = leaves(resource).filter(({ field: { codec, type } }) => codec === undefined && type !== 'json');
   const columns = [...new Set([...record, ...plain.map(({ field }) => field.column)])];
   const { idType, view } = resource;
-  const ofView = `case when true then ${param(list)} else array[(select id from ${quoted(view)} limit 0)] end`;
-  const ids = idType === 'text' ? ofView : `${param(list)}::${fieldType(idType).columnTypes[0] as string}[]`;
-  const conditions = more.map((name) => filterCondition(name, resource));
+  const ofView = `case when true then {ids} else array[(select id from ${quoted(view)} limit 0)] end`;
+  const ids = idType === 'text' ? ofView : `{ids}::${fieldType(idType).columnTypes[0] as string}[]`;
   return `(select found.* from (select distinct unnest(${ids}) as id) as named cross join lateral (
-    with one as materialized (${byId(resource, 'named.id', conditions, columns)}) select * from one) as found offset 0) as few`;
+    with one as materialized (${byId(resource, 'named.id', columns)}) select * from one) as found offset 0) as few`;
 }

@@ -1,7 +1,7 @@
 import type { Statement } from '../postgres/statement.js';
 import type { IdType } from './field-types.js';
 import { type OrderColumn, type Resource, type ResourceSync, xidColumn } from './resource.js';
-import { orderBy, param, quoted, quotedList, type Sql, statement, where } from './sql.js';
+import { orderBy, quoted, quotedList, type Sql, statement, where } from './sql.js';
 import { type Bounds, bounded, byBounds, limit, limitBehindSkipped, statementName } from './statements.js';
 import { noPartsVersion, partInOrder, partsVersion, sourceColumn, versionOf, viewInOrder } from './walls.js';
 
@@ -40,7 +40,7 @@ const tokenIdsMax = 4_000_000_000;
  * is at most the real age of a row: a row can look younger than it is, and is repeated, but never older. A row that is newer than the next
  * id looks old: it is in the next pass. (Conversion of xmin by way of text costs ten times as much.) The subquery runs once per statement.
  */
-const since = param('since');
+const since = '{since}';
 const changedSince: Sql = `(age(${quoted(xidColumn)})::bigint & 4294967295) <= (select
     case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - ${since}::bigint < ${tokenIdsMax}
       then age((${since}::bigint & 4294967295)::text::xid)::bigint & 4294967295 else 4294967295 end)`;
@@ -49,7 +49,7 @@ const changedSince: Sql = `(age(${quoted(xidColumn)})::bigint & 4294967295) <= (
 const shortHashOf = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
 /** SHA-256 of a text, 64 hexadecimal digits. */
 const hashOf = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
-const hasPrefix = (hash: string): Sql => `${hash} ^@ any(${param('prefixes')}::text[])`;
+const hasPrefix = (hash: string): Sql => `${hash} ^@ any({prefixes}::text[])`;
 /** The id as it is shown. A cast would drop the blanks at the end of a character(n). */
 const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
@@ -71,8 +71,7 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const { sync, name, view, order, idType } = resource;
   if (sync === undefined) return null;
   const idColumn: OrderColumn = { column: 'id', type: idType };
-  const horizon =
-    sync.appendOnly !== null && `${quoted(order[0]?.column as string)} >= ${param('horizon')}::timestamptz`;
+  const horizon = sync.appendOnly !== undefined && `${quoted(order[0]?.column as string)} >= {horizon}::timestamptz`;
   const rowsIn = (each: readonly OrderColumn[], part: string): Rows => ({
     ...{ name: `${name}.${part}`, view, order: each, inOrder: viewInOrder(resource, keysOf(each), 'asc') },
   });
@@ -140,7 +139,7 @@ function versioned(
 /** Count and hash of ids and versions by prefix of the hash of the id. */
 function digestOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bounds): Statement {
   const hash = `bit_xor(('x' || ${shortHashOf('id || chr(10) || version')})::bit(64))::text`;
-  const depth = `${param('depth')}::int`;
+  const depth = `{depth}::int`;
   // Of depth 0 no id is hashed.
   const digest = `select case ${depth} when 0 then '' else left(${shortHashOf('id')}, ${depth}) end as prefix, count(*), ${hash}
     from (${versioned(resource, sync, rows, bounds)}) as versions group by 1`;

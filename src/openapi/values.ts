@@ -108,7 +108,8 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
 
 /** Values for the template of a filter. */
 export function filterValues(filter: Filter, timeZone: string): Values {
-  const note = filterKind(filter.kind).takesDays ? ` A day in time zone ${timeZone}, daylight saving included.` : '';
+  const takesDay = filter.type === 'timestamp' && filterKind(filter.kind).takesDays;
+  const note = takesDay ? ` A day in time zone ${timeZone}, daylight saving included.` : '';
   const { schema } = filterForm(filter);
   const filterExplode = schema.type === 'array' ? false : undefined;
   return { filterDescription: filter.description + note, filterSchema: schema, filterExplode };

@@ -65,7 +65,7 @@ test.serial(
       handelingen: { view: 'gateway.werkbonnen_sync_handelingen', idType: 'uuid' },
       uren: { view: 'gateway.werkbonnen_sync_uren', idType: 'uuid' },
     };
-    t.deepEqual(resources.get('werkbonnen')?.sync, { parts, appendOnly: null });
+    t.deepEqual(resources.get('werkbonnen')?.sync, { parts });
     t.like(resources.get('logboeken')?.sync, { parts: {}, appendOnly: { horizonHours: 72 } });
     t.deepEqual(Object.keys(resources.get('werkbonnen')?.fields ?? {}).slice(-2), ['handelingen', 'uren']);
     t.false(readFileSync(join(folder, 'sql/views/werkbonnen.sql'), 'utf8').includes('t.handtekening'));
@@ -94,7 +94,7 @@ test.serial(
     t.like(resources.get('activity')?.fields.diff, { clean: 'audit-diff', diff: { old: 0, new: 1 } });
     t.regex(readFileSync(join(folder, 'sql/views/assets.sql'), 'utf8'), /\n {2}where t\.deleted_at is null;\n/);
     t.like(resources.get('activity')?.sync, { appendOnly: { horizonHours: 72 } });
-    t.like(resources.get('assets')?.sync, { parts: {}, appendOnly: null });
+    t.like(resources.get('assets')?.sync, { parts: {} });
     t.like(resources.get('assets')?.write, {
       ids: 'database',
       onChange: { lock_version: 'increment', updated_at: 'now' },

@@ -4,11 +4,9 @@ import type pg from 'pg';
 import { startCluster } from '../../demo/cluster/cluster.js';
 import type { Finding } from '../../src/check/finding.js';
 import { checkServerLate, inspect } from '../../src/check/inspect.js';
-import { clearItems } from '../../src/check/records.js';
 import { scanItems } from '../../src/check/scans.js';
 import { checkServer } from '../../src/check/server.js';
 import { loadResources } from '../../src/definition/load.js';
-import type { Field, Leaf, Resource } from '../../src/definition/resource.js';
 import { startGateway } from '../../src/gateway.js';
 import type { CheckResult } from '../../src/postgres/probe.js';
 import type { Settings } from '../../src/settings.js';
@@ -79,47 +77,6 @@ for (const [
     }
   });
 }
-
-test.serial('check warns of changes, images, e-mail addresses and encrypted values in clear', async (t) => {
-  const { database } = t.context;
-  const inClear = resources.map((resource): Resource => {
-    const { naam: { codec: _codec, ...naam } = {}, wijzigingen: { clean: _clean, ...wijzigingen } = {} } =
-      resource.fields as Record<string, Partial<Field>>;
-    if (resource.name === 'klanten') return { ...resource, fields: { ...resource.fields, naam: naam as Field } };
-    if (resource.name !== 'logboeken') return resource;
-    return { ...resource, fields: { ...resource.fields, wijzigingen: wijzigingen as Field } };
-  });
-  const { findings } = await inspect(database.settings, inClear, { thorough: true });
-  t.deepEqual(
-    findings.filter(({ code }) => code === 'clear_values').map(({ level, detail }) => [level, detail]),
-    [
-      [
-        'warning',
-        '/fields/naam: values that look encrypted, without a codec; the definition is config/resources/klanten.json.',
-      ],
-      [
-        'warning',
-        '/fields/wijzigingen: changes of records, without "clean": "audit-diff"; the definition is config/resources/logboeken.json.',
-      ],
-    ],
-  );
-  const reasonsOf = (name: string, values: readonly unknown[]): (string | undefined)[] => {
-    const leaf = { path: [name], field: { column: name, type: 'text' } as Field } as Leaf;
-    const items = clearItems(resources[0] as Resource, new Map([[leaf, values]]));
-    return items.map(({ detail }) => detail.split('; the definition')[0]);
-  };
-  const png =
-    'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-  t.deepEqual(reasonsOf('contact', ['an@bedrijf.example', 'info@x.example']), ['/fields/contact: e-mail addresses']);
-  t.deepEqual(reasonsOf('opmerking', ['Zie foto', png]), ['/fields/opmerking: images, without "clean"']);
-  t.deepEqual(reasonsOf('handtekening', ['x']), ['/fields/handtekening: signatures, without "clean"']);
-  for (const plain of [
-    'Warmtepomp in de kelder, bel an@bedrijf.example',
-    'DA12345678',
-    'f2ca1bb6c7e907d06dafe4687e579fce76b37e4e93b7605022da52e6ccc26fd2',
-  ])
-    t.deepEqual(reasonsOf('omschrijving', [plain, ...Array.from({ length: 9 }, () => 'f'.repeat(64))]), []);
-});
 
 test.serial('each scan of a view must compare the workspace, wherever it stands', async (t) => {
   const { primary } = t.context.database;

@@ -70,8 +70,8 @@ const refusals: Refusals = [
   ['order', ['town', 'id'], '/order/0: column town is encoded or JSON, so it cannot be'],
   ['filters/state/column', 'status', 'no field shows column status'],
   ['filters/state/column', 'size', 'column size of type number cannot be compared by equals; use uuid'],
-  ['filters/state/kind', 'dayFrom', '/filters/state/column: column state of type text cannot be compared by dayFrom'],
-  ['filters/state/kind', 'near', 'it must be equal to one of the allowed values: equals, oneOf, dateFrom'],
+  ['filters/state/kind', 'from', '/filters/state/column: column state of type text cannot be compared by from'],
+  ['filters/state/kind', 'near', 'it must be equal to one of the allowed values: equals, from'],
   ['filters/state/column', 'town', 'column town is encoded or JSON'],
   ...['page', 'perPage', 'cursor', 'total', 'workspace', 'limit', 'skip', 'timeZone', 'after0', 'until1'].map(
     (name) => [`filters/${name}`, items.filters.state, 'it is a parameter of every list or statement'] as const,
