@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import test from 'ava';
 import { fieldTypes } from '../../src/definition/field-types.js';
-import { filterKinds, parseFilter } from '../../src/definition/filter-kinds.js';
+import { filterKinds, parameterNames, parseFilter } from '../../src/definition/filter-kinds.js';
 import { loadResources } from '../../src/definition/load.js';
 import type { Field, Resource } from '../../src/definition/resource.js';
 import { compileSerializer } from '../../src/definition/row-serializer.js';
@@ -39,8 +39,10 @@ test('definitions that fit together are loaded, in the order of their files, wit
   t.is(unlogged.write?.audit, false);
 });
 
-test('the schema of definitions names every field type, filter kind and nothing else', (t) => {
-  const { $defs } = JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8'));
+test('the schema of definitions names every field type, filter kind and reserved name, and nothing else', (t) => {
+  const { $defs, properties } = JSON.parse(readFileSync(join(projectRoot, 'config/resource.schema.json'), 'utf8'));
+  const reserved = parameterNames.map(({ source }) => source.slice(2, -2)).join('|');
+  t.is(properties.filters.propertyNames.not.pattern, `^(${reserved})$`);
   t.deepEqual($defs.field.properties.type.enum, Object.keys(fieldTypes));
   t.deepEqual(['ids', ...$defs.filter.properties.kind.enum].sort(), Object.keys(filterKinds).sort());
 });
