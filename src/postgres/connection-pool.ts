@@ -59,6 +59,8 @@ export class ConnectionPool {
   #free: Connection | null = null;
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
+  /** Counts the calls of `reset`: a connection that was asked for before one can lead to a server that is the primary no more. */
+  #resets = 0;
   #closed = false;
   #chunksRunning = 0;
   /** When the last statement of a workspace began. */
@@ -140,6 +142,7 @@ export class ConnectionPool {
 
   /** Breaks every connection. Statements in flight and in the queue reject at once, so that another replica can repeat them. */
   reset(): void {
+    this.#resets++;
     for (const connection of this.#connections) connection.destroy();
     this.#gate.failAll(new ConnectionLost('the replica was taken out'));
   }
@@ -223,14 +226,15 @@ export class ConnectionPool {
 
   async #openOne(): Promise<void> {
     this.#opening++;
+    const resets = this.#resets;
     try {
       const connection = await this.#connect();
-      if (this.#closed) return connection.close();
       this.#connections.add(connection);
       connection.onEnd = () => {
         this.#connections.delete(connection);
         if (this.#gate.waiting > 0) this.#leastBusy();
       };
+      if (this.#closed || resets !== this.#resets) connection.close();
     } catch (error) {
       // Without any connection waiters try another server at once.
       if (this.#connections.size === 0) this.#gate.failAll(error as Error);

@@ -28,17 +28,19 @@ export const primaryReadConnections = 2;
 
 /** The primary, for writes: a small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
-  readonly #connect: Connect;
   readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
-  #pool: ConnectionPool;
+  readonly #pool: ConnectionPool;
+  /** Counts the moves to another primary. */
+  #moves = 0;
 
   /** `connect` leads to the primary of the moment. */
   constructor(connect: Connect, bounds: PrimaryBounds, observe: Observe) {
-    this.#connect = connect;
     this.#bounds = bounds;
     this.#observe = observe;
-    this.#pool = this.#newPool();
+    const { primaryConnections: connections, queueMax, writeTimeoutMs: statementTimeoutMs } = bounds;
+    const limits = { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
+    this.#pool = new ConnectionPool(limits, connect);
   }
 
   /**
@@ -77,34 +79,26 @@ export class Primary {
 
   /** Ends every connection, those in a transaction too: another server is the primary now, and runs the transactions again. */
   moveToNewPrimary(): void {
-    const old = this.#pool;
-    this.#pool = this.#newPool();
-    old.reset();
-    old.close();
+    this.#moves++;
+    this.#pool.reset();
   }
 
   close(): void {
     this.#pool.close();
   }
 
-  #newPool(): ConnectionPool {
-    const { primaryConnections: connections, queueMax, writeTimeoutMs: statementTimeoutMs } = this.#bounds;
-    const limits = { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
-    return new ConnectionPool(limits, this.#connect);
-  }
-
   /** Throws primary_unavailable when the primary refuses connections, or no connection is free in time. */
   async #hold<T>(workspace: string, beganMs: number, work: (connection: Connection) => Promise<T>): Promise<T> {
-    const pool = this.#pool;
+    const moves = this.#moves;
     let isHeld = false;
     try {
-      return await pool.hold(workspace, this.#bounds.writeWaitMs, beganMs, (connection) => {
+      return await this.#pool.hold(workspace, this.#bounds.writeWaitMs, beganMs, (connection) => {
         isHeld = true;
         return work(connection);
       });
     } catch (error) {
       if (isHeld) throw error;
-      if (pool !== this.#pool) return this.#hold(workspace, beganMs, work);
+      if (moves !== this.#moves) return this.#hold(workspace, beganMs, work);
       this.#observe({ type: 'primary_failed', code: errorCode(error) });
       throw primaryUnavailable();
     }

@@ -2,6 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { Gate } from '../../src/flow/gate.js';
 import { countNext, type Kept, type Limiter, rateLimiter, type SharedCounter } from '../../src/flow/rate-limiter.js';
+import { type Connection, ConnectionLost } from '../../src/postgres/connection.js';
+import { ConnectionPool } from '../../src/postgres/connection-pool.js';
 
 const gateOf = (share: number, queueMax = 10) =>
   new Gate({ share: () => share, queueMax, refusal: (reason) => new Error(reason) });
@@ -84,6 +86,31 @@ test('a lane whose first waiter must not begin yet is skipped and keeps its turn
   releaseA();
   await turn();
   t.deepEqual(served, ['b', 'a']);
+});
+
+test('a connection that was asked for before a reset is not used: it can lead to a primary of before a failover', async (t) => {
+  const [old, ours] = ['old', 'new'].map((name) => ({
+    name,
+    inFlight: 0,
+    usable: true,
+    close: () => {},
+  })) as unknown as [Connection, Connection];
+  old.close = () => Object.assign(old, { usable: false });
+  ours.hold = (work) => work();
+  const asked: ((connection: Connection) => void)[] = [];
+  const connect = (): Promise<Connection> => new Promise((resolve) => asked.push(resolve));
+  const limits = { connections: 2, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000 };
+  const pool = new ConnectionPool(limits, connect);
+  t.teardown(() => pool.close());
+  const name = () => pool.hold('a', 1000, 0, async (connection) => (connection as unknown as { name: string }).name);
+  const before = name();
+  pool.reset();
+  await t.throwsAsync(before, { instanceOf: ConnectionLost });
+  const after = name();
+  asked[0]?.(old);
+  await turn();
+  asked[1]?.(ours);
+  t.is(await after, 'new');
 });
 
 /** Gateways that share a counter, which answers after a turn of the event loop. */
