@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import Koa, { type Context } from 'koa';
 import { ClientGone, correctionOf, databaseErrorKind, Problem, sqlStateOf } from './errors.js';
@@ -47,12 +46,9 @@ export function app(deps: AppDeps): Koa {
       checkHost(ctx.req);
       checkTransferEncoding(ctx.req);
       checkTarget(ctx.req);
-      await route(ctx, async () => {
-        await null; // the parser tells the end of a request without a body after this turn; before it the answer would close the connection
-        unrouted(ctx);
-      });
+      await route(ctx, async () => unrouted(ctx));
     } catch (error) {
-      await answerError(deps, ctx, error);
+      answerError(deps, ctx, error);
     }
   });
   return koa;
@@ -60,11 +56,11 @@ export function app(deps: AppDeps): Koa {
 
 /** Gives a request its id and the headers of every response, and reports the request when its response is closed. */
 function beginning({ observe, deprecation, sunset, logClientAddress, underWay }: AppDeps): (ctx: Context) => void {
-  const headers = Object.entries({
+  const headers = {
     ...commonHeaders,
     ...(deprecation && { Deprecation: deprecation }),
     ...(sunset && { Sunset: sunset }),
-  }).flat();
+  };
   return (ctx) => {
     const exchange = newExchange(ctx.req, headers);
     const { socket } = ctx.req;
@@ -97,9 +93,7 @@ function beginning({ observe, deprecation, sunset, logClientAddress, underWay }:
 }
 
 /** Turns a thrown error into a response; no other code does. */
-async function answerError({ observe }: AppDeps, ctx: Context, error: unknown): Promise<void> {
-  // Reads a body that came in one packet with its head, because the connection can stay open only after the whole request.
-  if (!ctx.req.complete) await setImmediate();
+function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   if (error instanceof ClientGone || ctx.res.destroyed) return;
   const exchange = exchangeOf(ctx);
   const problem = asProblem(error);

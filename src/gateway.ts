@@ -9,10 +9,9 @@ import type { Resource } from './definition/resource.js';
 import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
 import { ActiveKeys } from './flow/gate.js';
-import { type Gates, gatesOf, type Limits, limitsOf } from './flow/gates.js';
+import { gatesOf, limitsOf } from './flow/gates.js';
 import { bodyReader } from './http/body.js';
-import { type Descriptions, descriptions } from './http/descriptions.js';
-import { encodingsOf } from './http/encodings.js';
+import { descriptions } from './http/descriptions.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
@@ -146,8 +145,42 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
   closers.push(() => upkeep?.close());
   const pages = descriptions(resources, { version: apiVersion, ...settings });
-  const shared = { databases, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep, pages };
-  const api = apiServer(app(requestDeps(settings, opening, shared)), settings, observe);
+  const deps: AppDeps = {
+    ...settings,
+    observe,
+    compiled: opening.compiled,
+    limits: limitsOf(settings, peers),
+    gates,
+    underWay,
+    tracing: settings.otelExporterOtlpEndpoint !== '',
+    listLimits: settings,
+    reads: {
+      ...settings,
+      replicas,
+      heartbeat,
+      observe,
+      primaryReachable: () => primary?.nodes.reachable ?? false,
+      chunkMemory: new ChunkMemory(),
+      pageMemory: new PageMemory(settings.pageMemoryMax),
+      lastWrite: (workspace) => positions.of(workspace),
+      primary: primary
+        ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
+        : () => null,
+    },
+    latestTimeline: latestTimeline(() => heartbeat.newest),
+    ...pages,
+    docs: settings.docs === 'public' ? pages.docs(true) : null,
+    tokens: new Tokens({
+      ...settings,
+      replicas,
+      observe,
+      gate: gates.unknownTokens,
+      noteUse: (tokenId) => upkeep?.noteUse(tokenId),
+    }),
+    readBody: bodyReader(settings.bodyBytesMax),
+    writes: primary && { primary: primary.writes, positions, observe },
+  };
+  const api = apiServer(app(deps), settings, observe);
   const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
   let stopping = false;
   const readiness = (): Readiness => readinessOf(sources, stopping);
@@ -169,60 +202,6 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     await closeAll(closers);
   };
   return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
-}
-
-/** Parts that requests share with the rest of the gateway. */
-interface SharedParts {
-  readonly databases: ReturnType<typeof databasesOf>;
-  readonly positions: WritePositions;
-  readonly limits: Limits;
-  readonly gates: Gates;
-  readonly underWay: { requests: number };
-  readonly upkeep: Upkeep | null;
-  readonly pages: Descriptions;
-}
-
-/** All that requests need. */
-function requestDeps(settings: Settings, { compiled, observe }: Opening, shared: SharedParts): AppDeps {
-  const { databases, positions, limits, gates, underWay, upkeep, pages } = shared;
-  const { replicas, heartbeat, primary } = databases;
-  return {
-    ...settings,
-    observe,
-    compiled,
-    limits,
-    gates,
-    underWay,
-    encodings: encodingsOf(settings.compression),
-    tracing: settings.otelExporterOtlpEndpoint !== '',
-    listLimits: settings,
-    reads: {
-      ...settings,
-      replicas,
-      heartbeat,
-      observe,
-      primaryReachable: () => primary?.nodes.reachable ?? false,
-      chunkMemory: new ChunkMemory(),
-      pageMemory: new PageMemory(settings.pageMemoryMax),
-      lastWrite: (workspace) => positions.of(workspace),
-      primary: primary
-        ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
-        : () => null,
-    },
-    latestTimeline: latestTimeline(() => heartbeat.newest),
-    index: pages.index,
-    openapi: pages.openapi,
-    docs: settings.docs === 'public' ? pages.docs(true) : null,
-    tokens: new Tokens({
-      ...settings,
-      replicas,
-      observe,
-      gate: gates.unknownTokens,
-      noteUse: (tokenId) => upkeep?.noteUse(tokenId),
-    }),
-    readBody: bodyReader(settings.bodyBytesMax),
-    writes: primary && { primary: primary.writes, positions, observe },
-  };
 }
 
 /** The resources with all that their requests need. Throws StartRefused when CODEC_MODULE cannot be loaded. */

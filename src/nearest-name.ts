@@ -5,7 +5,8 @@ export function nearestName(
   distanceMax: (known: string) => number,
 ): string | undefined {
   const [nearest] = known
-    .map((candidate) => ({ candidate, distance: editDistance(name, candidate, distanceMax(candidate)) }))
+    .filter((candidate) => Math.abs(candidate.length - name.length) <= distanceMax(candidate))
+    .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
     .filter(({ candidate, distance }) => distance <= distanceMax(candidate) && distance < candidate.length)
     .sort((a, b) => a.distance - b.distance);
   return nearest?.candidate;
@@ -25,9 +26,8 @@ export function meantBy(name: string, known: readonly string[], synonyms?: Reado
 /** "page_size" and "pageSize" → "pagesize". */
 const plainOf = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');
 
-/** Letters to insert, delete or replace (Levenshtein); Infinity as soon as they are more than `max`. */
-function editDistance(a: string, b: string, max: number): number {
-  if (Math.abs(a.length - b.length) > max) return Number.POSITIVE_INFINITY;
+/** Letters to insert, delete or replace (Levenshtein). */
+function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (const [i, letter] of [...a].entries()) {
     const next = [i + 1];
@@ -35,7 +35,6 @@ function editDistance(a: string, b: string, max: number): number {
       const replaced = (row[j] as number) + (letter === b[j] ? 0 : 1);
       next.push(Math.min(replaced, (row[j + 1] as number) + 1, (next[j] as number) + 1));
     }
-    if (Math.min(...next) > max) return Number.POSITIVE_INFINITY;
     row = next;
   }
   return row.at(-1) as number;

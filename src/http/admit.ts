@@ -21,43 +21,52 @@ export interface Admission {
 /** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per address and token. */
 export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Promise<Access> {
   const { token, write } = deps.limits;
-  const writeLimiter = kind === 'write' ? write : null;
   const exchange = exchangeOf(ctx);
   refuseRepeated(ctx.req, ['authorization']);
-  const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
+  const access = await authenticate(deps, ctx);
   exchange.access = access;
-  const counted = await count(token, writeLimiter, access.tokenId);
-  const { requests, writes } = counted;
-  const limits = [['default', token, requests]] as [string, Limiter, RateLimitResult][];
-  if (writeLimiter !== null && writes !== undefined) limits.push(['writes', writeLimiter, writes]);
-  exchange.headers.push(...rateLimitHeaders(limits));
+  const counted: Counted[] =
+    kind === 'write' && write !== null
+      ? await countWrite(token, write, access.tokenId)
+      : [{ ...defaultLimit, limiter: token, result: await token.consume(access.tokenId) }];
+  Object.assign(exchange.headers, rateLimitHeaders(counted));
   exchange.authMs = performance.now() - exchange.startedMs;
-  return requests.allowed && writes?.allowed !== false ? access : refuseCounted(deps, counted);
+  const used = counted.filter(({ result }) => !result.allowed);
+  const [first] = used;
+  if (first === undefined) return access;
+  const resetSeconds = Math.max(...used.map(({ result }) => result.resetSeconds)); // the end of both where both are used up
+  const detail = `More than ${first.limiter.quota} ${first.what} in a minute.`;
+  return refuse(deps, first.limit, first.limiter, { ...first.result, resetSeconds }, detail);
 }
 
-/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the limits that counted a request: names and values in turns. */
-function rateLimitHeaders(
-  limits: readonly (readonly [policy: string, limiter: Limiter, result: RateLimitResult])[],
-): string[] {
-  const policies = limits.map(([name, { quota }]) => `"${name}";q=${quota};w=${windowSeconds}`);
-  const left = limits.map(([name, , { remaining, resetSeconds }]) => `"${name}";r=${remaining};t=${resetSeconds}`);
-  return ['RateLimit-Policy', policies.join(', '), 'RateLimit', left.join(', ')];
-}
-
-/** A request's results of the limits that count it. */
+/** A limit that counted a request, and its result. */
 interface Counted {
-  readonly requests: RateLimitResult;
-  /** Of a write that has a limit of its own. */
-  readonly writes?: RateLimitResult;
+  readonly policy: string;
+  readonly limit: LimitName;
+  readonly what: string;
+  readonly limiter: Limiter;
+  readonly result: RateLimitResult;
+}
+
+const defaultLimit = { policy: 'default', limit: 'token', what: 'requests' } as const;
+const writeLimit = { policy: 'writes', limit: 'write', what: 'writes' } as const;
+
+/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the limits that counted a request. */
+function rateLimitHeaders(counted: readonly Counted[]): Record<string, string> {
+  const policies = counted.map(({ policy, limiter }) => `"${policy}";q=${limiter.quota};w=${windowSeconds}`);
+  const left = counted.map(({ policy, result }) => `"${policy}";r=${result.remaining};t=${result.resetSeconds}`);
+  return { 'RateLimit-Policy': policies.join(', '), RateLimit: left.join(', ') };
 }
 
 /** Counts a write against both limits, unless one refuses it: a write that is answered 429 is not counted. */
-async function count(tokenLimiter: Limiter, writeLimiter: Limiter | null, tokenId: string): Promise<Counted> {
-  if (writeLimiter === null) return { requests: await tokenLimiter.consume(tokenId) };
-  if (!(await tokenLimiter.peek(tokenId)).allowed)
-    return { requests: await tokenLimiter.consume(tokenId), writes: await writeLimiter.peek(tokenId) };
-  const writes = await writeLimiter.consume(tokenId);
-  return { requests: await (writes.allowed ? tokenLimiter.consume(tokenId) : tokenLimiter.peek(tokenId)), writes };
+async function countWrite(token: Limiter, write: Limiter, tokenId: string): Promise<Counted[]> {
+  const isAllowed = (await token.peek(tokenId)).allowed;
+  const writes = await (isAllowed ? write.consume(tokenId) : write.peek(tokenId));
+  const requests = await (isAllowed && !writes.allowed ? token.peek(tokenId) : token.consume(tokenId));
+  return [
+    { ...defaultLimit, limiter: token, result: requests },
+    { ...writeLimit, limiter: write, result: writes },
+  ];
 }
 
 /** Admits a request that needs no token, within the limit of its client address (else 429). */
@@ -67,17 +76,14 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
   if (!result.allowed) await refuse(deps, 'public', deps.limits.public, result, detail);
 }
 
-/** The rights of a token that was looked up before; null for any other, also for a missing one. */
-function cachedAccess({ tokens }: Admission, { req }: Context): Access | null {
-  const { authorization = '' } = req.headers;
-  return authorization.startsWith('Bearer ') ? tokens.cached(authorization.slice('Bearer '.length)) : null;
-}
-
 async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
+  const { authorization = '' } = ctx.req.headers;
+  const cached = authorization.startsWith('Bearer ') ? deps.tokens.cached(authorization.slice('Bearer '.length)) : null;
+  if (cached !== null) return cached;
   const address = addressKey(ctx.ip);
   let failureKeys: readonly string[] = [address];
   try {
-    const found = await deps.tokens.find(tokenOf(ctx.req.headers.authorization, deps.basicAuth), address);
+    const found = await deps.tokens.find(tokenOf(authorization, deps.basicAuth), address);
     if ('tokenId' in found) return found;
     failureKeys = found.failureKeys;
     throw tokenInvalid(deps.basicAuth);
@@ -93,16 +99,6 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
     const limit = limited.key === address ? 'address' : 'refused_token';
     return refuse(deps, limit, deps.limits.address, limited, detail);
   }
-}
-
-/** Answers 429 for the limit of requests, or else for that of writes; Retry-After is the end of both where both are used up. */
-function refuseCounted(deps: Admission, { requests, writes }: Counted): Promise<never> {
-  const { token: tokenLimiter, write: writeLimiter } = deps.limits;
-  if (requests.allowed && writes !== undefined && writeLimiter !== null)
-    return refuse(deps, 'write', writeLimiter, writes, `More than ${writeLimiter.quota} writes in a minute.`);
-  const resetSeconds = Math.max(requests.resetSeconds, writes?.allowed === false ? writes.resetSeconds : 0);
-  const detail = `More than ${tokenLimiter.quota} requests in a minute.`;
-  return refuse(deps, 'token', tokenLimiter, { ...requests, resetSeconds }, detail);
 }
 
 const throttleMs = 200;
@@ -134,11 +130,11 @@ export function requireScope(access: Access, scope: string): void {
  * The token of an Authorization header: a bearer token (RFC 6750 §2.1) or, with `basicAuth`, the password of Basic (RFC 7617 §2)
  * with any user name. Throws token_missing, or token_invalid for a malformed value; another scheme counts as missing.
  */
-function tokenOf(authorization: string | undefined, basicAuth: boolean): string {
-  const [, scheme = ''] = /^(bearer|basic)\b/i.exec(authorization ?? '') ?? [];
+function tokenOf(authorization: string, basicAuth: boolean): string {
+  const [, scheme = ''] = /^(bearer|basic)\b/i.exec(authorization) ?? [];
   const isBasic = scheme.toLowerCase() === 'basic';
   if (scheme === '' || (isBasic && !basicAuth)) throw tokenMissing(basicAuth);
-  const [, credentials] = /^\w+ +([^ ]+) *$/.exec(authorization as string) ?? [];
+  const [, credentials] = /^\w+ +([^ ]+) *$/.exec(authorization) ?? [];
   if (credentials === undefined) throw tokenInvalid(basicAuth);
   if (!isBasic) return credentials;
   const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(credentials, 'base64').toString()) ?? [];

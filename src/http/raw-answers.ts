@@ -1,4 +1,5 @@
-import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Problem } from '../errors.js';
 import { requestId } from './exchange.js';
@@ -25,61 +26,41 @@ const waitingMax = 256;
 /** How long a client may take to read the last answer of its connection and to close it. */
 const lingerMs = 1000;
 
-/**
- * Ends connections after a request that cannot be parsed, and after a response that was sent before its request body had
- * arrived. Later bytes on such a connection are read and dropped.
- */
+/** The order of the answers on each connection, and its end. */
 export class ConnectionEnds {
   /** Connections that get no further answer. */
   readonly #ended = new WeakSet<Duplex>();
-  /** Requests whose response has not ended, in the order of their arrival, and the last of all. */
-  readonly #open = new WeakMap<Duplex, { readonly responses: Set<ServerResponse>; last?: ServerResponse }>();
-  /** Responses to requests whose body cannot be parsed. */
-  readonly #broken = new WeakSet<ServerResponse>();
-
-  /** The class of responses: one that begins before its request body has arrived closes the connection (RFC 9112 §9.3). */
-  responseClass(): typeof ServerResponse {
-    const end = (socket: Duplex): unknown => this.#ended.add(socket);
-    return class<R extends IncomingMessage> extends ServerResponse<R> {
-      override writeHead(statusCode: number, ...rest: unknown[]): this {
-        const { socket, complete } = this.req;
-        if (!complete) {
-          end(socket);
-          this.shouldKeepAlive = false;
-          socket.destroySoon = () => endInStages(socket);
-        }
-        return super.writeHead(statusCode, ...(rest as []));
-      }
-    } as typeof ServerResponse;
-  }
+  /** Requests whose response has not ended, in the order of their arrival. */
+  readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
 
   /**
    * Calls `handle` when the responses before it on the connection have ended (RFC 9112 §9.3.2), so that a client has one request under way
-   * on each connection, and a response that is under way learns of the end of its connection; never when the connection is ending, also
-   * because the response before it was its last: Node gives the others no socket, so they would never end. Node reads on while
-   * responses wait, so a connection with too many of them is closed.
+   * on each connection, and a response that is under way learns of the end of its connection; never when the response before it was the last,
+   * to which Node gives no socket, or when its body cannot be parsed. Node reads on while responses wait, so a connection with too many of them is closed.
    */
-  inTurn({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
-    if (this.#ended.has(socket)) return;
-    const open = this.#open.get(socket) ?? { responses: new Set() };
-    const { responses } = open;
+  inTurn(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
+    const { socket } = request;
+    if (!socket.writable) return;
+    const responses = this.#open.get(socket) ?? new Set();
     if (responses.size > waitingMax) return void socket.destroy();
-    const before = responses.size === 0 ? undefined : open.last;
-    this.#open.set(socket, open);
-    open.last = response;
-    responses.add(response);
+    const before = [...responses].at(-1);
+    this.#open.set(socket, responses.add(response));
     response.on('close', () => responses.delete(response));
-    if (before === undefined) handle();
-    else
-      before.on('close', () => response.socket === null || socket.destroyed || this.#broken.has(response) || handle());
+    response.prependListener('finish', () => {
+      if (!request.complete) socket.destroySoon = () => endInStages(socket); // Node's way to close it behind its last response
+    });
+    if (before === undefined) return handle();
+    before.on('close', () => {
+      const isBroken = this.#ended.has(socket) && !request.complete;
+      if (response.socket !== null && !socket.destroyed && !isBroken) handle();
+    });
   }
 
   /** Answers requests that Node's parser refuses; responses in progress on the connection come first (RFC 9112 §9.3.2). */
   answerErrors(server: Server): void {
     server.on('clientError', (error: ParseError, socket) => {
       if (error.code === 'ECONNRESET') return void socket.destroy();
-      if (this.#ended.has(socket)) return;
-      if (!socket.writable) return void socket.destroy();
+      if (this.#ended.has(socket) || socket.writableEnded) return;
       const known = parseProblems[error.reason ?? ''] ?? parseProblems[error.code ?? ''];
       void this.#answer(socket, unknownMethod(error) ?? known ?? malformed, isHead(error));
     });
@@ -96,17 +77,19 @@ export class ConnectionEnds {
   }
 
   #openOn(socket: Duplex): ServerResponse[] {
-    return [...(this.#open.get(socket)?.responses ?? [])];
+    return [...(this.#open.get(socket) ?? [])];
   }
 
   async #answer(socket: Duplex, problem: Problem, isBodyless: boolean): Promise<void> {
     this.#ended.add(socket);
     const before = this.#openOn(socket);
     const latest = before.at(-1);
-    const broken = latest?.req.complete === false ? before.pop() : undefined;
-    if (broken) this.#broken.add(broken);
-    await Promise.all(before.map((response) => response.closed || new Promise((end) => response.once('close', end))));
-    if (!socket.writable || broken?.headersSent) return; // closed, or the broken request has been answered
+    const isBroken = latest?.req.complete === false; // its body cannot be parsed: this answer takes its place, unless it has begun
+    const isAnswered = isBroken && latest?.headersSent;
+    if (isBroken && !isAnswered) before.pop();
+    await Promise.all(before.map((response) => response.closed || once(response, 'close')));
+    if (!socket.writable) return;
+    if (isAnswered) return endInStages(socket);
     const id = requestId();
     const { status, headers, body } = renderProblem(problem, id);
     const all = {

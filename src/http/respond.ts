@@ -17,88 +17,74 @@ export interface RespondDeps {
   readonly observe: Observe;
   /** A page that takes longer is broken off. */
   readonly pageTimeMaxMs: number;
-  /** Those that lists can have, best first. */
-  readonly encodings: readonly Encoding[];
   /** Has the budget of compressors: beyond it large pages are sent as they are. */
   readonly reads: { readonly chunkMemory: ChunkMemory };
 }
+
+type Headers = Readonly<Record<string, string>>;
 
 /** Sends a reply. A body in pieces is sent as it comes, with backpressure; if it cannot be finished the connection is destroyed. */
 export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
   const exchange = exchangeOf(ctx);
   exchange.page = reply.page ?? null;
-  const { status, headers, body } = reply;
-  const own: Record<string, string> = {
+  const { status, body } = reply;
+  const headers: Record<string, string> = {
     'Server-Timing': `auth;dur=${exchange.authMs.toFixed(2)}, db;dur=${reply.databaseMs.toFixed(2)}`,
+    ...(compressible && { Vary: 'Accept-Encoding' }),
+    ...(body !== null && { 'Content-Type': 'application/json' }),
+    ...reply.headers,
   };
-  if (compressible) own.Vary = 'Accept-Encoding';
-  if (body === null) return send(ctx, status, null, headers, own);
-  own['Content-Type'] = 'application/json';
-  const encoding = compressible ? chooseEncoding(ctx.req.headers['accept-encoding'], deps.encodings) : undefined;
+  if (body === null) return send(ctx, status, null, headers);
   if (reply.release) ctx.res.once('close', reply.release);
-  if (typeof body === 'string' || Buffer.isBuffer(body)) {
-    if (encoding === undefined || body.length < compressFrom) return send(ctx, status, body, headers, own);
-    own['Content-Encoding'] = encoding.name;
-    return send(ctx, status, await compressed(body, encoding), headers, own);
-  }
-  return respondInPieces(ctx, { status, body, headers, own, encoding }, deps);
-}
-
-/** A reply whose body is made while it is sent. */
-interface Pieces {
-  readonly status: number;
-  readonly body: AsyncGenerator<Buffer>;
-  readonly headers: Headers;
-  /** Headers of this response, behind those of the reply. */
-  readonly own: Record<string, string>;
-  readonly encoding: Encoding | undefined;
+  const encoding = compressible ? chooseEncoding(ctx.req.headers['accept-encoding']) : undefined;
+  if (typeof body !== 'string' && !Buffer.isBuffer(body))
+    return respondInPieces(ctx, status, body, headers, encoding, deps);
+  if (encoding === undefined || body.length < compressFrom) return send(ctx, status, body, headers);
+  headers['Content-Encoding'] = encoding.name;
+  send(ctx, status, await compressed(body, encoding), headers);
 }
 
 async function respondInPieces(
   ctx: Context,
-  { status, body, headers, own, encoding }: Pieces,
+  status: number,
+  pieces: AsyncGenerator<Buffer>,
+  headers: Record<string, string>,
+  encoding: Encoding | undefined,
   deps: RespondDeps,
 ): Promise<void> {
-  if (ctx.method === 'HEAD') {
-    if (encoding !== undefined) own['Content-Encoding'] = encoding.name;
-    await body.return(undefined);
-    return send(ctx, status, null, headers, own);
-  }
   const { chunkMemory } = deps.reads;
-  if (encoding === undefined || !chunkMemory.mayCompress(encoding.bytes)) {
-    begin(ctx, status, [headers, own]);
-    return sendPieces(ctx, body, null, deps);
+  const isHead = ctx.method === 'HEAD'; // it names the encoding that GET would have
+  const used = encoding && (isHead || chunkMemory.mayCompress(encoding.bytes)) ? encoding : undefined;
+  if (used) headers['Content-Encoding'] = used.name;
+  if (isHead) {
+    await pieces.return(undefined);
+    return send(ctx, status, null, headers);
   }
-  chunkMemory.use('compressors', encoding.bytes);
+  const bytes = used?.bytes ?? 0;
+  chunkMemory.use('compressors', bytes);
   try {
-    const compressor = encoding.compressor();
-    own['Content-Encoding'] = encoding.name;
-    begin(ctx, status, [headers, own]);
-    await sendPieces(ctx, body, compressor, deps);
+    begin(ctx, status, headers);
+    await sendPieces(ctx, pieces, used?.compressor() ?? null, deps);
   } finally {
-    chunkMemory.use('compressors', -encoding.bytes);
+    chunkMemory.use('compressors', -bytes);
   }
 }
-
-type Headers = Readonly<Record<string, string>>;
 
 /**
  * Sends a whole response. All headers go to Node in one call, because keeping them and checking them one by one took a tenth
  * of the processor time of a detail. The empty second piece that Node sends where `end` gets the text took a twentieth.
  */
-export function send(ctx: Context, status: number, body: string | Buffer | null, ...headers: readonly Headers[]): void {
+export function send(ctx: Context, status: number, body: string | Buffer | null, headers: Headers = {}): void {
   if (body === null) return void begin(ctx, status, headers).end();
-  const response = begin(ctx, status, [...headers, { 'Content-Length': String(Buffer.byteLength(body)) }]);
+  const response = begin(ctx, status, { ...headers, 'Content-Length': String(Buffer.byteLength(body)) });
   if (typeof body !== 'string') return void response.end(body);
   response.write(body);
   response.socket?.uncork(); // sends the head and the text as one text
   response.end();
 }
 
-function begin(ctx: Context, status: number, headers: readonly Headers[]): ServerResponse {
-  const all = [...exchangeOf(ctx).headers];
-  for (const some of headers) for (const name in some) all.push(name, some[name] as string);
-  return ctx.res.writeHead(status, all);
+function begin(ctx: Context, status: number, headers: Headers): ServerResponse {
+  return ctx.res.writeHead(status, { ...exchangeOf(ctx).headers, ...headers });
 }
 
 /** Sends the pieces, through a compressor if there is one. A failure breaks the connection. */

@@ -17,7 +17,7 @@ import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
 import type { BodyReader } from './body.js';
 import type { FixedBody } from './descriptions.js';
-import { clientSignal, dropHeaders, exchangeOf } from './exchange.js';
+import { clientSignal } from './exchange.js';
 import { headerCount, origin } from './request-head.js';
 import { type RespondDeps, respond, send } from './respond.js';
 import type { Access } from './tokens.js';
@@ -66,36 +66,43 @@ export function routes(deps: RouteDeps): Middleware {
   router.get(`${apiPrefix}/token`, tokenRoute(deps));
   router.get([apiPrefix, `${apiPrefix}/`, '/'], publicRoute(deps, deps.index));
   router.get(`${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
-  if (deps.docs !== null) router.get('/docs', pageRoute(deps, deps.docs));
+  if (deps.docs !== null) router.get('/docs', publicRoute(deps, deps.docs, false));
   return router.routes() as Middleware;
 }
 
-/** Routes a request once it is admitted: by its token, within its limits. */
-function admitted(
-  deps: RouteDeps,
-  kind: 'read' | 'write',
-  route: (ctx: Context, access: Access) => Promise<void>,
-): Middleware {
-  return async (ctx) => route(ctx, await inSpan('authenticate', () => admit(deps, ctx, kind)));
+/** The differences between routes with a token, beside their own stages. */
+interface Rules {
+  readonly kind: 'read' | 'write';
+  readonly scope?: string;
+  readonly compressible: boolean;
 }
 
-/** The whole way of a list: token and limit → scope → Accept → parameters → read → respond. */
-function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
-  return admitted(deps, 'read', async (ctx, access) => {
-    requireScope(access, `read:${compiled.resource.name}`);
+/** The whole path of a request with a token: token and limits → scope → Accept → the route's own stages → respond. */
+function admitted(deps: RouteDeps, rules: Rules, stages: (ctx: Context, access: Access) => Promise<Reply>): Middleware {
+  const { kind, scope, compressible } = rules;
+  return async (ctx) => {
+    const access = await inSpan('authenticate', () => admit(deps, ctx, kind));
+    if (scope !== undefined) requireScope(access, scope);
     requireJsonAccepted(ctx);
-    const raw = {
-      compiled,
-      caller: access,
-      query: ctx.querystring,
-      baseUrl: origin(ctx, deps.publicUrl) + apiPrefix,
-      signal: clientSignal(ctx.res),
-    };
-    const request = parseList(raw, deps.listLimits);
+    const reply = await stages(ctx, access);
+    await inSpan('respond', () => respond(ctx, reply, compressible, deps));
+  };
+}
+
+/** The stages of a list: parameters → read. */
+function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
+  const scope = `read:${compiled.resource.name}`;
+  return admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
+    const request = parseList({ compiled, ...callOf(deps, ctx, access) }, deps.listLimits);
     if (request.perPage > deps.reads.chunkRowsMax) await enterLargePage(deps, ctx, access);
-    const reply = await inSpan('read', () => readList(deps.reads, request));
-    return inSpan('respond', () => respond(ctx, reply, true, deps));
+    return inSpan('read', () => readList(deps.reads, request));
   });
+}
+
+/** The part of a request for records that its parser reads. */
+function callOf({ publicUrl }: RouteDeps, ctx: Context, caller: Access) {
+  const baseUrl = origin(ctx, publicUrl) + apiPrefix;
+  return { caller, query: ctx.querystring, baseUrl, signal: clientSignal(ctx.res) };
 }
 
 /** Counts a large page until its response is closed. Throws Problem `overloaded`. */
@@ -107,46 +114,38 @@ async function enterLargePage(deps: RouteDeps, { res }: Context, { tokenId, work
   else res.once('close', leave);
 }
 
-/** The whole way of a request of sync, which counts as a large page: it can examine every record of the workspace. */
+/** The stages of a request of sync, which counts as a large page: it can examine every record of the workspace. */
 function syncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: CompiledSync) {
+  const scope = `read:${compiled.resource.name}`;
   return <Request>(
     parse: (call: SyncCall) => Request,
     read: (deps: SyncDeps, request: Request) => Promise<Reply>,
   ): Middleware =>
-    admitted(deps, 'read', async (ctx, access) => {
-      requireScope(access, `read:${compiled.resource.name}`);
-      requireJsonAccepted(ctx);
-      const baseUrl = origin(ctx, deps.publicUrl) + apiPrefix;
-      const query = ctx.querystring;
-      const request = parse({ compiled, sync, caller: access, query, baseUrl, signal: clientSignal(ctx.res) });
+    admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
+      const request = parse({ compiled, sync, ...callOf(deps, ctx, access) });
       await enterLargePage(deps, ctx, access);
-      const reply = await inSpan('read', () => read(deps, request));
-      return inSpan('respond', () => respond(ctx, reply, true, deps));
+      return inSpan('read', () => read(deps, request));
     });
 }
 
-/** The whole way of a detail: token and limit → scope → Accept → headers and parameters → read → respond. */
+/** The stages of a detail: headers and parameters → read. */
 function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
-  return admitted(deps, 'read', async (ctx, access) => {
-    requireScope(access, `read:${compiled.resource.name}`);
-    requireJsonAccepted(ctx);
+  const scope = `read:${compiled.resource.name}`;
+  return admitted(deps, { kind: 'read', scope, compressible: false }, async (ctx, access) => {
     refuseParameters(ctx.querystring);
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.req.headers;
     const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
-    const reply = await inSpan('read', () => readDetail(deps.reads, request));
-    return inSpan('respond', () => respond(ctx, reply, false, deps));
+    return inSpan('read', () => readDetail(deps.reads, request));
   });
 }
 
 /**
- * The whole way of a write: token and limits → scope → Accept → media type and size → headers and parameters → body →
- * transaction on the primary → respond. All is checked before the primary is contacted.
+ * The stages of a write: media type and size → headers and parameters → body → transaction on the primary. All is checked before the
+ * primary is contacted.
  */
 function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResource, rules: CompiledWrite): Middleware {
   const { name } = compiled.resource;
-  return admitted(deps, 'write', async (ctx, access) => {
-    requireScope(access, `write:${name}`);
-    requireJsonAccepted(ctx);
+  return admitted(deps, { kind: 'write', scope: `write:${name}`, compressible: false }, async (ctx, access) => {
     const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
     refuseParameters(ctx.querystring);
     const request = parseWrite(rules, access, access.scopes.has(`read:${name}`), {
@@ -162,8 +161,7 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
     });
     const location = (id: string): string =>
       `${origin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${encodeURIComponent(id)}`;
-    const reply = await inSpan('write', () => write(writes, rules, request, location));
-    return inSpan('respond', () => respond(ctx, reply, false, deps));
+    return inSpan('write', () => write(writes, rules, request, location));
   });
 }
 
@@ -173,13 +171,12 @@ const mediaTypes: Readonly<Record<string, readonly string[]>> = {
   PATCH: ['application/json', 'application/merge-patch+json'],
 };
 
-/** The request path of the token itself: token and limit → Accept → parameters → respond. */
+/** The token itself. */
 function tokenRoute(deps: RouteDeps): Middleware {
   const limits = Object.entries({ default: deps.limits.token, writes: deps.limits.write }).flatMap(([name, limiter]) =>
     limiter === null ? [] : [{ name, quota: limiter.quota, windowSeconds }],
   );
-  return admitted(deps, 'read', async (ctx, access) => {
-    requireJsonAccepted(ctx);
+  return admitted(deps, { kind: 'read', compressible: false }, async (ctx, access) => {
     refuseParameters(ctx.querystring);
     const { name, workspace, scopes, expiresAtMs } = access;
     const expiresAt = Number.isFinite(expiresAtMs) ? new Date(expiresAtMs).toISOString() : null;
@@ -190,29 +187,20 @@ function tokenRoute(deps: RouteDeps): Middleware {
       expiresAt,
       limits, // as the `RateLimit-Policy` of its responses names them
     });
-    return respond(ctx, { status: 200, headers: {}, body, databaseMs: 0 }, false, deps);
+    return { status: 200, headers: {}, body, databaseMs: 0 };
   });
 }
 
-/** The whole way of a document that needs no token: limit per address → Accept → parameters → respond. */
-function publicRoute(deps: RouteDeps, body: FixedBody): Middleware {
+/** The whole path of a document that needs no token: limit per address → Accept and parameters, if it is JSON → respond. */
+function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middleware {
   return async (ctx) => {
     await admitPublic(deps, ctx);
-    requireJsonAccepted(ctx);
-    refuseParameters(ctx.querystring);
+    if (isJson) {
+      requireJsonAccepted(ctx);
+      refuseParameters(ctx.querystring);
+    }
     const { 'accept-encoding': acceptEncoding, 'if-none-match': ifNoneMatch } = ctx.req.headers;
-    await respond(ctx, await body.reply(acceptEncoding, ifNoneMatch), false, deps);
-  };
-}
-
-/** The whole way of a page for people: limit per address → respond. */
-function pageRoute(deps: RouteDeps, page: FixedBody): Middleware {
-  return async (ctx) => {
-    await admitPublic(deps, ctx);
-    const { 'accept-encoding': acceptEncoding, 'if-none-match': ifNoneMatch } = ctx.req.headers;
-    const { status, headers, body } = await page.reply(acceptEncoding, ifNoneMatch);
-    dropHeaders(exchangeOf(ctx), Object.keys(headers)); // a page has its own policies
-    send(ctx, status, body, headers);
+    await respond(ctx, await document.reply(acceptEncoding, ifNoneMatch), false, deps);
   };
 }
 

@@ -29,7 +29,6 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
       connectionsCheckingInterval: Math.min(1000, bounds.headersTimeoutMs),
       requireHostHeader: false, // http/request-head checks it, so that the answer is a problem document
       noDelay: true,
-      ServerResponse: ends.responseClass(),
     },
     (request, response) =>
       ends.inTurn(request, response, () => {

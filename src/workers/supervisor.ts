@@ -16,8 +16,8 @@ const periodsToStart = 240;
 /** Periods without a report of any worker after which the parent is not alive. */
 const periodsWithoutAny = 20;
 
-const delayMsMin = 1000;
-const delayMsMax = 30_000;
+/** Pause before the restart of a worker that never served; another one is replaced at once. */
+const failedStartMs = 1000;
 
 interface Watched {
   readonly worker: Worker;
@@ -46,10 +46,6 @@ export class Supervisor {
   /** Number of workers that serve outside a reload. */
   #count = 0;
   #isReloadAsked = false;
-  /** Workers in a row that ended before they were ready. */
-  #failedStarts = 0;
-  /** Restarts that wait for the end of their delay. */
-  readonly #delayed = new Set<NodeJS.Timeout>();
 
   /** `onEnd` is called with each worker that has ended. */
   constructor(observe: Observe, onEnd: (worker: Worker) => void) {
@@ -147,7 +143,6 @@ export class Supervisor {
   #handleReady({ id }: Worker): void {
     const watched = this.#watched.get(id);
     if (watched !== undefined) watched.isReady = true;
-    this.#failedStarts = 0;
     if (watched?.batch === this.#batch) this.#replaceNext();
   }
 
@@ -158,21 +153,18 @@ export class Supervisor {
     watched.silentPeriods = 0;
     this.#silentPeriods = 0;
     if (watched.batch <= this.#batch) return;
-    if (readiness.status === 'ready') return this.#replaceBy(watched);
+    if (readiness.status === 'ready') {
+      this.#batch = watched.batch;
+      return;
+    }
     watched.refusal = `A new worker is not ready: ${readiness.reasons.join(', ')}.`;
     void stopWorker(worker);
-  }
-
-  #replaceBy({ batch }: Watched): void {
-    this.#batch = batch;
-    for (const timer of this.#delayed) clearTimeout(timer);
-    this.#delayed.clear();
   }
 
   /** The next step of a reload: once the new workers serve, an old one drains; when it has ended, another new one starts. */
   #replaceNext(): void {
     const [old] = this.#others();
-    if (old === undefined || this.#delayed.size > 0) return;
+    if (old === undefined) return;
     if (this.#watched.size <= this.#count) this.#fork();
     else if ([...this.#watched.values()].every(({ batch, isReady }) => isReady || batch < this.#batch))
       void stopWorker(old.worker);
@@ -202,41 +194,15 @@ export class Supervisor {
     this.#onEnd(worker);
     if (watched === undefined || this.#isStopping || this.#awaited.has(worker)) return;
     if (watched.batch !== this.#batch) return this.#continueReload(watched, String(signal ?? code));
-    if (!watched.isReady) this.#failedStarts++;
-    const isAnyReady = [...this.#watched.values()].some(({ isReady }) => isReady);
-    const restartMs = watched.isReady ? 0 : restartDelayMs(this.#failedStarts, Math.random(), isAnyReady);
+    const restartMs = watched.isReady ? 0 : failedStartMs;
     const workerPid = worker.process.pid ?? 0;
     this.#observe({ type: 'worker_died', workerPid, code, signal, silent: watched.isSilent, restartMs });
-    this.#restartAfter(restartMs);
-    if (watched.isReady && !isAnyReady) this.#endDelays();
+    const restart = (): void => {
+      if (!this.#isStopping && this.#watched.size < this.#count) this.#fork();
+    };
+    if (restartMs === 0) restart();
+    else setTimeout(restart, restartMs);
   }
-
-  #restartAfter(delayMs: number): void {
-    const timer = setTimeout(() => {
-      this.#delayed.delete(timer);
-      if (!this.#isStopping) this.#fork();
-    }, delayMs);
-    this.#delayed.add(timer);
-  }
-
-  /** Starts the workers whose restart is delayed: no other worker answers requests meanwhile. */
-  #endDelays(): void {
-    const delayed = [...this.#delayed];
-    this.#delayed.clear();
-    for (const timer of delayed) {
-      clearTimeout(timer);
-      this.#fork();
-    }
-  }
-}
-
-/**
- * Delay of a restart after so many failed starts in a row: doubles from 1 to 30 s, of which the random part (0 to 1) takes up to half.
- * It stays at the least while no other worker is ready. A worker that was ready is replaced without a delay.
- */
-export function restartDelayMs(failedStarts: number, random: number, isAnyReady: boolean): number {
-  const delayMs = isAnyReady ? Math.min(delayMsMin * 2 ** (failedStarts - 1), delayMsMax) : delayMsMin;
-  return Math.round(delayMs * (1 - random / 2));
 }
 
 function untilReady(worker: Worker): Promise<string> {

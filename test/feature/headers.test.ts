@@ -311,40 +311,35 @@ for (const list of listNames) {
   );
 }
 
-inSmallChunks.serial(
-  'the encoding is the one the client prefers, and of equal ones the first of COMPRESSION',
-  async (t) => {
-    const [best] = listEncodings;
-    const named = listEncodings.find((encoding) => encoding !== 'zstd');
-    const chosen: Record<string, string | undefined> = {
-      'gzip, deflate, br, zstd': best,
-      'gzip;q=0.5, br': 'br',
-      'br;q=0, gzip': 'gzip',
-      'gzip;q=0, br;q=0': undefined,
-      'gzip;q=0.2, br;q=0.1': 'gzip',
-      'gzip;q=0': undefined,
-      identity: undefined,
-      'identity;q=1, gzip;q=0.5': undefined,
-      'identity;q=0.5, gzip;q=0.5': 'gzip',
-      deflate: undefined,
-      zstd: listEncodings.find((encoding) => encoding === 'zstd'),
-      'zstd;q=0.9, gzip': 'gzip',
-      '*;q=0': undefined,
-      '*': named,
-      '*;q=0.5, gzip;q=0.4': named,
-      '': undefined,
-      GZIP: 'gzip',
-      'gzip ; Q=0.5': 'gzip',
-      'gzip;q=x': undefined,
-    };
-    for (const [accepted, encoding] of Object.entries(chosen)) {
-      const reply = await t.context.client.get('/werkbonnen?perPage=50', { headers: { 'accept-encoding': accepted } });
-      t.is(reply.status, 200);
-      t.is(reply.headers['content-encoding'], encoding, accepted);
-      t.is(reply.json<Page>().data.length, 50);
-    }
-  },
-);
+inSmallChunks.serial('the encoding is the one the client prefers, and of equal ones br', async (t) => {
+  const chosen: Record<string, string | undefined> = {
+    'gzip, deflate, br, zstd': 'br',
+    'gzip;q=0.5, br': 'br',
+    'br;q=0, gzip': 'gzip',
+    'gzip;q=0, br;q=0': undefined,
+    'gzip;q=0.2, br;q=0.1': 'gzip',
+    'gzip;q=0': undefined,
+    identity: undefined,
+    'identity;q=1, gzip;q=0.5': undefined,
+    'identity;q=0.5, gzip;q=0.5': 'gzip',
+    deflate: undefined,
+    zstd: undefined,
+    'zstd;q=0.9, gzip': 'gzip',
+    '*;q=0': undefined,
+    '*': 'br',
+    '*;q=0.5, gzip;q=0.4': 'br',
+    '': undefined,
+    GZIP: 'gzip',
+    'gzip ; Q=0.5': 'gzip',
+    'gzip;q=x': undefined,
+  };
+  for (const [accepted, encoding] of Object.entries(chosen)) {
+    const reply = await t.context.client.get('/werkbonnen?perPage=50', { headers: { 'accept-encoding': accepted } });
+    t.is(reply.status, 200);
+    t.is(reply.headers['content-encoding'], encoding, accepted);
+    t.is(reply.json<Page>().data.length, 50);
+  }
+});
 
 inSmallChunks.serial('details are always identity, as their ETag is strong', async (t) => {
   const { client } = t.context;
@@ -372,18 +367,8 @@ inSmallChunks.serial('HEAD names the encoding that GET would have', async (t) =>
   }
 });
 
-inSmallChunks(
-  'a large page in br or zstd has a window of 256 KB, so that many slow clients cost little memory',
-  async (t) => {
-    const { client } = await t.context.database.gateway({ chunkRowsMax: 20, compression: 'br:1 zstd:1' });
-    const get = (encoding: string) =>
-      client.get('/werkbonnen?perPage=200', { headers: { 'accept-encoding': encoding } });
-    const br = await get('zstd, br');
-    t.is(br.headers['content-encoding'], 'br', 'COMPRESSION has it first');
-    t.true(br.text.endsWith('"complete":true}}'));
-    t.is((br.bytes[0] as number) & 0b1111, 0b0011, 'WBITS of 18 (RFC 7932 §9.1)');
-    if (listEncodings.includes('zstd'))
-      t.is((await get('zstd')).bytes[5], 0x40, 'Window_Descriptor of 2^18 (RFC 8878 §3.1.1.1.2)');
-    t.is((await get('gzip')).headers['content-encoding'], undefined, 'COMPRESSION does not have it');
-  },
-);
+inSmallChunks('a large page in br has a window of 256 KB, so that many slow clients cost little memory', async (t) => {
+  const br = await t.context.client.get('/werkbonnen?perPage=700', { headers: { 'accept-encoding': 'br' } });
+  t.true(br.text.endsWith('"complete":true}}'));
+  t.is((br.bytes[0] as number) & 0b1111, 0b0011, 'WBITS of 18 (RFC 7932 §9.1)');
+});

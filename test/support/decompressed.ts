@@ -1,16 +1,9 @@
-import * as zlib from 'node:zlib';
-
-/** Absent before Node 22.15. */
-const { zstdDecompressSync } = zlib as { readonly zstdDecompressSync?: (bytes: Buffer) => Buffer };
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 
 /** The content codings of lists, in the gateway's order. */
-export const listEncodings = [...(zstdDecompressSync ? ['zstd'] : []), 'br', 'gzip'];
+export const listEncodings: readonly string[] = ['br', 'gzip'];
 
-const decoders: Readonly<Record<string, ((bytes: Buffer) => Buffer) | undefined>> = {
-  zstd: zstdDecompressSync,
-  br: zlib.brotliDecompressSync,
-  gzip: zlib.gunzipSync,
-};
+const decoders: Readonly<Record<string, (bytes: Buffer) => Buffer>> = { br: brotliDecompressSync, gzip: gunzipSync };
 
 /** The body without its content coding; as it is when it is empty: HEAD names the encoding that GET would have. Throws when it is damaged. */
 export function decompressed(body: Buffer, encoding = 'identity'): Buffer {

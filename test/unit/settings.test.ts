@@ -7,7 +7,6 @@ import test from 'ava';
 import { projectRoot } from '../../src/paths.js';
 import { loadSettings, settingsSchema } from '../../src/settings.js';
 import { tuning } from '../../src/tuning.js';
-import { restartDelayMs } from '../../src/workers/supervisor.js';
 
 test('the defaults are valid settings, each of the type in the schema', (t) => {
   const settings = Object.entries(loadSettings({})).filter(([name]) => !Object.hasOwn(tuning, name));
@@ -33,14 +32,6 @@ test('a number or a boolean has one spelling in the environment', (t) => {
     t.throws(() => loadSettings({ PER_PAGE_MAX: text }), { message: /PER_PAGE_MAX must be a whole number from/ }, text);
   for (const text of ['1', 'TRUE', 'yes', 'null', ''])
     t.throws(() => loadSettings({ BASIC_AUTH: text }), { message: /BASIC_AUTH must be one of true, false/ }, text);
-});
-
-test('COMPRESSION has known encodings at most once, with levels that cost bounded memory', (t) => {
-  for (const text of ['', 'br:4', 'gzip:9 zstd:3 br:0']) t.is(loadSettings({ COMPRESSION: text }).compression, text);
-  for (const text of [
-    ...['br', 'br:5', 'gzip:0', 'zstd:4', 'deflate:1', 'br:1 br:2', 'br:1,gzip:1', 'br:1  gzip:1', 'br:1 '],
-  ])
-    t.throws(() => loadSettings({ COMPRESSION: text }), { message: /COMPRESSION must not be "/ }, text);
 });
 
 test('every keyword in the schema of settings is enforced', (t) => {
@@ -168,24 +159,4 @@ test('a gateway loads the packages of Redis and of traces only when they are con
     loaded.filter((file) => /\/node_modules\/(?:ioredis|@opentelemetry\/(?!api\/))/.test(file)),
     [],
   );
-});
-
-const boundsOf = (failedStarts: number, isAnyReady: boolean): number[] =>
-  [1, 0].map((random) => restartDelayMs(failedStarts, random, isAnyReady));
-
-test('the delay of a restart doubles with each failed start up to 30 s, and half of it is random', (t) => {
-  const bounds = [1, 2, 3, 5, 6, 60].map((failedStarts) => boundsOf(failedStarts, true));
-  t.deepEqual(bounds, [
-    [500, 1000],
-    [1000, 2000],
-    [2000, 4000],
-    [8000, 16_000],
-    [15_000, 30_000],
-    [15_000, 30_000],
-  ]);
-});
-
-test('while no worker is ready a failed start is repeated within a second', (t) => {
-  t.deepEqual(boundsOf(1, false), [500, 1000]);
-  t.deepEqual(boundsOf(60, false), [500, 1000]);
 });
