@@ -168,24 +168,13 @@ export function addressKey(ip: string): string {
   const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
   const [address = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client
   if (!isIPv6(address)) return address;
-  const groups = ipv6Groups(address);
-  if (groups.slice(0, 6).join() !== '0,0,0,0,0,65535') return `${groups.slice(0, 4).map(hex).join(':')}::/64`;
-  return groups
-    .slice(6)
-    .flatMap((group) => [group >> 8, group & 255])
-    .join('.');
-}
-
-/** The eight 16-bit groups of an IPv6 address. */
-function ipv6Groups(address: string): number[] {
-  const hexOnly = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) => {
-    return `${hex(Number(a) * 256 + Number(b))}:${hex(Number(c) * 256 + Number(d))}`;
-  });
-  const [before = [], after = []] = hexOnly.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1); // hexadecimal throughout, its longest zeros left out
+  const [, high, low] = /^::ffff:(\w+):(\w+)$/.exec(canonical) ?? [];
+  if (high !== undefined && low !== undefined)
+    return Buffer.from(high.padStart(4, '0') + low.padStart(4, '0'), 'hex').join('.');
+  const [before = [], after = []] = canonical
+    .split('::')
+    .map((part) => part.split(':').filter((group) => group !== ''));
   const zeros = Array.from({ length: 8 - before.length - after.length }, () => '0');
-  return [...before, ...zeros, ...after].map((group) => Number.parseInt(group, 16));
-}
-
-function hex(group: number): string {
-  return group.toString(16);
+  return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`;
 }

@@ -102,13 +102,6 @@ export class Row {
     return (this.ends[column] as number) < 0;
   }
 
-  /** Whether the value of a column, which is not NULL, is these bytes. */
-  equals(column: number, value: Uint8Array): boolean {
-    return (
-      (this.ends[column] as number) - (this.starts[column] as number) === value.length && this.beginsWith(column, value)
-    );
-  }
-
   /** Whether the value of a column, which is not NULL, begins with these bytes. Values and beginnings are short: a call into Node costs more. */
   beginsWith(column: number, beginning: Uint8Array): boolean {
     const { bytes } = this;

@@ -61,18 +61,14 @@ const ciphers: Readonly<Record<Codec['cipher'], typeof compileCodec>> = {
   module: moduleText,
 };
 
-/** An encoding of UTF-8. The last value is cached, because such columns hold few different values. */
+/** An encoding of UTF-8. */
 function encodedText(codec: Codec, _: CodecOptions, rows: EncodedRows): RowDecoder {
   const headerOf = headerReader(codec);
-  let last: { readonly stored: Buffer; readonly bytes: Buffer } | null = null;
   return cellByCell(rows, (json, { at }, { row }) => {
-    if (last === null || !row.equals(at, last.stored)) {
-      const stored = Buffer.from(row.text(at) as string);
-      const bytes = bytesOf(codec, stored, known(headerOf(stored.toString())));
-      if (!isText(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
-      last = { stored, bytes };
-    }
-    json.string(last.bytes, 0, last.bytes.length);
+    const stored = row.text(at) as string;
+    const bytes = bytesOf(codec, Buffer.from(stored), known(headerOf(stored)));
+    if (!isText(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
+    json.string(bytes, 0, bytes.length);
   });
 }
 
