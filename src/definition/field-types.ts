@@ -173,8 +173,7 @@ export const fieldTypes = {
     auditValue: (text) => text === 't',
     isMember: (json) => json === 'true' || json === 'false',
     example: true,
-    serializer: (row, at, json) =>
-      json.raw(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
+    serializer: (row, at, json) => json.raw(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
     query: {
       schema: { type: 'boolean' },
       isValue: (text) => text === 'true' || text === 'false',

@@ -7,9 +7,9 @@ import {
   usualWords,
 } from './audit-diff.js';
 import type { Codec, CodecOptions } from './codec.js';
+import { looksStructured, sealedTexts } from './hidden-texts.js';
 import { holdsImage } from './images.js';
 import { MalformedJson, stringAt } from './json-scan.js';
-import { looksStructured, sealedTexts } from './plain-texts.js';
 import { isSignatureName } from './strip.js';
 
 /**

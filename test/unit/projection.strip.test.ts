@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import type { Codec } from '../../src/projection/codec.js';
+import { looksStructured, sealedTexts } from '../../src/projection/hidden-texts.js';
 import { holdsImage } from '../../src/projection/images.js';
-import { looksStructured, sealedTexts } from '../../src/projection/plain-texts.js';
 import { isSignatureName, isSuspect, stripImages } from '../../src/projection/strip.js';
 import { limitMs } from '../support/patience.js';
 
