@@ -17,17 +17,13 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
   const sortable = columns.filter(({ field, of }) => field.codec === undefined && !of.isVirtual);
   const order = orderOf(subject, sortable);
   const [first] = order as [ViewColumn, ...ViewColumn[]];
-  const day = first.field.type === 'date' ? 'date' : 'day';
   const updated = sortable.find(({ of, field }) => isNamed('updated', of.name) && field.type === 'timestamp');
   const wanted: [name: string, column: ViewColumn, kind: string, text: string][] = [];
   for (const column of sortable)
     if (isPlain(column) && isSearched(column, subject, survey))
       wanted.push([column.member, column, 'equals', `Only records with this ${column.member}.`]);
   if (first.of !== id)
-    wanted.push(
-      ['from', first, `${day}From`, 'First day, inclusive.'],
-      ['to', first, `${day}To`, 'Last day, inclusive.'],
-    );
+    wanted.push(['from', first, 'from', 'First day, inclusive.'], ['to', first, 'to', 'Last day, inclusive.']);
   if (updated) wanted.push(['updatedSince', updated, 'since', since]);
   const filters = wanted
     .filter(([each]) => !parameterNames.some((reserved) => reserved.test(each)))
