@@ -13,7 +13,7 @@ import type { Settings } from '../../src/settings.js';
 import { commandLine } from '../support/command-line.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { limitMs, until } from '../support/patience.js';
-import { asInProduction, type ServeProcess, serveProcess } from '../support/serve-process.js';
+import { type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { templateName } from '../support/template.js';
 import { allScopes } from '../support/workspace.js';
 
@@ -75,7 +75,7 @@ function writeFiles(settings: Partial<Settings>): void {
 async function serveUnderLoad(t: ExecutionContext): Promise<{ serving: ServeProcess; load: Load }> {
   const { replicaUrls: _, primaryUrls: __, ...settings } = setUp.settings({ queueWaitMs: 10_000 });
   const files = { replicaUrlsFile: file('replicaUrls'), primaryUrlsFile: file('primaryUrls') } as Partial<Settings>;
-  const serving = await serveProcess({ ...settings, ...files }, asInProduction);
+  const serving = await serveProcess({ ...settings, ...files });
   t.teardown(() => serving.child.kill('SIGKILL'));
   const load = startLoad(serving.url, { token, customerId, readers: 4, writers: 2 });
   t.teardown(() => load.stop());
@@ -357,7 +357,7 @@ function startLoad(
       return false;
     } finally {
       answered++;
-      await sleep(5); // the servers under test have the processor
+      await sleep(20); // the servers under test have the processor
     }
   };
   const read = async (n: number): Promise<void> => {

@@ -11,14 +11,15 @@ const suite = gatewayTest();
 const test = suite.serial;
 const withRedis = redisBinary === null ? suite.skip : suite.serial;
 const quota = 60;
+const instances = 2;
 
 interface Gateways {
   readonly served: readonly ServeProcess[];
   readonly token: string;
 }
 
-/** Four gateways that share a Redis, and four workers; all tests use them, each with tokens of its own. */
-let four: readonly ServeProcess[] = [];
+/** Gateways that share a Redis, and workers; all tests use them, each with tokens of its own. */
+let peers: readonly ServeProcess[] = [];
 let redis: RedisServer;
 let workers: ServeProcess;
 
@@ -28,27 +29,27 @@ suite.serial.before(async (t) => {
     logLevel: 'error',
     rateLimitPerMinute: quota,
   } as const;
-  workers = await serveProcess({ ...settings, webConcurrency: 4 });
+  workers = await serveProcess({ ...settings, webConcurrency: instances });
   if (redisBinary === null) return;
   redis = await startRedis();
-  const ofFour = { ...settings, redisUrl: redis.url, instances: 4 };
-  four = await Promise.all(Array.from({ length: 4 }, () => serveProcess(ofFour)));
+  const ofPeers = { ...settings, redisUrl: redis.url, instances };
+  peers = await Promise.all(Array.from({ length: instances }, () => serveProcess(ofPeers)));
 });
 suite.after.always(async () => {
-  await Promise.all([...four, workers].map((each) => each?.stop()));
+  await Promise.all([...peers, workers].map((each) => each?.stop()));
   await redis?.stop();
 });
 
-/** The four gateways with a new token, once each of them counts in Redis again: it grants more than a share of its own. */
-async function fourGateways(t: ExecutionContext<TestContext>): Promise<Gateways> {
+/** The gateways with a new token, once each of them counts in Redis again: it grants more than a share of its own. */
+async function peersCounting(t: ExecutionContext<TestContext>): Promise<Gateways> {
   const { database } = t.context;
   const countsInRedis = async (each: ServeProcess): Promise<boolean> => {
-    const { granted } = await burst({ served: [each], token: await database.token() }, quota / 4 + 1);
-    return granted > quota / 4;
+    const { granted } = await burst({ served: [each], token: await database.token() }, quota / instances + 1);
+    return granted > quota / instances;
   };
-  const all = async (): Promise<boolean> => (await Promise.all(four.map(countsInRedis))).every(Boolean);
+  const all = async (): Promise<boolean> => (await Promise.all(peers.map(countsInRedis))).every(Boolean);
   t.true(await until(all, 20_000, 100), 'all gateways count in Redis');
-  return { served: four, token: await database.token() };
+  return { served: peers, token: await database.token() };
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 100 });
@@ -74,8 +75,8 @@ async function burst({ served, token }: Gateways, count: number): Promise<{ gran
   };
 }
 
-withRedis('a burst of 400 requests over four gateways that share a Redis gets exactly the quota', async (t) => {
-  const gateways = await fourGateways(t);
+withRedis('a burst of 400 requests over gateways that share a Redis gets exactly the quota', async (t) => {
+  const gateways = await peersCounting(t);
   const getsQuota = async (): Promise<boolean> => {
     const { granted, others } = await burst({ ...gateways, token: await t.context.database.token() }, 400);
     t.deepEqual(others, []);
@@ -90,7 +91,7 @@ for (const [how, stop, goOn] of [
   ['frozen', async () => void redis.process.kill('SIGSTOP'), async () => void redis.process.kill('SIGCONT')],
 ] as const) {
   withRedis(`when Redis is ${how} in the middle of a minute no more than the quota is granted in it`, async (t) => {
-    const gateways = await fourGateways(t);
+    const gateways = await peersCounting(t);
     const { granted } = await burst(gateways, 20);
     t.is(granted, 20);
     await stop();
@@ -101,23 +102,23 @@ for (const [how, stop, goOn] of [
     t.true(granted + later.granted <= quota, `${granted} and ${later.granted} were granted`);
     t.is((await burst(gateways, 100)).granted, 0, 'the share is used up');
     const fresh = await burst({ ...gateways, token: await t.context.database.token() }, 400);
-    t.is(fresh.granted, quota, 'a token that begins its minute now has the whole quota, a fourth of it at each');
+    t.is(fresh.granted, quota, 'a token that begins its minute now has the whole quota, a share of it at each');
   });
 }
 
 withRedis('a Redis that lost its counts is told of them, and of what was granted while it was away', async (t) => {
-  const gateways = await fourGateways(t);
+  const gateways = await peersCounting(t);
   const before = await burst(gateways, 20);
   await redis.stop();
   const away = await burst(gateways, 8);
   await redis.start();
-  await fourGateways(t); // connected again
+  await peersCounting(t); // connected again
   const told = await burst(gateways, 4); // by each gateway
   const after = await burst(gateways, 400);
   t.is(before.granted + away.granted + told.granted + after.granted, quota);
 });
 
-test('a burst of 400 requests over four workers gets exactly the quota', async (t) => {
+test('a burst of 400 requests over workers gets exactly the quota', async (t) => {
   for (let round = 0; round < 3; round++) {
     const token = await t.context.database.token();
     t.deepEqual(await burst({ served: [workers], token }, 400), { granted: quota, others: [] });

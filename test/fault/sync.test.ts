@@ -13,7 +13,7 @@ suite('copies by sync equal the views row by row, whatever writers and replicas 
     passesMin: 100,
     changesMin: 150,
     roundMs: 3000,
-    restMs: 60,
+    restMs: 150,
     longMs: 2000,
   });
   t.log(`${passes} passes, ${changes} changes, started over ${startedOver} times`);

@@ -7,7 +7,7 @@ import { urlAs } from '../../demo/cluster/passwords.js';
 import type { Finding } from '../../src/check/finding.js';
 import { projectText } from '../../src/paths.js';
 import { misspeltNames, type Settings } from '../../src/settings.js';
-import { connections, programLine } from '../support/command-line.js';
+import { commandLine, connections, programLine } from '../support/command-line.js';
 import { until } from '../support/patience.js';
 import { serveProcess } from '../support/serve-process.js';
 import { gatewayTest, shared } from '../support/workspace.js';
@@ -32,7 +32,7 @@ const wrong: readonly (readonly [args: string, message: string, hint: string])[]
 
 test('a wrong command line is answered with the fault, the nearest name and a hint, exit code 2', async (t) => {
   for (const [args, message, hint] of wrong) {
-    const { stdout, stderr, code } = await programLine(args.split(' '));
+    const { stdout, stderr, code } = await commandLine(args.split(' '));
     t.deepEqual({ stdout, code }, { stdout: '', code: 2 }, args);
     t.is(stderr, `${message}\nTry: workspace-data-gateway${hint} --help\n`);
   }
@@ -50,27 +50,27 @@ test('tokens create names the scopes of the definitions in use, and takes no oth
     [[], 'tokens create needs --scopes, of: read:notes.'],
     [['--scopes', 'read:notes,read:klanten'], 'There is no scope read:klanten. Scopes: read:notes.'],
   ] as const) {
-    const { stderr, code } = await programLine([...create, ...more], { resourcesDir });
+    const { stderr, code } = await commandLine([...create, ...more], { resourcesDir });
     t.deepEqual({ stderr, code }, { stderr: `${message}\nTry: workspace-data-gateway tokens --help\n`, code: 2 });
   }
 });
 
 test('help COMMAND, COMMAND --help and the file of the help text are the same', async (t) => {
   const text = projectText('config/help/views.txt');
-  t.deepEqual(await programLine(['help', 'views']), { stdout: text, stderr: '', code: 0 });
+  t.deepEqual(await commandLine(['help', 'views']), { stdout: text, stderr: '', code: 0 });
   t.is((await programLine(['views', '--help'])).stdout, text);
 });
 
 test('unknown names in CONFIG_FILE are named with the nearest setting, and a server that is away is exit code 1', async (t) => {
   const file = join(tmpdir(), `settings-${process.pid}.json`);
   writeFileSync(file, JSON.stringify({ perPageMx: 5, colour: 'red' }));
-  const { stderr, code } = await programLine(['serve'], { configFile: file } as Partial<Settings>);
+  const { stderr, code } = await commandLine(['serve'], { configFile: file } as Partial<Settings>);
   t.is(code, 2);
   t.is(
     stderr,
     'The settings are not valid:\n  CONFIG_FILE: there is no setting perPageMx: did you mean perPageMax?\n  CONFIG_FILE: there is no setting colour.\n',
   );
-  const away = await programLine(['tokens', 'list'], { adminUrl: 'postgres://admin@127.0.0.1:1/workspace' });
+  const away = await commandLine(['tokens', 'list'], { adminUrl: 'postgres://admin@127.0.0.1:1/workspace' });
   t.is(away.code, 1);
   t.is(away.stderr, 'The server at 127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED).\n');
 });
@@ -88,7 +88,7 @@ test('a listener that cannot have its address says why, with the code of the sys
     ],
     [{ opsHost: '192.0.2.1' }, 'Cannot listen on 192.0.2.1:0: this machine does not have the address (EADDRNOTAVAIL).'],
   ] as const) {
-    const { code, stderr } = await programLine(['serve'], { ...settings, ...other });
+    const { code, stderr } = await commandLine(['serve'], { ...settings, ...other });
     t.is(code, 1);
     t.is(stderr, `${sentence}\n`);
   }
@@ -112,7 +112,7 @@ test('an error of PostgreSQL comes with the next step: a replica as ADMIN_URL, a
     [wrongPassword, /28P01\)[.] Look at user and password of its URL, and at pg_hba[.]conf[.]\n$/],
     [urlAs(shared.primary, 'postgres', 'nowhere'), /3D000\)[.] Look at the name of the database in its URL[.]\n$/],
   ] as const) {
-    const { code, stderr } = await programLine(['migrate'], { adminUrl });
+    const { code, stderr } = await commandLine(['migrate'], { adminUrl });
     t.is(code, 1);
     t.regex(stderr, nextStep);
     t.notRegex(stderr, /geheim/);
@@ -124,8 +124,8 @@ const [oldest = ''] = /\d+/.exec(engines.node) ?? [];
 const startsTitle = `the program starts on Node ${oldest}, the oldest that package.json promises`;
 const isOldest = process.versions.node.split('.')[0] === oldest;
 (isOldest ? test : test.skip)(startsTitle + (isOldest ? '' : ` (this is Node ${process.versions.node})`), async (t) => {
-  t.regex((await programLine(['--version'])).stdout, /^\d+\.\d+\.\d+\n$/);
-  t.is((await programLine(['serve', '--print-config'])).code, 0);
+  t.regex((await commandLine(['--version'])).stdout, /^\d+\.\d+\.\d+\n$/);
+  t.is((await commandLine(['serve', '--print-config'])).code, 0);
 });
 
 test('README, docs/deployment.md and image name the same versions of Node as package.json', (t) => {
@@ -151,7 +151,7 @@ test('every unusable setting is named at once, a secret without its value, and t
     sunset: '2027-01-01',
   };
   for (const command of ['serve', 'check', 'migrate']) {
-    const { stdout, stderr, code } = await programLine([command], settings);
+    const { stdout, stderr, code } = await commandLine([command], settings);
     t.is(code, 2, command);
     t.is(stdout, '');
     t.is(
@@ -174,20 +174,20 @@ test('every unusable setting is named at once, a secret without its value, and t
 
 test('serve warns of misspelt environment names, and check reports them', async (t) => {
   const settings = { replicaUrl: 'x', ratelimitPerMinute: '5' } as object;
-  const { stderr, code } = await programLine(['serve', '--print-config'], settings);
+  const { stderr, code } = await commandLine(['serve', '--print-config'], settings);
   const sentences = [
     'Unknown setting REPLICA_URL ignored; did you mean REPLICA_URLS?',
     'Unknown setting RATELIMIT_PER_MINUTE ignored; did you mean RATE_LIMIT_PER_MINUTE?',
   ];
   t.is(code, 0);
   t.is(stderr, sentences.map((sentence) => `Warning: ${sentence}\n`).join(''));
-  const refused = await programLine(['serve'], { ...settings, port: 99_999 });
+  const refused = await commandLine(['serve'], { ...settings, port: 99_999 });
   t.is(refused.code, 2);
   t.regex(
     refused.stderr,
     /^Warning: Unknown setting REPLICA_URL ignored[\s\S]*\nThe settings are not valid:\n {2}PORT must be/,
   );
-  const checked = await programLine(['check', '--json'], settings);
+  const checked = await commandLine(['check', '--json'], settings);
   t.is(checked.code, 1);
   const { findings } = JSON.parse(checked.stdout) as { findings: Finding[] };
   t.deepEqual(
@@ -215,7 +215,7 @@ test.before(async (t) => {
 });
 
 test('control characters in names are escaped when tokens are listed', async (t) => {
-  const { stdout, code } = await programLine(['tokens', 'list'], connections(t.context.database));
+  const { stdout, code } = await commandLine(['tokens', 'list'], connections(t.context.database));
   t.is(code, 0);
   t.true(stdout.includes(escaped));
   t.notRegex(stdout, controls);
@@ -223,7 +223,7 @@ test('control characters in names are escaped when tokens are listed', async (t)
 });
 
 test('JSON holds the same names without control characters', async (t) => {
-  const { stdout } = await programLine(['tokens', 'list', '--json'], connections(t.context.database));
+  const { stdout } = await commandLine(['tokens', 'list', '--json'], connections(t.context.database));
   t.notRegex(stdout, controls);
   t.deepEqual(
     (JSON.parse(stdout) as { name: string }[]).map(({ name }) => name),
@@ -234,11 +234,11 @@ test('JSON holds the same names without control characters', async (t) => {
 test('control characters in errors are escaped, whether they come from PostgreSQL, the command line or a setting', async (t) => {
   const settings = connections(t.context.database);
   for (const { stdout, stderr, code } of [
-    await programLine(['tokens', 'list', '--workspace', `no ${hostile}`], settings),
-    await programLine(['tokens', 'list'], { ...settings, adminUrl: 'postgres://127.0.0.1:1/\u001b[2J' }),
-    await programLine([hostile]),
-    await programLine(['serve'], { logLevel: hostile as 'info' }),
-    await programLine(['check'], { replicaUrls: `postgres://gateway_reader@\u001b[2J` }),
+    await commandLine(['tokens', 'list', '--workspace', `no ${hostile}`], settings),
+    await commandLine(['tokens', 'list'], { ...settings, adminUrl: 'postgres://127.0.0.1:1/\u001b[2J' }),
+    await commandLine([hostile]),
+    await commandLine(['serve'], { logLevel: hostile as 'info' }),
+    await commandLine(['check'], { replicaUrls: `postgres://gateway_reader@\u001b[2J` }),
   ]) {
     t.not(code, 0);
     t.not(stdout + stderr, '');

@@ -7,7 +7,7 @@ import { compileSyncStatements, type SyncStatements } from '../../src/definition
 import { createIndexes } from '../../src/migrate/indexes.js';
 import type { Statement } from '../../src/postgres/statement.js';
 import { guardOf } from '../../src/wire/queries.js';
-import { analyzed, buffersIn, execution, indexesOf, type Plan } from '../support/plan-buffers.js';
+import { analyzed, buffersIn, indexesOf, type Plan } from '../support/plan-buffers.js';
 import { actFor, replicaReader } from '../support/replica-reader.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
@@ -23,8 +23,6 @@ const buffersOnce = 120;
 const tinyWorkspaces = 300;
 const tinyWorkspace = '10101010-1010-4010-8010-000000000001';
 const tinyRows = 10;
-/** PostgreSQL's default considers a generic plan from the sixth run on. */
-const runsBefore = 6;
 
 test.before('many rows, proposed indexes, fresh statistics', async (t) => {
   const { database } = t.context;
@@ -83,7 +81,8 @@ for (const resource of resources) {
   const { list } = compileStatements(resource);
   const combinations = upToTwoOrAll(Object.keys(resource.filters));
   for (const filters of combinations) {
-    for (const direction of ['asc', 'desc'] as const) {
+    // The statements of two filters differ from those of one by a condition, in either direction.
+    for (const direction of filters.length === 2 ? (['asc'] as const) : (['asc', 'desc'] as const)) {
       const statements = list(filters, direction);
       test(`${resource.name}${filters.map((name) => ` by ${name}`).join('')}, ${direction}, reads in proportion to the page, at the beginning and deep inside`, async (t) => {
         const client = await replicaReader(t);
@@ -138,14 +137,13 @@ for (const resource of resources) {
       for (const statement of detail === null ? statements : [...statements, detail]) {
         await client.query(`prepare guarded as ${statement.text}`);
         await actFor(client, first.workspace as string);
-        for (let i = 0; i < runsBefore; i++) await client.query(execution(statement, first));
         const plans = [await analyzed(client, statement, first)];
         await actFor(client, second.workspace as string);
         plans.push(await analyzed(client, statement, second));
         const { rows: counts } = await client.query(
           `select custom_plans::int, generic_plans::int from pg_prepared_statements where name = 'guarded'`,
         );
-        t.deepEqual(counts, [{ custom_plans: 0, generic_plans: runsBefore + 2 }], statement.name);
+        t.deepEqual(counts, [{ custom_plans: 0, generic_plans: 2 }], statement.name);
         t.deepEqual(...(plans.map(indexesOf) as [string[], string[]]), `${statement.name} reads the same indexes`);
         for (const [i, { workspace }] of both.entries()) {
           const most = (workspace === tinyWorkspace ? tinyRows : rows) * buffersPerRow + buffersOnce;

@@ -14,7 +14,7 @@ export interface Plan {
 }
 
 /** The statement that runs the prepared "guarded" with the values. */
-export function execution({ parameters }: Statement, values: Readonly<Record<string, string | number>>): string {
+function execution({ parameters }: Statement, values: Readonly<Record<string, string | number>>): string {
   const literals = parameters.map((name) => pg.escapeLiteral(String(values[name])));
   return `execute guarded${literals.length > 0 ? `(${literals.join(', ')})` : ''}`;
 }
