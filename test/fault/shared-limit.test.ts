@@ -113,7 +113,7 @@ withRedis('a Redis that lost its counts is told of them, and of what was granted
   const away = await burst(gateways, 8);
   await redis.start();
   await peersCounting(t); // connected again
-  const told = await burst(gateways, 4); // by each gateway
+  const told = await burst(gateways, instances); // one by each gateway
   const after = await burst(gateways, 400);
   t.is(before.granted + away.granted + told.granted + after.granted, quota);
 });
