@@ -16,6 +16,7 @@ const program = join(folder, 'program.js');
 const cache = join(folder, 'program.cache');
 /** Files of packages that are loaded later, and their content; a name is that of a package, or of the group that it belongs to. */
 const loadedLater: Readonly<Record<string, string>> = {
+  'koa-body': `export { koaBody } from 'koa-body'`,
   ioredis: `export { Redis } from 'ioredis'`,
   '@opentelemetry': `
     export { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
@@ -38,7 +39,7 @@ const fewMediaTypes: Plugin = {
 const laterFiles: Plugin = {
   name: 'later-files',
   setup: ({ onResolve }) =>
-    onResolve({ filter: /^(ioredis|@opentelemetry\/(exporter|resources|sdk).*)$/ }, ({ path }) => ({
+    onResolve({ filter: /^(koa-body|ioredis|@opentelemetry\/(exporter|resources|sdk).*)$/ }, ({ path }) => ({
       path: `./${path.split('/')[0]}.cjs`,
       external: true,
     })),

@@ -10,6 +10,7 @@ import { StartRefused } from './errors.js';
 import type { Observe } from './events.js';
 import { ActiveKeys } from './flow/gate.js';
 import { gatesOf, limitsOf } from './flow/gates.js';
+import { bodyReader } from './http/body.js';
 import { descriptions } from './http/descriptions.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
@@ -176,6 +177,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
       gate: gates.unknownTokens,
       noteUse: (tokenId) => upkeep?.noteUse(tokenId),
     }),
+    readBody: bodyReader(settings.bodyBytesMax),
     writes: primary && { primary: primary.writes, positions, observe },
   };
   const api = apiServer(app(deps), settings, observe);

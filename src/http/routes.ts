@@ -15,7 +15,7 @@ import { inSpan } from '../tracing.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
-import { readBody } from './body.js';
+import type { BodyReader } from './body.js';
 import type { FixedBody } from './descriptions.js';
 import { clientSignal } from './exchange.js';
 import { headerCount, origin } from './request-head.js';
@@ -35,7 +35,7 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly openapi: FixedBody;
   /** Null where DOCS puts the page elsewhere, or has none. */
   readonly docs: FixedBody | null;
-  readonly bodyBytesMax: number;
+  readonly readBody: BodyReader;
   /** Null without a primary: then there are no write routes. */
   readonly writes: WriteDeps | null;
 }
@@ -146,7 +146,7 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
 function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResource, rules: CompiledWrite): Middleware {
   const { name } = compiled.resource;
   return admitted(deps, { kind: 'write', scope: `write:${name}`, compressible: false }, async (ctx, access) => {
-    const body = await readBody(ctx, mediaTypes[ctx.method] as readonly string[], deps.bodyBytesMax);
+    const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
     refuseParameters(ctx.querystring);
     const request = parseWrite(rules, access, access.scopes.has(`read:${name}`), {
       method: ctx.method,
