@@ -42,7 +42,7 @@ export function indexesOf(plan: Plan): string[] {
 }
 
 /** Scans of the app's tables; those of a work order's parts go by the work order. */
-export function scansOf(plan: Plan): Plan[] {
+function scansOf(plan: Plan): Plan[] {
   const own = /^(Index|Seq|Bitmap Heap)/.test(plan['Node Type']) ? [plan] : [];
   return [...own, ...(plan.Plans ?? []).flatMap(scansOf)];
 }

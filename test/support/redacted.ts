@@ -3,7 +3,7 @@ import type { Redaction } from '../../src/projection/redact.js';
 
 /** The shape and the words of the first app. */
 export const appDiff: DiffShape = { field: 'veld', old: 'oud', new: 'nieuw' };
-export const appWords: DiffWords = { field: 'veld', old: 'oud', new: 'nieuw', shielded: 'afgeschermd' };
+const appWords: DiffWords = { field: 'veld', old: 'oud', new: 'nieuw', shielded: 'afgeschermd' };
 
 /** Redacts the text of a diff of the first app. */
 export function redactedText(redaction: Redaction): (entity: string, diff: string, shape?: DiffShape) => string {

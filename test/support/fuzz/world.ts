@@ -21,7 +21,7 @@ const tokenScopes = {
   revoked: all,
 } as const;
 export type TokenName = keyof typeof tokenScopes;
-export const tokenNames = Object.keys(tokenScopes) as TokenName[];
+const tokenNames = Object.keys(tokenScopes) as TokenName[];
 
 export interface FuzzWorkspace {
   readonly number: number;
