@@ -143,9 +143,10 @@ for (const [generator, args, client, data] of generators) {
       call();`;
       const folder = workFolder({ 'openapi.json': document, 'call.ts': source });
       await output(tool(generator), args, { cwd: folder });
-      const options = ['--strict', '--target', 'es2022', '--module', 'commonjs', '--skipLibCheck', '--types', 'node'];
+      const modules = ['--module', 'commonjs', '--moduleResolution', 'bundler']; // the clients name no files
+      const options = ['--strict', '--target', 'es2022', ...modules, '--skipLibCheck', '--types', 'node'];
       const types = ['--typeRoots', join(projectRoot, 'node_modules/@types')];
-      await output(tool('tsc'), [...options, ...types, 'call.ts'], { cwd: folder });
+      await output(tsc, [...options, ...types, 'call.ts'], { cwd: folder });
       const { printed } = await run(t.context, folder, [], [process.execPath, 'call.js']);
       const { data: two } = await page<Readonly<Record<'id' | 'createdAt' | 'updatedAt', string>>>(
         t.context.client,

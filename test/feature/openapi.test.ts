@@ -152,7 +152,7 @@ test('by default an address may ask for the document 60 times a minute', async (
 
 const suiteDocsPage = gatewayTest({ docs: 'public' });
 const publicly = browserMissing ? suiteDocsPage.skip : suiteDocsPage.serial;
-const running: { browser?: Browser } = {};
+const running: { browser?: Browser; open?: ReturnType<typeof openPage> } = {};
 
 suiteDocsPage.before(async () => {
   if (!browserMissing) running.browser = await launchBrowser();
@@ -197,6 +197,10 @@ suiteDocsPage('DOCS=off serves the page nowhere', async (t) => {
   for (const url of [gateway.url, gateway.opsUrl]) t.is((await fetch(`${url}/docs`)).status, 404);
 });
 
+/** The page on the API listener, once for all tests: the browser takes a second to show it. */
+const openedPage = ({ gateway }: TestContext) =>
+  (running.open ??= openPage(running.browser as Browser, `${gateway.url}/docs`));
+
 /** The text of the page, shadow trees included, without blanks: its library marks the words of samples. */
 const shownText = (page: Page) =>
   page.evaluate<string>(`(function text(node) {
@@ -207,7 +211,7 @@ const shownText = (page: Page) =>
 publicly(
   `the page shows each operation with its samples and an example of its response, and no fault${browserMissing}`,
   async (t) => {
-    const { page, faults } = await openPage(running.browser as Browser, `${t.context.gateway.url}/docs`);
+    const { page, faults } = await openedPage(t.context);
     const { paths } = (await t.context.client.get('/openapi.json')).json<OpenApiDocument>();
     for (const [path, item] of Object.entries(paths))
       for (const [method, { 'x-codeSamples': samples, responses }] of Object.entries(item)) {
@@ -228,7 +232,7 @@ publicly(
 publicly(
   `Try it sends the request with the token of the reader, and shows the response${browserMissing}`,
   async (t) => {
-    const { page, faults } = await openPage(running.browser as Browser, `${t.context.gateway.url}/docs`);
+    const { page, faults } = await openedPage(t.context);
     await page.click('text=Authentication');
     await page.fill('openapi-explorer .api-key-input', t.context.token);
     await page.click('openapi-explorer button:has-text("Set")');
@@ -265,7 +269,7 @@ publicly(`docs --out writes the page to a file, which opens without a fault from
 
 /** The samples of a language, and the environment that they read; ID is that of the first record. */
 async function samplesOn({ gateway, client, token }: TestContext, language: string) {
-  const text = (await client.get('/openapi.json')).text.replaceAll('perPage=1000', 'perPage=100'); // several pages of each list
+  const text = (await client.get('/openapi.json')).text.replaceAll('perPage=1000', 'perPage=250'); // several pages of each list
   const document = JSON.parse(text) as OpenApiDocument;
   const samples = samplesOf(document, language);
   const { paths } = document;

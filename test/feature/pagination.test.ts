@@ -114,7 +114,7 @@ test('a page number may skip so many rows from the nearest page read; further aw
       const walked = await page(client, `/${list}?perPage=10&page=${number}`, { token });
       t.is(walked.pagination.page, number);
     }
-    const walked = await records(client, `/${list}?perPage=10`);
+    const walked = (await page(client, `/${list}?perPage=160`)).data;
     for (const number of [12, 16, 15, 10, 6]) {
       const { data } = await page(client, `/${list}?perPage=10&page=${number}`, { token });
       t.deepEqual(data, walked.slice((number - 1) * 10, number * 10), `page ${number}`);
@@ -238,13 +238,16 @@ for (const list of listNames) {
       ...['0001-01-01 00:00:00+00', '9999-12-31 23:59:59.999999+00', '9223372036854775808', '9999-12-31'],
     ];
     const parts = [...impossible, ...real, ...extreme];
-    for (const first of parts) {
-      for (const second of parts) {
-        const reply = await client.get(
-          `/${list}?perPage=1&cursor=${encodeCursor(context, { key: [first, second], asOfMs: null })}`,
-        );
-        t.true(reply.status === 200 || reply.status === 400, `${first} ${second}: ${reply.status}`);
-      }
+    const pairs = parts.flatMap((part) => [
+      [part, part],
+      ...real.flatMap((other) => [
+        [part, other],
+        [other, part],
+      ]),
+    ]);
+    for (const key of pairs as [string, string][]) {
+      const reply = await client.get(`/${list}?perPage=1&cursor=${encodeCursor(context, { key, asOfMs: null })}`);
+      t.true(reply.status === 200 || reply.status === 400, `${key}: ${reply.status}`);
     }
     const forge = (payload: string | Buffer) => {
       const digest = createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, 12);

@@ -1,5 +1,4 @@
-import type { ExecutionContext } from 'ava';
-import type pg from 'pg';
+import pg from 'pg';
 import { loadResources } from '../../src/definition/load.js';
 import type { Resource } from '../../src/definition/resource.js';
 import { compileStatements } from '../../src/definition/statements.js';
@@ -8,8 +7,8 @@ import { createIndexes } from '../../src/migrate/indexes.js';
 import type { Statement } from '../../src/postgres/statement.js';
 import { guardOf } from '../../src/wire/queries.js';
 import { analyzed, buffersIn, indexesOf, type Plan } from '../support/plan-buffers.js';
-import { actFor, replicaReader } from '../support/replica-reader.js';
-import { gatewayTest, type TestContext } from '../support/workspace.js';
+import { actFor } from '../support/replica-reader.js';
+import { gatewayTest } from '../support/workspace.js';
 
 const resources = loadResources('');
 
@@ -24,9 +23,16 @@ const tinyWorkspaces = 300;
 const tinyWorkspace = '10101010-1010-4010-8010-000000000001';
 const tinyRows = 10;
 
+let largestWorkspace: string;
+/** A connection of the gateway's role to the replica, and the values of parameters: both serve all tests, as they take longer than a plan. */
+let client: pg.Client;
+const known = new Map<string, Promise<Readonly<Record<string, string | number>>>>();
+
 test.before('many rows, proposed indexes, fresh statistics', async (t) => {
   const { database } = t.context;
-  const workspace = database.workspaces[0]?.id;
+  const workspace = database.workspaces[0]?.id as string;
+  largestWorkspace = workspace;
+  await database.primary.query('set session_replication_role = replica'); // these rows need no check of their references
   await database.primary.query(
     `insert into app.werkbonnen (id, workspace_id, installatie_id, nummer, datum, status)
      select gen_random_uuid(), $1, i.id, 'WB-' || g, date '2019-01-01' + g % 2800, 'gepland'
@@ -59,8 +65,17 @@ test.before('many rows, proposed indexes, fresh statistics', async (t) => {
   await createIndexes(database.settings.adminUrl);
   for (const table of ['klanten', 'installaties', 'werkbonnen', 'werkbon_handelingen', 'werkbon_uren', 'logboeken'])
     await database.primary.query(`vacuum (analyze) app.${table}`);
+  await database.primary.query('reset session_replication_role');
   await database.caughtUp();
+  client = new pg.Client(database.settings.replicaUrls);
+  client.on('error', () => {}); // the end of its database, which goes before it
+  await client.connect();
 });
+test.beforeEach(async () => {
+  await client.query('rollback; deallocate all'); // what a test that failed has left
+  await actFor(client, largestWorkspace);
+});
+test.after.always(() => client?.end());
 
 const tenants = `generate_series(1, ${tinyWorkspaces}) n
   cross join lateral (select ('10101010-1010-4010-8010-' || lpad(n::text, 12, '0'))::uuid as id) w`;
@@ -85,16 +100,15 @@ for (const resource of resources) {
     for (const direction of filters.length === 2 ? (['asc'] as const) : (['asc', 'desc'] as const)) {
       const statements = list(filters, direction);
       test(`${resource.name}${filters.map((name) => ` by ${name}`).join('')}, ${direction}, reads in proportion to the page, at the beginning and deep inside`, async (t) => {
-        const client = await replicaReader(t);
-        const values = await someValues(t, client, resource);
+        const values = await valuesOf(largestWorkspace, resource);
         for (const statement of [statements.rows.all, statements.rows.after, statements.last]) {
-          const buffers = await buffersOf(t, client, statement, { ...values, limit: rows });
+          const buffers = await buffersOf(statement, { ...values, limit: rows });
           t.true(buffers <= rows * buffersPerRow + buffersOnce, `${statement.name} reads ${buffers} buffers`);
         }
         // A pair of filters has no index of its own: each skipped row is read.
         const isCovered = filters.filter((name) => name !== 'from' && name !== 'to').length < 2;
         for (const statement of [statements.keys.all, statements.keys.after, statements.keys.before]) {
-          const skipped = await buffersOf(t, client, statement, { ...values, limit: 1, skip: 2000 });
+          const skipped = await buffersOf(statement, { ...values, limit: 1, skip: 2000 });
           t.true(
             skipped <= (isCovered ? 2000 / 4 : 2000 * 1.1) + buffersOnce,
             `${statement.name} reads ${skipped} buffers to skip 2,000 rows`,
@@ -108,15 +122,13 @@ for (const resource of resources) {
 for (const resource of resources) {
   for (const order of ['largest', 'smallest'] as const) {
     test(`${resource.name}: one generic plan serves the workspace with nearly all rows and the one with ten, the ${order} first`, async (t) => {
-      const client = await replicaReader(t);
-      const workspaces = [t.context.database.workspaces[0]?.id as string, tinyWorkspace];
+      const workspaces = [largestWorkspace, tinyWorkspace];
       if (order === 'smallest') workspaces.reverse();
       const both: Record<string, string | number>[] = [];
       for (const workspace of workspaces) {
         await actFor(client, workspace);
         both.push({
-          ...(await someValues(t, client, resource)),
-          workspace,
+          ...(await valuesOf(workspace, resource)),
           until0: '2030-01-01',
           limit: rows,
           skip: 5,
@@ -158,24 +170,26 @@ for (const resource of resources) {
 
 test('records that did not change since a moment cost an index entry and no row', async (t) => {
   const installations = resources.find(({ name }) => name === 'installaties') as Resource;
-  const client = await replicaReader(t);
   const { rows: found } = await client.query<{ count: number }>('select count(*)::int from gateway.installaties');
   const count = found[0]?.count as number;
   const statement = compileStatements(installations).list(['updatedSince']).rows.all;
-  const values = { ...(await someValues(t, client, installations)), updatedSince: '2030-01-01', limit: rows };
-  const buffers = await buffersOf(t, client, statement, values);
+  const values = { ...(await valuesOf(largestWorkspace, installations)), updatedSince: '2030-01-01', limit: rows };
+  const buffers = await buffersOf(statement, values);
   t.true(count > 20_000);
   t.true(buffers <= count / 50 + buffersOnce, `${buffers} buffers for ${count} installations`);
 });
 
 test('a sync pass reads each page of a table once for many rows, and the ids by an index alone', async (t) => {
-  const client = await replicaReader(t);
   const workOrders = resources.find(({ name }) => name === 'werkbonnen') as Resource;
   const { changed, hashed, digest } = compileSyncStatements(workOrders) as SyncStatements;
   const { rows: next } = await client.query<{ id: string }>(
     `select pg_snapshot_xmin(pg_current_snapshot())::text as id`,
   );
-  const values = { ...(await someValues(t, client, workOrders)), since: next[0]?.id as string, horizon: '-infinity' };
+  const values = {
+    ...(await valuesOf(largestWorkspace, workOrders)),
+    since: next[0]?.id as string,
+    horizon: '-infinity',
+  };
   const countOf = async (view: string): Promise<number> => {
     const { rows: found } = await client.query<{ count: number }>(`select count(*)::int from gateway.${view}`);
     return found[0]?.count as number;
@@ -192,10 +206,10 @@ test('a sync pass reads each page of a table once for many rows, and the ids by 
     const lowest = '00000000-0000-0000-0000-000000000000';
     const range = { after0: ends?.[0] as string, after1: lowest, until0: ends?.[1] as string, until1: lowest };
     for (const statement of [find.all, find.between]) {
-      const found = await buffersOf(t, client, statement, { ...values, ...range, limit: 100 });
+      const found = await buffersOf(statement, { ...values, ...range, limit: 100 });
       t.true(found <= count / 10 + buffersOnce, `${statement.name} reads ${found} buffers for ${count} rows`);
     }
-    const skipped = await buffersOf(t, client, ahead.all, { ...values, skip: 100_000, limit: 1 });
+    const skipped = await buffersOf(ahead.all, { ...values, skip: 100_000, limit: 1 });
     t.true(skipped <= count * 1.2 + buffersOnce, `${skipped} buffers to find the end of ${count} rows of ${view}`);
   }
   const count = await countOf('werkbonnen');
@@ -203,7 +217,7 @@ test('a sync pass reads each page of a table once for many rows, and the ids by 
     [digest.all, { depth: 2 }],
     [hashed.find.all, { prefixes: '{a1}', limit: 1000 }],
   ] as const) {
-    const buffers = await buffersOf(t, client, statement, { ...values, ...extra });
+    const buffers = await buffersOf(statement, { ...values, ...extra });
     t.true(buffers <= count / 5 + buffersOnce, `${buffers} buffers for the ids of ${count} rows`);
   }
 });
@@ -214,12 +228,15 @@ function upToTwoOrAll(names: readonly string[]): (readonly string[])[] {
   return [[], ...names.map((name) => [name]), ...pairs, ...(names.length > 2 ? [names] : [])];
 }
 
-/** Values for every parameter: the most common ids, a long range of dates, a key in the middle of the list. */
-async function someValues(
-  t: ExecutionContext<TestContext>,
-  client: pg.Client,
-  { view, order }: Resource,
-): Promise<Record<string, string | number>> {
+/** Values for every parameter in a workspace: the most common ids, a long range of dates, a key in the middle of the list. */
+function valuesOf(workspace: string, resource: Resource): Promise<Readonly<Record<string, string | number>>> {
+  const key = `${workspace} ${resource.name}`;
+  const found = known.get(key) ?? someValues(workspace, resource);
+  known.set(key, found);
+  return found;
+}
+
+async function someValues(workspace: string, { view, order }: Resource): Promise<Record<string, string | number>> {
   const [first, second] = order.map(({ column }) => column);
   const one = async (sql: string): Promise<string[]> =>
     (await client.query<string[]>({ text: sql, rowMode: 'array' })).rows[0] as string[];
@@ -234,7 +251,7 @@ async function someValues(
     'select installation_id from gateway.werkbonnen group by 1 order by count(*) desc limit 1',
   );
   return {
-    workspace: t.context.database.workspaces[0]?.id as string,
+    workspace,
     after0: after0 as string,
     after1: after1 as string,
     until0: after0 as string,
@@ -257,14 +274,9 @@ async function someValues(
 }
 
 /** Buffers the statement reads on the replica, as the reader, with the plan the gateway gets. */
-async function buffersOf(
-  t: ExecutionContext<TestContext>,
-  client: pg.Client,
-  statement: Statement,
-  values: Readonly<Record<string, string | number>>,
-): Promise<number> {
+async function buffersOf(statement: Statement, values: Readonly<Record<string, string | number>>): Promise<number> {
   await client.query('begin');
-  await client.query(guardOf(statement).text, [t.context.database.workspaces[0]?.id]);
+  await client.query(guardOf(statement).text, [largestWorkspace]);
   await client.query(`prepare guarded as ${statement.text}`);
   const plan = await analyzed(client, statement, values);
   await client.query('deallocate guarded');

@@ -207,7 +207,7 @@ const insertAmong: Readonly<Record<ListName, string>> = {
     select $1, tijdstip + jitter, 'klant', entiteit_id, 'gewijzigd', 'systeem' from picked`,
 };
 
-const rowsMax = 2000;
+const rowsMax = 500;
 
 /** Adds rows to a list at random places, ties included, for as long as `work` runs. */
 async function whileInserting<T>(
@@ -225,7 +225,7 @@ async function whileInserting<T>(
   const inserting = (async () => {
     while (working && inserted < rowsMax) {
       inserted += (await client.query(sql, [workspace])).rowCount ?? 0;
-      await new Promise((resolve) => setTimeout(resolve, 3)); // a walk must be able to outrun the rows
+      await new Promise((resolve) => setTimeout(resolve, 10)); // a walk must be able to outrun the rows
     }
   })();
   try {

@@ -29,7 +29,7 @@ export const allScopes = [
  * The client's validator and the gateway share this process: while a schema is compiled or a large page is validated,
  * the gateway's clocks run on. Tests of these limits set them themselves.
  */
-const unhurried = { queueWaitMs: 30_000, probeDeadlineMs: 10_000, connectTimeoutMs: 10_000 };
+const unhurried = { queueWaitMs: 30_000, probeDeadlineMs: 10_000, connectTimeoutMs: 10_000, resumeMs: 10_000 };
 
 /** A database of this test file's own, on the shared primary and replica, and what is needed to talk to it. */
 export interface TestDatabase {

@@ -11,7 +11,7 @@ import type { Resource } from '../../../src/definition/resource.js';
 import { startGateway } from '../../../src/gateway.js';
 import { loadSettings, type Settings } from '../../../src/settings.js';
 import { type CommandResult, commandLine } from '../command-line.js';
-import { eventually, shared, type TestContext } from '../workspace.js';
+import { shared, type TestContext } from '../workspace.js';
 
 /** A new folder, removed after the test. */
 export function emptyFolder(t: ExecutionContext): string {
@@ -96,19 +96,11 @@ export async function adoptedShop(
 
 export const titleOf = ({ level, code, object }: Finding): string => `${level} ${code} ${object}`;
 
-/** The findings of check that are not ok, as soon as the replica has the views. */
-export async function wrong(t: ExecutionContext, { run }: Pick<Adopted, 'run'>): Promise<Finding[]> {
-  let findings: readonly Finding[] = [];
-  await eventually(
-    t,
-    'the replica has the views',
-    async () => {
-      const { stdout } = await run('check', '--json');
-      findings = (JSON.parse(stdout) as { findings: Finding[] }).findings;
-      return !findings.some(({ level }) => level === 'refused');
-    },
-    60_000,
-  );
+/** The findings of check that are not ok, when the replica has the views. */
+export async function wrong(t: ExecutionContext<TestContext>, { run }: Pick<Adopted, 'run'>): Promise<Finding[]> {
+  await t.context.database.caughtUp();
+  const { stdout } = await run('check', '--json');
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] };
   return findings.filter(({ level }) => level !== 'ok');
 }
 

@@ -140,6 +140,7 @@ export const wrongViews: Configurations = {
       undo: () => `do $$ begin execute 'create or replace view records.werkbonnen as ' || (select text from public.definition); end $$;
       drop table public.definition`,
       also: ['migrated'],
+      resource: 'werkbonnen',
       thorough: true,
     },
   ),
@@ -153,6 +154,7 @@ export const wrongViews: Configurations = {
     change: () => 'drop index app.gateway_installaties_serienummer',
     undo: () =>
       'create index gateway_installaties_serienummer on app.installaties (workspace_id, serienummer, created_at, id)',
+    resource: 'installaties',
     thorough: true,
   }),
   'a filter that the definition says has an index of its own has none': failed(
@@ -161,6 +163,7 @@ export const wrongViews: Configurations = {
     {
       change: () => 'drop index app.gateway_werkbonnen_sinds',
       undo: () => 'create index gateway_werkbonnen_sinds on app.werkbonnen (workspace_id, updated_at, datum, id)',
+      resource: 'werkbonnen',
       thorough: true,
     },
   ),
@@ -170,6 +173,7 @@ export const wrongViews: Configurations = {
     {
       change: () => 'drop index app.werkbon_uren_sync',
       undo: () => 'create index werkbon_uren_sync on app.werkbon_uren (workspace_id, werkbon_id, id)',
+      resource: 'werkbonnen',
       thorough: true,
     },
   ),

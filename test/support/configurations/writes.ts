@@ -15,8 +15,7 @@ const refusedBy: Configurations = Object.fromEntries(
   ]),
 );
 
-/** Wrong privileges of the writer, write views and triggers. */
-export const wrongWrites: Configurations = {
+const ofWrites: Configurations = {
   'the login of the replicas is used for the primary': refused(
     'write_view',
     /the role cannot update naam \([/]fields[/]naam[/]write\)/,
@@ -76,3 +75,8 @@ export const wrongWrites: Configurations = {
     thorough: true,
   }),
 };
+
+/** Wrong privileges of the writer, write views and triggers. */
+export const wrongWrites: Configurations = Object.fromEntries(
+  Object.entries(ofWrites).map(([title, wrong]) => [title, { resource: 'installaties', ...wrong }]),
+);
