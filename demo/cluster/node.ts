@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type pg from 'pg';
+import pg from 'pg';
 import { projectText } from '../../src/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import { type Account, type Binaries, give, runAs, serverEnv } from './binaries.js';
@@ -48,6 +48,7 @@ export class PgNode {
   #settings: ServerSettings = {};
   #port = 0;
   #child: ChildProcess | undefined;
+  #sessions: pg.Pool | undefined;
 
   constructor(name: string, parts: ClusterParts) {
     this.name = name;
@@ -75,9 +76,10 @@ export class PgNode {
     return `postgres://${role}:${passwordOf(role, this.#parts.password)}@127.0.0.1:${this.#port}/${database}`;
   }
 
-  /** Runs one statement as superuser on a connection of its own. */
+  /** Runs one statement as superuser, in a session that is kept for the next: a new one costs both sides 9 ms of processor time. */
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
-    return asAdmin(this.url(), async (client) => (await client.query<Row>(text, values)).rows);
+    this.#sessions ??= keptSessions(this.url());
+    return (await this.#sessions.query<Row>(text, values)).rows;
   }
 
   /** Resolves when the server takes queries. Throws with the end of its log when it does not come up. */
@@ -139,7 +141,9 @@ export class PgNode {
     this.#settings = { ...this.#settings, ...settings };
     writeSettings(this.dir, this.#settings, this.#parts.binaries.account);
     if (!this.running) return;
-    const loaded = async () => (await this.query<{ at: string }>('select pg_conf_load_time()::text at'))[0]?.at;
+    const moment = 'select pg_conf_load_time()::text at';
+    const loaded = () =>
+      asAdmin(this.url(), async (client) => (await client.query<{ at: string }>(moment)).rows[0]?.at);
     const before = await loaded();
     signal(this.pid, 'SIGHUP');
     if (!(await until(async () => (await loaded()) !== before, 5000))) throw new Error(`${this.name} does not reload.`);
@@ -189,6 +193,12 @@ export class PgNode {
   #logTail(): string {
     return readLines(this.log).slice(-12).join('\n').trim();
   }
+}
+
+/** Sessions of a superuser that end with their server, or ten seconds after their last statement, and keep no program running. */
+export function keptSessions(url: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, connectionTimeoutMillis: 10_000, allowExitOnIdle: true });
+  return pool.on('error', () => undefined); // the next statement gets another session
 }
 
 /** postmaster's signals, PostgreSQL documentation § 18.5. */

@@ -2,11 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import type { ExecutionContext } from 'ava';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
-import type { PgNode, ServerSettings } from '../../demo/cluster/node.js';
+import { keptSessions, type PgNode, type ServerSettings } from '../../demo/cluster/node.js';
 import type { Gateway } from '../../src/gateway.js';
 import { startGateway } from '../../src/gateway.js';
 import { newToken, tokenHash } from '../../src/http/token-format.js';
-import { asAdmin } from '../../src/postgres/admin.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
 import { until } from './patience.js';
 import { startSeeded } from './seeded-cluster.js';
@@ -87,7 +86,9 @@ async function fill(
   const { primary, replicas } = cluster;
   const proxies = await Promise.all(replicas.map((node) => tcpProxy(node.port)));
   cleanUps.push(() => Promise.all(proxies.map((proxy) => proxy.close())));
-  const sql: FaultCluster['sql'] = (text, values) => onDatabase(primary, text, values);
+  const inApp = keptSessions(primary.url(templateName));
+  const sql = async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> =>
+    (await inApp.query(text, values)).rows as Row[];
   for (const statement of pacing) await sql(statement);
 
   const caughtUp: FaultCluster['caughtUp'] = (nodes) => cluster.caughtUp(nodes);
@@ -166,10 +167,6 @@ const pacing = [
 
 function readerUrl(node: PgNode, port: number): string {
   return node.url(templateName, 'gateway_reader').replace(`:${node.port}/`, `:${port}/`);
-}
-
-async function onDatabase<Row extends object>(node: PgNode, text: string, values: unknown[] = []): Promise<Row[]> {
-  return asAdmin(node.url(templateName), async (client) => (await client.query(text, values)).rows as Row[]);
 }
 
 /**
