@@ -31,7 +31,7 @@ test.before(async () => {
   port = Number(new URL(gateway.gateway.url).port);
   await setUp.sql(
     `insert into app.installaties (id, workspace_id, klant_id, naam, omschrijving)
-     select gen_random_uuid(), workspace_id, klant_id, naam, (select string_agg(md5(n::text || i), '') from generate_series(1, 60) i)
+     select gen_random_uuid(), workspace_id, klant_id, naam, (select string_agg(encode(sha512((n::text || i)::bytea), 'hex'), '') from generate_series(1, 15) i)
      from (select * from app.installaties where workspace_id = $1 limit 1) one, generate_series(1, 8000) n`,
     [setUp.workspaces[0]?.id],
   );

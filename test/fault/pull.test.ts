@@ -35,8 +35,8 @@ const secondTableFails = `
   create event trigger fail on ddl_command_end when tag in ('CREATE TABLE') execute function fail()`;
 
 /** Runs `pull` on each copy, which must then have what a copy that is made now has. */
-async function assertEqual(t: ExecutionContext, more: readonly string[] = []): Promise<void> {
-  t.deepEqual(await all.differences(more), []);
+async function assertEqual(t: ExecutionContext, ...how: Parameters<PulledCopies['differences']>): Promise<void> {
+  t.deepEqual(await all.differences(...how), []);
 }
 
 test.serial('pull makes a copy that equals a second one, in files that only their owner can read', async (t) => {
@@ -55,13 +55,13 @@ const { 'the token is overwritten': ofToken, ...ofRows } = damages;
 for (const [what, each] of Object.entries({ 'the token': [ofToken as string], rows: Object.values(ofRows) }))
   test.serial(`--verify ends equal after damage of ${what} in the copy`, async (t) => {
     for (const copy of all.copies) for (const damage of each) await copy.sql(damage);
-    await assertEqual(t, ['--verify']);
+    await assertEqual(t, ['--verify'], true);
   });
 
 test.serial('pull that is killed with -9 again and again while the app writes ends with an equal copy', async (t) => {
   const writers = await all.writers();
   writers.resume();
-  for (let i = 0; i < 4; i++)
+  for (let i = 0; i < 3; i++)
     await Promise.all(all.copies.map((copy) => all.pull(copy, [], 300 + Math.random() * 1500)));
   await writers.pause();
   t.true(writers.changes() > 20);

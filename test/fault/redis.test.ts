@@ -55,7 +55,7 @@ test(`a write through one gateway is seen through the other${missing}`, async (t
   const [writer, reader] = gateways as [RunningGateway, RunningGateway];
   const list = (await writer.client.get('/installaties?perPage=1')).json<{ data: { id: string }[] }>();
   const path = `/installaties/${list.data[0]?.id}`;
-  for (let i = 0; i < 30; i++) {
+  for (let i = 0; i < 15; i++) {
     const { headers } = await reader.client.get(path, { token });
     const written = await writer.client.request('PATCH', path, {
       token,

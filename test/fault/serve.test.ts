@@ -207,7 +207,7 @@ async function fillInstallations(): Promise<void> {
   await setUp.sql(
     `insert into app.installaties (id, workspace_id, klant_id, naam, omschrijving)
      select gen_random_uuid(), workspace_id, klant_id, naam,
-       (select string_agg(md5(n::text || i), '') from generate_series(1, 30) i)
+       (select string_agg(encode(sha512((n::text || i)::bytea), 'hex'), '') from generate_series(1, 8) i)
      from (select * from app.installaties where workspace_id = $1 limit 1) one, generate_series(1, 20000) n
      where (select count(*) from app.installaties) < 20000`,
     [setUp.workspaces[0]?.id],

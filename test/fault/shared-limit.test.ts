@@ -75,10 +75,10 @@ async function burst({ served, token }: Gateways, count: number): Promise<{ gran
   };
 }
 
-withRedis('a burst of 400 requests over gateways that share a Redis gets exactly the quota', async (t) => {
+withRedis('a burst of 200 requests over gateways that share a Redis gets exactly the quota', async (t) => {
   const gateways = await peersCounting(t);
   const getsQuota = async (): Promise<boolean> => {
-    const { granted, others } = await burst({ ...gateways, token: await t.context.database.token() }, 400);
+    const { granted, others } = await burst({ ...gateways, token: await t.context.database.token() }, 200);
     t.deepEqual(others, []);
     t.true(granted <= quota);
     return granted === quota; // fewer when a busy Redis answers so late that a gateway goes by its share
@@ -96,12 +96,12 @@ for (const [how, stop, goOn] of [
     t.is(granted, 20);
     await stop();
     t.teardown(goOn);
-    const later = await burst(gateways, 400);
+    const later = await burst(gateways, 200);
     t.deepEqual(later.others, []);
     t.true(later.granted > 0, 'each gateway has a share, of which it granted a part before');
     t.true(granted + later.granted <= quota, `${granted} and ${later.granted} were granted`);
     t.is((await burst(gateways, 100)).granted, 0, 'the share is used up');
-    const fresh = await burst({ ...gateways, token: await t.context.database.token() }, 400);
+    const fresh = await burst({ ...gateways, token: await t.context.database.token() }, 200);
     t.is(fresh.granted, quota, 'a token that begins its minute now has the whole quota, a share of it at each');
   });
 }
@@ -114,14 +114,14 @@ withRedis('a Redis that lost its counts is told of them, and of what was granted
   await redis.start();
   await peersCounting(t); // connected again
   const told = await burst(gateways, instances); // one by each gateway
-  const after = await burst(gateways, 400);
+  const after = await burst(gateways, 200);
   t.is(before.granted + away.granted + told.granted + after.granted, quota);
 });
 
-test('a burst of 400 requests over workers gets exactly the quota', async (t) => {
-  for (let round = 0; round < 3; round++) {
+test('a burst of 200 requests over workers gets exactly the quota', async (t) => {
+  for (let round = 0; round < 2; round++) {
     const token = await t.context.database.token();
-    t.deepEqual(await burst({ served: [workers], token }, 400), { granted: quota, others: [] });
+    t.deepEqual(await burst({ served: [workers], token }, 200), { granted: quota, others: [] });
   }
 });
 
@@ -131,7 +131,7 @@ test('when the parent of the workers is frozen in the middle of a minute each wo
   const token = await t.context.database.token();
   workers.child.kill('SIGSTOP');
   t.teardown(() => workers.child.kill('SIGCONT'));
-  const { granted, others } = await burst({ served: [workers], token }, 400);
+  const { granted, others } = await burst({ served: [workers], token }, 200);
   workers.child.kill('SIGCONT');
   t.deepEqual(others, []);
   t.true(granted > 0 && granted <= quota, `${granted} were granted`);

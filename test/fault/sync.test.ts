@@ -10,16 +10,16 @@ import { templateName } from '../support/template.js';
 suite('copies by sync equal the views row by row, whatever writers and replicas do meanwhile', async (t) => {
   const { passes, changes, startedOver, wrong } = await syncStorm({
     rounds: 2,
-    passesMin: 100,
+    passesMin: 60,
     changesMin: 150,
     roundMs: 3000,
-    restMs: 150,
+    restMs: 300,
     longMs: 2000,
   });
   t.log(`${passes} passes, ${changes} changes, started over ${startedOver} times`);
   t.deepEqual(wrong.slice(0, 10), []);
   t.is(startedOver, 0);
-  t.true(passes >= 100, `${passes} passes`);
+  t.true(passes >= 60, `${passes} passes`);
   t.true(changes >= 150, `${changes} changes`);
 });
 

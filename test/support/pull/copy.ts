@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import pg from 'pg';
 import { projectRoot } from '../../../src/paths.js';
+import { lateOptimizing } from '../late-optimizing.js';
 
 /** How a run of `workspace-data-pull` ended. */
 export interface PullRun {
@@ -18,7 +19,7 @@ export interface RunningPull {
   readonly ended: Promise<PullRun>;
 }
 
-const compiled = [process.execPath, join(projectRoot, 'dist/pull/src/main.js')];
+const compiled = [process.execPath, ...lateOptimizing, join(projectRoot, 'dist/pull/src/main.js')];
 /** As its users have it, with the settings for its memory. */
 export const installed = [join(projectRoot, 'pull/bin/workspace-data-pull.js')];
 
