@@ -56,11 +56,11 @@ export function app(deps: AppDeps): Koa {
 
 /** Gives a request its id and the headers of every response, and reports the request when its response is closed. */
 function beginning({ observe, deprecation, sunset, logClientAddress, underWay }: AppDeps): (ctx: Context) => void {
-  const headers = {
+  const headers = Object.entries({
     ...commonHeaders,
     ...(deprecation && { Deprecation: deprecation }),
     ...(sunset && { Sunset: sunset }),
-  };
+  }).flat();
   return (ctx) => {
     const exchange = newExchange(ctx.req, headers);
     const { socket } = ctx.req;

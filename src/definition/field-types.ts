@@ -1,6 +1,6 @@
 import type { FieldErrorCode } from '../errors.js';
 import type { Row } from '../postgres/row.js';
-import type { JsonBytes } from '../projection/json-bytes.js';
+import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import type { JsonSchema } from './resource.js';
 
 /** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
@@ -69,34 +69,33 @@ export const dateSchema: JsonSchema = {
 };
 
 const dateForm = 'a calendar date, YYYY-MM-DD';
-const nullJson = Buffer.from('null');
-const trueJson = Buffer.from('true');
-const falseJson = Buffer.from('false');
+const nullJson = constantJson('null');
+const trueJson = constantJson('true');
+const falseJson = constantJson('false');
 const digitNine = 0x39;
 const letterT = 0x74;
 
-const raw: ValueSerializer = (row, at, json) => json.raw(row.bytes, row.starts[at] as number, row.ends[at] as number);
-const quoted: ValueSerializer = (row, at, json) =>
-  json.quoted(row.bytes, row.starts[at] as number, row.ends[at] as number);
+const raw: ValueSerializer = (row, at, json) => json.part(row, row.starts[at] as number, row.ends[at] as number);
+const quoted: ValueSerializer = (row, at, json) => json.quoted(row, row.starts[at] as number, row.ends[at] as number);
 const escaped: ValueSerializer = (row, at, json) =>
-  json.string(row.bytes, row.starts[at] as number, row.ends[at] as number);
+  json.stringPart(row, row.starts[at] as number, row.ends[at] as number);
 /** NaN and Infinity, which JSON does not have, become null: they alone end in a letter. */
 const finite: ValueSerializer = (row, at, json) => {
   if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) raw(row, at, json);
-  else json.raw(nullJson);
+  else json.constant(nullJson);
 };
 /** Infinite dates, and those beyond the years 1 to 9999, become null: they alone are not 10 bytes long. */
 const calendarDate: ValueSerializer = (row, at, json) => {
   if ((row.ends[at] as number) - (row.starts[at] as number) === 10) quoted(row, at, json);
-  else json.raw(nullJson);
+  else json.constant(nullJson);
 };
 /** Infinite moments, and those beyond the years 1 to 9999, become null: they alone have no blank behind ten bytes, or no zone. */
 const instant: ValueSerializer = (row, at, json) => {
   const { bytes } = row;
   const start = row.starts[at] as number;
   const zone = (row.ends[at] as number) - 3;
-  if (bytes[start + 10] === 0x20 && bytes[zone] === 0x2b) json.instant(bytes, start, zone);
-  else json.raw(nullJson);
+  if (bytes[start + 10] === 0x20 && bytes[zone] === 0x2b) json.instant(row, start, zone);
+  else json.constant(nullJson);
 };
 
 /** The table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
@@ -173,7 +172,8 @@ export const fieldTypes = {
     auditValue: (text) => text === 't',
     isMember: (json) => json === 'true' || json === 'false',
     example: true,
-    serializer: (row, at, json) => json.raw(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
+    serializer: (row, at, json) =>
+      json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
     query: {
       schema: { type: 'boolean' },
       isValue: (text) => text === 'true' || text === 'false',

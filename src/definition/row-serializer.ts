@@ -3,7 +3,7 @@ import type { Row } from '../postgres/row.js';
 import { type Codec, DecodeError, type RowDecoder } from '../projection/codec.js';
 import { compileCodec } from '../projection/codecs.js';
 import { holdsImage } from '../projection/images.js';
-import { JsonBytes } from '../projection/json-bytes.js';
+import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
 import { childrenOf, MalformedJson } from '../projection/json-scan.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import { isSuspect, stripImages } from '../projection/strip.js';
@@ -53,8 +53,8 @@ export interface RowSerializer {
   readonly keyAt: readonly number[];
 }
 
-const nullJson = Buffer.from('null');
-const brace = Buffer.from('}');
+const nullJson = constantJson('null');
+const brace = constantJson('}');
 
 /** Everything that does not depend on a row is decided here, once. Rows hold the `columns`; the `members` are shown. */
 export function compileSerializer(
@@ -81,7 +81,7 @@ export function compileSerializer(
         failed.push(pointer(path));
         const id = row.text(idAt) as string;
         observe({ type: 'decode_failed', resource: resource.name, row: id, pointer: pointer(path), reason });
-        json.raw(nullJson);
+        json.constant(nullJson);
       }
     };
   const serializers = members.map(({ field, path }): ValueSerializer => {
@@ -103,18 +103,18 @@ export function compileSerializer(
     for (const decoder of decoders) decoder.startRow(row, workspace, id);
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
-      json.raw(prefixes[i] as Buffer);
-      if (row.isNull(at)) json.raw(nullJson);
+      json.constant(prefixes[i] as ConstantJson);
+      if (row.isNull(at)) json.constant(nullJson);
       else (serializers[i] as ValueSerializer)(row, at, json);
     }
-    json.raw(suffix);
+    json.constant(suffix);
     if (failed.length > 0) {
       json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
       failed = [];
     }
     if (versionSeed !== undefined)
       json.text(`,"syncVersion":"${hexVersion(row.text(versionAt) as string, versionSeed)}"`);
-    json.raw(brace);
+    json.constant(brace);
   };
   const own = new JsonBytes(4096);
   return {
@@ -189,7 +189,7 @@ function cleaning(
 }
 
 /** The JSON in front of each leaf's value, and behind the last but for the closing brace: that of a record with marks for values. */
-function punctuation(all: readonly Leaf[]): { prefixes: Buffer[]; suffix: Buffer } {
+function punctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: ConstantJson } {
   const mark = '\0';
   const record: Record<string, string | Record<string, string>> = Object.create(null);
   for (const { path } of all) {
@@ -198,5 +198,5 @@ function punctuation(all: readonly Leaf[]): { prefixes: Buffer[]; suffix: Buffer
   }
   const pieces = JSON.stringify(record).split(JSON.stringify(mark));
   const suffix = pieces.pop()?.slice(0, -1) ?? '';
-  return { prefixes: pieces.map((piece) => Buffer.from(piece)), suffix: Buffer.from(suffix) };
+  return { prefixes: pieces.map(constantJson), suffix: constantJson(suffix) };
 }

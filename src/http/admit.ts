@@ -23,39 +23,45 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   const { token, write } = deps.limits;
   const exchange = exchangeOf(ctx);
   refuseRepeated(ctx.req, ['authorization']);
-  const access = await authenticate(deps, ctx);
+  const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
   exchange.access = access;
-  const counted: Counted[] =
+  const { tokenId } = access;
+  const counted =
     kind === 'write' && write !== null
-      ? await countWrite(token, write, access.tokenId)
-      : [{ ...defaultLimit, limiter: token, result: await token.consume(access.tokenId) }];
-  Object.assign(exchange.headers, rateLimitHeaders(counted));
+      ? await countWrite(token, write, tokenId)
+      : [{ limit: requestLimit, limiter: token, result: await token.consume(tokenId) }];
+  exchange.headers.push(...rateLimitHeaders(counted));
   exchange.authMs = performance.now() - exchange.startedMs;
+  if (counted.every(({ result }) => result.allowed)) return access;
   const used = counted.filter(({ result }) => !result.allowed);
-  const [first] = used;
-  if (first === undefined) return access;
-  const resetSeconds = Math.max(...used.map(({ result }) => result.resetSeconds)); // the end of both where both are used up
-  const detail = `More than ${first.limiter.quota} ${first.what} in a minute.`;
-  return refuse(deps, first.limit, first.limiter, { ...first.result, resetSeconds }, detail);
+  const { limit, limiter, result } = used[0] as Counted;
+  const resetSeconds = Math.max(...used.map((each) => each.result.resetSeconds)); // the end of both where both are used up
+  const detail = `More than ${limiter.quota} ${limit.what} in a minute.`;
+  return refuse(deps, limit.name, limiter, { ...result, resetSeconds }, detail);
 }
 
 /** A limit that counted a request, and its result. */
 interface Counted {
-  readonly policy: string;
-  readonly limit: LimitName;
-  readonly what: string;
+  readonly limit: typeof requestLimit | typeof writeLimit;
   readonly limiter: Limiter;
   readonly result: RateLimitResult;
 }
 
-const defaultLimit = { policy: 'default', limit: 'token', what: 'requests' } as const;
-const writeLimit = { policy: 'writes', limit: 'write', what: 'writes' } as const;
+const requestLimit = { policy: '"default"', name: 'token', what: 'requests' } as const;
+const writeLimit = { policy: '"writes"', name: 'write', what: 'writes' } as const;
 
-/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the limits that counted a request. */
-function rateLimitHeaders(counted: readonly Counted[]): Record<string, string> {
-  const policies = counted.map(({ policy, limiter }) => `"${policy}";q=${limiter.quota};w=${windowSeconds}`);
-  const left = counted.map(({ policy, result }) => `"${policy}";r=${result.remaining};t=${result.resetSeconds}`);
-  return { 'RateLimit-Policy': policies.join(', '), RateLimit: left.join(', ') };
+/**
+ * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the limits that counted a request: names and values in
+ * turns.
+ */
+function rateLimitHeaders(counted: readonly Counted[]): string[] {
+  let [policies, left] = ['', ''];
+  for (const { limit, limiter, result } of counted) {
+    const start = policies === '' ? limit.policy : `, ${limit.policy}`;
+    policies += `${start};q=${limiter.quota};w=${windowSeconds}`;
+    left += `${start};r=${result.remaining};t=${result.resetSeconds}`;
+  }
+  return ['RateLimit-Policy', policies, 'RateLimit', left];
 }
 
 /** Counts a write against both limits, unless one refuses it: a write that is answered 429 is not counted. */
@@ -64,8 +70,8 @@ async function countWrite(token: Limiter, write: Limiter, tokenId: string): Prom
   const writes = await (isAllowed ? write.consume(tokenId) : write.peek(tokenId));
   const requests = await (isAllowed && !writes.allowed ? token.peek(tokenId) : token.consume(tokenId));
   return [
-    { ...defaultLimit, limiter: token, result: requests },
-    { ...writeLimit, limiter: write, result: writes },
+    { limit: requestLimit, limiter: token, result: requests },
+    { limit: writeLimit, limiter: write, result: writes },
   ];
 }
 
@@ -76,10 +82,14 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
   if (!result.allowed) await refuse(deps, 'public', deps.limits.public, result, detail);
 }
 
+/** The rights of a token that was looked up before; null for any other, also for a missing one. */
+function cachedAccess({ tokens }: Admission, { req }: Context): Access | null {
+  const { authorization = '' } = req.headers;
+  return authorization.startsWith('Bearer ') ? tokens.cached(authorization.slice('Bearer '.length)) : null;
+}
+
 async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   const { authorization = '' } = ctx.req.headers;
-  const cached = authorization.startsWith('Bearer ') ? deps.tokens.cached(authorization.slice('Bearer '.length)) : null;
-  if (cached !== null) return cached;
   const address = addressKey(ctx.ip);
   let failureKeys: readonly string[] = [address];
   try {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Problem } from '../errors.js';
 import { requestId } from './exchange.js';
@@ -41,19 +42,29 @@ export class ConnectionEnds {
   inTurn(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
     const { socket } = request;
     if (!socket.writable) return;
-    const responses = this.#open.get(socket) ?? new Set();
+    const responses = this.#open.get(socket) ?? this.#begin(socket);
     if (responses.size > waitingMax) return void socket.destroy();
-    const before = [...responses].at(-1);
-    this.#open.set(socket, responses.add(response));
+    const before = responses.size === 0 ? undefined : [...responses].at(-1);
+    responses.add(response);
     response.on('close', () => responses.delete(response));
-    response.prependListener('finish', () => {
-      if (!request.complete) socket.destroySoon = () => endInStages(socket); // Node's way to close it behind its last response
-    });
     if (before === undefined) return handle();
     before.on('close', () => {
       const isBroken = this.#ended.has(socket) && !request.complete;
       if (response.socket !== null && !socket.destroyed && !isBroken) handle();
     });
+  }
+
+  /** The open responses of a new connection. Node's way to close it behind its last response loses the answer where a part of the request is unread. */
+  #begin(socket: Socket): Set<ServerResponse> {
+    const responses = new Set<ServerResponse>();
+    const destroySoon = socket.destroySoon.bind(socket);
+    socket.destroySoon = () => {
+      const [answered] = responses;
+      if (answered?.req.complete === false) endInStages(socket);
+      else destroySoon();
+    };
+    this.#open.set(socket, responses);
+    return responses;
   }
 
   /** Answers requests that Node's parser refuses; responses in progress on the connection come first (RFC 9112 §9.3.2). */

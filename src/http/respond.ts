@@ -8,6 +8,7 @@ import type { ChunkMemory } from '../read/page.js';
 import type { Reply } from '../read/reply.js';
 import { chooseEncoding, compressed, type Encoding } from './encodings.js';
 import { exchangeOf } from './exchange.js';
+import { commonHeaders } from './render.js';
 
 /** Bodies below this many characters are sent as they are: compressing them saves less than a packet. */
 const compressFrom = 1000;
@@ -30,11 +31,11 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
   const { status, body } = reply;
   const headers: Record<string, string> = {
     'Server-Timing': `auth;dur=${exchange.authMs.toFixed(2)}, db;dur=${reply.databaseMs.toFixed(2)}`,
-    ...(compressible && { Vary: 'Accept-Encoding' }),
-    ...(body !== null && { 'Content-Type': 'application/json' }),
     ...reply.headers,
   };
+  if (compressible) headers.Vary = 'Accept-Encoding';
   if (body === null) return send(ctx, status, null, headers);
+  headers['Content-Type'] ??= 'application/json';
   if (reply.release) ctx.res.once('close', reply.release);
   const encoding = compressible ? chooseEncoding(ctx.req.headers['accept-encoding']) : undefined;
   if (typeof body !== 'string' && !Buffer.isBuffer(body))
@@ -76,15 +77,22 @@ async function respondInPieces(
  */
 export function send(ctx: Context, status: number, body: string | Buffer | null, headers: Headers = {}): void {
   if (body === null) return void begin(ctx, status, headers).end();
-  const response = begin(ctx, status, { ...headers, 'Content-Length': String(Buffer.byteLength(body)) });
+  const response = begin(ctx, status, headers, Buffer.byteLength(body));
   if (typeof body !== 'string') return void response.end(body);
   response.write(body);
   response.socket?.uncork(); // sends the head and the text as one text
   response.end();
 }
 
-function begin(ctx: Context, status: number, headers: Headers): ServerResponse {
-  return ctx.res.writeHead(status, { ...exchangeOf(ctx).headers, ...headers });
+/** Sends the head, or has it wait for the body. The headers of a response replace the common ones of their names: a page for people has policies of its own. */
+function begin(ctx: Context, status: number, headers: Headers, bytes?: number): ServerResponse {
+  const all = [...exchangeOf(ctx).headers];
+  for (const name in headers) {
+    if (name in commonHeaders) all[all.indexOf(name) + 1] = headers[name] as string;
+    else all.push(name, headers[name] as string);
+  }
+  if (bytes !== undefined) all.push('Content-Length', String(bytes));
+  return ctx.res.writeHead(status, all);
 }
 
 /** Sends the pieces, through a compressor if there is one. A failure breaks the connection. */

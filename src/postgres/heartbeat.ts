@@ -89,9 +89,18 @@ export class WritePositions {
   }
 
   /** The position that a replica must have replayed for the workspace's next read; undefined when there is none. */
-  async of(workspace: string): Promise<WritePosition | undefined> {
-    const published = await this.#others?.lastWrite(workspace);
+  of(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
+    const asking = this.#others?.lastWrite(workspace);
+    return asking === undefined ? this.#known(workspace) : this.#learnt(workspace, asking);
+  }
+
+  async #learnt(workspace: string, asking: Promise<WritePosition | undefined>): Promise<WritePosition | undefined> {
+    const published = await asking;
     if (published !== undefined) this.learn(workspace, published);
+    return this.#known(workspace);
+  }
+
+  #known(workspace: string): WritePosition | undefined {
     const [last, floor] = [this.#last.get(workspace), this.#floor()];
     return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }

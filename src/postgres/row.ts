@@ -5,7 +5,7 @@ export interface WordSource {
 }
 
 /** Words over all bytes of a buffer. */
-function wordsOf({ buffer, byteOffset, length }: Buffer): DataView {
+export function wordsOf({ buffer, byteOffset, length }: Buffer): DataView {
   return new DataView(buffer, byteOffset, length);
 }
 

@@ -7,7 +7,7 @@ import type { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
 import type { Replica, ReplicaState } from '../postgres/replica.js';
 import type { TextRow } from '../postgres/row.js';
 import type { Statement, Values } from '../postgres/statement.js';
-import { type Lsn, sameHistory } from '../postgres/wal-position.js';
+import { type Lsn, sameHistory, type WritePosition } from '../postgres/wal-position.js';
 import type { ChunkMemory } from './page.js';
 import type { PageMemory } from './page-ends.js';
 import type { Reading } from './parse.js';
@@ -101,7 +101,9 @@ export async function withReadTarget<T>(
 ): Promise<T> {
   let requirement = readable(deps.replicas, compiled.resource.view, provable(deps, given));
   const mayLackWrite = compiled.write !== null && (given.ofPage === undefined || given.showsWrite === true);
-  if (mayLackWrite) requirement = await showingLastWrite(deps, caller.workspace, requirement);
+  const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
+  const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
+  if (position !== undefined) requirement = showingWrite(position, deps, requirement);
   return withServer(deps, requirement, work);
 }
 
@@ -133,13 +135,11 @@ function provable({ primaryReachable, replicas }: ReadDeps, requirement: Require
  * Requires the position of the workspace's last write. One of another history than the primary's cannot be compared with those of its
  * replicas (a failover can even lose the write): then the replica must show the primary of a moment after the write.
  */
-async function showingLastWrite(
-  { lastWrite, heartbeat: { newest } }: ReadDeps,
-  workspace: string,
+function showingWrite(
+  position: WritePosition,
+  { heartbeat: { newest } }: ReadDeps,
   requirement: Requirement,
-): Promise<Requirement> {
-  const position = await lastWrite(workspace);
-  if (position === undefined) return requirement;
+): Requirement {
   const { asOfMs, replayed = 0n } = requirement;
   return newest === undefined || sameHistory(position, newest)
     ? { ...requirement, showsWrite: true, replayed: position.lsn > replayed ? position.lsn : replayed }

@@ -37,7 +37,7 @@ test('an error response has each header once, also when Node.js refused the head
   const koa = new Koa();
   koa.use((ctx) => {
     ctx.respond = false;
-    ctx.state.exchange = newExchange(ctx.req, { 'API-Version': '1' });
+    ctx.state.exchange = newExchange(ctx.req, ['API-Version', '1']);
     t.throws(() => send(ctx, 200, 'refused', { Location: 'a\nb' }), { code: 'ERR_INVALID_CHAR' });
     send(ctx, 500, '{}');
   });
@@ -63,7 +63,7 @@ for (const encoding of ['identity', 'gzip'])
       koa.silent = true;
       koa.use(async (ctx) => {
         ctx.respond = false;
-        ctx.state.exchange = newExchange(ctx.req, {});
+        ctx.state.exchange = newExchange(ctx.req, []);
         const pieces = async function* (): AsyncGenerator<Buffer> {
           const failure = Object.assign(new Error(`write ${code}`), { code });
           for (let i = 0; i < 20; i++) {

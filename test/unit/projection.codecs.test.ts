@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { codecPresets } from '../../src/definition/load.js';
 import { projectRoot } from '../../src/paths.js';
-import { Row } from '../../src/postgres/row.js';
+import { Row, wordsOf } from '../../src/postgres/row.js';
 import {
   type CellContext,
   type Codec,
@@ -19,7 +19,7 @@ import {
   type RowDecoder,
 } from '../../src/projection/codec.js';
 import { compileCodec, decryptModeOf } from '../../src/projection/codecs.js';
-import { JsonBytes } from '../../src/projection/json-bytes.js';
+import { constantJson, JsonBytes } from '../../src/projection/json-bytes.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 
 const keyring = parseKeyring(
@@ -412,28 +412,31 @@ const text = fc.oneof(
 );
 const around = fc.string({ maxLength: 5, unit: 'binary' });
 
-test('a text is a JSON string, wherever it stands', (t) => {
+test('a text is the same JSON string by bytes and by words, wherever it stands', (t) => {
   fc.assert(
     fc.property(text, around, around, (value, before, behind) => {
       const bytes = Buffer.from(`${before}${value}${behind}`);
       const [start, size] = [Buffer.byteLength(before), Buffer.byteLength(value)];
       const json = new JsonBytes(1);
+      json.stringPart({ bytes, words: wordsOf(bytes) }, start, start + size);
+      json.comma();
       json.string(bytes, start, start + size);
-      t.is(json.toString(), JSON.stringify(value));
+      t.is(json.toString(), `${JSON.stringify(value)},${JSON.stringify(value)}`);
     }),
     { numRuns: 3000 },
   );
 });
 
-test('bytes of any length are copied as they are', (t) => {
+test('bytes and constants of any length are copied as they are', (t) => {
   fc.assert(
     fc.property(fc.string({ maxLength: 300 }), around, around, (value, before, behind) => {
       const bytes = Buffer.from(`${before}${value}${behind}`);
       const [start, size] = [Buffer.byteLength(before), Buffer.byteLength(value)];
       const json = new JsonBytes(1);
-      json.raw(bytes, start, start + size);
-      json.quoted(bytes, start, start + size);
-      t.is(json.toString(), `${value}"${value}"`);
+      json.part({ bytes, words: wordsOf(bytes) }, start, start + size);
+      json.constant(constantJson(value));
+      json.quoted({ bytes, words: wordsOf(bytes) }, start, start + size);
+      t.is(json.toString(), `${value}${value}"${value}"`);
     }),
   );
 });
@@ -447,7 +450,7 @@ test('a moment has milliseconds, cut or filled up', (t) => {
   ]) {
     const bytes = Buffer.from(`x2026-03-29 01:59:59${fraction}+00`);
     const json = new JsonBytes(1);
-    json.instant(bytes, 1, bytes.length - 3);
+    json.instant({ bytes, words: wordsOf(bytes) }, 1, bytes.length - 3);
     t.is(json.toString(), `"2026-03-29T01:59:59.${milliseconds}Z"`);
   }
 });
