@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { asAdmin } from '../../src/postgres/admin.js';
 import { type Account, findBinaries, serverAccount } from './binaries.js';
 import { checkMajor, keptFolder, lock, makeTemporaryFolder, removeHalfMade, temporaryName } from './cluster-folder.js';
-import { type ClusterParts, initialize, PgNode, type ServerSettings } from './node.js';
+import { type ClusterParts, initialize, PgNode, type ServerSettings, type StopMode } from './node.js';
 import { passwordOf, superuserPassword } from './passwords.js';
 import { startReaper } from './processes.js';
 import { until } from './wait.js';
@@ -114,15 +114,14 @@ export class Cluster {
     await this.#make(node);
   }
 
-  /** Stops every server and removes a temporary folder. May be called again. */
-  stop(): Promise<void> {
-    this.#stopped ??= this.#stop();
+  /** Stops every server and removes a temporary folder. May be called again. Data that will be removed need no checkpoint: immediate. */
+  stop(mode: StopMode = this.#options.dir ? 'fast' : 'immediate'): Promise<void> {
+    this.#stopped ??= this.#stop(mode);
     return this.#stopped;
   }
 
-  async #stop(): Promise<void> {
-    // Data that will be removed need no checkpoint. All at once: the primary does not wait for a replica then.
-    const mode = this.#options.dir ? 'fast' : 'immediate';
+  async #stop(mode: StopMode): Promise<void> {
+    // All at once: the primary does not wait for a replica then.
     const stops = await Promise.allSettled([this.primary, ...this.replicas].map((node) => node.stop(mode)));
     await this.#parts.reaper.end();
     if (!this.#options.dir) await rm(this.dir, { recursive: true, force: true, maxRetries: 5 });

@@ -20,6 +20,7 @@ let setUp: FaultCluster;
 let token: string;
 let foreign: string;
 let customers: string[];
+let validate: ReturnType<typeof contractValidator> | undefined; // all gateways have the same document
 const delayed = { recovery_min_apply_delay: '4s' };
 const prompt = { recovery_min_apply_delay: '0' };
 
@@ -35,8 +36,9 @@ test.before(async () => {
 test.after.always(() => setUp?.stop());
 
 async function clientOf({ gateway }: FaultGateway): Promise<ApiClient> {
-  const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
-  return apiClient(`${gateway.url}/api/v1`, { token, validate: contractValidator(document) });
+  const document = async () => (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
+  validate ??= contractValidator(await document());
+  return apiClient(`${gateway.url}/api/v1`, { token, validate });
 }
 
 interface Seen {
@@ -82,7 +84,7 @@ async function readsOnPrimary(): Promise<number> {
     .length;
 }
 
-test('400 writes, each read back at once, while every replica is 4 s late: nothing is stale', async (t) => {
+test('200 writes, each read back at once, while every replica is 4 s late: nothing is stale', async (t) => {
   await setUp.sql("alter role gateway_writer set log_statement = 'all'");
   await setUp.sql(`alter database ${templateName} set synchronous_commit = off`); // the app may; our commits are durable anyway
   const cap = 100;
@@ -91,12 +93,12 @@ test('400 writes, each read back at once, while every replica is 4 s late: nothi
   const client = await clientOf(fault);
   const seen: Seen = { stale: [], refused: 0, pairs: 0 };
   const startedMs = performance.now();
-  await Promise.all(customers.map((customerId) => writeAndRead(client, customerId, 10, seen)));
+  await Promise.all(customers.map((customerId) => writeAndRead(client, customerId, 5, seen)));
   const seconds = (performance.now() - startedMs) / 1000;
   const [counted, onPrimary] = [await fault.metric('gateway_primary_reads_total'), await readsOnPrimary()];
   t.log({ ...seen, seconds, counted, onPrimary });
   t.deepEqual(seen.stale, []);
-  t.is(seen.pairs, 400);
+  t.is(seen.pairs, 200);
   t.true(
     onPrimary > 0 && onPrimary <= counted,
     'the metric counts what the primary serves, and what it was too busy for',

@@ -29,7 +29,7 @@ const missing = folder === null ? ' (skipped: no pg_resetwal in PG_BIN or below 
 const wrapAround = 2 ** 32;
 
 test(`passes before, across and after a wrap-around of transaction ids, and after freezing, lose nothing${missing}`, async (t) => {
-  const setUp = await faultCluster({ replicas: 0, ...(folder !== null && { pgBin: folder }) });
+  const setUp = await faultCluster({ replicas: 0, rows: '300', ...(folder !== null && { pgBin: folder }) });
   t.teardown(() => setUp.stop());
   const { primary } = setUp.cluster;
   await advanceXidToWrapAround(primary, folder as string);

@@ -46,9 +46,15 @@ export interface FaultGateway {
   stop(): Promise<void>;
 }
 
-/** Starts it all; a few seconds, and more with `pgBin`: programs of another version cannot begin with the seeded copy. */
+/** Starts it all; a few seconds, and more with `pgBin`: programs of another version cannot begin with the seeded copy, and seed so many `rows`. */
 export async function faultCluster(
-  options: { replicas?: number; settings?: ServerSettings; replicaSettings?: ServerSettings; pgBin?: string } = {},
+  options: {
+    replicas?: number;
+    settings?: ServerSettings;
+    replicaSettings?: ServerSettings;
+    pgBin?: string;
+    rows?: string;
+  } = {},
 ): Promise<FaultCluster> {
   const clusterOptions = {
     replicas: options.replicas ?? 2,
@@ -62,14 +68,19 @@ export async function faultCluster(
     ...(options.replicaSettings && { replicaSettings: options.replicaSettings }),
     ...(options.pgBin !== undefined && { pgBin: options.pgBin }),
   };
-  const copied = shared && options.pgBin === undefined ? shared : null;
-  const cluster = await (copied ? startSeeded(copied.seeded, clusterOptions) : startCluster(clusterOptions));
+  const isCopied = shared !== null && options.pgBin === undefined;
+  const cluster = await (isCopied ? startSeeded(shared.seeded, clusterOptions) : startCluster(clusterOptions));
   const cleanUps: (() => Promise<unknown>)[] = [() => cluster.stop()];
   const stop = async (): Promise<void> => {
     for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
   };
   try {
-    return await fill(cluster, copied, cleanUps, stop);
+    return await fill(
+      cluster,
+      isCopied ? { keys: shared.keys, ...shared.apps.first } : await seed(cluster, options.rows),
+      cleanUps,
+      stop,
+    );
   } catch (error) {
     await stop();
     throw error;
@@ -78,11 +89,10 @@ export async function faultCluster(
 
 async function fill(
   cluster: Cluster,
-  copied: Shared | null,
+  { keys, workspaces }: Seeded,
   cleanUps: (() => Promise<unknown>)[],
   stop: () => Promise<void>,
 ): Promise<FaultCluster> {
-  const { keys, workspaces } = copied ? { keys: copied.keys, ...copied.apps.first } : await seed(cluster);
   const { primary, replicas } = cluster;
   const proxies = await Promise.all(replicas.map((node) => tcpProxy(node.port)));
   cleanUps.push(() => Promise.all(proxies.map((proxy) => proxy.close())));
@@ -139,10 +149,12 @@ async function fill(
   return { cluster, workspaces, proxies, settings, gateway, sql, token, caughtUp, pace, stop };
 }
 
-/** For programs that run without `npm test`. */
-async function seed(cluster: Cluster): Promise<Pick<Shared, 'keys'> & SharedTemplate> {
+type Seeded = Pick<Shared, 'keys'> & SharedTemplate;
+
+/** For programs that run without `npm test`, and for other versions. */
+async function seed(cluster: Cluster, rows = 'small'): Promise<Seeded> {
   const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
-  return { keys, ...(await makeTemplate(cluster, keys)) };
+  return { keys, ...(await makeTemplate(cluster, keys, { rows })) };
 }
 
 const readScopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken'];

@@ -37,7 +37,7 @@ export async function startSeeded(seeded: string, options: ClusterOptions): Prom
   const cluster = await startCluster({ ...options, dir });
   const stop = cluster.stop.bind(cluster);
   cluster.stop = async () => {
-    await stop();
+    await stop('immediate');
     rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
   };
   return cluster;

@@ -23,13 +23,14 @@ export class SyncCopy {
   #turn = 0;
   readonly #serials = new Map<string, number>();
   readonly #resource: string;
-  readonly #token: string;
+  /** Uncompressed: the gateway runs in the same process. */
+  readonly #headers: Readonly<Record<string, string>>;
   readonly #gateways: readonly string[];
 
   /** `gateways` are origins; each page is asked of the next. */
   constructor(resource: string, token: string, gateways: readonly string[]) {
     this.#resource = resource;
-    this.#token = token;
+    this.#headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'identity' };
     this.#gateways = gateways;
   }
 
@@ -55,7 +56,7 @@ export class SyncCopy {
   /** Compares the copy with the list, which must have so many records and change no more: all that is lost, old or extra. */
   async differences(count: number): Promise<string[]> {
     const reply = await fetch(`${this.#gateways[0]}/api/v1/${this.#resource}?perPage=100000`, {
-      headers: { authorization: `Bearer ${this.#token}` },
+      headers: this.#headers,
     });
     const { data } = (await reply.json()) as { data: SyncRow[] };
     const found = data.length === count ? [] : [`the list has ${data.length} of ${count} records`];
@@ -129,7 +130,7 @@ export class SyncCopy {
       const gateway = this.#gateways[this.#turn++ % this.#gateways.length];
       try {
         const reply = await fetch(`${gateway}/api/v1/sync/${this.#resource}${path}`, {
-          headers: { authorization: `Bearer ${this.#token}` },
+          headers: this.#headers,
         });
         if (reply.status === 410) return null;
         if (reply.status === 200) return (await reply.json()) as Envelope<T>;
