@@ -129,7 +129,7 @@ test.serial('few changes are found by every statement, beside every other filter
 for (const { since, count } of [few, most, more]) {
   for (const direction of ['asc', 'desc'] as const) {
     for (const query of ['', '&status=gepland', '&from=2019-06-01&to=2024-01-01', '&to=2021-01-01&status=afgerond']) {
-      test(`${count} changes, ${direction}, ${query}: every page, by cursor and by number, in order, with the total`, async (t) => {
+      test(`${count} changes, ${direction}, ${query}: every page, by cursor or by number, in order, with the total`, async (t) => {
         const { client, database } = t.context;
         const { from = '-infinity', to = 'infinity', status = null } = Object.fromEntries(new URLSearchParams(query));
         const { rows } = await database.primary.query<{ id: string }>(
@@ -139,7 +139,8 @@ for (const { since, count } of [few, most, more]) {
         );
         const expected = rows.map(({ id }) => id);
         t.true(query !== '' || expected.length === count);
-        for (const by of ['cursor', 'page'] as const) {
+        const one = direction === 'asc' ? ['cursor' as const] : ['page' as const];
+        for (const by of query === '' ? (['cursor', 'page'] as const) : one) {
           const found: string[] = [];
           const path = `/werkbonnen?perPage=400&total=true&order=${direction}&updatedSince=${since}${query}`;
           for await (const { data, pagination } of pages<{ id: string }>(client, path, by)) {

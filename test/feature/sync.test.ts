@@ -56,7 +56,7 @@ for (const resource of resources) {
   test(`a pass over ${resource} has every record of the list once, in its order, in pages of any size`, async (t) => {
     const { client } = t.context;
     const list = (await client.get(`/${resource}?perPage=10000`)).json<Page>().data;
-    for (const perPage of [1000, 10_000, Math.ceil(list.length / 3)]) {
+    for (const perPage of [10_000, Math.ceil(list.length / 3)]) {
       const { rows, since, pages } = await pass(t, resource, `perPage=${perPage}`);
       t.deepEqual(
         rows.map(({ syncVersion, ...record }) => record),
@@ -293,7 +293,7 @@ test('the statements of a large page are read once each, also while the primary 
   const writing = (async () => {
     while (isReading) await database.primary.query("select pg_logical_emit_message(true, 'test', '')");
   })();
-  for (let i = 0; i < 20; i++) t.is((await client.get('/sync/logboeken?perPage=1000')).json<Page>().data.length, 1000);
+  for (let i = 0; i < 10; i++) t.is((await client.get('/sync/logboeken?perPage=1000')).json<Page>().data.length, 1000);
   isReading = false;
   await writing;
   t.false(log().includes('replica_failed'), 'no statement was judged by the marks of another one');
