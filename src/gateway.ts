@@ -11,7 +11,7 @@ import type { Observe } from './events.js';
 import { ActiveKeys } from './flow/gate.js';
 import { gatesOf, limitsOf } from './flow/gates.js';
 import { bodyReader } from './http/body.js';
-import { descriptions } from './http/descriptions.js';
+import { type Descriptions, descriptions } from './http/descriptions.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
@@ -145,13 +145,47 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
   closers.push(() => upkeep?.close());
   const pages = descriptions(resources, { version: apiVersion, ...settings });
-  const deps: AppDeps = {
+  const parts = { databases, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep };
+  const api = apiServer(app(depsOf(settings, opening, parts, pages)), settings, observe);
+  const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
+  let stopping = false;
+  const readiness = (): Readiness => readinessOf(sources, stopping);
+  const ops = {
+    alive: () => true,
+    metrics: () => metrics.registry.metrics(),
+    readiness,
+    status: () => statusOf(readiness(), settings.lagMaxMs),
+    docs: () => opsDocs,
+  };
+  const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, closers);
+  const url = await listen(api, settings.host, settings.port);
+  observe({ type: 'started', url, opsUrl });
+  const stop = async (): Promise<void> => {
+    stopping = true;
+    observe({ type: 'stopping' });
+    await sleep(settings.notReadyMs);
+    await drain(api, settings.drainMs);
+    await closeAll(closers);
+  };
+  return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
+}
+
+/** The parts that requests share. */
+interface Parts extends Pick<AppDeps, 'limits' | 'gates' | 'underWay'> {
+  readonly databases: ReturnType<typeof databasesOf>;
+  readonly positions: WritePositions;
+  readonly upkeep: Upkeep | null;
+}
+
+/** The dependencies and bounds of requests. */
+function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts, pages: Descriptions): AppDeps {
+  const { databases, positions, upkeep, ...shared } = parts;
+  const { replicas, heartbeat, primary } = databases;
+  return {
     ...settings,
+    ...shared,
     observe,
-    compiled: opening.compiled,
-    limits: limitsOf(settings, peers),
-    gates,
-    underWay,
+    compiled,
     tracing: settings.otelExporterOtlpEndpoint !== '',
     listLimits: settings,
     reads: {
@@ -174,34 +208,12 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
       ...settings,
       replicas,
       observe,
-      gate: gates.unknownTokens,
+      gate: shared.gates.unknownTokens,
       noteUse: (tokenId) => upkeep?.noteUse(tokenId),
     }),
     readBody: bodyReader(settings.bodyBytesMax),
     writes: primary && { primary: primary.writes, positions, observe },
   };
-  const api = apiServer(app(deps), settings, observe);
-  const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
-  let stopping = false;
-  const readiness = (): Readiness => readinessOf(sources, stopping);
-  const ops = {
-    alive: () => true,
-    metrics: () => metrics.registry.metrics(),
-    readiness,
-    status: () => statusOf(readiness(), settings.lagMaxMs),
-    docs: () => opsDocs,
-  };
-  const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, closers);
-  const url = await listen(api, settings.host, settings.port);
-  observe({ type: 'started', url, opsUrl });
-  const stop = async (): Promise<void> => {
-    stopping = true;
-    observe({ type: 'stopping' });
-    await sleep(settings.notReadyMs);
-    await drain(api, settings.drainMs);
-    await closeAll(closers);
-  };
-  return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
 /** The resources with all that their requests need. Throws StartRefused when CODEC_MODULE cannot be loaded. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import test from 'ava';
 import fc from 'fast-check';
-import { decodeBase64 } from '../../src/projection/base64.js';
+import { encodingOf } from '../../src/projection/encodings.js';
 import { parseKeyring } from '../../src/projection/keyring.js';
 
 const key = () => randomBytes(32).toString('base64');
@@ -60,7 +60,7 @@ function expected(text: string): Buffer | null {
 function decoded(text: string): Buffer | null {
   const into = Buffer.alloc(text.length + 8);
   const from = Buffer.from(`é:${text}A`);
-  const length = decodeBase64(from, 3, from.length - 1, into, 3);
+  const length = encodingOf('base64').decode(from, 3, from.length - 1, into, 3);
   return length < 0 ? null : into.subarray(3, 3 + length);
 }
 
