@@ -50,7 +50,7 @@ interface WorkerDied {
   restartMs: number;
 }
 
-/** A fault that the check of a start found, and that did not refuse it. */
+/** A fault that the check at start-up found, and that did not refuse the start. */
 export interface UnfitServer {
   readonly server: string;
   readonly item: string;

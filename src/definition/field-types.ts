@@ -89,7 +89,7 @@ const calendarDate: ValueSerializer = (row, at, json) => {
   if ((row.ends[at] as number) - (row.starts[at] as number) === 10) quoted(row, at, json);
   else json.constant(nullJson);
 };
-/** Infinite moments, and those beyond the years 1 to 9999, become null: they alone have no blank behind ten bytes, or no zone. */
+/** Infinite moments, and those beyond the years 1 to 9999, become null: they alone have no space behind ten bytes, or no zone. */
 const instant: ValueSerializer = (row, at, json) => {
   const { bytes } = row;
   const start = row.starts[at] as number;

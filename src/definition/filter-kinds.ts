@@ -94,7 +94,7 @@ export function filterKind(kind: FilterKind): FilterKindRow {
  * look for the value in the whole workspace. After a list of one value it keeps the order, and only an index of the column needs no sort.
  * Before version 17 a list keeps the order in the first column of an index alone; there the bounds make the index that has the workspace
  * before the column read one value. A text is compared as the type of its column: no value of a
- * character(n) with blanks at its end equals the text that PostgreSQL prints. The planner puts the value in the place of the CASE.
+ * character(n) with spaces at its end equals the text that PostgreSQL prints. The planner puts the value in the place of the CASE.
  */
 export function hasValue(column: string, value: Sql, type: FieldType): Sql {
   const { comparedAs, columnTypes } = fieldType(type);

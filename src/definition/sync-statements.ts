@@ -50,7 +50,7 @@ const shortHashOf = (text: string): string => `encode(substr(sha256(convert_to($
 /** SHA-256 of a text, 64 hexadecimal digits. */
 const hashOf = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
 const hasPrefix = (hash: string): Sql => `${hash} ^@ any({prefixes}::text[])`;
-/** The id as it is shown. A cast would drop the blanks at the end of a character(n). */
+/** The id as it is shown. A cast would drop the spaces at the end of a character(n). */
 const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
 /** The rows of a view in an order; `name` begins the names of the statements. */

@@ -79,7 +79,7 @@ function stored(resource: Writable, status: number, written: Sql, loggedId?: Sql
   const { audit } = resource.write;
   const entry = audit && loggedId !== undefined ? entryOf(audit.columns) : [];
   const columns = columnsOf(resource).map((column) => `written.${quoted(column)}`);
-  /** As PostgreSQL prints the values; a cast to text has other forms of booleans and of blanks at the end. */
+  /** As PostgreSQL prints the values; a cast to text has other forms of booleans and of spaces at the end. */
   const texts = columns.map((column) => `case when ${column} is not null then concat(${column}) end`);
   const logged =
     audit && entry.length > 0

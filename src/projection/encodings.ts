@@ -20,7 +20,7 @@ for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 const padding = 0x3d; // "="
 
-/** The table of encodings. A value has one form in each: no line breaks, no blanks, unused bits zero. */
+/** The table of encodings. A value has one form in each: no line breaks, no spaces, unused bits zero. */
 export const encodings = {
   /** The text is the value. */
   text: {

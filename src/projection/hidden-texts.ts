@@ -32,7 +32,7 @@ const isMark = (head: string): boolean => head.length >= formatMin;
 const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** Bytes that a module's value has at least, such as a block of AES and a nonce. */
 const moduleBytesMin = 12;
-/** Characters without a blank, in a text that a module may have made. */
+/** Characters without a space, in a text that a module may have made. */
 const moduleRunMin = 16;
 const notBlank = Uint8Array.from({ length: 256 }, (_, byte) => (byte > 0x20 ? 1 : 0));
 
@@ -64,7 +64,7 @@ function writtenAs(encoding: EncodingName): readonly Digits[] {
 const padding = 0x3d; // "="
 const uuid = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** Whether a test is true for one of the runs of digits with their padding, but for UUIDs. `isWhole`: there is nothing beside it but blanks. */
+/** Whether a test is true for one of the runs of digits with their padding, but for UUIDs. `isWhole`: there is nothing beside it but spaces. */
 function someRun(
   name: Digits,
   isFound: (bytes: Buffer, start: number, end: number, isWhole: boolean) => boolean,
@@ -142,7 +142,7 @@ const forms: readonly RegExp[] = [
   /%[\da-f]{2}|\\(?:["']|u[\da-f]{4}|x[\da-f]{2})/i,
   // key = value.
   /[\p{L}\d_\])]\s*=\s*\S/u,
-  // Three values apart by semicolons, bars or tabs, or by commas without a blank.
+  // Three values apart by semicolons, bars or tabs, or by commas without a space.
   /;[^;]*;|\|[^|]*\||\t[^\t]*\t|,[^\s\d,][^,]*,[^\s\d]/,
   encoded,
 ];

@@ -230,7 +230,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** More than 64 consecutive small integers, separated by commas, blanks or brackets. */
+/** More than 64 consecutive small integers, separated by commas, spaces or brackets. */
 const integerRun = new RegExp(
   String.raw`(?<![\w.-])(?:-?\d{1,4}(?:\\?"\s*:\s*|[\s,;[\]{}"\\]+)){${integersMax}}-?\d{1,4}(?![\w.-])`,
 );

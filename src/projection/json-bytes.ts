@@ -133,7 +133,7 @@ export class JsonBytes {
     if (i < end) {
       const word = words.getInt32(i, true);
       const bits = (end - i) << 3;
-      seen |= escapedIn((word & ((1 << bits) - 1)) | (blanks << bits)); // the bytes behind the end count as blanks
+      seen |= escapedIn((word & ((1 << bits) - 1)) | (spaces << bits)); // the bytes behind the end count as spaces
       into.setInt32(at, word, true);
     }
     if ((seen & highBits) !== 0) {
@@ -206,7 +206,7 @@ export class JsonBytes {
 
 const highBits = 0x80808080 | 0;
 const ones = 0x01010101;
-const blanks = 0x20202020;
+const spaces = 0x20202020;
 const quotes = 0x22222222;
 const backslashes = 0x5c5c5c5c;
 
@@ -214,7 +214,7 @@ const backslashes = 0x5c5c5c5c;
 function escapedIn(word: number): number {
   const quoted = word ^ quotes;
   const slashed = word ^ backslashes;
-  return ((word - blanks) & ~word) | ((quoted - ones) & ~quoted) | ((slashed - ones) & ~slashed);
+  return ((word - spaces) & ~word) | ((quoted - ones) & ~quoted) | ((slashed - ones) & ~slashed);
 }
 
 /** Whether the bytes are UTF-8. Most are ASCII, and then no call into Node is needed. */

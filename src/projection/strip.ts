@@ -73,7 +73,7 @@ const signatureHints = [
   'strokes',
 ];
 /**
- * Words of images and signatures, and what can hide one: a line break, an escape. Blanks and quotation marks in them are skipped, but
+ * Words of images and signatures, and what can hide one: a line break, an escape. Spaces and quotation marks in them are skipped, but
  * for those of `exact` first characters, numbers and escapes.
  */
 const hints = new PhraseMatcher(

@@ -63,7 +63,7 @@ test('the log may hold ids as another type than the database makes them', async 
   ]);
 });
 
-test('an id of type character(n) is found as it is shown, with its blanks', async (t) => {
+test('an id of type character(n) is found as it is shown, with its spaces', async (t) => {
   const { database } = t.context;
   const [id, version] = [notes.fields.id, notes.fields.version];
   const codes = {

@@ -201,7 +201,7 @@ suiteDocsPage('DOCS=off serves the page nowhere', async (t) => {
 const openedPage = ({ gateway }: TestContext) =>
   (running.open ??= openPage(running.browser as Browser, `${gateway.url}/docs`));
 
-/** The text of the page, shadow trees included, without blanks: its library marks the words of samples. */
+/** The text of the page, shadow trees included, without spaces: its library marks the words of samples. */
 const shownText = (page: Page) =>
   page.evaluate<string>(`(function text(node) {
     return [...node.childNodes].map((each) =>

@@ -101,9 +101,9 @@ const many = (text: string): string => text.repeat(1_000_000 / text.length);
 const cases: Record<string, () => unknown> = {
   'Accept-Encoding with semicolons': () => chooseEncoding(`gzip${many(';')}`),
   'Accept-Encoding with weights': () => chooseEncoding(`gzip${many(';q=')}`),
-  'Accept-Encoding with blanks': () => chooseEncoding(`gzip${many(' ')};q=1`),
-  'If-None-Match with blanks': () => parseEntityTags(`"a",${many(' ')}x`),
-  'If-None-Match with blanks behind a tag': () => parseEntityTags(`"a"${many(' ')}x`),
+  'Accept-Encoding with spaces': () => chooseEncoding(`gzip${many(' ')};q=1`),
+  'If-None-Match with spaces': () => parseEntityTags(`"a",${many(' ')}x`),
+  'If-None-Match with spaces behind a tag': () => parseEntityTags(`"a"${many(' ')}x`),
   'If-None-Match with a tag that does not end': () => parseEntityTags(`W/"${many('a')}`),
 };
 

@@ -204,7 +204,7 @@ test('a name that speaks of signing loses an object, a list and a long string, a
   t.is(stripImages(kept), kept);
 });
 
-test('base64 with blanks, in chunks and encoded twice, and hexadecimal with blanks are recognised', (t) => {
+test('base64 with spaces, in chunks and encoded twice, and hexadecimal with spaces are recognised', (t) => {
   const spaced = (text: string, length: number): string =>
     text.match(new RegExp(`.{1,${length}}`, 'g'))?.join(' ') ?? '';
   for (const name of ['png', 'jpeg', 'gif', 'webp'] as const) {
