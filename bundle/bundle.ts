@@ -1,9 +1,9 @@
 import { fork } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build, type Plugin } from 'esbuild';
+import { build, type Metafile, type Plugin } from 'esbuild';
 import { projectRoot } from '../src/paths.js';
 import { nodeFlags } from './node-flags.js';
 
@@ -14,6 +14,8 @@ import { nodeFlags } from './node-flags.js';
 const folder = join(projectRoot, 'dist/bundle');
 const program = join(folder, 'program.js');
 const cache = join(folder, 'program.cache');
+/** Folders of the packages whose code is in the files, below the project. */
+const bundled = new Set<string>();
 /** Files of packages that are loaded later, and their content; a name is that of a package, or of the group that it belongs to. */
 const loadedLater: Readonly<Record<string, string>> = {
   'koa-body': `export { koaBody } from 'koa-body'`,
@@ -46,24 +48,29 @@ const laterFiles: Plugin = {
 };
 
 rmSync(cache, { force: true });
-for (const [name, contents] of Object.entries(loadedLater))
-  await build({
+for (const [name, contents] of Object.entries(loadedLater)) {
+  const { metafile } = await build({
     stdin: { contents, resolveDir: projectRoot },
     outfile: join(folder, `${name}.cjs`),
     bundle: true,
     format: 'cjs',
     platform: 'node',
     target: 'node20',
+    metafile: true,
     logLevel: 'warning',
   });
+  notePackages(metafile);
+}
 await writeProgram();
+writeLicenses();
 await writeCache();
 
 async function writeProgram(): Promise<void> {
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
     entryPoints: [join(projectRoot, 'dist/src/main.js')],
     bundle: true,
     write: false,
+    metafile: true,
     format: 'cjs',
     platform: 'node',
     target: 'node20',
@@ -73,12 +80,35 @@ async function writeProgram(): Promise<void> {
     define: { 'import.meta.url': 'moduleUrl' },
     logLevel: 'warning',
   });
+  notePackages(metafile);
   const text = outputFiles[0]?.text ?? '';
   const code = text.replace(/^#!.*\n/, '').replaceAll(/\bimport\(/g, 'importModule('); // as gateway.cts says
   const hash = createHash('sha256').update(code).digest('hex');
   const head = `// ${hash}\n(function (require, filename, importModule) { const moduleUrl = require('node:url').pathToFileURL(filename).href;\n`;
   writeFileSync(`${program}.new`, `${head}${code}})`);
   renameSync(`${program}.new`, program); // a demo may start meanwhile
+}
+
+function notePackages({ inputs }: Metafile): void {
+  for (const input of Object.keys(inputs)) {
+    const [found] = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input) ?? [];
+    if (found !== undefined) bundled.add(found);
+  }
+}
+
+/** Licenses ask that copies of a package have their text; each text stands once, under the packages that have it. */
+function writeLicenses(): void {
+  const packagesOf = new Map<string, string[]>();
+  for (const path of [...bundled].sort().map((each) => join(projectRoot, each))) {
+    const { name, version, license } = JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
+    const file = readdirSync(path).find((each) => /^licen[cs]e/i.test(each));
+    const text =
+      file === undefined ? 'The package has no text of its license.' : readFileSync(join(path, file), 'utf8');
+    const packages = packagesOf.get(text.trim()) ?? [];
+    packagesOf.set(text.trim(), [...packages, `${name} ${version}: ${license}`]);
+  }
+  const texts = [...packagesOf].map(([text, packages]) => `${packages.join('\n')}\n\n${text}\n`);
+  writeFileSync(join(folder, 'licenses.txt'), texts.join(`\n${'-'.repeat(80)}\n\n`));
 }
 
 /** Lets `serve` start without a database and answer a request, under the flags with which it will run: others have another cache. */

@@ -81,7 +81,11 @@ test.serial(
     t.is(await stop(), 0);
     const { code, stderr } = await run(['migrate'], settings, installed, program);
     t.is(code, 0, stderr);
-    assertComplete(t, join(installed, 'node_modules/workspace-data-gateway'));
+    const folder = join(installed, 'node_modules/workspace-data-gateway');
+    assertComplete(t, folder);
+    const licenses = readFileSync(join(folder, 'dist/bundle/licenses.txt'), 'utf8');
+    for (const name of ['koa', 'pg', 'koa-body', 'ioredis', '@opentelemetry/resources'])
+      t.true(licenses.includes(`\n${name} `), name); // of the program's packages, and of those that are loaded later
   },
 );
 
