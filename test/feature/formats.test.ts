@@ -221,7 +221,7 @@ chunked(
     }
     const copied: string[] = [];
     for (let cursor = ''; ; ) {
-      const { data, pagination: at } = await page<Row>(client, `/sync/werkbonnen?perPage=7${cursor}`);
+      const { data, pagination: at } = await page<Row>(client, `/sync/werkbonnen?perPage=70${cursor}`);
       copied.push(...idsOf(data));
       if (at.nextCursor === null) break;
       cursor = `&cursor=${at.nextCursor}`;
