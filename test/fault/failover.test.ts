@@ -357,7 +357,7 @@ function startLoad(
       return false;
     } finally {
       answered++;
-      await sleep(60); // the servers under test have the processor
+      await sleep(100); // the servers under test have the processor
     }
   };
   const read = async (n: number): Promise<void> => {
