@@ -16,7 +16,7 @@ const imports = src.flatMap(importsOf);
 
 /** From the bottom up: a file imports from its own layer and from those listed before it, and nothing else. */
 const layers = words(`
-  paths.ts awaitable.ts cache-bound.ts nearest-name.ts errors.ts events.ts postgres/row.ts postgres/statement.ts
+  paths.ts cache-bound.ts nearest-name.ts errors.ts events.ts postgres/row.ts postgres/statement.ts
   postgres/wal-position.ts tracing.ts flow projection definition wire postgres tuning.ts settings.ts read sync write
   peers openapi check migrate adopt http ops app.ts gateway.ts workers cli main.ts`);
 
@@ -187,5 +187,18 @@ test('the changelog has an entry for this version', (t) => {
   t.regex(
     readFileSync(join(projectRoot, 'CHANGELOG.md'), 'utf8'),
     new RegExp(`^## \\[${version.replaceAll('.', '\\.')}\\] - \\d{4}-\\d{2}-\\d{2}$`, 'm'),
+  );
+});
+
+test('the layers, and the test files that .ci/run names, exist', (t) => {
+  const script = readFileSync(join(projectRoot, '.ci/run'), 'utf8');
+  const named = [...script.matchAll(/'dist\/(test\/\w+)\/@\((.+)\)\.test\.js'/g)].flatMap(([, folder, names = '']) =>
+    names.split('|').map((name) => `${folder}/${name}.test.ts`),
+  );
+  t.true(named.length > 0);
+  const files = [...named, ...layers.map((layer) => `src/${layer}`)];
+  t.deepEqual(
+    files.filter((file) => !existsSync(join(projectRoot, file))),
+    [],
   );
 });
