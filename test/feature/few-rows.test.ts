@@ -15,7 +15,7 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 const test = gatewayTest({ chunkRowsMax: 100 }, 'first');
 const workOrders = loadResources('').find(({ name }) => name === 'werkbonnen') as Resource;
 const { detail, list } = compileStatements(workOrders);
-const unchanged = 60_000;
+const unchanged = 30_000;
 /** So many work orders changed at this moment or later: the most that are sorted, and one more. */
 const most = { since: '2100-01-02T00:00:00Z', count: 1000 };
 const more = { since: '2100-01-01T00:00:00Z', count: 1001 };
@@ -24,6 +24,7 @@ const few = { since: '2100-02-01T00:00:00Z', count: 20 };
 
 test.before('one installation with many work orders in few states, of which few changed late', async (t) => {
   const { database } = t.context;
+  await database.primary.query('set session_replication_role = replica'); // these rows need no check of their references
   await database.primary.query(
     `insert into app.werkbonnen (id, workspace_id, installatie_id, nummer, datum, status, updated_at)
      select gen_random_uuid(), $1, i.id, 'WB-' || g, date '2019-01-01' + g % 2800,
@@ -33,6 +34,7 @@ test.before('one installation with many work orders in few states, of which few 
        (select id from app.installaties where workspace_id = $1 order by id limit 1) i`,
     [database.workspaces[0]?.id, more.since, most.since, few.since],
   );
+  await database.primary.query('reset session_replication_role');
   await createIndexes(database.settings.adminUrl);
   // Of indexes that look alike PostgreSQL takes the last.
   await database.primary.query('create index list_made_last on app.werkbonnen (workspace_id, datum, id)');
