@@ -8,7 +8,7 @@ export default {
   files: ['dist/test/{fault,feature,unit}/**/*.test.js', 'dist/test/*.test.js'],
   sortTestFiles: (one, other) => (place(one) < place(other) ? -1 : 1),
   timeout: '10m',
-  concurrency: 4,
+  concurrency: 5,
   nodeArguments: ['--enable-source-maps'],
   workerThreads: false,
 };
