@@ -100,13 +100,6 @@ Options:
   --help           This text
 `;
 
-try {
-  await main();
-} catch (error) {
-  process.stderr.write(`${error instanceof TypeError ? error.message : (error as Error).stack}\n`);
-  process.exitCode = 1;
-}
-
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -193,3 +186,10 @@ const scalePage = {
 ten yearly partitions, beside a workspace with ten rows of each list and a thousand with a hundred; and a small set of 10,000 work orders of the same kind
 in a database of its own, with a gateway of its own on the same replica.`,
 };
+
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`${error instanceof TypeError ? error.message : (error as Error).stack}\n`);
+  process.exitCode = 1;
+}

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { Problem } from '../errors.js';
 import { boundValues, guardOf, type Part, RoundTrip } from '../wire/queries.js';
-import { tapRows } from '../wire/row-tap.js';
+import { reusingSocket, tapRows } from '../wire/row-tap.js';
 import { SessionClient, streamOf, wireOf } from '../wire/wire.js';
 import type { Row, TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
@@ -78,8 +78,10 @@ export class Connection {
 
   /** Throws ConnectionLost, or PostgreSQL's own error when it refuses the login. */
   static async open(url: string, options: ConnectionOptions): Promise<Connection> {
+    const { socket, reuse } = reusingSocket();
     const client = new SessionClient({
       connectionString: url,
+      stream: () => socket,
       application_name: applicationName,
       connectionTimeoutMillis: options.connectTimeoutMs,
       keepAlive: true,
@@ -94,6 +96,7 @@ export class Connection {
       throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
     }
     tapRows(wireOf(client));
+    reuse();
     return new Connection(client, options.namedStatements);
   }
 
