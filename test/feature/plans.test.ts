@@ -72,7 +72,7 @@ test.before('many rows, proposed indexes, fresh statistics', async (t) => {
   await client.connect();
 });
 test.beforeEach(async () => {
-  await client.query('rollback; deallocate all'); // what a test that failed has left
+  await client.query('rollback; deallocate all'); // ends what a failed test left open
   await actFor(client, largestWorkspace);
 });
 test.after.always(() => client?.end());
