@@ -225,6 +225,14 @@ export function errorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
 }
 
+/**
+ * Whether the connection ended: by an administrator or a crash (SQLSTATE class 57P, PostgreSQL, Appendix A), or on its way. What
+ * ended it has mostly ended the idle connections of the server too, before this process has read so.
+ */
+export function isConnectionEnd(code: string): boolean {
+  return code === 'connection' || code.startsWith('08') || code.startsWith('57P') || /^E[A-Z]+$/.test(code);
+}
+
 function asLost(error: Error): Error {
   return error instanceof TypeError ? error : new ConnectionLost(error.message);
 }

@@ -1,6 +1,13 @@
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
-import { type Connect, type Connection, type ConnectionOptions, connectTo, errorCode } from './connection.js';
+import {
+  type Connect,
+  type Connection,
+  type ConnectionOptions,
+  connectTo,
+  errorCode,
+  isConnectionEnd,
+} from './connection.js';
 import { ConnectionPool } from './connection-pool.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
@@ -64,6 +71,7 @@ export class Primary {
         const code = this.#reportFailure(error, named);
         const isOver = performance.now() - beganMs >= this.#bounds.writeTimeoutMs;
         if (attempt >= attemptsMax || isOver || !isRepeatable(code, named)) throw primaryUnavailable();
+        if (isConnectionEnd(code)) this.#pool.renew(); // a repetition on the next dead connection would be lost too
       }
     }
   }
@@ -119,8 +127,13 @@ const ofNames = new Set(['0A000', '26000', '42P05']);
 
 /** Whether a repetition can succeed: after a lost connection or a failed serialization, not after other refusals. */
 function isRepeatable(code: string, named: boolean): boolean {
-  const isLost = code === 'connection' || code.startsWith('08') || code.startsWith('57P') || /^E[A-Z]+$/.test(code);
-  return isLost || code.startsWith('40') || code === '25P03' || code === '23503' || (named && ofNames.has(code));
+  return (
+    isConnectionEnd(code) ||
+    code.startsWith('40') ||
+    code === '25P03' ||
+    code === '23503' ||
+    (named && ofNames.has(code))
+  );
 }
 
 /** 503; the write may have happened: the same request with the same Idempotency-Key returns its outcome. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
-import { errorCode } from '../postgres/connection.js';
+import { errorCode, isConnectionEnd } from '../postgres/connection.js';
 import type { ConnectionPool } from '../postgres/connection-pool.js';
 import type { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
 import type { Replica, ReplicaState } from '../postgres/replica.js';
@@ -238,6 +238,7 @@ export async function withServer<T>(
         replica.renew();
         continue;
       }
+      if (isConnectionEnd(code)) replica.renew(); // a repetition on the next dead connection would be lost too
       failures++;
       failed.add(replica);
       obstacleMs ??= performance.now();

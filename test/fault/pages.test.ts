@@ -105,11 +105,15 @@ test('a page survives pg_terminate_backend, and idle connections too', async (t)
   const ejections = await gateway.metric('gateway_replica_ejections_total');
   isWhole(t, await readWhile(terminate));
   for (const node of [0, 1]) await terminate(node); // now all are idle
-  const answers = await Promise.all(
-    Array.from({ length: 20 }, () => readPage(gateway.url('/werkbonnen?perPage=5'), { token })),
-  );
+  const read = () => readPage(gateway.url('/werkbonnen?perPage=5'), { token });
+  const answers = await Promise.all(Array.from({ length: 20 }, read));
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
   t.is(await gateway.metric('gateway_replica_ejections_total'), ejections, 'the servers live, and stay in');
+  for (let i = 0; i < 5; i++) {
+    await Promise.all(Array.from({ length: 40 }, read));
+    for (const { cutAtNextUse } of setUp.proxies) cutAtNextUse();
+    t.is((await read()).status, 200, 'a read costs only the first of many connections that ended unnoticed');
+  }
 
   const [only] = setUp.settings(small).replicaUrls.split(' ') as [string];
   const alone = await setUp.gateway({ ...small, replicaUrls: only });

@@ -10,6 +10,8 @@ export interface TcpProxy {
   delayConnections(ms: number): void;
   /** Resets all connections. */
   cut(): void;
+  /** Each connection of now ends at the next byte of its client: its server ended it, and the client has not read so yet. */
+  cutAtNextUse(): void;
   /** Forwards what new connections bring. The others stay open and silent to clients, as behind a firewall that lost its table. */
   restore(): void;
   close(): Promise<void>;
@@ -20,6 +22,8 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
   const pairs = new Map<Socket, Socket>();
   /** The near ends that lead nowhere any more. */
   const lost = new Set<Socket>();
+  /** The near ends that end at the next byte. */
+  const ended = new Set<Socket>();
   let silent = false;
   let delayMs = 0;
   const server = createServer(async (near) => {
@@ -41,7 +45,8 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
     }
     const forward = (from: Socket, to: Socket): void => {
       from.on('data', (bytes) => {
-        if (!lost.has(near) && !to.destroyed) to.write(bytes);
+        if (ended.delete(from)) from.destroy();
+        else if (!lost.has(near) && !to.destroyed) to.write(bytes);
       });
     };
     forward(near, far);
@@ -66,6 +71,9 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
       delayMs = ms;
     },
     cut,
+    cutAtNextUse: () => {
+      for (const near of pairs.keys()) ended.add(near);
+    },
     restore: () => {
       silent = false;
       delayMs = 0;
