@@ -173,11 +173,14 @@ test.serial(
         refusals.set(status, (refusals.get(status) ?? 0) + 1);
       }
     });
-    await eventually(t, 'the flood is over the bound', () => (refusals.get(503) ?? 0) > 0);
     const statuses: number[] = [];
-    for (let i = 0; i < 5; i++) statuses.push((await readPage(url, { token })).status);
-    isOver = true;
-    await Promise.all(flood);
+    try {
+      await eventually(t, 'the flood is over the bound', () => (refusals.get(503) ?? 0) > 0);
+      for (let i = 0; i < 5; i++) statuses.push((await readPage(url, { token })).status);
+    } finally {
+      isOver = true;
+      await Promise.all(flood);
+    }
     await database.primary.query(
       'drop function gateway.find_token; alter function gateway.find_token_at_once rename to find_token',
     );

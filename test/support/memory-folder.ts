@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs';
 
 /** Linux's folder in memory. A container has 64 MB there unless it is given more. */
 const folder = '/dev/shm';
-/** The servers of a run of all files took 1.6 GB. */
+/** A run of all files takes 3 GB at most. */
 const bytesMin = 6 * 1024 ** 3;
 
 /**
