@@ -112,7 +112,7 @@ export class Replica {
     return this.#probing;
   }
 
-  /** Replaces every connection, because their prepared statements no longer fit the schema. */
+  /** Replaces every connection; statements in flight end on the old connections. */
   renew(): void {
     this.short.renew();
     this.long.renew();

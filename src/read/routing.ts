@@ -50,6 +50,8 @@ export interface ReadTarget {
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;
   readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
+  /** Replaces every connection; statements in flight end on the old connections. */
+  renew(): void;
 }
 
 /** Requirement of a read on the replica that answers it. */
@@ -230,19 +232,18 @@ export async function withServer<T>(
         observe({ type: 'request_shed', bound: 'connections' });
       const kind = error instanceof Problem ? 'permanent' : databaseErrorKind(error);
       if (kind === 'permanent') throw error;
-      if (replica === null) throw unavailable();
       const code = errorCode(error);
-      observe({ type: 'replica_failed', replica: replica.name, code });
+      if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code });
       if (kind === 'timeout') throw unavailable();
-      if (planIsStale.has(code) && renewals++ < replicas.length) {
-        replica.renew();
-        continue;
-      }
-      if (isConnectionEnd(code)) replica.renew(); // a repetition on the next dead connection would be lost too
+      const isStale = planIsStale.has(code);
+      if (isStale || isConnectionEnd(code)) target.renew(); // a repetition on the next stale or dead connection would fail too
+      if (isStale && renewals++ < replicas.length) continue;
       failures++;
-      failed.add(replica);
       obstacleMs ??= performance.now();
-      void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
+      if (replica !== null) {
+        failed.add(replica);
+        void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
+      }
       const isLast = resumeMs === undefined ? failures >= attemptsMax : performance.now() - obstacleMs >= resumeMs;
       if (isLast) throw unavailable();
     }
@@ -291,6 +292,7 @@ export function primaryReads(
     get state() {
       return { asOfMs: Date.now(), healthy: true };
     },
+    renew: () => pool.renew(),
   };
   let [second, used] = [0, 0];
   return () => {

@@ -7,6 +7,7 @@ import { type ApiClient, apiClient } from '../support/client.js';
 import { contractValidator } from '../support/contract.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { until } from '../support/patience.js';
+import { tcpProxy } from '../support/tcp-proxy.js';
 import { templateName } from '../support/template.js';
 import { allScopes } from '../support/workspace.js';
 import { created, type Installation, patch } from '../support/writes.js';
@@ -127,6 +128,25 @@ test('when the cap is reached the answer is 503 with Retry-After, and the primar
   t.is((await client.get('/installaties?perPage=1', { token: foreign })).status, 200, 'nor does it concern others');
   client.close();
   await fault.stop();
+});
+
+test('a read on the primary is repeated when its connection has ended unnoticed', async (t) => {
+  const { primary, replicas } = setUp.cluster;
+  for (const node of replicas) await node.configure(delayed);
+  const proxy = await tcpProxy(primary.port);
+  const primaryUrls = setUp.settings().primaryUrls.replace(`:${primary.port}/`, `:${proxy.port}/`);
+  const fault = await setUp.gateway({ primaryUrls, primaryReadsPerSecond: 1000, freshnessWaitMs: 20 });
+  const client = await clientOf(fault);
+  const { id } = await created(client, { naam: 'ended', customerId: customers[0] });
+  const read = async (): Promise<number> => (await client.get(`/installaties/${id}`)).status;
+  t.deepEqual(await Promise.all([read(), read(), read()]), [200, 200, 200]);
+  const before = await fault.metric('gateway_primary_reads_total');
+  proxy.cutAtNextUse();
+  t.is(await read(), 200);
+  t.true((await fault.metric('gateway_primary_reads_total')) > before, 'the primary answered');
+  client.close();
+  await fault.stop();
+  await proxy.close();
 });
 
 test('after a 412 the next read shows the version that caused it', async (t) => {
