@@ -111,7 +111,7 @@ test('a page survives pg_terminate_backend, and idle connections too', async (t)
   t.is(await gateway.metric('gateway_replica_ejections_total'), ejections, 'the servers live, and stay in');
   for (let i = 0; i < 5; i++) {
     await Promise.all(Array.from({ length: 40 }, read));
-    for (const { cutAtNextUse } of setUp.proxies) cutAtNextUse();
+    for (const { endIdle } of setUp.proxies) endIdle();
     t.is((await read()).status, 200, 'a read costs only the first of many connections that ended unnoticed');
   }
 

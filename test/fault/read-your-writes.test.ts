@@ -134,6 +134,7 @@ test('a read on the primary is repeated when its connection has ended unnoticed'
   const { primary, replicas } = setUp.cluster;
   for (const node of replicas) await node.configure(delayed);
   const proxy = await tcpProxy(primary.port);
+  t.teardown(() => proxy.close());
   const primaryUrls = setUp.settings().primaryUrls.replace(`:${primary.port}/`, `:${proxy.port}/`);
   const fault = await setUp.gateway({ primaryUrls, primaryReadsPerSecond: 1000, freshnessWaitMs: 20 });
   const client = await clientOf(fault);
@@ -141,12 +142,11 @@ test('a read on the primary is repeated when its connection has ended unnoticed'
   const read = async (): Promise<number> => (await client.get(`/installaties/${id}`)).status;
   t.deepEqual(await Promise.all([read(), read(), read()]), [200, 200, 200]);
   const before = await fault.metric('gateway_primary_reads_total');
-  proxy.cutAtNextUse();
+  proxy.endIdle();
   t.is(await read(), 200);
   t.true((await fault.metric('gateway_primary_reads_total')) > before, 'the primary answered');
   client.close();
   await fault.stop();
-  await proxy.close();
 });
 
 test('after a 412 the next read shows the version that caused it', async (t) => {

@@ -10,20 +10,23 @@ export interface TcpProxy {
   delayConnections(ms: number): void;
   /** Resets all connections. */
   cut(): void;
-  /** Each connection of now ends at the next byte of its client: its server ended it, and the client has not read so yet. */
-  cutAtNextUse(): void;
+  /** Each idle session of PostgreSQL ends at the next byte of its client: its server ended it, and the client has not read so yet. */
+  endIdle(): void;
   /** Forwards what new connections bring. The others stay open and silent to clients, as behind a firewall that lost its table. */
   restore(): void;
   close(): Promise<void>;
 }
+
+/** Of a session without a transaction (PostgreSQL 54.7, "Message Formats"). */
+const readyForQuery = Buffer.from('Z\0\0\0\x05I');
 
 /** Starts a proxy in front of a local port; on a free port, or on the one given. */
 export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> {
   const pairs = new Map<Socket, Socket>();
   /** The near ends that lead nowhere any more. */
   const lost = new Set<Socket>();
-  /** The near ends that end at the next byte. */
-  const ended = new Set<Socket>();
+  /** The near ends of sessions that are idle, and of those that end at the next byte. */
+  const [idle, ended] = [new Set<Socket>(), new Set<Socket>()];
   let silent = false;
   let delayMs = 0;
   const server = createServer(async (near) => {
@@ -36,7 +39,7 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
       if (!lost.has(near)) for (const socket of [near, far]) socket.destroy();
       if (!near.destroyed || !far.destroyed) return;
       pairs.delete(near);
-      lost.delete(near);
+      for (const set of [lost, idle, ended]) set.delete(near);
     };
     for (const socket of [near, far]) {
       socket.setNoDelay(true);
@@ -51,6 +54,8 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
     };
     forward(near, far);
     forward(far, near);
+    near.on('data', () => idle.delete(near));
+    far.on('data', (bytes) => idle[bytes.subarray(-6).equals(readyForQuery) ? 'add' : 'delete'](near));
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   const cut = (): void => {
@@ -71,8 +76,8 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
       delayMs = ms;
     },
     cut,
-    cutAtNextUse: () => {
-      for (const near of pairs.keys()) ended.add(near);
+    endIdle: () => {
+      for (const near of idle) ended.add(near);
     },
     restore: () => {
       silent = false;
