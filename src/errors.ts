@@ -131,9 +131,14 @@ export function notFound(): Problem {
   return new Problem('not_found', 'There is no such record.');
 }
 
-/** The gateway does not start; the message lists every reason. */
+/** The gateway does not start; the message lists every reason. Exit code 1: its databases can become good. */
 export class StartRefused extends Error {
-  override readonly name = 'StartRefused';
+  override readonly name: string = 'StartRefused';
+}
+
+/** Settings or definitions cannot be used; the message names every fault and no secret. Exit code 2: another start meets them again. */
+export class SettingsError extends StartRefused {
+  override readonly name = 'SettingsError';
 }
 
 /**

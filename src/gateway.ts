@@ -6,7 +6,7 @@ import { checkServerLate, fittingSettings } from './check/inspect.js';
 import { type CompiledResource, compileResource, redactionOf } from './definition/compiled.js';
 import { loadResources } from './definition/load.js';
 import type { Resource } from './definition/resource.js';
-import { StartRefused } from './errors.js';
+import { SettingsError } from './errors.js';
 import type { Observe } from './events.js';
 import { ActiveKeys } from './flow/gate.js';
 import { gatesOf, limitsOf } from './flow/gates.js';
@@ -87,7 +87,7 @@ function refusing<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new StartRefused(`DATA_KEYS: ${(error as Error).message}`);
+    throw new SettingsError(`DATA_KEYS: ${(error as Error).message}`);
   }
 }
 
@@ -216,7 +216,7 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
   };
 }
 
-/** The resources with all that their requests need. Throws StartRefused when CODEC_MODULE cannot be loaded. */
+/** The resources with all that their requests need. Throws an error when CODEC_MODULE cannot be loaded. */
 async function compile(
   { codecModule, decodeLegacy, decrypt }: Settings,
   resources: readonly Resource[],

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type schema from '../config/settings.schema.json';
 import { repeatedKeys } from './definition/load.js';
+import { SettingsError } from './errors.js';
 import { meantBy, nearestName } from './nearest-name.js';
 import { projectRoot, projectText, readFault, readText } from './paths.js';
 import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from './postgres/connection-url.js';
@@ -14,11 +15,6 @@ export type Settings = Tuning & { readonly [S in keyof Properties]: Properties[S
   readonly decrypt: 'batched' | 'native';
   readonly docs: 'public' | 'ops' | 'off';
 };
-
-/** The settings do not fit their schema; the message names every fault and no secret. */
-export class SettingsError extends Error {
-  override readonly name = 'SettingsError';
-}
 
 interface SettingSchema {
   readonly type: string;

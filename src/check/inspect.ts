@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Resource } from '../definition/resource.js';
 import { plainViewsOf } from '../definition/walls.js';
-import { StartRefused } from '../errors.js';
+import { SettingsError, StartRefused } from '../errors.js';
 import type { Observe, UnfitServer } from '../events.js';
 import { connectionUrls, serverName } from '../postgres/connection-url.js';
 import type { CheckResult } from '../postgres/probe.js';
@@ -76,7 +76,7 @@ export async function inspect(
 
 /**
  * Inspects the databases as `check` does and returns the settings that fit them: without named statements where a pooler loses these.
- * Throws StartRefused with every refused item. A server that cannot be used does not refuse the start while another can, because it
+ * Throws StartRefused, or SettingsError, with every refused item. A server that cannot be used does not refuse the start while another can, because it
  * may become good: it is to be checked before its first use.
  */
 export async function fittingSettings(
@@ -88,7 +88,8 @@ export async function fittingSettings(
   const wrong = findings.filter(({ level }) => level === 'refused');
   if (wrong.length > 0) {
     const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
-    throw new StartRefused(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
+    const ofSettings = wrong.every(({ where }) => where === 'settings');
+    throw new (ofSettings ? SettingsError : StartRefused)(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
   }
   const failed = findings.filter(({ level }) => level === 'failed');
   for (const finding of failed) observe({ type: 'server_unfit', ...unfitOf(finding) });

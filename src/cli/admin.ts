@@ -1,7 +1,5 @@
-import { loadResources } from '../definition/load.js';
-import type { Resource } from '../definition/resource.js';
-import { StartRefused } from '../errors.js';
-import { loadSettings, type Settings, SettingsError } from '../settings.js';
+import { SettingsError } from '../errors.js';
+import { loadSettings } from '../settings.js';
 
 /** The setting ADMIN_URL, which only `migrate`, `views`, `adopt` and `tokens` use. Throws SettingsError when it is not set. */
 export function adminUrl(): string {
@@ -10,13 +8,4 @@ export function adminUrl(): string {
   throw new SettingsError(
     'ADMIN_URL is not set: the connection URL of the primary for a role that may migrate and manage tokens.',
   );
-}
-
-/** Throws SettingsError: definitions are as unusable as settings that are wrong. */
-export function definitions({ resourcesDir }: Settings): readonly Resource[] {
-  try {
-    return loadResources(resourcesDir);
-  } catch (error) {
-    throw error instanceof StartRefused ? new SettingsError(error.message) : error;
-  }
 }

@@ -1,7 +1,7 @@
 import { type Finding, found, type Level, titleOf, warning } from '../check/finding.js';
 import { inspect } from '../check/inspect.js';
+import { loadResources } from '../definition/load.js';
 import { loadSettings, misspeltNames } from '../settings.js';
-import { definitions } from './admin.js';
 import { command, print, printText } from './command.js';
 
 /** `check`: tells whether the databases fit the gateway. */
@@ -9,7 +9,7 @@ export const check = command({ json: { type: 'boolean' } }, async ({ json }) => 
   const settings = loadSettings(process.env);
   const findings = [
     ...misspeltNames(process.env).map((sentence) => found('settings', warning('environment', sentence))),
-    ...(await inspect(settings, definitions(settings), { thorough: true })).findings,
+    ...(await inspect(settings, loadResources(settings.resourcesDir), { thorough: true })).findings,
   ];
   const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
   if (json) printText(JSON.stringify({ ok: isOk, findings }, null, 2));

@@ -1,8 +1,9 @@
+import { loadResources } from '../definition/load.js';
 import { createIndexes } from '../migrate/indexes.js';
 import { dropAllViews, type LockOptions, listFiles, migrate } from '../migrate/migrations.js';
 import { defaultViewsDir } from '../migrate/sql-files.js';
 import { loadSettings } from '../settings.js';
-import { adminUrl, definitions } from './admin.js';
+import { adminUrl } from './admin.js';
 import { command, print, say, UsageError, wholeNumber } from './command.js';
 
 const flag = { type: 'boolean' } as const;
@@ -15,7 +16,7 @@ export const migrateCommand = command({ ...shared, list: flag, pending: flag, in
     throw new UsageError('Give one of --list, --pending and --indexes.');
   const settings = loadSettings(process.env);
   const options = { viewsDir, resourcesDir: settings.resourcesDir };
-  if (!indexes) definitions(settings);
+  if (!indexes) loadResources(settings.resourcesDir);
   if (list || pending) {
     const files = (await listFiles(adminUrl(), options)).filter((file) => list || !file.startsWith('applied '));
     for (const file of files) print(file);
@@ -39,7 +40,7 @@ export const viewsCommand = command({ ...shared, drop: flag, create: flag }, asy
   if ((drop === true) === (create === true)) throw new UsageError('Give --drop or --create.');
   if (drop && views !== undefined) throw new UsageError('--drop takes no --views: it drops what was created.');
   const settings = loadSettings(process.env);
-  if (create) definitions(settings);
+  if (create) loadResources(settings.resourcesDir);
   if (drop) await dropAllViews(adminUrl(), lockOptions(wait));
   else {
     const { resourcesDir } = settings;

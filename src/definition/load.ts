@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import type { ErrorObject } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import { StartRefused } from '../errors.js';
+import { SettingsError } from '../errors.js';
 import { projectRoot, projectText, readFault, readText } from '../paths.js';
 import { usualDiff } from '../projection/audit-diff.js';
 import type { Codec } from '../projection/codec.js';
@@ -41,7 +41,7 @@ const filesMax = 100;
 
 /**
  * The resources the API serves, from the *.json files of a folder (default: config/resources), in the order of their
- * names. Throws StartRefused with every flaw of every file: its file, its place and the remedy.
+ * names. Throws SettingsError with every flaw of every file: its file, its place and the remedy.
  */
 export function loadResources(dir: string): readonly Resource[] {
   const folder = dir === '' ? join(projectRoot, 'config/resources') : dir;
@@ -60,7 +60,7 @@ export function loadResources(dir: string): readonly Resource[] {
   for (const [path, file] of files)
     found(path, ...contradictions(file, { named: isWhole ? named : null, compileSchema }));
   for (const [path, flaw] of sharedNames(files)) found(path, flaw);
-  if (flaws.length > 0) throw new StartRefused(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
+  if (flaws.length > 0) throw new SettingsError(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
   return [...files].map(([path, file]) => resourceOf(path, file, named));
 }
 
@@ -69,11 +69,11 @@ function definitionPaths(folder: string): string[] {
   try {
     names = readdirSync(folder).filter((name) => name.endsWith('.json'));
   } catch (error) {
-    throw new StartRefused(`RESOURCES_DIR ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+    throw new SettingsError(`RESOURCES_DIR ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
   }
-  if (names.length === 0) throw new StartRefused(`RESOURCES_DIR ${folder} has no *.json file: write a definition.`);
+  if (names.length === 0) throw new SettingsError(`RESOURCES_DIR ${folder} has no *.json file: write a definition.`);
   if (names.length > filesMax)
-    throw new StartRefused(`RESOURCES_DIR ${folder} has ${names.length} *.json files; at most ${filesMax} are read.`);
+    throw new SettingsError(`RESOURCES_DIR ${folder} has ${names.length} *.json files; at most ${filesMax} are read.`);
   return names.sort().map((name) => join(folder, name));
 }
 
@@ -112,10 +112,10 @@ function flawOf({ instancePath, keyword, params, message, propertyName, parentSc
   return `${at}: ${parentSchema?.errorMessage ?? `it ${message ?? 'is not valid'}${allowed}; see config/resource.schema.json`}`;
 }
 
-/** The path within the project, else as it was given. */
+/** The path from where the command was called, else as it was given. */
 function shortPath(path: string): string {
-  const inProject = relative(projectRoot, path);
-  return inProject.startsWith('..') ? path : inProject;
+  const fromHere = relative(process.cwd(), path);
+  return fromHere.startsWith('..') ? path : fromHere;
 }
 
 /** A filter that every list has. */

@@ -46,9 +46,11 @@ export class Upkeep {
     if (this.#used.size < tokensMax) this.#used.add(tokenId);
   }
 
-  close(): void {
+  /** Stores the uses that are noted. */
+  async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
+    await this.#storeUses();
   }
 
   /** Each pause is random, between half of the interval and all of it, so that gateways that started together do not run together. */
@@ -60,11 +62,15 @@ export class Upkeep {
 
   /** Returns whether expired rows may be left. */
   async #round(): Promise<boolean> {
+    await this.#storeUses();
+    const [row] = await this.#run(expire, {});
+    return Number(row?.[0]) === rowsPerRun;
+  }
+
+  async #storeUses(): Promise<void> {
     const ids = `{${[...this.#used].join(',')}}`;
     this.#used.clear();
     if (ids !== '{}') await this.#run(noteUses, { ids });
-    const [row] = await this.#run(expire, {});
-    return Number(row?.[0]) === rowsPerRun;
   }
 
   /** A failure gives no rows. One that no repetition removes, such as a missing grant, is an event. */

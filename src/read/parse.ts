@@ -153,7 +153,7 @@ function integer(
   if (value === undefined) return byDefault;
   const number = /^[1-9]\d{0,11}$/.test(value) ? Number(value) : Number.NaN;
   if (number <= max) return number;
-  const code = /^\d+$/.test(value) ? 'out_of_range' : 'invalid_integer';
+  const code = /^(0|[1-9]\d*)$/.test(value) ? 'out_of_range' : 'invalid_integer';
   faults.push({ parameter, code, detail: `${parameter} must be a whole number from 1 to ${max}.` });
   return byDefault;
 }

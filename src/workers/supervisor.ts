@@ -1,5 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
-import { StartRefused } from '../errors.js';
+import { SettingsError, StartRefused } from '../errors.js';
 import type { Observe } from '../events.js';
 import type { Readiness } from '../ops/status.js';
 import { reportMs, type WorkerReport } from './reports.js';
@@ -211,7 +211,9 @@ function untilReady(worker: Worker): Promise<string> {
       if (message?.type === 'ready') resolve(message.url);
     });
     worker.once('exit', (code, signal) =>
-      reject(new StartRefused(`A worker did not start: it ended with ${signal ?? code}.`)),
+      reject(
+        new (code === 2 ? SettingsError : StartRefused)(`A worker did not start: it ended with ${signal ?? code}.`),
+      ),
     );
   });
 }

@@ -340,6 +340,18 @@ tracked.serial('tokens list shows the last use of each token, which is noted onc
   );
 });
 
+tracked.serial('a gateway that stops stores the uses that it has noted', async (t) => {
+  const { database } = t.context;
+  const { client, gateway } = await database.gateway({ upkeepIntervalMs: 60_000 });
+  const token = await database.token();
+  const stored = 'select 1 from gateway.token_uses u join app.api_tokens a on a.id = u.token_id where token_hash = $1';
+  const uses = async () => (await database.primary.query(stored, [tokenHash(token)])).rows.length;
+  t.is((await client.get('/klanten?perPage=1', { token })).status, 200);
+  t.is(await uses(), 0);
+  await gateway.stop();
+  t.is(await uses(), 1);
+});
+
 tracked.serial('the writer notes no use of a token that is not there, and cannot write the table itself', async (t) => {
   const { database } = t.context;
   await database.primary.query(`begin; set local role gateway_writer`);

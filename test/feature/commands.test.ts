@@ -61,6 +61,8 @@ test('help COMMAND, COMMAND --help and the file of the help text are the same', 
   t.is((await programLine(['views', '--help'])).stdout, text);
 });
 
+const unreachable = { replicaUrls: 'postgres://reader@127.0.0.1:1/workspace' };
+
 test('unknown names in CONFIG_FILE are named with the nearest setting, and a server that is away is exit code 1', async (t) => {
   const file = join(tmpdir(), `settings-${process.pid}.json`);
   writeFileSync(file, JSON.stringify({ perPageMx: 5, colour: 'red' }));
@@ -70,6 +72,8 @@ test('unknown names in CONFIG_FILE are named with the nearest setting, and a ser
     stderr,
     'The settings are not valid:\n  CONFIG_FILE: there is no setting perPageMx: did you mean perPageMax?\n  CONFIG_FILE: there is no setting colour.\n',
   );
+  for (const given of [{ resourcesDir: '/nowhere' }, { codecModule: '/nowhere' }, { dataKeys: '{"k":"x"}' }])
+    t.is((await commandLine(['serve'], { ...unreachable, ...given })).code, 2, JSON.stringify(given));
   const away = await commandLine(['tokens', 'list'], { adminUrl: 'postgres://admin@127.0.0.1:1/workspace' });
   t.is(away.code, 1);
   t.is(away.stderr, 'The server at 127.0.0.1:1 cannot be reached: nothing listens there (ECONNREFUSED).\n');

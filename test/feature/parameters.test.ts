@@ -7,8 +7,8 @@ const test = gatewayTest();
 const badNumbers: Record<string, string> = {
   '': 'empty_value',
   '0': 'out_of_range',
-  '00': 'out_of_range',
-  '01': 'out_of_range',
+  '00': 'invalid_integer',
+  '01': 'invalid_integer',
   '-1': 'invalid_integer',
   '+1': 'invalid_integer',
   '%2B1': 'invalid_integer',
