@@ -27,6 +27,7 @@ export interface Waiting {
 }
 
 interface Waiter {
+  readonly isExempt: boolean;
   readonly mayBegin: () => boolean;
   readonly begin: () => void;
   readonly fail: (error: Error) => void;
@@ -81,7 +82,11 @@ export class Gate {
   }
 
   /** Waits until the entry may begin, and begins it at once, so that what it takes is taken before the next one is considered. */
-  wait<T>(mayBegin: () => boolean, begin: () => Promise<T>, { lane, waitMs, signal, isExempt }: Waiting): Promise<T> {
+  wait<T>(
+    mayBegin: () => boolean,
+    begin: () => Promise<T>,
+    { lane, waitMs, signal, isExempt = false }: Waiting,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       // In a busy process the answers that make room have arrived, and are read first.
       const giveUp = (): void => void drainSocketReads().then(() => leave(this.#bounds.refusal('late')));
@@ -93,6 +98,7 @@ export class Gate {
         signal?.removeEventListener('abort', abort);
       };
       const waiter: Waiter = {
+        isExempt,
         mayBegin,
         begin: () => {
           stopWaiting();
@@ -130,11 +136,10 @@ export class Gate {
       for (const waiter of [...waiters]) if (this.#remove(lane, waiter)) waiter.fail(error);
   }
 
-  /** Refuses the newest waiter of the longest lane. */
+  /** Refuses the newest waiter of the longest lane, of those whose entries are not exempt. */
   #evict(): void {
-    const [lane, waiters] = [...this.#lanes].reduce((longest, each) =>
-      each[1].size > longest[1].size ? each : longest,
-    );
+    const lanes = [...this.#lanes].filter(([, [first]]) => !first?.isExempt);
+    const [lane, waiters] = lanes.reduce((longest, each) => (each[1].size > longest[1].size ? each : longest));
     const newest = [...waiters].at(-1) as Waiter;
     this.#remove(lane, newest);
     newest.fail(this.#bounds.refusal('full'));

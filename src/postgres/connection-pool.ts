@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../errors.js';
 import { drainSocketReads } from '../flow/event-loop.js';
 import { type ActiveKeys, Gate } from '../flow/gate.js';
@@ -36,6 +37,9 @@ export interface RunOptions {
 
 /** SQLSTATE of statement_timeout and of pg_cancel_backend; before the time limit it can only be the latter. */
 const queryCanceled = '57014';
+
+/** Pause after a login that failed while other connections live: waiting statements would have the next one tried at once. */
+const failedLoginPauseMs = 50;
 
 /** For how long after a short statement chunks leave room for the next ones. */
 const detailsMs = 1000;
@@ -78,9 +82,11 @@ export class ConnectionPool {
         this.#free = this.#leastBusy();
         return this.#free !== null;
       },
-      // Without any connection the server is at fault, and another can answer; with connections the gateway is overloaded.
+      // Without any usable connection the server is at fault, and another can answer; with connections the gateway is overloaded.
       refusal: (reason) =>
-        reason === 'late' && this.#connections.size === 0 ? new ConnectionLost('no connection in time') : overloaded(),
+        reason === 'late' && ![...this.#connections].some(({ usable }) => usable)
+          ? new ConnectionLost('no connection in time')
+          : overloaded(),
     });
     const sweepMs = Math.min(250, limits.statementTimeoutMs / 4);
     this.#sweeper = setInterval(() => void drainSocketReads().then(() => this.#sweep()), sweepMs).unref();
@@ -150,6 +156,11 @@ export class ConnectionPool {
   /** Replaces every connection; statements in flight end on the old connections. */
   renew(): void {
     for (const connection of this.#connections) connection.close();
+  }
+
+  /** Ends the idle connections, whose loss would be noticed at their next statement only; that of a busy one is read at once. */
+  endIdle(): void {
+    for (const connection of this.#connections) if (connection.inFlight === 0) connection.destroy();
   }
 
   close(): void {
@@ -238,6 +249,7 @@ export class ConnectionPool {
     } catch (error) {
       // Without any connection waiters try another server at once.
       if (this.#connections.size === 0) this.#gate.failAll(error as Error);
+      else await sleep(failedLoginPauseMs, undefined, { ref: false });
     } finally {
       this.#opening--;
     }

@@ -85,6 +85,7 @@ export class Connection {
       application_name: applicationName,
       connectionTimeoutMillis: options.connectTimeoutMs,
       keepAlive: true,
+      keepAliveInitialDelayMillis: 30_000, // a firewall forgets connections that are silent for minutes
       pipeline: true,
     } as pg.ClientConfig);
     client.on('error', () => {}); // without a listener a dying backend would end the process

@@ -71,7 +71,7 @@ export class Primary {
         const code = this.#reportFailure(error, named);
         const isOver = performance.now() - beganMs >= this.#bounds.writeTimeoutMs;
         if (attempt >= attemptsMax || isOver || !isRepeatable(code, named)) throw primaryUnavailable();
-        if (isConnectionEnd(code)) this.#pool.renew(); // a repetition on the next dead connection would be lost too
+        if (isConnectionEnd(code)) this.#pool.endIdle(); // a repetition on the next dead connection would be lost too
       }
     }
   }
@@ -95,8 +95,13 @@ export class Primary {
     this.#pool.close();
   }
 
-  /** Throws primary_unavailable when the primary refuses connections, or no connection is free in time. */
-  async #hold<T>(workspace: string, beganMs: number, work: (connection: Connection) => Promise<T>): Promise<T> {
+  /** Throws primary_unavailable when the primary refuses connections, or no connection is free in time. A login that fails is tried once more. */
+  async #hold<T>(
+    workspace: string,
+    beganMs: number,
+    work: (connection: Connection) => Promise<T>,
+    isFirst = true,
+  ): Promise<T> {
     const moves = this.#moves;
     let isHeld = false;
     try {
@@ -106,7 +111,10 @@ export class Primary {
       });
     } catch (error) {
       if (isHeld) throw error;
-      if (moves !== this.#moves) return this.#hold(workspace, beganMs, work);
+      const isMoved = moves !== this.#moves;
+      const isEarly = performance.now() - beganMs < this.#bounds.writeWaitMs / 2;
+      if (isMoved || (isFirst && isEarly && !(error instanceof Problem)))
+        return this.#hold(workspace, beganMs, work, isMoved);
       this.#observe({ type: 'primary_failed', code: errorCode(error) });
       throw primaryUnavailable();
     }

@@ -52,6 +52,8 @@ export interface ReadTarget {
   readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
   /** Replaces every connection; statements in flight end on the old connections. */
   renew(): void;
+  /** Ends the idle connections. */
+  endIdle(): void;
 }
 
 /** Requirement of a read on the replica that answers it. */
@@ -185,7 +187,7 @@ export function choose<R extends Candidate>(
   return best;
 }
 
-/** Attempts of a read before its first byte was sent: a vacuum can conflict with it on two replicas at the same moment. */
+/** Attempts of a read before its first byte was sent: a vacuum can conflict with it on two replicas at the same moment. More replicas get one each, and one more, because the idle connections to all of them can have ended. */
 const attemptsMax = 3;
 
 /** SQLSTATEs of a prepared statement that DDL made stale, or that is missing: a new connection helps, another replica does not. */
@@ -236,7 +238,8 @@ export async function withServer<T>(
       if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code });
       if (kind === 'timeout') throw unavailable();
       const isStale = planIsStale.has(code);
-      if (isStale || isConnectionEnd(code)) target.renew(); // a repetition on the next stale or dead connection would fail too
+      if (isStale) target.renew();
+      if (isConnectionEnd(code)) target.endIdle(); // a repetition on the next dead connection would be lost too
       if (isStale && renewals++ < replicas.length) continue;
       failures++;
       obstacleMs ??= performance.now();
@@ -244,7 +247,10 @@ export async function withServer<T>(
         failed.add(replica);
         void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
       }
-      const isLast = resumeMs === undefined ? failures >= attemptsMax : performance.now() - obstacleMs >= resumeMs;
+      const isLast =
+        resumeMs === undefined
+          ? failures >= Math.max(attemptsMax, replicas.length + 1)
+          : performance.now() - obstacleMs >= resumeMs;
       if (isLast) throw unavailable();
     }
   }
@@ -293,6 +299,7 @@ export function primaryReads(
       return { asOfMs: Date.now(), healthy: true };
     },
     renew: () => pool.renew(),
+    endIdle: () => pool.endIdle(),
   };
   let [second, used] = [0, 0];
   return () => {

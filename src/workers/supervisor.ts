@@ -198,7 +198,11 @@ export class Supervisor {
     const workerPid = worker.process.pid ?? 0;
     this.#observe({ type: 'worker_died', workerPid, code, signal, silent: watched.isSilent, restartMs });
     const restart = (): void => {
-      if (!this.#isStopping && this.#watched.size < this.#count) this.#fork();
+      if (this.#isStopping) return;
+      // The first new worker of a reload does not serve yet; and a reload goes on although one of the next has died.
+      const serving = [...this.#watched.values()].filter(({ batch }) => batch <= this.#batch);
+      if (serving.length < this.#count) this.#fork();
+      else if (serving.some(({ batch }) => batch < this.#batch)) this.#replaceNext();
     };
     if (restartMs === 0) restart();
     else setTimeout(restart, restartMs);

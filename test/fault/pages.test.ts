@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import suite, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
+import type { Replica } from '../../src/postgres/replica.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage, withoutCursors } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
+import { tcpProxy } from '../support/tcp-proxy.js';
 
 const test = suite.serial;
 
@@ -109,17 +111,53 @@ test('a page survives pg_terminate_backend, and idle connections too', async (t)
   const answers = await Promise.all(Array.from({ length: 20 }, read));
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
   t.is(await gateway.metric('gateway_replica_ejections_total'), ejections, 'the servers live, and stay in');
+
+  const [node] = setUp.cluster.replicas as [PgNode];
+  const third = await tcpProxy(node.port);
+  t.teardown(() => third.close());
+  const { replicaUrls: urls } = setUp.settings({}, true);
+  const replicaUrls = `${urls} ${urls.split(' ')[0]?.replace(/:\d+\//, `:${third.port}/`)}`;
+  const three = await setUp.gateway({ ...small, replicaUrls });
   for (let i = 0; i < 5; i++) {
-    await Promise.all(Array.from({ length: 40 }, read));
-    for (const { endIdle } of setUp.proxies) endIdle();
-    t.is((await read()).status, 200, 'a read costs only the first of many connections that ended unnoticed');
+    const readThere = () => readPage(three.url('/werkbonnen?perPage=5'), { token });
+    await Promise.all(Array.from({ length: 60 }, readThere));
+    for (const { endIdle } of [...setUp.proxies, third]) endIdle();
+    t.is(
+      (await readThere()).status,
+      200,
+      'a read survives that all idle connections to three replicas ended unnoticed',
+    );
   }
+  await three.stop();
 
   const [only] = setUp.settings(small).replicaUrls.split(' ') as [string];
   const alone = await setUp.gateway({ ...small, replicaUrls: only });
   isWhole(t, await readWhile(() => terminate(), alone));
   await alone.stop();
   await healthy(t);
+});
+
+test('the end of a long statement costs no detail, although all short connections of its replica are busy', async (t) => {
+  const [only] = setUp.settings().replicaUrls.split(' ') as [string];
+  const narrow = await setUp.gateway({ chunkRowsMax: 100, shortConnections: 1, replicaUrls: only });
+  const [{ short, long }] = narrow.gateway.replicas as [Replica];
+  const list = await readPage(narrow.url('/klanten?perPage=1'), { token });
+  const detail = narrow.url(`/klanten/${JSON.parse(list.body).data[0].id}`);
+  await setUp.pace(30);
+  const slow = readPage(narrow.url('/installaties?perPage=35'), { token });
+  t.true(await until(() => short.inFlight > 0, 10_000));
+  const page = readPage(narrow.url('/installaties?perPage=200'), { token });
+  t.true(await until(() => long.inFlight > 0, 10_000));
+  const newest = `select pid from pg_stat_activity where usename = 'gateway_reader' and state = 'active' and query ~ 'installaties' order by query_start desc limit 1`;
+  await setUp.cluster.replicas[0]?.query(`select pg_terminate_backend((${newest}))`);
+  t.true(await until(async () => (await narrow.metric('gateway_replica_failures_total')) > 0, 10_000));
+  const details = await Promise.all(Array.from({ length: 5 }, () => readPage(detail, { token })));
+  t.deepEqual([...new Set(details.map(({ status }) => status))], [200]);
+  await setUp.pace(0);
+  t.is((await slow).status, 200);
+  t.true((await page).complete);
+  await narrow.stop();
+  await setUp.pace(1);
 });
 
 test('before the first byte a request is repeated on the other replica', async (t) => {

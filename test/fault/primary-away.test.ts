@@ -206,8 +206,10 @@ test('connections that were ended while idle cost no write, however many there a
   const several = async () => (await setUp.sql<{ n: number }>(`select count(*)::int n ${backends}`))[0]?.n ?? 0;
   for (let i = 0; i < 5; i++) {
     while ((await several()) < 5) await Promise.all(Array.from({ length: 20 }, write));
-    if (i % 2 === 0) proxy.endIdle();
-    else await setUp.sql(`select pg_terminate_backend(pid) ${backends}`);
+    if (i % 2 === 0) {
+      proxy.endIdle();
+      proxy.breakNext();
+    } else await setUp.sql(`select pg_terminate_backend(pid) ${backends}`);
     await write();
   }
 });

@@ -357,6 +357,23 @@ test('SIGHUP replaces the workers by some with the definitions of now, and no re
   t.deepEqual(faults, [], `of ${requests} requests`);
 });
 
+test('a reload goes on when the second of its workers dies before it serves', async (t) => {
+  const { settings } = t.context.database;
+  const own = await serveProcess({ ...settings, logLevel: 'info', webConcurrency: 2, port: await freePort() });
+  t.teardown(() => killGroup(own.child.pid as number));
+  const old = children(own);
+  const begun = async (number: number): Promise<number> => {
+    const pids = () => children(own).filter((pid) => !old.includes(pid));
+    while (pids().length < number) await sleep(2);
+    return pids().at(-1) as number;
+  };
+  process.kill(own.child.pid as number, 'SIGHUP');
+  await begun(1);
+  process.kill(await begun(2), 'SIGKILL');
+  await eventually(t, 'the end of the reload', () => own.log().includes('"reloaded"'), 60_000);
+  t.false(children(own).some((pid) => old.includes(pid)));
+});
+
 test('a signal to all processes, as Ctrl-C in a terminal or a supervisor sends it, lets the workers finish', async (t) => {
   process.kill(-(served.child.pid as number), 'SIGINT');
   await sleep(700);

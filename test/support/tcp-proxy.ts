@@ -12,6 +12,8 @@ export interface TcpProxy {
   cut(): void;
   /** Each idle session of PostgreSQL ends at the next byte of its client: its server ended it, and the client has not read so yet. */
   endIdle(): void;
+  /** Breaks the next connection that is made. */
+  breakNext(): void;
   /** Forwards what new connections bring. The others stay open and silent to clients, as behind a firewall that lost its table. */
   restore(): void;
   close(): Promise<void>;
@@ -27,10 +29,14 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
   const lost = new Set<Socket>();
   /** The near ends of sessions that are idle, and of those that end at the next byte. */
   const [idle, ended] = [new Set<Socket>(), new Set<Socket>()];
-  let silent = false;
+  let [silent, isNextBroken] = [false, false];
   let delayMs = 0;
   const server = createServer(async (near) => {
     near.on('error', () => undefined);
+    if (isNextBroken) {
+      isNextBroken = false;
+      return void near.resetAndDestroy();
+    }
     await sleep(delayMs);
     const far = connect(targetPort, '127.0.0.1');
     pairs.set(near, far);
@@ -78,6 +84,9 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
     cut,
     endIdle: () => {
       for (const near of idle) ended.add(near);
+    },
+    breakNext: () => {
+      isNextBroken = true;
     },
     restore: () => {
       silent = false;

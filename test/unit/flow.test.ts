@@ -40,6 +40,24 @@ test('units that cost more than is left fill the key until they are released', (
   t.false(gate.isFull('a'));
 });
 
+test('a full queue evicts no entry that is exempt, however many there are', async (t) => {
+  const gate = gateOf(1, 3);
+  const outcomes: string[] = [];
+  const wait = (lane: string, isExempt: boolean): void =>
+    void gate
+      .wait(
+        () => false,
+        async () => undefined,
+        { waitMs: 10_000, lane, isExempt },
+      )
+      .catch(({ message }) => outcomes.push(`${lane}: ${message}`));
+  for (const lane of ['pages', 'pages', 'pages']) wait(lane, true);
+  for (const lane of ['a', 'b']) wait(lane, false);
+  await turn();
+  t.deepEqual(outcomes, ['a: full', 'b: full']);
+  gate.failAll(new Error('over'));
+});
+
 test('a full queue evicts the newest entry of the longest lane, an aborted entry leaves it', async (t) => {
   const gate = gateOf(1, 2);
   const release = gate.take('');
