@@ -187,7 +187,10 @@ export function choose<R extends Candidate>(
   return best;
 }
 
-/** Attempts of a read before its first byte was sent: a vacuum can conflict with it on two replicas at the same moment. More replicas get one each, and one more, because the idle connections to all of them can have ended. */
+/**
+ * Attempts of a read before its first byte was sent: a vacuum can conflict with it on two replicas at the same moment. With more replicas
+ * each gets one, and one gets another, because the idle connections to all of them can have ended.
+ */
 const attemptsMax = 3;
 
 /** SQLSTATEs of a prepared statement that DDL made stale, or that is missing: a new connection helps, another replica does not. */
