@@ -158,11 +158,6 @@ export class ConnectionPool {
     for (const connection of this.#connections) connection.close();
   }
 
-  /** Ends the idle connections, whose loss would be noticed at their next statement only; that of a busy one is read at once. */
-  endIdle(): void {
-    for (const connection of this.#connections) if (connection.inFlight === 0) connection.destroy();
-  }
-
   close(): void {
     this.#closed = true;
     clearInterval(this.#sweeper);

@@ -52,6 +52,7 @@ export class Connection {
   readonly #client: pg.Client;
   readonly #named: boolean;
   readonly #started = new Set<{ readonly atMs: number; readonly stallMsMax: number; overdue: boolean }>();
+  readonly #openedMs = performance.now();
   #readAtMs = 0;
   /** Whether a statement may begin. */
   usable = true;
@@ -134,7 +135,7 @@ export class Connection {
       if (error || !this.usable) this.close();
       if (error === null) done(null);
       else if (started.overdue) done(statementTimeout());
-      else done(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error));
+      else done(this.#dated(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error)));
     };
     let parts: readonly Part[];
     try {
@@ -162,7 +163,7 @@ export class Connection {
       return await work();
     } catch (error) {
       this.usable = false;
-      throw error;
+      throw this.#dated(error as Error);
     } finally {
       this.#started.delete(started);
       if (!this.usable) this.close();
@@ -200,6 +201,11 @@ export class Connection {
     this.#client.end().catch(() => {});
   }
 
+  /** The error of a statement, with the moment its connection was opened, for `isOfOlderConnection`. */
+  #dated(error: Error): Error {
+    return Object.assign(error, { connectionOpenedMs: this.#openedMs });
+  }
+
   #handleEnd(): void {
     this.usable = false;
     clearTimeout(this.#closing);
@@ -226,12 +232,19 @@ export function errorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
 }
 
-/**
- * Whether the connection ended: by an administrator or a crash (SQLSTATE class 57P, PostgreSQL, Appendix A), or on its way. What
- * ended it has mostly ended the idle connections of the server too, before this process has read so.
- */
+/** Whether the connection ended: by an administrator or a crash (SQLSTATE class 57P, PostgreSQL, Appendix A), or on its way. */
 export function isConnectionEnd(code: string): boolean {
   return code === 'connection' || code.startsWith('08') || code.startsWith('57P') || /^E[A-Z]+$/.test(code);
+}
+
+/**
+ * Whether the error is the end of a connection that was opened before `atMs`, the first failure of a read or write. Such an end proves
+ * nothing against the server: what ended the first connection has mostly ended the others too, and this process reads so only at their next
+ * use. It uses up no attempt, and each such connection ends once.
+ */
+export function isOfOlderConnection(error: unknown, atMs: number): boolean {
+  const { connectionOpenedMs = Number.POSITIVE_INFINITY } = error as { connectionOpenedMs?: number };
+  return isConnectionEnd(errorCode(error)) && connectionOpenedMs < atMs;
 }
 
 function asLost(error: Error): Error {

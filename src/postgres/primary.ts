@@ -7,6 +7,7 @@ import {
   connectTo,
   errorCode,
   isConnectionEnd,
+  isOfOlderConnection,
 } from './connection.js';
 import { ConnectionPool } from './connection-pool.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
@@ -58,8 +59,9 @@ export class Primary {
    */
   async transaction<T>(workspace: WorkspaceId, work: Work<T>): Promise<TransactionResult<T>> {
     const beganMs = performance.now();
-    for (let attempt = 1; ; attempt++) {
-      const named = this.#bounds.namedStatements && attempt === 1;
+    let [failures, failedMs] = [0, 0]; // of the first failure
+    for (;;) {
+      const named = this.#bounds.namedStatements && failedMs === 0;
       try {
         return await this.#hold(workspace, beganMs, async (connection) => {
           const open = new OpenTransaction(connection, workspace, named);
@@ -70,8 +72,9 @@ export class Primary {
       } catch (error) {
         const code = this.#reportFailure(error, named);
         const isOver = performance.now() - beganMs >= this.#bounds.writeTimeoutMs;
-        if (attempt >= attemptsMax || isOver || !isRepeatable(code, named)) throw primaryUnavailable();
-        if (isConnectionEnd(code)) this.#pool.endIdle(); // a repetition on the next dead connection would be lost too
+        if (!isOfOlderConnection(error, failedMs)) failures++;
+        failedMs ||= performance.now();
+        if (failures >= attemptsMax || isOver || !isRepeatable(code, named)) throw primaryUnavailable();
       }
     }
   }

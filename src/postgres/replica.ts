@@ -118,12 +118,6 @@ export class Replica {
     this.long.renew();
   }
 
-  /** Ends the idle connections: what ended one connection has mostly ended these too. */
-  endIdle(): void {
-    this.short.endIdle();
-    this.long.endIdle();
-  }
-
   close(): void {
     this.#probe.close();
     this.short.close();

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { databaseErrorKind, Problem } from '../errors.js';
 import type { Observe } from '../events.js';
-import { errorCode, isConnectionEnd } from '../postgres/connection.js';
+import { errorCode, isOfOlderConnection } from '../postgres/connection.js';
 import type { ConnectionPool } from '../postgres/connection-pool.js';
 import type { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
 import type { Replica, ReplicaState } from '../postgres/replica.js';
@@ -52,8 +52,6 @@ export interface ReadTarget {
   readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
   /** Replaces every connection; statements in flight end on the old connections. */
   renew(): void;
-  /** Ends the idle connections. */
-  endIdle(): void;
 }
 
 /** Requirement of a read on the replica that answers it. */
@@ -189,7 +187,7 @@ export function choose<R extends Candidate>(
 
 /**
  * Attempts of a read before its first byte was sent: a vacuum can conflict with it on two replicas at the same moment. With more replicas
- * each gets one, and one gets another, because the idle connections to all of them can have ended.
+ * each gets one, and one gets another.
  */
 const attemptsMax = 3;
 
@@ -242,9 +240,8 @@ export async function withServer<T>(
       if (kind === 'timeout') throw unavailable();
       const isStale = planIsStale.has(code);
       if (isStale) target.renew();
-      if (isConnectionEnd(code)) target.endIdle(); // a repetition on the next dead connection would be lost too
       if (isStale && renewals++ < replicas.length) continue;
-      failures++;
+      if (!isOfOlderConnection(error, obstacleMs ?? 0)) failures++;
       obstacleMs ??= performance.now();
       if (replica !== null) {
         failed.add(replica);
@@ -302,7 +299,6 @@ export function primaryReads(
       return { asOfMs: Date.now(), healthy: true };
     },
     renew: () => pool.renew(),
-    endIdle: () => pool.endIdle(),
   };
   let [second, used] = [0, 0];
   return () => {

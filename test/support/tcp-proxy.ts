@@ -10,7 +10,10 @@ export interface TcpProxy {
   delayConnections(ms: number): void;
   /** Resets all connections. */
   cut(): void;
-  /** Each idle session of PostgreSQL ends at the next byte of its client: its server ended it, and the client has not read so yet. */
+  /**
+   * Each idle session of PostgreSQL ends after the next byte of its client, at once or up to 100 ms later: its server ended it, and the
+   * client has not read so yet.
+   */
   endIdle(): void;
   /** Breaks the next connection that is made. */
   breakNext(): void;
@@ -30,7 +33,7 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
   /** The near ends of sessions that are idle, and of those that end at the next byte. */
   const [idle, ended] = [new Set<Socket>(), new Set<Socket>()];
   let [silent, isNextBroken] = [false, false];
-  let delayMs = 0;
+  let [delayMs, count] = [0, 0];
   const server = createServer(async (near) => {
     near.on('error', () => undefined);
     if (isNextBroken) {
@@ -54,7 +57,7 @@ export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> 
     }
     const forward = (from: Socket, to: Socket): void => {
       from.on('data', (bytes) => {
-        if (ended.delete(from)) from.destroy();
+        if (ended.has(from)) setTimeout(() => from.destroy(), 50 * (count++ % 3));
         else if (!lost.has(near) && !to.destroyed) to.write(bytes);
       });
     };
