@@ -188,9 +188,10 @@ test('with every replica gone the page is broken off, requests get 503, and the 
   t.is((await fetch(`${gateway.gateway.opsUrl}/readyz`)).status, 503);
   t.is((await fetch(`${gateway.gateway.opsUrl}/livez`)).status, 200);
   const asked = await setUp.sql<{ n: string }>(
-    `select count(*) as n from pg_stat_activity where application_name = 'workspace-data-gateway' and query ~ 'gateway\\.'`,
+    `select count(*) as n from pg_stat_activity where application_name = 'workspace-data-gateway' and query ~ 'from "gateway"|find_token'`,
   );
   t.is(Number(asked[0]?.n), 0);
+  t.is(await gateway.metric('gateway_primary_reads_total'), 0);
 
   await Promise.all([first?.start(), second?.start()]);
   await healthy(t);
