@@ -74,7 +74,11 @@ export class Tokens {
       ignoreFetchAbort: true, // a look-up that others push out of the cache still has its result
       fetchMethod: async (key: string, _stale, { options }) => {
         const hash = Buffer.from(key, 'base64');
-        const access = await withServer(deps, {}, ({ target }) => lookUp(target, hash, deps.queueWaitMs));
+        const access = await withServer(
+          deps,
+          () => ({}),
+          ({ target }) => lookUp(target, hash, deps.queueWaitMs),
+        );
         if (access === null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
         else if (access.expiresAtMs > Date.now()) {
           this.#known.set(key, true);

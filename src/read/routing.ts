@@ -101,12 +101,11 @@ export async function withReadTarget<T>(
   given: Requirement,
   work: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
-  let requirement = readable(deps.replicas, compiled.resource.view, provable(deps, given));
   const mayLackWrite = compiled.write !== null && (given.ofPage === undefined || given.showsWrite === true);
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
   const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
-  if (position !== undefined) requirement = showingWrite(position, deps, requirement);
-  return withServer(deps, requirement, work);
+  const checked = readable(deps.replicas, compiled.resource.view, given);
+  return withServer(deps, () => showingWrite(position, deps, provable(deps, checked)), work);
 }
 
 /**
@@ -123,8 +122,9 @@ function readable(replicas: readonly Replica[], view: string, requirement: Requi
 
 /**
  * Lowers the required moment to that of the most current replica where no replica can reach it soon. While the primary is away
- * there are no samples of it, and a cursor of another gateway, or from before a restart, can require a later moment. A moment in
- * the future is from before the clock was set back; waiting until now instead would delay each piece of a page by a sample.
+ * there are no samples of it, as a read that waits may learn in between, and a cursor of another gateway, or from before a restart, can require
+ * a later moment. A moment in the future is from before the clock was set back; waiting until now instead would delay each piece of a page by a
+ * sample.
  */
 function provable({ primaryReachable, replicas }: ReadDeps, requirement: Requirement): Requirement {
   const { asOfMs, ofPage } = requirement;
@@ -138,10 +138,12 @@ function provable({ primaryReachable, replicas }: ReadDeps, requirement: Require
  * replicas (a failover can even lose the write): then the replica must show the primary of a moment after the write.
  */
 function showingWrite(
-  position: WritePosition,
-  { heartbeat: { newest } }: ReadDeps,
+  position: WritePosition | undefined,
+  { heartbeat }: ReadDeps,
   requirement: Requirement,
 ): Requirement {
+  if (position === undefined) return requirement;
+  const { newest } = heartbeat;
   const { asOfMs, replayed = 0n } = requirement;
   return newest === undefined || sameHistory(position, newest)
     ? { ...requirement, showsWrite: true, replayed: position.lsn > replayed ? position.lsn : replayed }
@@ -198,22 +200,23 @@ const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000']);
 const pauseMs = 20;
 
 /**
- * Runs `work` on a replica that meets the requirement: waits for one to come near, and repeats `work` when the replica fails, not the
+ * Runs `work` on a replica that meets the requirement of the moment: waits for one to come near, and repeats `work` when the replica fails, not the
  * statement: twice, or for the continuation of a page until `resumeMs` have passed. Each probe asks for the position before the
  * read: in one statement both would see the snapshot from before. `work` must be safe to repeat from its beginning. Throws
  * Problem `replica_unavailable`.
  */
 export async function withServer<T>(
   servers: Servers,
-  requirement: Requirement,
+  required: () => Requirement,
   work: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
   const { replicas, observe } = servers;
-  const { resumeMs } = requirement;
   const failed = new Set<Replica>();
   let [failures, renewals] = [0, 0];
   let obstacleMs: number | null = null; // when the first wait or failure began
   for (;;) {
+    const requirement = required();
+    const { resumeMs } = requirement;
     let replica = choose(replicas, requirement, failed);
     if (replica !== null && failed.has(replica)) {
       await Promise.all([replica.probe(), resumeMs === undefined ? undefined : sleep(pauseMs)]); // its backend may be dead, its server alive

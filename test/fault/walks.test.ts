@@ -177,6 +177,8 @@ test('while the primary is away a walk goes on where most is known, however curr
   const ahead = (): string => encodeCursor(context, { key: null, asOfMs: Date.now() });
   t.is((await readPage(fault.url(`${list}&cursor=${ahead()}`), { token })).status, 200, 'waits for the next sample');
   await setUp.cluster.primary.kill9();
+  const unnoticed = await readPage(fault.url(`${list}&cursor=${ahead()}`), { token });
+  t.is(unnoticed.status, 200, 'waits no longer than until the loss is noticed');
   t.true(await until(() => /primary_failed/.test(fault.log()), 10_000, 25));
   const read = await readPage(fault.url(`${list}&cursor=${ahead()}`), { token });
   t.is(read.status, 200);

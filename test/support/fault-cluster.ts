@@ -119,6 +119,7 @@ async function fill(
         authFailuresPerMinute: 1_000_000,
         publicRequestsPerMinute: 1_000_000,
         perPageMax: 200_000,
+        upkeepIntervalMs: 3_600_000,
         logLevel: 'debug',
         ...overrides,
       },
