@@ -37,10 +37,10 @@ function statementTimeout(): Error {
 }
 
 /**
- * After a read of this size the other sockets are read first: libuv reads up to 32 times 64 KB from one socket, and turning that into
- * JSON would delay other clients by half a second.
+ * After a read of this size the other sockets are read first: libuv reads up to 32 times from one socket, and turning all that
+ * into JSON would delay other clients.
  */
-const largeReadBytes = 32_768;
+const largeReadBytes = 12_288;
 
 /** How long PostgreSQL may take to close a connection before the gateway destroys it. */
 const closeMsMax = 1000;

@@ -2,7 +2,7 @@ import { Socket, type SocketConstructorOpts } from 'node:net';
 import { dataRow, messageEnd, Row } from '../postgres/row.js';
 import type { Wire } from './wire.js';
 
-/** Room for bytes at first, and the most that is kept of what a larger message took: two reads. */
+/** Room for bytes at first, and the most that is kept of what a larger message took. */
 const roomBytes = { atFirst: 1024, kept: 131_072 };
 
 /**
@@ -51,7 +51,8 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
   });
 }
 
-const readBytesMax = 65_536;
+/** Of four times the size, a page is up to a tenth faster, and a detail beside it waits half as long again. */
+const readBytesMax = 16_384;
 
 /** A socket, and the switch to reading into one buffer. */
 export interface ReusingSocket {
@@ -61,7 +62,7 @@ export interface ReusingSocket {
 }
 
 /**
- * A socket that reads into one buffer: with a buffer of 64 KB for each read V8 collects its whole heap for every 10 MB that PostgreSQL sends.
+ * A socket that reads into one buffer: with a new buffer for each read V8 collects its whole heap for every 10 MB that PostgreSQL sends.
  * `pause` stops it at once; else Node reads once more. Until `reuse` each `data` event has a copy, because pg keeps the bytes of the login.
  * A TLS socket on top of it reads into buffers of its own.
  */
