@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import pg from 'pg';
-import { loadResources } from '../src/definition/load.js';
-import { compileStatements, type ResourceStatements } from '../src/definition/statements.js';
-import { commonHeaders } from '../src/http/render.js';
 import type { Statement } from '../src/postgres/statement.js';
+import { loadResources } from '../src/resource/definition/load.js';
+import { compileStatements, type ResourceStatements } from '../src/resource/statements/statements.js';
+import { commonHeaders } from '../src/serve/http/render.js';
 
 const resources = loadResources('');
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { loadResources } from '../src/definition/load.js';
-import type { Resource, ResourceWrite } from '../src/definition/resource.js';
-import { compileWriteStatements } from '../src/definition/write-statements.js';
 import type { Statement, Values } from '../src/postgres/statement.js';
 import { walPositionStatement } from '../src/postgres/wal-position.js';
+import { loadResources } from '../src/resource/definition/load.js';
+import type { Resource, ResourceWrite } from '../src/resource/definition/resource.js';
+import { compileWriteStatements } from '../src/resource/statements/write-statements.js';
 import { treeCpuMsOf } from './processes.js';
 
 /** Creates of installations without a server: one connection for each of the customers sends its next transaction when the last is answered. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { freePort } from '../demo/cluster/ports.js';
-import { projectRoot } from '../src/paths.js';
+import { projectRoot } from '../src/base/paths.js';
 import { type Child, outputOf, startChild } from './processes.js';
 import type { Stage } from './stage.js';
 

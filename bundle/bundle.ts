@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
-import { projectRoot } from '../src/paths.js';
+import { projectRoot } from '../src/base/paths.js';
 import { nodeFlags } from './node-flags.js';
 
 // `npm run bundle`: the program and its packages as one file, dist/bundle/program.js, with V8's code cache beside it. Names and lines stay

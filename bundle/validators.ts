@@ -2,12 +2,12 @@ import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import standalone from 'ajv/dist/standalone/index.js';
-import { projectRoot } from '../src/paths.js';
+import { projectRoot } from '../src/base/paths.js';
 
 // The second half of `npm run build`: ajv's code for the two schemas that do not depend on an operator's definitions (a start that
 // compiled them itself took 40 ms more, and 3 MB), and the script of the docs page.
 
-const folder = join(projectRoot, 'dist/src/definition');
+const folder = join(projectRoot, 'dist/src/resource/definition');
 const options = {
   strictTypes: false,
   strictRequired: false,

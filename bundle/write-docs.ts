@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { projectRoot } from '../src/paths.js';
+import { projectRoot } from '../src/base/paths.js';
 import { settingsPage } from './settings-page.js';
 
 // `npm run docs`: renews what is made from tables. test/docs.test.ts fails when it has not been run after a change.

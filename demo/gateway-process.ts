@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodeEnvironment, nodeFlags } from '../bundle/node-flags.js';
-import { projectRoot } from '../src/paths.js';
+import { projectRoot } from '../src/base/paths.js';
 
 /** Time to stop, beyond the time for running responses. */
 const stopMsMax = 5000;

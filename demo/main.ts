@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs';
+import { projectText } from '../src/base/paths.js';
 import { type Command, Failure, printText, say, sayText } from '../src/cli/command.js';
 import { runProgram, type Usage } from '../src/cli/program.js';
-import { loadResources } from '../src/definition/load.js';
-import { fill } from '../src/openapi/template.js';
-import { projectText } from '../src/paths.js';
+import { loadResources } from '../src/resource/definition/load.js';
+import { fill } from '../src/serve/openapi/template.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
 import {
   bringUpToDate,

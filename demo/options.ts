@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { projectRoot } from '../src/base/paths.js';
 import { Failure, UsageError, wholeNumber } from '../src/cli/command.js';
 import { ports } from '../src/cli/serve.js';
-import { projectRoot } from '../src/paths.js';
-import { loadSettings, type Settings } from '../src/settings.js';
+import { loadSettings, type Settings } from '../src/serve/settings.js';
 import { type AppName, apps, isAppName } from './seed/apps.js';
 
 /** The options of `demo`, parsed. */

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
+import { meantBy } from './base/nearest-name.js';
+import { projectText } from './base/paths.js';
 import { type Command, print, printText, program, UsageError } from './cli/command.js';
 import { printHelp, runProgram } from './cli/program.js';
-import { meantBy } from './nearest-name.js';
-import { projectText } from './paths.js';
 
 /** Each command with its line in the list; it is imported only when it is called: `--version` needs no database driver. */
 const commands: Readonly<Record<string, readonly [summary: string, load: () => Promise<Command>]>> = {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import test from 'ava';
-import { projectRoot } from '../src/paths.js';
+import { projectRoot } from '../src/base/paths.js';
 import { importsOf, type Source, sourcesIn } from './support/sources.js';
 import { words } from './support/words.js';
 
@@ -16,14 +16,16 @@ const imports = src.flatMap(importsOf);
 
 /** From the bottom up: a file imports from its own layer and from those listed before it, and nothing else. */
 const layers = words(`
-  paths.ts cache-bound.ts nearest-name.ts errors.ts events.ts postgres/row.ts postgres/statement.ts
-  postgres/wal-position.ts tracing.ts flow projection definition wire postgres tuning.ts settings.ts read sync write
-  peers openapi check migrate adopt http ops app.ts gateway.ts workers cli main.ts`);
+  base/paths.ts base/cache-bound.ts base/nearest-name.ts base/errors.ts base/events.ts base/tracing.ts base/tuning.ts base/flow
+  postgres/row.ts postgres/statement.ts postgres/wal-position.ts postgres/wire postgres
+  resource/projection resource
+  serve/settings.ts serve/read serve/sync serve/write serve/peers serve/openapi serve/fitness serve/http serve/ops serve/app.ts
+  serve/gateway.ts serve/workers operate/migrate operate/adopt cli main.ts`);
 
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
 const fences: Readonly<Record<string, (importer: string, imported: string) => boolean>> = {
-  ops: (importer) => importer === 'gateway.ts' || importer.startsWith('workers/'),
-  read: (importer, imported) => !importer.startsWith('write/') || /^read\/reply\.ts$/.test(imported),
+  'serve/ops': (importer) => importer === 'serve/gateway.ts' || importer.startsWith('serve/workers/'),
+  'serve/read': (importer, imported) => !importer.startsWith('serve/write/') || /\/reply\.ts$/.test(imported),
 };
 
 test('imports point downwards only', (t) => {
@@ -42,24 +44,23 @@ test('imports point downwards only', (t) => {
     else if (below === undefined) wrong.push(`${to} is in no layer: give it one here`);
     else if (above === below) continue;
     else if (layers.indexOf(below) > layers.indexOf(above)) wrong.push(`${from} imports ${to}, which stands above it`);
-    else if (fences[below.split('/')[0] as string]?.(importer, imported) === false)
-      wrong.push(`${from} must not import ${to}`);
+    else if (fences[below]?.(importer, imported) === false) wrong.push(`${from} must not import ${to}`);
   }
   t.deepEqual(wrong, []);
 });
 
 /** Code that a start must not wait for: it is loaded by the first request, setting or command that needs it. */
 const loadedLater =
-  /^src\/(openapi|adopt|migrate)\/|^src\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
+  /^src\/(serve\/openapi|operate)\/|^src\/serve\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
 
 test('serve loads no code that only some requests, settings or other commands need', (t) => {
-  const loaded = new Set(['src/cli/serve.ts', 'src/gateway.ts']);
+  const loaded = new Set(['src/cli/serve.ts', 'src/serve/gateway.ts']);
   for (const path of loaded) {
     const { code = '' } = src.find((source) => source.path === path) ?? {};
     for (const [, target = ''] of code.matchAll(/^(?:import|export) (?!type)(?:[^'"]*? from )?'([^']+)'/gm))
       loaded.add(target.startsWith('.') ? posix.join(dirname(path), target).replace(/\.js$/, '.ts') : target);
   }
-  t.true(loaded.has('src/http/routes.ts') && loaded.has('koa'));
+  t.true(loaded.has('src/serve/http/routes.ts') && loaded.has('koa'));
   t.deepEqual(
     [...loaded].filter((path) => loadedLater.test(path)),
     [],
@@ -87,7 +88,11 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern: new RegExp(`@ts-(?:${['ignore', 'nocheck', 'expect-error'].join('|')})`),
   },
   // The samples of the documentation page are programs of their readers.
-  { what: 'console', pattern: /\bconsole\.\w+\(/, allowed: /^(test|bench)\/|^src\/openapi\/sample-languages\.ts$/ },
+  {
+    what: 'console',
+    pattern: /\bconsole\.\w+\(/,
+    allowed: /^(test|bench)\/|^src\/serve\/openapi\/sample-languages\.ts$/,
+  },
   // Output that bypasses these functions could hold control characters.
   {
     what: 'output',
@@ -98,20 +103,20 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
   {
     what: 'process.env',
     pattern: /process\.env\b/,
-    allowed: /^(test|bench)\/|^demo\/|^src\/cli\/|^src\/openapi\/sample-languages\.ts$/,
+    allowed: /^(test|bench)\/|^demo\/|^src\/cli\/|^src\/serve\/openapi\/sample-languages\.ts$/,
   },
   {
     what: "use of pg's private parts",
     pattern:
       /\b(?:parsedStatements|submittedNamedStatements|handleDataRow|extends pg\.(?:Query|Connection)|as unknown as \{ connection)\b/,
-    allowed: /^test\/|^src\/wire\//,
+    allowed: /^test\/|^src\/postgres\/wire\//,
   },
   {
     what: 'SQL',
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^demo\/|^src\/(postgres|wire|check|migrate|adopt)\/|^pull\/src\/(sql-copy|postgres|duckdb)\.ts$|^src\/definition\/(sync-|write-)?statements\.ts$|^src\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|serve\/fitness)\/|^pull\/src\/(sql-copy|postgres|duckdb)\.ts$|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
   },
 ];
 

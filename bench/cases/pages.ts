@@ -1,5 +1,5 @@
-import { loadResources } from '../../src/definition/load.js';
-import { compileStatements } from '../../src/definition/statements.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import { compileStatements } from '../../src/resource/statements/statements.js';
 import { Client } from '../client.js';
 import { cpuMsOf, outputOf, peakMbOf, resetPeak, treeCpuMsOf } from '../processes.js';
 import { figure, type Measured, type Table } from '../report.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { newToken, tokenHash } from '../../src/http/token-format.js';
+import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
 import type { Clients, ClientsResult } from '../clients-process.js';
 import { runToEnd } from '../processes.js';
 import { figure, type Measured, type Table } from '../report.js';

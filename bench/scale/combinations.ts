@@ -1,5 +1,5 @@
-import { compileStatements } from '../../src/definition/statements.js';
-import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
+import { compileStatements } from '../../src/resource/statements/statements.js';
+import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
 import { Client } from '../client.js';
 import { figure, type Measured } from '../report.js';
 import { alternate, median, pairedRatio } from '../rounds.js';

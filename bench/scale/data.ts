@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { Cluster } from '../../demo/cluster/cluster.js';
+import { projectText } from '../../src/base/paths.js';
 import { createToken } from '../../src/cli/tokens.js';
-import { createIndexes } from '../../src/migrate/indexes.js';
-import { migrate } from '../../src/migrate/migrations.js';
-import { projectText } from '../../src/paths.js';
+import { createIndexes } from '../../src/operate/migrate/indexes.js';
+import { migrate } from '../../src/operate/migrate/migrations.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 
 /** Workspaces of a size: the numbers of the first and the last, and the rows of each. */

@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { loadResources } from '../../src/definition/load.js';
-import type { Resource } from '../../src/definition/resource.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import type { Resource } from '../../src/resource/definition/resource.js';
 import { rowsOf } from '../stage.js';
 
 /** A measured workspace, and the gateway and the replica that serve it. */

@@ -1,6 +1,6 @@
-import type { Key } from '../../src/definition/row-serializer.js';
-import { compileStatements } from '../../src/definition/statements.js';
-import { cursorContext, decodeCursor } from '../../src/read/page-ends.js';
+import type { Key } from '../../src/resource/definition/row-serializer.js';
+import { compileStatements } from '../../src/resource/statements/statements.js';
+import { cursorContext, decodeCursor } from '../../src/serve/read/page-ends.js';
 import { psqlMs } from '../cases/pages.js';
 import { Client } from '../client.js';
 import { cpuMsOf, peakMbOf, resetPeak, treeCpuMsOf } from '../processes.js';

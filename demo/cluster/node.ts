@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
-import { projectText } from '../../src/paths.js';
+import { projectText } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import { type Account, type Binaries, give, runAs, serverEnv } from './binaries.js';
 import { passwordFile, passwordOf } from './passwords.js';

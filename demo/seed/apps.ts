@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { loadResources } from '../../src/definition/load.js';
-import { projectRoot } from '../../src/paths.js';
-import type { Codec } from '../../src/projection/codec.js';
+import { projectRoot } from '../../src/base/paths.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import type { Codec } from '../../src/resource/projection/codec.js';
 import { documentCustomers, encryptedCustomers, type SeededWorkspace } from './customers.js';
 import type { Keys } from './encrypt.js';
 import { seedId } from './random.js';

@@ -1,5 +1,5 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
-import { type Codec, templatePieces } from '../../src/projection/codec.js';
+import { type Codec, templatePieces } from '../../src/resource/projection/codec.js';
 import { encryptValue, type Keys } from './encrypt.js';
 import { type CustomerPlain, customerPlain } from './plain.js';
 import { numberedId, random, seedId } from './random.js';

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
 import { type Random, random, seedId } from './random.js';
 
 /** Words from which customers are made up; no real company or person is meant. */

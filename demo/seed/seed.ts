@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { projectText } from '../../src/paths.js';
+import { projectText } from '../../src/base/paths.js';
 import type { SeededApp } from './apps.js';
 import type { Keys } from './encrypt.js';
 import { loadSignatures } from './signatures.js';

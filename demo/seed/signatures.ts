@@ -1,6 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import type pg from 'pg';
-import { projectText } from '../../src/paths.js';
+import { projectText } from '../../src/base/paths.js';
 import { type Random, random } from './random.js';
 
 /**

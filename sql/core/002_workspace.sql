@@ -1,7 +1,7 @@
 -- The workspace of the running statement, or NULL, which equals nothing: unset or '' means no rows.
 -- The gateway sets it for the transaction only, bound in the same message as the statement it guards.
 -- It is text, because the ids of workspaces have the app's type: each view casts it to the type of its column.
--- The tenant wall stands in the views that `migrate` makes (src/definition/walls.ts):
+-- The tenant wall stands in the views that `migrate` makes (src/resource/statements/walls.ts):
 --   workspace_id = (select gateway.workspace()::uuid)
 -- in views with security_barrier, so that no condition of a statement sees a row before the wall, whatever the condition costs. The cast
 -- belongs on the function: "workspace_id::text = gateway.workspace()" can use no index on the column.

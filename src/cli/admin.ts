@@ -1,5 +1,5 @@
-import { SettingsError } from '../errors.js';
-import { loadSettings } from '../settings.js';
+import { SettingsError } from '../base/errors.js';
+import { loadSettings } from '../serve/settings.js';
 
 /** The setting ADMIN_URL, which only `migrate`, `views`, `adopt` and `tokens` use. Throws SettingsError when it is not set. */
 export function adminUrl(): string {

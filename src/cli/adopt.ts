@@ -1,4 +1,4 @@
-import { adopt, resourcesFolder, viewsFolder } from '../adopt/adopt.js';
+import { adopt, resourcesFolder, viewsFolder } from '../operate/adopt/adopt.js';
 import { adminUrl } from './admin.js';
 import { command, print, program, UsageError } from './command.js';
 

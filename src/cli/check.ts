@@ -1,7 +1,7 @@
-import { type Finding, found, type Level, titleOf, warning } from '../check/finding.js';
-import { inspect } from '../check/inspect.js';
-import { loadResources } from '../definition/load.js';
-import { loadSettings, misspeltNames } from '../settings.js';
+import { loadResources } from '../resource/definition/load.js';
+import { type Finding, found, type Level, titleOf, warning } from '../serve/fitness/finding.js';
+import { inspect } from '../serve/fitness/inspect.js';
+import { loadSettings, misspeltNames } from '../serve/settings.js';
 import { command, print, printText } from './command.js';
 
 /** `check`: tells whether the databases fit the gateway. */

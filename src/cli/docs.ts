@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
-import { loadResources } from '../definition/load.js';
-import { apiVersion } from '../http/render.js';
-import { openapi } from '../openapi/openapi.js';
-import { docsPage } from '../openapi/page.js';
-import { loadSettings } from '../settings.js';
+import { loadResources } from '../resource/definition/load.js';
+import { apiVersion } from '../serve/http/render.js';
+import { openapi } from '../serve/openapi/openapi.js';
+import { docsPage } from '../serve/openapi/page.js';
+import { loadSettings } from '../serve/settings.js';
 import { command, print, say, UsageError } from './command.js';
 
 /** `docs`: writes the documentation page to a file, for a static host. Needs no database. */

@@ -1,8 +1,8 @@
-import { loadResources } from '../definition/load.js';
-import { createIndexes } from '../migrate/indexes.js';
-import { dropAllViews, type LockOptions, listFiles, migrate } from '../migrate/migrations.js';
-import { defaultViewsDir } from '../migrate/sql-files.js';
-import { loadSettings } from '../settings.js';
+import { createIndexes } from '../operate/migrate/indexes.js';
+import { dropAllViews, type LockOptions, listFiles, migrate } from '../operate/migrate/migrations.js';
+import { defaultViewsDir } from '../operate/migrate/sql-files.js';
+import { loadResources } from '../resource/definition/load.js';
+import { loadSettings } from '../serve/settings.js';
 import { adminUrl } from './admin.js';
 import { command, print, say, UsageError, wholeNumber } from './command.js';
 

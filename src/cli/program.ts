@@ -1,5 +1,5 @@
-import { meantBy } from '../nearest-name.js';
-import { projectText } from '../paths.js';
+import { meantBy } from '../base/nearest-name.js';
+import { projectText } from '../base/paths.js';
 import { type Command, oneLine, outputEnded, printText, sayText, UsageError } from './command.js';
 
 // Without `navigator`, which Node has from version 21 on, pg asks `Response` where it runs: that loads 9 MB of Node's HTTP client.

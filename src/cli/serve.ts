@@ -1,11 +1,11 @@
 import cluster from 'node:cluster';
 import { isatty } from 'node:tty';
-import { StartRefused } from '../errors.js';
-import type { Gateway } from '../gateway.js';
-import { startGateway } from '../gateway.js';
-import { loadSettings, misspeltNames, printableSettings, type Settings } from '../settings.js';
-import { reportToParent } from '../workers/reports.js';
-import type { Workers } from '../workers/workers.js';
+import { StartRefused } from '../base/errors.js';
+import type { Gateway } from '../serve/gateway.js';
+import { startGateway } from '../serve/gateway.js';
+import { loadSettings, misspeltNames, printableSettings, type Settings } from '../serve/settings.js';
+import { reportToParent } from '../serve/workers/reports.js';
+import type { Workers } from '../serve/workers/workers.js';
 import { command, printText, say, wholeNumber } from './command.js';
 
 const text = { type: 'string' } as const;
@@ -34,7 +34,7 @@ export function ports(given: { port?: string | undefined; 'ops-port'?: string | 
 async function serveUntilStopped(settings: Settings, readAgain: () => Settings): Promise<number> {
   const isParent = settings.webConcurrency > 1 && cluster.isPrimary;
   const starting: Promise<Gateway | Workers> = isParent
-    ? import('../workers/workers.js').then(({ startWorkers }) => startWorkers(settings, readAgain))
+    ? import('../serve/workers/workers.js').then(({ startWorkers }) => startWorkers(settings, readAgain))
     : startGateway(settings, undefined, readAgain);
   if (cluster.isWorker) starting.catch((error) => sendToParent({ type: 'refused', reason: reasonOf(error) }));
   const stopping = stopRequested(() => void starting.then(reload, () => undefined));

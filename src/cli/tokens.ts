@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { loadResources } from '../definition/load.js';
-import type { Resource } from '../definition/resource.js';
-import { newToken, tokenHash } from '../http/token-format.js';
-import { meantBy } from '../nearest-name.js';
+import { meantBy } from '../base/nearest-name.js';
 import { asAdmin } from '../postgres/admin.js';
-import { loadSettings } from '../settings.js';
+import { loadResources } from '../resource/definition/load.js';
+import type { Resource } from '../resource/definition/resource.js';
+import { newToken, tokenHash } from '../serve/http/token-format.js';
+import { loadSettings } from '../serve/settings.js';
 import { adminUrl } from './admin.js';
 import { type Command, command, Failure, oneLine, print, printed, printText, say, UsageError } from './command.js';
 

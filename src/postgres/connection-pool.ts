@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Problem } from '../errors.js';
-import { drainSocketReads } from '../flow/event-loop.js';
-import { type ActiveKeys, Gate } from '../flow/gate.js';
-import { inSqlSpan } from '../tracing.js';
+import { Problem } from '../base/errors.js';
+import { drainSocketReads } from '../base/flow/event-loop.js';
+import { type ActiveKeys, Gate } from '../base/flow/gate.js';
+import { inSqlSpan } from '../base/tracing.js';
 import { type Connect, type Connection, ConnectionLost, errorCode, type Run } from './connection.js';
 import type { Row } from './row.js';
 

@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs';
-import { nearestName } from '../nearest-name.js';
+import { nearestName } from '../base/nearest-name.js';
 
 /** The connection URLs in a setting that holds several, separated by spaces or commas. */
 export function connectionUrls(setting: string): string[] {

@@ -1,11 +1,11 @@
 import pg from 'pg';
-import { Problem } from '../errors.js';
-import { boundValues, guardOf, type Part, RoundTrip } from '../wire/queries.js';
-import { reusingSocket, tapRows } from '../wire/row-tap.js';
-import { SessionClient, streamOf, wireOf } from '../wire/wire.js';
+import { Problem } from '../base/errors.js';
 import type { Row, TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
+import { boundValues, guardOf, type Part, RoundTrip } from './wire/queries.js';
+import { reusingSocket, tapRows } from './wire/row-tap.js';
+import { SessionClient, streamOf, wireOf } from './wire/wire.js';
 
 /** A statement to run for a workspace; `workspace` is null for token look-ups and probes, which read no view. */
 export interface Run {

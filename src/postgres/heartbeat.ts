@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { atMost } from '../cache-bound.js';
+import { atMost } from '../base/cache-bound.js';
 import { isLater, type Lsn, sameHistory, type WalPosition, type WritePosition } from './wal-position.js';
 
 /** The primary's position at a moment. Its `lsn` is flushed to disk: replicas can have replayed it. */

@@ -1,5 +1,5 @@
-import { databaseErrorKind, Problem } from '../errors.js';
-import type { Observe } from '../events.js';
+import { databaseErrorKind, Problem } from '../base/errors.js';
+import type { Observe } from '../base/events.js';
 import {
   type Connect,
   type Connection,

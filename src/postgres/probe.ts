@@ -1,4 +1,4 @@
-import { drainSocketReads } from '../flow/event-loop.js';
+import { drainSocketReads } from '../base/flow/event-loop.js';
 import type { Connect, Connection } from './connection.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';

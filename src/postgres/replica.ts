@@ -1,6 +1,6 @@
-import { reasonOf } from '../errors.js';
-import type { Observe } from '../events.js';
-import type { ActiveKeys } from '../flow/gate.js';
+import { reasonOf } from '../base/errors.js';
+import type { Observe } from '../base/events.js';
+import type { ActiveKeys } from '../base/flow/gate.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';

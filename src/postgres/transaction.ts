@@ -1,9 +1,9 @@
-import { Problem } from '../errors.js';
-import { inSqlSpan } from '../tracing.js';
-import { boundValues, guard, RoundTrip } from '../wire/queries.js';
+import { Problem } from '../base/errors.js';
+import { inSqlSpan } from '../base/tracing.js';
 import { Row, type TextRow } from './row.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
+import { boundValues, guard, RoundTrip } from './wire/queries.js';
 
 /** A statement of a transaction with its values. */
 export interface Step {

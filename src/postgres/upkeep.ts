@@ -1,5 +1,5 @@
-import { correctionOf, sqlStateOf } from '../errors.js';
-import type { Observe } from '../events.js';
+import { correctionOf, sqlStateOf } from '../base/errors.js';
+import type { Observe } from '../base/events.js';
 import type { Primary } from './primary.js';
 import type { TextRow } from './row.js';
 import type { Statement } from './statement.js';

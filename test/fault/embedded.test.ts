@@ -7,7 +7,7 @@ import test from 'ava';
 import pg from 'pg';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
 import { processesOf } from '../../demo/cluster/processes.js';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import { until } from '../support/patience.js';
 

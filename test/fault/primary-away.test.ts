@@ -1,7 +1,7 @@
 import suite, { type ExecutionContext } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
-import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { asAdmin } from '../../src/postgres/admin.js';
+import type { OpenApiDocument } from '../../src/serve/openapi/document.js';
 import { type ApiClient, type ApiReply, apiClient } from '../support/client.js';
 import { contractValidator } from '../support/contract.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import suite from 'ava';
 import pg from 'pg';
-import type { OpenApiDocument } from '../../src/openapi/document.js';
 import { walPositionStatement } from '../../src/postgres/wal-position.js';
+import type { OpenApiDocument } from '../../src/serve/openapi/document.js';
 import { type ApiClient, apiClient } from '../support/client.js';
 import { contractValidator } from '../support/contract.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';

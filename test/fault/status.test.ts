@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { StatusReport } from '../../src/ops/status.js';
+import type { StatusReport } from '../../src/serve/ops/status.js';
 import {
   type Browser,
   browserMissing,

@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { apps } from '../../demo/seed/apps.js';
 import { seed } from '../../demo/seed/seed.js';
-import type { Finding } from '../../src/check/finding.js';
-import { projectRoot, projectText } from '../../src/paths.js';
+import { projectRoot, projectText } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
-import type { Settings } from '../../src/settings.js';
+import type { Finding } from '../../src/serve/fitness/finding.js';
+import type { Settings } from '../../src/serve/settings.js';
 import {
   adopted,
   adoptedShop,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { newToken, tokenHash } from '../../src/http/token-format.js';
+import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { codeOf, faultsOf, listNames } from '../support/lists.js';
 import { readPage } from '../support/page-reader.js';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import type { Finding } from '../../src/check/finding.js';
-import { projectText } from '../../src/paths.js';
-import { RoundTrip } from '../../src/wire/queries.js';
+import { projectText } from '../../src/base/paths.js';
+import { RoundTrip } from '../../src/postgres/wire/queries.js';
+import type { Finding } from '../../src/serve/fitness/finding.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 

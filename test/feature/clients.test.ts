@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
 import { breakingProxy } from '../support/breaking-proxy.js';
 import { output, programMissing, tool, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
 import { listNames, page, records } from '../support/lists.js';

@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
-import { projectRoot } from '../../src/paths.js';
-import { loadSettings } from '../../src/settings.js';
+import { projectRoot } from '../../src/base/paths.js';
+import { loadSettings } from '../../src/serve/settings.js';
 import type { Page } from '../support/lists.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 

@@ -1,9 +1,9 @@
 import type { ExecutionContext } from 'ava';
-import { loadResources } from '../../src/definition/load.js';
-import type { Resource } from '../../src/definition/resource.js';
-import { compileStatements } from '../../src/definition/statements.js';
-import { createIndexes } from '../../src/migrate/indexes.js';
+import { createIndexes } from '../../src/operate/migrate/indexes.js';
 import type { Statement } from '../../src/postgres/statement.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import type { Resource } from '../../src/resource/definition/resource.js';
+import { compileStatements } from '../../src/resource/statements/statements.js';
 import { page, pages } from '../support/lists.js';
 import { analyzed, buffersIn } from '../support/plan-buffers.js';
 import { replicaReader, withStatistics } from '../support/replica-reader.js';

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
-import { loadResources } from '../../src/definition/load.js';
-import { columnsOf, leaves } from '../../src/definition/resource.js';
-import { compileStatements } from '../../src/definition/statements.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import { columnsOf, leaves } from '../../src/resource/definition/resource.js';
+import { compileStatements } from '../../src/resource/statements/statements.js';
 import {
   codeOf,
   faultsOf,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Resource } from '../../src/definition/resource.js';
-import { compileStatements } from '../../src/definition/statements.js';
 import type { Statement } from '../../src/postgres/statement.js';
+import type { Resource } from '../../src/resource/definition/resource.js';
+import { compileStatements } from '../../src/resource/statements/statements.js';
 import type { ApiReply } from '../support/client.js';
 import { definitionsWith, load } from '../support/definitions.js';
 import { page, pages, records } from '../support/lists.js';

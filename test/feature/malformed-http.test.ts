@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { type ProblemCode, problems } from '../../src/errors.js';
+import { type ProblemCode, problems } from '../../src/base/errors.js';
 import { rawRequest } from '../support/client.js';
 import { faultsOf, type Page, codeOf as problemOf } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
+import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
 import { app } from '../support/app.js';
 import { faultsOf, listNames, type Page, page, pages, records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';

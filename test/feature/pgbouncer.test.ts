@@ -8,10 +8,10 @@ import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { type Account, give, runAs, serverAccount } from '../../demo/cluster/binaries.js';
 import { freePort } from '../../demo/cluster/ports.js';
-import type { FindingCode } from '../../src/check/finding.js';
-import { inspect } from '../../src/check/inspect.js';
-import { loadResources } from '../../src/definition/load.js';
-import type { Settings } from '../../src/settings.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import type { FindingCode } from '../../src/serve/fitness/finding.js';
+import { inspect } from '../../src/serve/fitness/inspect.js';
+import type { Settings } from '../../src/serve/settings.js';
 import { until } from '../support/patience.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 

@@ -1,11 +1,11 @@
 import pg from 'pg';
-import { loadResources } from '../../src/definition/load.js';
-import type { Resource } from '../../src/definition/resource.js';
-import { compileStatements } from '../../src/definition/statements.js';
-import { compileSyncStatements, type SyncStatements } from '../../src/definition/sync-statements.js';
-import { createIndexes } from '../../src/migrate/indexes.js';
+import { createIndexes } from '../../src/operate/migrate/indexes.js';
 import type { Statement } from '../../src/postgres/statement.js';
-import { guardOf } from '../../src/wire/queries.js';
+import { guardOf } from '../../src/postgres/wire/queries.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import type { Resource } from '../../src/resource/definition/resource.js';
+import { compileStatements } from '../../src/resource/statements/statements.js';
+import { compileSyncStatements, type SyncStatements } from '../../src/resource/statements/sync-statements.js';
 import { analyzed, buffersIn, indexesOf, type Plan } from '../support/plan-buffers.js';
 import { actFor } from '../support/replica-reader.js';
 import { gatewayTest } from '../support/workspace.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Readiness, StatusReport } from '../../src/ops/status.js';
+import type { Readiness, StatusReport } from '../../src/serve/ops/status.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();

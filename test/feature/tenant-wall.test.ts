@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { loadResources } from '../../src/definition/load.js';
-import { viewsOf } from '../../src/definition/walls.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import { viewsOf } from '../../src/resource/statements/walls.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { cursorContext, encodeCursor } from '../../src/read/page-ends.js';
+import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
 import { page } from '../support/lists.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 import { created } from '../support/writes.js';

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { apps } from '../../demo/seed/apps.js';
-import { loadResources } from '../../src/definition/load.js';
+import { asAdmin } from '../../src/postgres/admin.js';
+import { loadResources } from '../../src/resource/definition/load.js';
 import {
   columnsOf,
   type Field,
@@ -10,9 +11,8 @@ import {
   leaves,
   type Resource,
   type ResourceWrite,
-} from '../../src/definition/resource.js';
-import { tokenHash } from '../../src/http/token-format.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+} from '../../src/resource/definition/resource.js';
+import { tokenHash } from '../../src/serve/http/token-format.js';
 import { app, appName } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { withInstallations } from '../support/definitions.js';

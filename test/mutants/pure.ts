@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Stryker } from '@stryker-mutator/core';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
 
 /** Modules, their unit test, and the least percentage of mutants that the test must find. */
 interface Pure {

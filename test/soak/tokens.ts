@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { newToken, tokenHash } from '../../src/http/token-format.js';
+import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { asInProduction, type ServeProcess, serveProcess } from '../support/serve-process.js';
 import type { Figures } from './run.js';

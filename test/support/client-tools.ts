@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
 
 /** The tools and clients of other makers have their own package.json, so that `npm ci` of the project stays fast. */
 export const toolsFolder = join(projectRoot, 'test/tools');

@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import type { JsonSchema } from '../../src/definition/resource.js';
+import type { JsonSchema } from '../../src/resource/definition/resource.js';
 import {
   type ApiResponse,
   type Header,
@@ -9,7 +9,7 @@ import {
   type OpenApiDocument,
   type Responses,
   resolve,
-} from '../../src/openapi/document.js';
+} from '../../src/serve/openapi/document.js';
 
 /** An exchange as a client saw it; `body` is decompressed, header names are in lower case. */
 export interface Exchange {

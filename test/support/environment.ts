@@ -1,5 +1,5 @@
-import { environmentName, type Settings } from '../../src/settings.js';
-import { tuning } from '../../src/tuning.js';
+import { tuning } from '../../src/base/tuning.js';
+import { environmentName, type Settings } from '../../src/serve/settings.js';
 
 /** The settings as the environment of a process. */
 export function environmentOf(settings: Partial<Settings>): Record<string, string> {
@@ -7,7 +7,7 @@ export function environmentOf(settings: Partial<Settings>): Record<string, strin
   return Object.fromEntries(given.map(([name, value]) => [environmentName(name), String(value)]));
 }
 
-/** Flags of Node with which a process has the constants of src/tuning.ts that the settings give. */
+/** Flags of Node with which a process has the constants of src/base/tuning.ts that the settings give. */
 export function tuningFlags(settings: Partial<Settings>): string[] {
   const changed = Object.entries(settings).filter(
     ([name, value]) => Object.hasOwn(tuning, name) && value !== tuning[name as keyof typeof tuning],

@@ -1,5 +1,5 @@
-import type { DiffShape, DiffWords } from '../../src/projection/audit-diff.js';
-import type { Redaction } from '../../src/projection/redact.js';
+import type { DiffShape, DiffWords } from '../../src/resource/projection/audit-diff.js';
+import type { Redaction } from '../../src/resource/projection/redact.js';
 
 /** The shape and the words of the first app. */
 export const appDiff: DiffShape = { field: 'veld', old: 'oud', new: 'nieuw' };

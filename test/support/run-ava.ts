@@ -2,7 +2,7 @@ import { type ChildProcess, type ChildProcessByStdio, spawn, spawnSync } from 'n
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
 import { lateOptimizing } from './late-optimizing.js';
 
 /** How a run of AVA ended: the number of tests per outcome. */

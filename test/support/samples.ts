@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '../../src/openapi/document.js';
+import type { OpenApiDocument } from '../../src/serve/openapi/document.js';
 
 /** The text of each sample of a language, by the id of its operation. */
 export function samplesOf({ paths }: OpenApiDocument, language: string): Map<string, string> {

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix, relative } from 'node:path';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
 
 /** A file of the project. */
 export interface Source {
-  /** From the project's root, with forward slashes: "src/read/list.ts". */
+  /** From the project's root, with forward slashes: "src/serve/read/list.ts". */
   readonly path: string;
   readonly text: string;
   /** The text without comments, for rules about code; line numbers stay. */

@@ -4,9 +4,9 @@ import pg from 'pg';
 import type { Cluster } from '../../demo/cluster/cluster.js';
 import { type AppName, apps, type SeededApp } from '../../demo/seed/apps.js';
 import { seed } from '../../demo/seed/seed.js';
-import { createIndexes } from '../../src/migrate/indexes.js';
-import { migrate } from '../../src/migrate/migrations.js';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
+import { createIndexes } from '../../src/operate/migrate/indexes.js';
+import { migrate } from '../../src/operate/migrate/migrations.js';
 
 /** The seeded workspaces of a template; [0] has some 10,000 rows, or 20,000 in that of the fault tests, [1] few. */
 export interface SharedTemplate {

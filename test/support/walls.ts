@@ -1,8 +1,8 @@
 import type pg from 'pg';
-import { loadResources } from '../../src/definition/load.js';
-import type { Resource } from '../../src/definition/resource.js';
-import { wallFiles } from '../../src/migrate/sql-files.js';
-import { withTypes } from '../../src/migrate/views.js';
+import { wallFiles } from '../../src/operate/migrate/sql-files.js';
+import { withTypes } from '../../src/operate/migrate/views.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import type { Resource } from '../../src/resource/definition/resource.js';
 
 /** Makes the views of the roles that the database lacks, for the definitions or those in a folder, as `migrate` does. */
 export async function makeWalls(primary: pg.Client, definitions: string | readonly Resource[]): Promise<void> {

@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import type pg from 'pg';
-import { auditLogIn, documentsIn } from '../../src/adopt/audit-log.js';
-import { type Column, type ForeignKey, type Index, sample, type Table } from '../../src/adopt/catalog.js';
-import { deletedPoints, reasonToLeaveOut } from '../../src/adopt/columns.js';
-import { fieldsOf } from '../../src/adopt/fields.js';
-import { keyIdsFile, tokensFile } from '../../src/adopt/files.js';
-import { leads } from '../../src/adopt/indexes.js';
-import { camelCase, isNamed, singular, snakeCase } from '../../src/adopt/names.js';
-import { partsOf } from '../../src/adopt/parts.js';
-import type { Subject, Survey } from '../../src/adopt/survey.js';
-import { findTenant, findUsers, idColumn, idPoint } from '../../src/adopt/tenant.js';
-import { type Form, formOf } from '../../src/check/forms.js';
+import { auditLogIn, documentsIn } from '../../src/operate/adopt/audit-log.js';
+import { type Column, type ForeignKey, type Index, sample, type Table } from '../../src/operate/adopt/catalog.js';
+import { deletedPoints, reasonToLeaveOut } from '../../src/operate/adopt/columns.js';
+import { fieldsOf } from '../../src/operate/adopt/fields.js';
+import { keyIdsFile, tokensFile } from '../../src/operate/adopt/files.js';
+import { leads } from '../../src/operate/adopt/indexes.js';
+import { camelCase, isNamed, singular, snakeCase } from '../../src/operate/adopt/names.js';
+import { partsOf } from '../../src/operate/adopt/parts.js';
+import type { Subject, Survey } from '../../src/operate/adopt/survey.js';
+import { findTenant, findUsers, idColumn, idPoint } from '../../src/operate/adopt/tenant.js';
+import { type Form, formOf } from '../../src/serve/fitness/forms.js';
 import { column, index, table } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 

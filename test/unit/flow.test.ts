@@ -1,7 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { Gate } from '../../src/flow/gate.js';
-import { countNext, type Kept, type Limiter, rateLimiter, type SharedCounter } from '../../src/flow/rate-limiter.js';
+import { Gate } from '../../src/base/flow/gate.js';
+import {
+  countNext,
+  type Kept,
+  type Limiter,
+  rateLimiter,
+  type SharedCounter,
+} from '../../src/base/flow/rate-limiter.js';
 import { type Connection, ConnectionLost } from '../../src/postgres/connection.js';
 import { ConnectionPool } from '../../src/postgres/connection-pool.js';
 

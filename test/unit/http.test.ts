@@ -20,16 +20,16 @@ import {
   problems,
   reasonOf,
   sqlStateOf,
-} from '../../src/errors.js';
-import type { Event } from '../../src/events.js';
-import { FixedBody } from '../../src/http/descriptions.js';
-import { chooseEncoding } from '../../src/http/encodings.js';
-import { newExchange } from '../../src/http/exchange.js';
-import { drain, listen } from '../../src/http/listeners.js';
-import { respond, send } from '../../src/http/respond.js';
-import { ChunkMemory } from '../../src/read/page.js';
-import { parseEntityTags } from '../../src/read/reply.js';
-import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/write/strict-json.js';
+} from '../../src/base/errors.js';
+import type { Event } from '../../src/base/events.js';
+import { FixedBody } from '../../src/serve/http/descriptions.js';
+import { chooseEncoding } from '../../src/serve/http/encodings.js';
+import { newExchange } from '../../src/serve/http/exchange.js';
+import { drain, listen } from '../../src/serve/http/listeners.js';
+import { respond, send } from '../../src/serve/http/respond.js';
+import { ChunkMemory } from '../../src/serve/read/page.js';
+import { parseEntityTags } from '../../src/serve/read/reply.js';
+import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/serve/write/strict-json.js';
 import { malformed, nested } from '../support/malformed-json.js';
 import { limitMs } from '../support/patience.js';
 

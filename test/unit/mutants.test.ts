@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
 import { namedBy } from '../mutants/named-by.js';
 
 const mutants = JSON.parse(readFileSync(join(projectRoot, 'test/mutants.json'), 'utf8')) as {

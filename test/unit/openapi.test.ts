@@ -2,14 +2,14 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import test from 'ava';
-import { loadResources } from '../../src/definition/load.js';
-import { readSchema } from '../../src/definition/record-schema.js';
-import { leaves } from '../../src/definition/resource.js';
-import { problems } from '../../src/errors.js';
-import { type ApiResponse, type Method, type OpenApiDocument, resolve } from '../../src/openapi/document.js';
-import { openapi } from '../../src/openapi/openapi.js';
-import { fill, readText } from '../../src/openapi/template.js';
-import { loadSettings } from '../../src/settings.js';
+import { problems } from '../../src/base/errors.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import { readSchema } from '../../src/resource/definition/record-schema.js';
+import { leaves } from '../../src/resource/definition/resource.js';
+import { type ApiResponse, type Method, type OpenApiDocument, resolve } from '../../src/serve/openapi/document.js';
+import { openapi } from '../../src/serve/openapi/openapi.js';
+import { fill, readText } from '../../src/serve/openapi/template.js';
+import { loadSettings } from '../../src/serve/settings.js';
 import { sourcesIn } from '../support/sources.js';
 
 const resources = loadResources('');
@@ -201,7 +201,7 @@ test('page has no default: a client that sent it beside cursor would get 400', (
 
 test('no template and no code of the document names a resource: names come from the definitions', (t) => {
   const names = new RegExp(resources.flatMap(({ name, record }) => [name, record]).join('|'), 'i');
-  const files = [...sourcesIn('config/openapi', ''), ...sourcesIn('src/openapi', '.ts')];
+  const files = [...sourcesIn('config/openapi', ''), ...sourcesIn('src/serve/openapi', '.ts')];
   t.true(files.length > 10);
   t.deepEqual(
     files.filter(({ text }) => names.test(text)).map(({ path }) => path),

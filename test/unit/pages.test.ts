@@ -1,13 +1,19 @@
 import test from 'ava';
 import fc from 'fast-check';
-import type { CompiledWrite } from '../../src/definition/compiled.js';
-import { type FieldType, isInstant, isPrinted } from '../../src/definition/field-types.js';
-import { Problem } from '../../src/errors.js';
+import { Problem } from '../../src/base/errors.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
-import { ChunkMemory } from '../../src/read/page.js';
-import { decodeCursor, encodeParts, type PageEnd, PageMemory, type PageSeries } from '../../src/read/page-ends.js';
-import { decodePlace, decodeToken, latestTimeline, Pass, type SyncPosition } from '../../src/sync/pass.js';
-import { diffOfMembers } from '../../src/write/write.js';
+import type { CompiledWrite } from '../../src/resource/definition/compiled.js';
+import { type FieldType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
+import { ChunkMemory } from '../../src/serve/read/page.js';
+import {
+  decodeCursor,
+  encodeParts,
+  type PageEnd,
+  PageMemory,
+  type PageSeries,
+} from '../../src/serve/read/page-ends.js';
+import { decodePlace, decodeToken, latestTimeline, Pass, type SyncPosition } from '../../src/serve/sync/pass.js';
+import { diffOfMembers } from '../../src/serve/write/write.js';
 
 const order = (...types: FieldType[]) => types.map((type, i) => ({ column: `c${i}`, type }));
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import { codecPresets } from '../../src/definition/load.js';
-import { projectRoot } from '../../src/paths.js';
+import { projectRoot } from '../../src/base/paths.js';
 import { Row, wordsOf } from '../../src/postgres/row.js';
+import { codecPresets } from '../../src/resource/definition/load.js';
 import {
   type CellContext,
   type Codec,
@@ -17,10 +17,10 @@ import {
   type EncodedColumn,
   loadCodecModule,
   type RowDecoder,
-} from '../../src/projection/codec.js';
-import { compileCodec, decryptModeOf } from '../../src/projection/codecs.js';
-import { constantJson, JsonBytes } from '../../src/projection/json-bytes.js';
-import { parseKeyring } from '../../src/projection/keyring.js';
+} from '../../src/resource/projection/codec.js';
+import { compileCodec, decryptModeOf } from '../../src/resource/projection/codecs.js';
+import { constantJson, JsonBytes } from '../../src/resource/projection/json-bytes.js';
+import { parseKeyring } from '../../src/resource/projection/keyring.js';
 
 const keyring = parseKeyring(
   JSON.stringify(

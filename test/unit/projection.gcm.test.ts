@@ -1,14 +1,14 @@
 import { createCipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
-import { codecPresets } from '../../src/definition/load.js';
 import { Row } from '../../src/postgres/row.js';
-import { AadHash, cipherBytesMax, GcmKey, Ghash, openNative } from '../../src/projection/aes-gcm/gcm-key.js';
-import { verifyKeys } from '../../src/projection/aes-gcm/verify-keys.js';
-import type { Codec } from '../../src/projection/codec.js';
-import { compileCodec } from '../../src/projection/codecs.js';
-import { JsonBytes } from '../../src/projection/json-bytes.js';
-import { parseKeyring } from '../../src/projection/keyring.js';
+import { codecPresets } from '../../src/resource/definition/load.js';
+import { AadHash, cipherBytesMax, GcmKey, Ghash, openNative } from '../../src/resource/projection/aes-gcm/gcm-key.js';
+import { verifyKeys } from '../../src/resource/projection/aes-gcm/verify-keys.js';
+import type { Codec } from '../../src/resource/projection/codec.js';
+import { compileCodec } from '../../src/resource/projection/codecs.js';
+import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
+import { parseKeyring } from '../../src/resource/projection/keyring.js';
 
 interface Message {
   readonly iv: Buffer;

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import test from 'ava';
 import fc from 'fast-check';
-import { encodingOf } from '../../src/projection/encodings.js';
-import { parseKeyring } from '../../src/projection/keyring.js';
+import { encodingOf } from '../../src/resource/projection/encodings.js';
+import { parseKeyring } from '../../src/resource/projection/keyring.js';
 
 const key = () => randomBytes(32).toString('base64');
 

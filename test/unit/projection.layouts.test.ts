@@ -2,10 +2,10 @@ import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { Row } from '../../src/postgres/row.js';
-import { type Codec, type CodecOptions, DecodeError, type RowDecoder } from '../../src/projection/codec.js';
-import { compileCodec } from '../../src/projection/codecs.js';
-import { JsonBytes } from '../../src/projection/json-bytes.js';
-import { parseKeyring } from '../../src/projection/keyring.js';
+import { type Codec, type CodecOptions, DecodeError, type RowDecoder } from '../../src/resource/projection/codec.js';
+import { compileCodec } from '../../src/resource/projection/codecs.js';
+import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
+import { parseKeyring } from '../../src/resource/projection/keyring.js';
 
 const keyIds = ['k1', 'k2'];
 const keyring = parseKeyring(JSON.stringify(Object.fromEntries(keyIds.map((id) => [id, key()]))));

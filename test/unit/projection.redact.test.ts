@@ -1,10 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { redactionOf } from '../../src/definition/compiled.js';
-import { codecPresets } from '../../src/definition/load.js';
-import { type DiffShape, diffOf, storedChanges } from '../../src/projection/audit-diff.js';
-import type { Codec } from '../../src/projection/codec.js';
-import { compileRedaction } from '../../src/projection/redact.js';
+import { redactionOf } from '../../src/resource/definition/compiled.js';
+import { codecPresets } from '../../src/resource/definition/load.js';
+import { type DiffShape, diffOf, storedChanges } from '../../src/resource/projection/audit-diff.js';
+import type { Codec } from '../../src/resource/projection/codec.js';
+import { compileRedaction } from '../../src/resource/projection/redact.js';
 import { items, load, owners } from '../support/definitions.js';
 import { appDiff, redactedText } from '../support/redacted.js';
 

@@ -1,12 +1,12 @@
 import { createCipheriv, type KeyObject, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
-import { codecPresets } from '../../src/definition/load.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
-import { type Codec, type CodecOptions, DecodeError, type RowDecoder } from '../../src/projection/codec.js';
-import { compileCodec } from '../../src/projection/codecs.js';
-import { JsonBytes } from '../../src/projection/json-bytes.js';
-import { parseKeyring } from '../../src/projection/keyring.js';
+import { codecPresets } from '../../src/resource/definition/load.js';
+import { type Codec, type CodecOptions, DecodeError, type RowDecoder } from '../../src/resource/projection/codec.js';
+import { compileCodec } from '../../src/resource/projection/codecs.js';
+import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
+import { parseKeyring } from '../../src/resource/projection/keyring.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
 
 const keyIds = ['k1', 'k2'];

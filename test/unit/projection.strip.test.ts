@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
-import type { Codec } from '../../src/projection/codec.js';
-import { looksStructured, sealedTexts } from '../../src/projection/hidden-texts.js';
-import { holdsImage } from '../../src/projection/images.js';
-import { isSignatureName, isSuspect, stripImages } from '../../src/projection/strip.js';
+import type { Codec } from '../../src/resource/projection/codec.js';
+import { looksStructured, sealedTexts } from '../../src/resource/projection/hidden-texts.js';
+import { holdsImage } from '../../src/resource/projection/images.js';
+import { isSignatureName, isSuspect, stripImages } from '../../src/resource/projection/strip.js';
 import { limitMs } from '../support/patience.js';
 
 const bytesOf: Record<string, Buffer> = {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { Problem } from '../../src/errors.js';
+import { Problem } from '../../src/base/errors.js';
 import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
 import {
   type Candidate,
@@ -8,7 +8,7 @@ import {
   type ReadTarget,
   type Requirement,
   withReadTarget,
-} from '../../src/read/routing.js';
+} from '../../src/serve/read/routing.js';
 
 interface Named extends Candidate {
   readonly name: string;

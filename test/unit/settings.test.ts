@@ -1,12 +1,12 @@
-import '../../src/gateway.js';
+import '../../src/serve/gateway.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import { projectRoot } from '../../src/paths.js';
-import { loadSettings, settingsSchema } from '../../src/settings.js';
-import { tuning } from '../../src/tuning.js';
+import { projectRoot } from '../../src/base/paths.js';
+import { tuning } from '../../src/base/tuning.js';
+import { loadSettings, settingsSchema } from '../../src/serve/settings.js';
 
 test('the defaults are valid settings, each of the type in the schema', (t) => {
   const settings = Object.entries(loadSettings({})).filter(([name]) => !Object.hasOwn(tuning, name));

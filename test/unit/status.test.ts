@@ -1,12 +1,12 @@
 import { PassThrough } from 'node:stream';
 import test from 'ava';
 import pg from 'pg';
-import { loadResources } from '../../src/definition/load.js';
-import { problems } from '../../src/errors.js';
-import type { Event } from '../../src/events.js';
-import { logEvents, type RepeatedLines, type Repetition, repeatedLines } from '../../src/ops/log.js';
-import { metricsEvents } from '../../src/ops/metrics.js';
-import { type Readiness, statusOf } from '../../src/ops/status.js';
+import { problems } from '../../src/base/errors.js';
+import type { Event } from '../../src/base/events.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import { logEvents, type RepeatedLines, type Repetition, repeatedLines } from '../../src/serve/ops/log.js';
+import { metricsEvents } from '../../src/serve/ops/metrics.js';
+import { type Readiness, statusOf } from '../../src/serve/ops/status.js';
 import { until } from '../support/patience.js';
 
 const ready: Readiness = {

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
-import { addressKey } from '../../src/http/admit.js';
-import { readSqlFiles } from '../../src/migrate/sql-files.js';
+import { readSqlFiles } from '../../src/operate/migrate/sql-files.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
-import { tapRows } from '../../src/wire/row-tap.js';
+import { tapRows } from '../../src/postgres/wire/row-tap.js';
+import { addressKey } from '../../src/serve/http/admit.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
 
 type Message = { readonly type: 'D'; readonly texts: TextRow } | { readonly type: 'C' | 'Z'; readonly body: Buffer };

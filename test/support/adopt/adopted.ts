@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../../demo/cluster/passwords.js';
-import type { Finding } from '../../../src/check/finding.js';
-import { loadResources } from '../../../src/definition/load.js';
-import type { Resource } from '../../../src/definition/resource.js';
-import { startGateway } from '../../../src/gateway.js';
-import { loadSettings, type Settings } from '../../../src/settings.js';
+import { loadResources } from '../../../src/resource/definition/load.js';
+import type { Resource } from '../../../src/resource/definition/resource.js';
+import type { Finding } from '../../../src/serve/fitness/finding.js';
+import { startGateway } from '../../../src/serve/gateway.js';
+import { loadSettings, type Settings } from '../../../src/serve/settings.js';
 import { type CommandResult, commandLine } from '../command-line.js';
 import { shared, type TestContext } from '../workspace.js';
 

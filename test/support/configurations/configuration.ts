@@ -1,6 +1,6 @@
 import { urlAs } from '../../../demo/cluster/passwords.js';
-import type { FindingCode, Level } from '../../../src/check/finding.js';
-import type { Settings } from '../../../src/settings.js';
+import type { FindingCode, Level } from '../../../src/serve/fitness/finding.js';
+import type { Settings } from '../../../src/serve/settings.js';
 import { shared, type TestDatabase } from '../workspace.js';
 
 /** A configuration that does not fit, and the finding that check must make of it. */

@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '../../../src/openapi/document.js';
+import type { OpenApiDocument } from '../../../src/serve/openapi/document.js';
 import { apiClient } from '../client.js';
 import { contractValidator } from '../contract.js';
 import { faultCluster } from '../fault-cluster.js';

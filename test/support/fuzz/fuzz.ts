@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { OpenApiDocument } from '../../../src/openapi/document.js';
+import type { OpenApiDocument } from '../../../src/serve/openapi/document.js';
 import { Harvest } from './harvest.js';
 import { judge, textOf } from './properties.js';
 import { addressed, bytesOf, curlOf, type FuzzRequest, grantOf } from './request.js';

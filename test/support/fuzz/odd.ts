@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { newToken } from '../../../src/http/token-format.js';
-import { cursorContext, encodeCursor } from '../../../src/read/page-ends.js';
+import { newToken } from '../../../src/serve/http/token-format.js';
+import { cursorContext, encodeCursor } from '../../../src/serve/read/page-ends.js';
 import { listNames } from '../lists.js';
 import { words } from '../words.js';
 import type { Harvest } from './harvest.js';

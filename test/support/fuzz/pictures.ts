@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { projectRoot } from '../../../src/paths.js';
+import { projectRoot } from '../../../src/base/paths.js';
 import { canary } from './canaries.js';
 
 /** A PNG and a JPEG of the seed. */

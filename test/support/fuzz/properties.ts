@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '../../../src/openapi/document.js';
+import type { OpenApiDocument } from '../../../src/serve/openapi/document.js';
 import { ContractViolation, contractValidator } from '../contract.js';
 import { decompressed } from '../decompressed.js';
 import { type CanaryKind, canariesIn } from './canaries.js';

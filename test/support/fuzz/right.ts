@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { loadResources } from '../../../src/definition/load.js';
+import { loadResources } from '../../../src/resource/definition/load.js';
 import { type ListName, listNames } from '../lists.js';
 import type { Harvest } from './harvest.js';
 import { type FuzzRequest, type HeaderField, ownCanary, weighted } from './request.js';

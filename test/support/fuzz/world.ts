@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { newToken, tokenHash } from '../../../src/http/token-format.js';
+import { newToken, tokenHash } from '../../../src/serve/http/token-format.js';
 import { canary } from './canaries.js';
 import { type Rows, rowsOf } from './rows.js';
 

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import pg from 'pg';
-import { projectRoot } from '../../../src/paths.js';
+import { projectRoot } from '../../../src/base/paths.js';
 import { lateOptimizing } from '../late-optimizing.js';
 
 /** How a run of `workspace-data-pull` ended. */

@@ -1,0 +1,91 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { projectRoot } from '../../base/paths.js';
+import { asAdmin } from '../../postgres/admin.js';
+import { openMark } from '../../serve/fitness/settings.js';
+import { logWrite } from './audit-log.js';
+import { AdoptRefused } from './catalog.js';
+import { type Draft, draftOf } from './draft.js';
+import { keyIdsFile, tokensFile } from './files.js';
+import { printed, type SqlFile } from './sql.js';
+import { type Survey, type SurveyOptions, survey } from './survey.js';
+
+/** Folder of the files, and names of the tables whose resources are drafted with writes. */
+export interface AdoptOptions extends SurveyOptions {
+  readonly out: string;
+  readonly write: readonly string[];
+}
+
+const draftsMax = 100;
+export const viewsFolder = 'sql/views';
+export const resourcesFolder = 'config/resources';
+
+/**
+ * Drafts views, index proposals and definitions for a schema, and writes them into a folder as new files. Changes nothing in
+ * the database. Resolves to the paths of the files, the reason for the workspaces, the tables that are left out, and the questions that the
+ * draft leaves to the operator, each with its file. Throws AdoptRefused when the schema does not allow a draft, or when a file is there already.
+ */
+export async function adopt(adminUrl: string, options: AdoptOptions) {
+  const found = await asAdmin(adminUrl, (client) => survey(client, options));
+  const { subjects, leftOut, tenant } = found;
+  const { schema, out, write } = options;
+  const reasons = leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`);
+  if (subjects.length === 0)
+    throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${reasons.slice(0, 20).join('; ')}.`);
+  if (subjects.length > draftsMax)
+    throw new AdoptRefused(
+      `The schema "${schema}" has ${subjects.length} tables of workspaces; a gateway has at most ${draftsMax} resources. Name the tables that clients may read: --tables TABLE,TABLE.`,
+    );
+  const unknown = write.filter((name) => !subjects.some(({ table }) => table.name === name));
+  if (unknown.length > 0)
+    throw new AdoptRefused(`--write names no table that becomes a resource: ${unknown.join(', ')}.`);
+  const drafts = subjects.map((subject) => draftOf(subject, found, write.includes(subject.table.name)));
+  const files = new Map<string, string>();
+  const open: string[] = [];
+  for (const file of filesOf(found, drafts)) {
+    const path = 'sql' in file ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
+    const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
+    files.set(path, 'sql' in file ? printed(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
+    const points =
+      'sql' in file
+        ? (file.open ?? []).flatMap((text) => (text ? [`: ${text}`] : []))
+        : openDescriptions(file.definition);
+    open.push(...points.map((point) => `${path}${point}`));
+  }
+  writeNew(out, files);
+  return { files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open };
+}
+
+/** All files in the order in which they are listed: SQL, and drafts as their definitions. */
+function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
+  const { file } = logWrite(found);
+  return [
+    tokensFile(found),
+    keyIdsFile(drafts),
+    ...(file && drafts.some(({ isLogged }) => isLogged) ? [file] : []),
+    ...drafts.flatMap((draft) => [...draft.files.slice(0, 1), draft, ...draft.files.slice(1)]),
+  ];
+}
+
+/** Descriptions in a definition that begin with openMark, behind their places (RFC 6901). */
+function openDescriptions(value: unknown, at = ''): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]): string[] =>
+    key === 'description' && typeof inner === 'string' && inner.startsWith(openMark)
+      ? [` ${at}/${key}: ${inner.slice(openMark.length)}`]
+      : openDescriptions(inner, `${at}/${key}`),
+  );
+}
+
+/** Writes the files. Throws AdoptRefused, and writes nothing, when one of them exists. */
+function writeNew(out: string, files: ReadonlyMap<string, string>): void {
+  const there = [...files.keys()].filter((path) => existsSync(join(out, path)));
+  if (there.length > 0)
+    throw new AdoptRefused(
+      `Nothing was written, because adopt overwrites no file. In ${out} there are already: ${there.join(', ')}. Give another folder with --out, or remove them.`,
+    );
+  for (const [path, text] of files) {
+    mkdirSync(dirname(join(out, path)), { recursive: true });
+    writeFileSync(join(out, path), text, { flag: 'wx' });
+  }
+}

@@ -1,0 +1,144 @@
+import type { DiffShape } from '../../resource/projection/audit-diff.js';
+import type { Column, Table } from './catalog.js';
+import { holdsDocuments, isDocument, isInteger, isMoments, isTextual } from './columns.js';
+import { isNamed } from './names.js';
+import { as, type SqlFile, sequenceGrant } from './sql.js';
+import type { Survey } from './survey.js';
+
+/** The columns of an audit log. */
+export interface AuditLog {
+  readonly entity: Column;
+  readonly entityId: Column;
+  readonly action: Column;
+  readonly diff: Column;
+  /** Absent: no value of the sample has a shape that the gateway reads. */
+  readonly shape?: DiffShape;
+  /** The words of the log for its entities. */
+  readonly entities: readonly string[];
+}
+
+/** The audit log in a table, by the names of its columns and the shape of a JSON value; undefined: it is none. */
+export function auditLogIn({ columns }: Table): AuditLog | undefined {
+  const entityId = columns.find(({ name }) => isNamed('entityId', name));
+  const entity = columns.find(
+    (column) => column !== entityId && isNamed('entity', column.name) && !isInteger(column) && !isDocument(column),
+  );
+  const action = columns.find((column) => isNamed('action', column.name) && !isDocument(column));
+  const documents = columns.filter(({ type }) => type === 'json' || type === 'jsonb');
+  if (entity === undefined || entityId === undefined || action === undefined || documents[0] === undefined)
+    return undefined;
+  const entities = [...new Set(entity.values)];
+  for (const diff of documents) {
+    const shape = shapeOf(diff.values);
+    if (shape !== undefined) return { entity, entityId, action, diff, shape, entities };
+  }
+  return { entity, entityId, action, diff: documents[0], entities };
+}
+
+/**
+ * The columns of a log that hold documents beside its diff, such as the row before and after: no list of fields shields them. Names
+ * alone make it a log here, because one that keeps all documents as texts has no diff that the gateway reads.
+ */
+export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
+  const isLog = (['entity', 'entityId', 'action'] as const).every((purpose) =>
+    columns.some(({ name }) => isNamed(purpose, name)),
+  );
+  if (!isLog) return [];
+  const known = [log?.entity, log?.entityId, log?.action, log?.diff];
+  return columns.filter((column) => !known.includes(column) && holdsDocuments(column));
+}
+
+/** The shape that nearly all diffs have: a log of years has some of other forms. */
+function shapeOf(texts: readonly string[]): DiffShape | undefined {
+  const diffs = texts.flatMap(parsed).filter((value) => Object.keys(value).length > 0);
+  const isList = isMost(diffs.filter(Array.isArray), diffs);
+  const changes: unknown[] = diffs.flatMap((diff) => (Array.isArray(diff) === isList ? Object.values(diff) : []));
+  if (
+    !isList &&
+    isMost(
+      changes.filter((change) => Array.isArray(change) && change.length === 2),
+      changes,
+    )
+  )
+    return { old: 0, new: 1 };
+  const objects = changes.filter((change) => typeof change === 'object' && change !== null && !Array.isArray(change));
+  const names = [...new Set((objects as object[]).flatMap(Object.keys))];
+  const named = (purpose: 'changedField' | 'before' | 'after'): string | undefined =>
+    names.find((name) => isNamed(purpose, name));
+  const [field, before, after] = [named('changedField'), named('before'), named('after')];
+  if (!isMost(objects, changes) || !before || !after || (isList && !field)) return undefined;
+  return { ...(isList && field && { field }), old: before, new: after };
+}
+
+function isMost(some: readonly unknown[], all: readonly unknown[]): boolean {
+  return some.length > 0 && some.length >= all.length * 0.9;
+}
+
+/** Values that the sample has cut are left out. */
+function parsed(text: string): object[] {
+  try {
+    return [JSON.parse(text)].filter((value) => typeof value === 'object' && value !== null);
+  } catch {
+    return [];
+  }
+}
+
+/** How writes appear in the app's audit log, and the view that adds its entries. */
+export interface LogWrite {
+  /** The part of a definition; absent: the gateway cannot write the log. */
+  readonly audit?: Readonly<Record<'created' | 'changed' | 'actorType' | 'view', string>>;
+  readonly file?: SqlFile;
+}
+
+// Whole words: a stored sentence such as "Created job for Jan Jansen" must not get into a file, or into other workspaces.
+const created = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)$/i;
+const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
+
+const view = 'records.logboeken_write';
+const momentNow = `to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+/** Drafts records.logboeken_write over the log of the schema, when all that an entry needs is known. */
+export function logWrite({ subjects }: Survey): LogWrite {
+  const subject = subjects.find(({ log, steps }) => log?.shape !== undefined && steps.length === 0);
+  const log = subject?.log;
+  if (subject === undefined || log === undefined) return {};
+  const { table, tenant, id } = subject;
+  const named = (purpose: 'actorType' | 'actorId'): Column | undefined =>
+    table.columns.find((column) => isNamed(purpose, column.name) && isTextual(column));
+  const [type, actor] = [named('actorType'), named('actorId')];
+  if (type === undefined || actor === undefined) return {};
+  const entry: readonly (readonly [Column, string])[] = [
+    [tenant, 'workspace_id'],
+    [log.entity, 'entity'],
+    [log.entityId, 'entity_id'],
+    [log.action, 'action'],
+    [type, 'actor_type'],
+    [actor, 'actor_id'],
+    [log.diff, 'changes'],
+  ];
+  const given = new Set([...entry.map(([column]) => column), id]);
+  const others = table.columns.filter((column) => column.notNull && !column.made && !given.has(column));
+  const moment = others.find((column) => isTextual(column) && isMoments(column.values));
+  if (!id.made || others.some((column) => column !== moment)) return {};
+  const items = [...entry.map(([{ quoted }, name]) => as(quoted, name)), ...(moment ? [moment.quoted] : [])];
+  const words = log.action.values;
+  return {
+    audit: {
+      created: words.find((word) => created.test(word)) ?? 'create',
+      changed: words.find((word) => changed.test(word)) ?? 'update',
+      actorType: 'api_token',
+      view,
+    },
+    file: {
+      path: 'logboeken_write.sql',
+      about: ["The app's own audit log: entries are added, never changed and never read here."],
+      sql: [
+        ...(id.sequence ? [sequenceGrant(id.sequence)] : []),
+        `create view ${view} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,
+        ...[moment].flatMap((of) =>
+          of ? `alter view ${view} alter column ${of.quoted}\n  set default ${momentNow};` : [],
+        ),
+      ].join('\n'),
+    },
+  };
+}

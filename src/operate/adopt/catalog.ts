@@ -1,0 +1,151 @@
+import pg from 'pg';
+import { projectText } from '../../base/paths.js';
+import { snakeCase, untaken } from './names.js';
+
+/** A schema that cannot be adopted; the message says why and what to do. */
+export class AdoptRefused extends Error {
+  override readonly name = 'AdoptRefused';
+}
+
+export interface Column {
+  readonly name: string;
+  /** The name as SQL writes it. */
+  readonly quoted: string;
+  /** The name in the view, of small letters; no other column of the table has it. */
+  readonly inView: string;
+  /** As format_type prints it without a length; of a domain the type below it; "enum" of every enumerated type. */
+  readonly type: string;
+  /** Characters that a varchar or char holds; null: no bound. */
+  readonly length: number | null;
+  readonly notNull: boolean;
+  /** Whether the database fills it: a default, also that of a domain, an identity, a generated column. */
+  readonly made: boolean;
+  /** Whether the database alone fills it: a generated column, or an identity that is always generated. */
+  readonly computed: boolean;
+  /** Whether each read computes it, so that no index can have it. */
+  readonly isVirtual: boolean;
+  /** The columns that the expression of a generated column reads. */
+  readonly madeOf: readonly string[];
+  /** Whether it is part of a foreign key, to a table of any schema. */
+  readonly refers: boolean;
+  /** Whether a BEFORE UPDATE trigger of the app sets it. */
+  readonly moved: boolean;
+  /** The sequence of its default (serial); an identity needs no privilege on its own. */
+  readonly sequence: string | null;
+  readonly isArray: boolean;
+  readonly comment: string | null;
+  /** Text forms of some values that are not NULL, as `sample` has found them; nothing of them gets into a draft but forms and words of logs. */
+  readonly values: string[];
+}
+
+export interface ForeignKey {
+  /** A table of the same schema. */
+  readonly table: string;
+  readonly columns: readonly string[];
+  readonly references: readonly string[];
+  /** Whether the row goes with the one it refers to (ON DELETE CASCADE). */
+  readonly cascades: boolean;
+}
+
+/** An index that can give rows in order. */
+export interface Index {
+  /** Its keys; null in the place of one that gives no order of a column, such as an expression. */
+  readonly columns: readonly (string | null)[];
+  /** Of each key, whether its order is DESC. */
+  readonly descending: readonly boolean[];
+  readonly isUnique: boolean;
+  /** Of a partial index, as PostgreSQL prints it. */
+  readonly condition: string | null;
+}
+
+export interface Table {
+  readonly name: string;
+  /** Schema and name as SQL writes them. */
+  readonly quoted: string;
+  /** PostgreSQL's estimate, of all partitions; by its size before the first ANALYZE. */
+  readonly rows: number;
+  readonly comment: string | null;
+  readonly columns: readonly Column[];
+  readonly primaryKey: readonly string[];
+  /** The columns that tell a row's partition; none: it has no partitions. */
+  readonly partitionKey: readonly string[];
+  readonly foreignKeys: readonly ForeignKey[];
+  readonly indexes: readonly Index[];
+  /** Whether its rows are not in the log of PostgreSQL, so that no replica has them. */
+  readonly isUnlogged: boolean;
+  /** Whether the app has row-level security on it. */
+  readonly rowSecurity: boolean;
+}
+
+/** The tables of a schema. Throws AdoptRefused when there are none. */
+export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
+  const { rows: tables } = await client.query<Table>(projectText('sql/adopt/tables.sql'), [schema]);
+  if (tables.length === 0) {
+    const { rows } = await client.query<{ name: string }>(
+      `select distinct schemaname as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema', 'gateway') order by 1 limit 20`,
+    );
+    throw new AdoptRefused(
+      `There is no table in a schema "${schema}". Schemas with tables: ${rows.map(({ name }) => name).join(', ') || 'none'}.`,
+    );
+  }
+  refuseUnprintable(schema, tables);
+  return tables.map((table) => ({ ...table, columns: withViewNames(table.columns) }));
+}
+
+/** Characters that end a line or change how it is shown: a name with one could add to a draft what its reader does not see. */
+const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
+
+function refuseUnprintable(schema: string, tables: readonly Table[]): void {
+  const ofColumns = tables.flatMap(({ columns }) =>
+    columns.flatMap(({ name, type, sequence }) => [name, type, sequence ?? '']),
+  );
+  const refused = [schema, ...tables.map(({ name }) => name), ...ofColumns].filter((name) => unprintable.test(name));
+  if (refused.length === 0) return;
+  const listed = [...new Set(refused.map((name) => JSON.stringify(name)))].slice(0, 20).join(', ');
+  throw new AdoptRefused(
+    `Nothing is drafted from names with control characters, line ends or marks of direction: ${listed}. Rename them.`,
+  );
+}
+
+/** Two names have a meaning of their own in a view; a column whose name fits as it is goes before those that have to be put in small letters. */
+function withViewNames(columns: readonly Omit<Column, 'inView' | 'values'>[]): Column[] {
+  const fits = (name: string): boolean => /^[a-z_][a-z0-9_]{0,62}$/.test(name);
+  const taken = new Set<string>();
+  const names = new Map<string, string>();
+  for (const { name } of columns.toSorted((a, b) => Number(fits(b.name)) - Number(fits(a.name)))) {
+    const snake = fits(name) ? name : snakeCase(name);
+    names.set(name, untaken(snake === 'id' || snake === 'workspace_id' ? `own_${snake}` : snake, taken));
+  }
+  return columns.map((column) => ({ ...column, inView: names.get(column.name) as string, values: [] }));
+}
+
+/** The column of the table, by name. */
+export function columnOf(table: Table, name: string | undefined): Column | undefined {
+  return table.columns.find((column) => column.name === name);
+}
+
+const rowsMax = 200;
+const sampledMax = 20_000;
+const charactersMax = 20_000;
+
+/**
+ * Fills the values of a table's columns from some rows: of a small table evenly chosen, of a large one from pages that are. Values are
+ * cut at 20,000 characters.
+ */
+export async function sample(client: pg.Client, { columns, quoted, rows: estimate, primaryKey }: Table): Promise<void> {
+  if (columns.length === 0) return;
+  const percent = Math.min(100, (100 * sampledMax) / Math.max(estimate, 1));
+  const order = primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
+  const { rows } = await client.query<(string | null)[]>({
+    text: `select ${columns.map(sampled).join(', ')} from ${quoted} tablesample system (${percent}) repeatable (0)
+      ${order === '' ? '' : `order by md5(${order})`} limit ${rowsMax}`,
+    rowMode: 'array',
+  });
+  for (const [i, { values }] of columns.entries()) values.push(...rows.flatMap((row) => row[i] ?? []));
+}
+
+/** Bytes are cut before PostgreSQL prints them: a file of 20 MB would become 40 MB of text, and one of 600 MB an error. */
+function sampled({ type, quoted }: Column): string {
+  if (type === 'bytea') return `substr(${quoted}, 1, ${charactersMax / 2 - 1})::text`;
+  return `left(${quoted}::text, ${charactersMax})`;
+}

@@ -1,0 +1,233 @@
+import type { FieldType } from '../../resource/definition/field-types.js';
+import { areAddresses, type Form, formOf } from '../../serve/fitness/forms.js';
+import type { Column, Table } from './catalog.js';
+import { isNamed } from './names.js';
+
+/** A column of a view, made of one of the table. */
+export interface Shown {
+  readonly type: FieldType;
+  /** SQL of its value, with the alias of the table before the column. */
+  readonly select: string;
+}
+
+/** The alias of the table in every view. */
+export const alias = 't';
+
+/** The column of a view that shows which transaction wrote the row; sync needs it. */
+export const rowXid = 'row_xid';
+
+/** Types that the API has as they are. Others are shown as text, as PostgreSQL prints them. */
+const types: Readonly<Record<string, FieldType>> = {
+  uuid: 'uuid',
+  bigint: 'integer',
+  integer: 'integer',
+  smallint: 'integer',
+  text: 'text',
+  'character varying': 'text',
+  character: 'text',
+  enum: 'enum',
+  numeric: 'number',
+  real: 'number',
+  'double precision': 'number',
+  boolean: 'boolean',
+  date: 'date',
+  'timestamp with time zone': 'timestamp',
+  json: 'json',
+  jsonb: 'json',
+};
+
+/** The column as a field shows it. */
+export function shown({ quoted, type, isArray }: Column): Shown {
+  const column = `${alias}.${quoted}`;
+  if (isArray) return { type: 'json', select: `to_json(${column})` };
+  const known = types[type];
+  if (known !== undefined) return { type: known, select: column };
+  if (type === 'inet') return { type: 'text', select: `abbrev(${column})` }; // as PostgreSQL prints it; a cast adds /32
+  if (type !== 'timestamp without time zone') return { type: 'text', select: `${column}::text` };
+  return { type: 'timestamp', select: `${column} at time zone 'UTC'` };
+}
+
+/** The column as an identifier: of the record itself, or of another. A number becomes text in JSON, so that no client loses digits. */
+export function shownId(column: Column): Shown {
+  const { type, select } = shown(column);
+  if (type === 'integer') return { type: 'bigint', select: column.type === 'smallint' ? `${select}::integer` : select };
+  return type === 'uuid' || type === 'text'
+    ? { type, select }
+    : { type: 'text', select: `${alias}.${column.quoted}::text` };
+}
+
+/** Whether the type is a character type, whose values can be encoded. */
+export function isTextual({ type }: Column): boolean {
+  return types[type] === 'text';
+}
+
+/** Whether the type is an integer type. */
+export function isInteger({ type }: Column): boolean {
+  return types[type] === 'integer';
+}
+
+/** Whether its type is one of documents or lists. */
+export function isDocument(column: Column): boolean {
+  return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));
+}
+
+/** Whether its type is one of documents, or its texts begin as JSON, YAML, XML or a printed hstore do. */
+export function holdsDocuments(column: Column): boolean {
+  const isText =
+    isTextual(column) &&
+    column.values.some((text) => /^\s*(?:\{\s*["}]|\[\s*[[{"\]]|---\s|<\?xml|"[^"]*"=>)/.test(text));
+  return isText || isDocument(column);
+}
+
+/** The name of the type without its schema: that of an extension can be in any. */
+function typeName({ type }: Column): string {
+  return type.replace(/^.*\./, '').replace(/\[\]$/, '');
+}
+
+/** Why no field shows a column: the first whose condition holds. */
+type Reasons = Readonly<Record<string, (column: Column, form: Form['kind']) => boolean>>;
+
+const reasonsByName: Reasons = {
+  'search index of other columns, by the type': (column) => typeName(column) === 'tsvector',
+  'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(typeName(column)),
+  'unknown bytes, by the type': (column) => column.isArray && typeName(column) === 'bytea',
+  'secrets, by the name': (column) => holdsValue(column) && isNamed('secret', column.name),
+  // A telephone number may be stored as a number, and a count of mails is none; a day of birth is a date.
+  'personal data, by the name': (column) =>
+    (column.type !== 'boolean' && isNamed('birth', column.name)) ||
+    (holdsValue(column) && isNamed('contact', column.name) && !(isInteger(column) && /mail/i.test(column.name))),
+  'images and signatures, by the name': (column) => holdsValue(column) && isNamed('image', column.name),
+};
+
+/** The reason of sealed values: which codec opens them, and what clients may see of them, is for the operator to say. */
+export const sealed = 'sealed values, by the values: name their codec in the definition, as docs/adapting.md shows';
+
+const reasonsByValues: Reasons = {
+  'states of other records, by the name': (column) => isNamed('state', column.name) && holdsDocuments(column),
+  'e-mail addresses, by the values': ({ values }) => areAddresses(values),
+  'documents with personal data, by the names of their members': ({ values }) => values.some(isPersonalDocument),
+  [sealed]: ({ values }, form) => form === 'sealed' && !isPreset(values),
+};
+
+/** Why no field shows the column, by its type or its name; undefined: one does. */
+export function reasonToLeaveOut(column: Column): string | undefined {
+  return Object.entries(reasonsByName).find(([, holds]) => holds(column, 'plain'))?.[0];
+}
+
+/** Why no field shows the column, by its name, its type and its values; undefined: one does. */
+export function reasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
+  const { kind } = formOfColumn(column);
+  return (
+    reasonToLeaveOut(column) ??
+    (documents.includes(column) ? 'documents of an audit log, which hold values of any field' : undefined) ??
+    Object.entries(reasonsByValues).find(([, holds]) => holds(column, kind))?.[0] ??
+    (['plain', 'base64', 'sealed'].includes(kind) ? undefined : `${kind}, by the values`)
+  );
+}
+
+/** The columns that can be shown, and the names of the others with the reasons. */
+export interface Judged {
+  readonly shown: readonly Column[];
+  readonly leftOut: readonly (readonly [reason: string, name: string])[];
+}
+
+/** Judges columns each by itself, then those that others tell of: generated ones, such as a search text, and ids of keys. */
+export function judged(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
+  const own = columns.map(reasonOf);
+  const left = columns.flatMap(({ name }, i) => (own[i] === undefined ? [] : [name]));
+  const reasons = columns.map((column, i) => {
+    if (own[i] !== undefined) return own[i];
+    const isMadeOfLeft = holdsValue(column) && !isInteger(column) && column.madeOf.some((name) => left.includes(name));
+    if (isMadeOfLeft) return 'generated from columns that are left out';
+    return own.includes(sealed) && isNamed('keyId', column.name) ? 'ids of keys, by the name' : undefined;
+  });
+  return {
+    shown: columns.filter((_, i) => reasons[i] === undefined),
+    leftOut: columns.flatMap(({ name }, i) => (reasons[i] === undefined ? [] : [[reasons[i], name] as const])),
+  };
+}
+
+/** The open points of columns that are left out, a sentence per reason. */
+export function leftPoints(of: string, leftOut: Judged['leftOut']): string[] {
+  return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
+    const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
+    return `left out${of}: ${names.join(', ')} (${reason}). Where clients may see them, add them to view and definition.`;
+  });
+}
+
+/** The form of the values of a text or bytea column; those of others are plain. */
+export function formOfColumn(column: Column): Form {
+  if (!isTextual(column) && column.type !== 'bytea') return { kind: 'plain', isLong: false };
+  return formOf(column.values, column.type === 'bytea');
+}
+
+/** The preset of config/codecs.json whose values are known by how they begin. */
+export const preset = 'aes-256-gcm';
+
+function isPreset(values: readonly string[]): boolean {
+  return values.filter((value) => /^enc:v[12]:[^:]+:/.test(value)).length > values.length / 2;
+}
+
+function holdsValue({ type }: Column): boolean {
+  return type !== 'boolean' && !/timestamp|date/.test(type);
+}
+
+/**
+ * The column, by name and type, of rows that count as deleted and stay in the table, with SQL of those that are not deleted, and the
+ * same as PostgreSQL prints it for a partial index; `as` is the alias of the table in the condition.
+ */
+export function softDeleteOf({ columns }: Table, as = alias) {
+  const column = columns.find(
+    ({ name, type }) => isNamed('deleted', name) && (type === 'boolean' || /timestamp|date/.test(type)),
+  );
+  if (column === undefined) return undefined;
+  const { quoted, notNull, type } = column;
+  const mark = `${as}.${quoted}`;
+  if (type !== 'boolean') return { column, condition: `${mark} is null`, printed: [`(${quoted} IS NULL)`] };
+  if (notNull) return { column, condition: `not ${mark}`, printed: [`(NOT ${quoted})`, `(${quoted} = false)`] };
+  return { column, condition: `${mark} is not true`, printed: [`(${quoted} IS NOT TRUE)`] };
+}
+
+/** The open point of rows that count as deleted, and of those that may: of a column of another type nothing tells which value says so. */
+export function deletedPoints(rows: string, table: Table): string[] {
+  const known = softDeleteOf(table)?.column;
+  if (known) return [`${rows} with ${known.name} count as deleted and are not shown.`];
+  return table.columns
+    .filter(({ name }) => isNamed('deleted', name))
+    .map(
+      ({ name, type }) =>
+        `${rows} are shown whatever ${name} (${type}) says: if it marks those that are deleted, leave them out by a condition.`,
+    );
+}
+
+/** Whether all values are times in UTC (RFC 3339) that are kept as texts. */
+export function isMoments(values: readonly string[]): boolean {
+  const moment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
+  return values.length > 0 && values.every((value) => moment.test(value));
+}
+
+/** SQL of the time in a text: immutable, as the cast of the whole text is not, so that an index can hold it. */
+export function momentOf(text: string): string {
+  const part = (from: number, length: number): string => `substr(${text}, ${from}, ${length})::int`;
+  return (
+    `make_timestamp(${part(1, 4)}, ${part(6, 2)}, ${part(9, 2)}, ${part(12, 2)}, ${part(15, 2)},\n      ` +
+    `rtrim(substr(${text}, 18), 'Z')::float8) at time zone 'UTC'`
+  );
+}
+
+/** How documents begin, and the names of their members: JSON, also that the sample has cut, hstore, YAML, XML, and PHP's own form. */
+const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
+  [/^\s*[[{]/, /"([^"\\]{1,100})\\*"\s*:(?!\s*(?:true|false)\b)/g],
+  [/^"[^"]*"=>/, /"([^"\\]{1,100})"=>/g],
+  [/^---\s/, /^[ \t-]*:?["']?(\w[\w .-]{0,100}?)["']?:(?!\s*(?:true|false)\b)/gm],
+  [/^\s*</, /<([\w.-]{1,100})/g],
+  [/^[aO]:\d+:/, /s:\d+:"([^"]{1,100})";(?!b:)/g],
+];
+
+/** Whether a member has a name that speaks of personal data or of secrets, at any depth; one that says yes or no tells nothing. */
+function isPersonalDocument(text: string): boolean {
+  const [, names] = documents.find(([begins]) => begins.test(text)) ?? [];
+  const isPersonal = (name: string): boolean =>
+    (['contact', 'birth', 'secret'] as const).some((purpose) => isNamed(purpose, name));
+  return names !== undefined && [...text.matchAll(names)].some(([, name = '']) => isPersonal(name));
+}

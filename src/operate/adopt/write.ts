@@ -1,0 +1,175 @@
+import { parameterNames } from '../../resource/definition/filter-kinds.js';
+import type { LogWrite } from './audit-log.js';
+import { AdoptRefused, type Column, type Table } from './catalog.js';
+import { alias, isInteger, isTextual } from './columns.js';
+import type { FieldJson, Fields, ViewColumn } from './fields.js';
+import { isPlain } from './indexes.js';
+import { isNamed, snakeCase } from './names.js';
+import { as, type Points, sequenceGrant } from './sql.js';
+import type { Subject } from './survey.js';
+
+/** How a resource is written: parts of its definition, and of its view. */
+export interface WriteDraft {
+  /** `write` of the fields that clients may write, by their names. */
+  readonly rules: ReadonlyMap<string, FieldJson>;
+  readonly write: Readonly<Record<string, unknown>>;
+  readonly version: string;
+  /** The version, where no column of the table is one. */
+  readonly columns: readonly ViewColumn[];
+  /** More of the view's select list, which no field shows. */
+  readonly items: readonly string[];
+  /** Defaults and rights for new rows. */
+  readonly sql: readonly string[];
+  readonly open: Points;
+}
+
+/**
+ * A time or an id that the app sets itself, without a default and without a trigger, which the view sets in its place: in a column as it
+ * is stored beside the form that clients see, or in one that they see as it is.
+ */
+interface Stamp {
+  /** In the view. */
+  readonly name: string;
+  readonly of: Column;
+  /** Whether no field shows it. */
+  readonly isAdded: boolean;
+  /** SQL of its default in the view. */
+  readonly value: string;
+}
+
+/** The column of a view that holds the version where the table has none. */
+const rowVersion = 'row_version';
+const charactersMax = 10_000;
+const uuidLength = 36;
+const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
+
+/** Drafts the writes of a resource; `audit` is how the app's log has them. Throws AdoptRefused when nothing can give a new row its id. */
+export function writeOf(
+  view: string,
+  { table, id, tenant, steps }: Subject,
+  { columns }: Fields,
+  audit: LogWrite['audit'],
+): WriteDraft {
+  const refuse = (reason: string, remedy: string): never => {
+    throw new AdoptRefused(
+      `${table.quoted} cannot be written: ${reason}. ${remedy}, or leave the table out of --write.`,
+    );
+  };
+  if (steps.length > 0) refuse('it has no column of the workspace', 'Give it one');
+  const takesUuid = isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
+  if (!id.made && id.type !== 'uuid' && !takesUuid) refuse(`its id of type ${id.type} has no default`, 'Give it one');
+  const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
+  const stamps = [...ofId, ...stampsOf(table, columns)];
+  const { version, onChange } = movedColumns(columns, stamps);
+  if (version === rowVersion && table.partitionKey.length > 0)
+    refuse(
+      'it has no column of its version, and of a table with partitions PostgreSQL returns no xmin in its place',
+      'Give it one, such as lock_version integer not null default 0',
+    );
+  const writable = columns.flatMap((column) => {
+    const { of, name, member } = column;
+    const refersAway = of.refers && column.field.references === undefined;
+    // Times and versions that the app keeps itself.
+    const isKept = (['created', 'updated', 'version'] as const).some((purpose) => isNamed(purpose, name));
+    const isOwn = of === id || Object.hasOwn(onChange, name) || isKept || refersAway;
+    const isTaken = parameterNames.some((reserved) => reserved.test(member));
+    if (isOwn || isTaken || !isPlain(column)) return [];
+    const rule = writeRule(column);
+    return rule
+      ? [{ of, name, member, rule: { ...rule, ...(audit && of.name !== name && { auditName: of.name }) } }]
+      : [];
+  });
+  if (writable.length === 0) refuse('no column of it can be', 'Give it one');
+  const given = [...writable, ...stamps].map(({ of }) => of).concat(id, tenant);
+  const missing = table.columns.filter((column) => column.notNull && !column.made && !given.includes(column));
+  const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(snakeCase(name)));
+  const open: Points = [
+    `clients may write ${writable.map(({ name }) => name).join(', ')}: where they must not, remove "write" there.`,
+    ofId.length > 0 &&
+      'a new record gets a UUID as its id: where the app makes ids of another form, give the view another default.',
+    ...ofApp.map(
+      (name) =>
+        `a change raises ${name}, as each change by the app must: where it is a value of the app, such as the version of a document, take xmin in its place (docs/adapting.md).`,
+    ),
+    missing.length > 0 &&
+      `a new row needs ${missing.map(({ name }) => name).join(', ')}, which no client gives: add a default, or a field.`,
+    !audit && 'writes are not in an audit log of the app, unless a trigger of the app logs them.',
+  ];
+  return {
+    rules: new Map(writable.map(({ member, rule }) => [member, rule])),
+    write: {
+      ids: id.made || takesUuid ? 'database' : 'gateway',
+      ...(Object.keys(onChange).length > 0 && { onChange }),
+      audit: audit ?? false,
+    },
+    version,
+    columns: version === rowVersion ? [byTransaction(id)] : [],
+    items: stamps.filter(({ isAdded }) => isAdded).map(({ name, of }) => as(`${alias}.${of.quoted}`, name)),
+    sql: [
+      ...stamps.map(
+        ({ name, value }) => `alter view ${view} alter column ${name} set default ${value}; -- as the app does`,
+      ),
+      ...[...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))].map(sequenceGrant),
+    ],
+    open,
+  };
+}
+
+/** The transaction that wrote the row, as a version; each row has one, as it has an id. */
+function byTransaction(of: Column): ViewColumn {
+  const field = { column: rowVersion, type: 'bigint', description: 'Moves on every change.' };
+  return { of, name: rowVersion, select: `${alias}.xmin::text::bigint`, member: 'rowVersion', field };
+}
+
+/** The rule of a field that clients can write; undefined for others. */
+function writeRule({ of, field }: ViewColumn): FieldJson | undefined {
+  if (of.made) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
+  const required = of.notNull ? { required: true } : {};
+  if (field.references !== undefined) return required;
+  if (field.codec !== undefined) return undefined;
+  if (field.type === 'text')
+    return { ...required, schema: { ...(of.notNull && { minLength: 1 }), maxLength: of.length ?? charactersMax } };
+  if (field.type === 'integer' && isInteger(of)) {
+    const bound = integerBounds[of.type] as number;
+    return { ...required, schema: { minimum: -bound + (bound === 2 ** 53 ? 1 : 0), maximum: bound - 1 } };
+  }
+  return ['enum', 'date', 'boolean'].includes(String(field.type)) ? required : undefined;
+}
+
+/**
+ * The version, and the columns that no trigger of the app moves. Without a version column it is xmin, which each update moves:
+ * so it is where a column is named version_number or revision and no trigger moves it, because that is a value of the app.
+ */
+function movedColumns(
+  columns: readonly ViewColumn[],
+  stamps: readonly Stamp[],
+): { version: string; onChange: Readonly<Record<string, 'increment' | 'now'>> } {
+  const plain = columns.filter((column) => isPlain(column) && column.of.notNull && !column.of.computed);
+  const versions = plain.filter(({ of }) => isNamed('version', of.name) && isInteger(of));
+  const version = versions.find(({ of }) => of.moved) ?? versions.find(({ of }) => isNamed('movedVersion', of.name));
+  const updated = plain.find(({ of }) => isNamed('updated', of.name) && of.type === 'timestamp with time zone');
+  const stamp = stamps.find(({ of, isAdded }) => isAdded && isNamed('updated', of.name))?.name;
+  const onChange = {
+    ...(version && !version.of.moved && { [version.name]: 'increment' as const }),
+    ...(updated && !updated.of.moved && { [updated.name]: 'now' as const }),
+    ...(stamp && { [stamp]: 'now' as const }),
+  };
+  return { version: version?.name ?? rowVersion, onChange };
+}
+
+/** The times of creation and of change that neither a default nor a trigger of the app sets. */
+function stampsOf(table: Table, columns: readonly ViewColumn[]): Stamp[] {
+  const ofApp = table.columns.filter(
+    ({ name, type, isArray, computed }) =>
+      (isNamed('created', name) || isNamed('updated', name)) && /^timestamp/.test(type) && !isArray && !computed,
+  );
+  return ofApp.flatMap((of): Stamp[] => {
+    const shown = columns.find((column) => column.of === of && isPlain(column));
+    const movesItself = isNamed('updated', of.name) && !of.moved && !(shown && of.notNull);
+    if ((of.made || of.moved) && !movesItself) return [];
+    const name = movesItself || !shown ? `stored_${of.inView}` : shown.name;
+    // A time without a zone is taken as UTC.
+    const value = of.type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
+    return [{ name, of, isAdded: name !== shown?.name, value }];
+  });
+}

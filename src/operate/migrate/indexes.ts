@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { asAdmin } from '../../postgres/admin.js';
+import { type LockOptions, lock } from './migrations.js';
+import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
+
+/** One proposal: `create index concurrently if not exists NAME on SCHEMA.TABLE (…)`, with names as SQL has them. */
+interface Proposal {
+  readonly index: string;
+  readonly schema: string;
+  readonly table: string;
+  readonly columns: string;
+}
+
+/**
+ * Creates the proposed indexes that are missing, without blocking writes, and tells of each. An index that an interrupted run left invalid is
+ * dropped and made again. Throws MigrationFailed or pg's error.
+ */
+export async function createIndexes(
+  adminUrl: string,
+  {
+    viewsDir = defaultViewsDir,
+    onCreated = () => undefined,
+    ...wait
+  }: LockOptions & { viewsDir?: string; onCreated?: (index: string) => void } = {},
+): Promise<void> {
+  const proposals = readProposals(viewsDir);
+  return asAdmin(adminUrl, async (client) => {
+    await lock(client, wait);
+    await client.query('set statement_timeout = 0');
+    for (const proposal of proposals) await create(client, proposal, onCreated);
+  });
+}
+
+/** An index that is there stays as it is, whatever its columns. */
+async function create(client: pg.Client, proposal: Proposal, note: (index: string) => void): Promise<void> {
+  const { index, schema, table, columns } = proposal;
+  const [relation, path] = [`${schema}.${table}`, `${schema}.${index}`];
+  const { rows } = await client.query<{ kind: string | null; valid: boolean | null }>(
+    `select (select relkind from pg_class where oid = to_regclass($1)) as kind,
+       (select indisvalid from pg_index where indexrelid = to_regclass($2)) as valid`,
+    [relation, path],
+  );
+  const { kind, valid } = rows[0] as { kind: string | null; valid: boolean | null };
+  if (kind === null) throw new MigrationFailed(`The index ${index} is for ${relation}, which does not exist.`);
+  if (valid === true) return;
+  if (kind === 'p') {
+    // PostgreSQL cannot build a partitioned index concurrently: the indexes of the partitions are, and are then attached.
+    if (valid === null)
+      await client.query(
+        `set lock_timeout = '10s'; create index ${index} on only ${relation} ${columns}; set lock_timeout = 0`,
+      );
+    const parts = await client.query<{ schema: string; table: string }>(withoutPart, [relation, path]);
+    for (const part of parts.rows) {
+      const own = pg.escapeIdentifier(shortened(`${index}_${part.table}`.replaceAll('"', ''), 63));
+      await create(client, { index: own, columns, ...part }, note);
+      await client.query(`alter index ${path} attach partition ${part.schema}.${own}`);
+    }
+  } else {
+    if (valid === false) await client.query(`drop index concurrently ${path}`);
+    await client.query(`create index concurrently ${index} on ${relation} ${columns}`);
+  }
+  note(index);
+}
+
+/** Partitions of $1 whose index is not attached to the index $2. */
+const withoutPart = `
+  select quote_ident(n.nspname) as schema, quote_ident(c.relname) as table
+  from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_namespace n on n.oid = c.relnamespace
+  where i.inhparent = to_regclass($1) and c.relkind in ('r', 'p') and not exists (
+    select from pg_inherits a join pg_index x on x.indexrelid = a.inhrelid
+    where a.inhparent = to_regclass($2) and x.indrelid = c.oid)
+  order by c.relname`;
+
+const identifier = String.raw`(\w+|"(?:[^"]|"")+")`;
+const shape = new RegExp(
+  String.raw`^create index concurrently if not exists ${identifier}\s+on ${identifier}\.${identifier}\s+(\(.+\))\s*;$`,
+  'is',
+);
+
+/** Those of the folder indexes; a folder of views need not have one. */
+function readProposals(viewsDir: string): Proposal[] {
+  sqlNames(viewsDir); // throws where the folder of views cannot be read
+  const folder = join(viewsDir, 'indexes');
+  return (existsSync(folder) ? sqlNames(folder) : []).map((file) => {
+    const sql = sqlText(folder, file)
+      .replace(/^--.*$/gm, '')
+      .trim();
+    const [, index, schema, table, columns] = shape.exec(sql) ?? [];
+    if (index && schema && table && columns) return { index, schema, table, columns };
+    throw new MigrationFailed(
+      `${file} is not one "create index concurrently if not exists NAME on SCHEMA.TABLE (…);".`,
+    );
+  });
+}
+
+/** The name in at most `max` characters. What is cut off goes on to tell it from others, by a digest of six hex digits. */
+export function shortened(name: string, max: number): string {
+  if (name.length <= max) return name;
+  const digest = createHash('sha256').update(name).digest('hex').slice(0, 6);
+  return `${name.slice(0, max - digest.length - 1)}_${digest}`;
+}

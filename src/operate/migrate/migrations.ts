@@ -1,0 +1,146 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import { projectRoot } from '../../base/paths.js';
+import { asAdmin } from '../../postgres/admin.js';
+import { loadResources } from '../../resource/definition/load.js';
+import {
+  defaultViewsDir,
+  fileStates,
+  inTransaction,
+  MigrationFailed,
+  noteApplied,
+  prepare,
+  readSqlFiles,
+  refused,
+  type SqlFile,
+  wallFiles,
+} from './sql-files.js';
+import { dropViews, replaceViews } from './views.js';
+
+/** How to wait for the end of another migration. */
+export interface LockOptions {
+  /** Longest wait; default a minute. */
+  readonly waitMs?: number | undefined;
+  /** Takes a sentence when the wait begins. */
+  readonly onWait?: ((sentence: string) => void) | undefined;
+}
+
+/** The folders of the views and of the definitions, and a listener to each committed change, such as "applied core/001_roles.sql". */
+export interface MigrateOptions extends LockOptions {
+  readonly viewsDir?: string;
+  readonly resourcesDir?: string;
+  readonly onChange?: (change: string) => void;
+}
+
+/** The gateway's own SQL, applied by number and never changed. */
+const coreDir = join(projectRoot, 'sql/core');
+const viewRoots = ['views', 'gateway'] as const;
+
+/**
+ * Applies the files of sql/core that the database lacks, each in a transaction: those applied before a failure stay. Then replaces the
+ * views whose file or definition differs from the database's. Throws MigrationFailed, StartRefused for definitions with flaws, or pg's
+ * error when it cannot connect.
+ */
+export async function migrate(
+  adminUrl: string,
+  { onChange = () => undefined, ...options }: MigrateOptions = {},
+): Promise<void> {
+  const views = viewFiles(options);
+  await locked(adminUrl, options, async (client) => {
+    for (const file of await pendingCore(client)) {
+      await inTransaction(client, ofRoles, async () => {
+        await client.query(file.sql).catch((error: unknown) => {
+          throw refused(file, error);
+        });
+        await noteApplied(client, file);
+      });
+      onChange(`applied core/${file.name}`);
+    }
+    const states = await fileStates(client, viewRoots, views);
+    const changes = states.filter(({ state }) => state !== 'applied');
+    if (changes.length === 0) return;
+    await replaceViews(client, views);
+    onChange(`replaced the views: ${changes.map(({ root, name, state }) => `${root}/${name} ${state}`).join(', ')}`);
+  });
+}
+
+/** Every file with its state, such as "pending core/001_roles.sql". */
+export async function listFiles(adminUrl: string, options: MigrateOptions = {}): Promise<string[]> {
+  const [core, views] = [readSqlFiles('core', coreDir), viewFiles(options)];
+  return asAdmin(adminUrl, async (client) => [
+    ...(await fileStates(client, ['core'], core)),
+    ...(await fileStates(client, viewRoots, views)),
+  ]).then((states) => states.map(({ root, name, state }) => `${state} ${root}/${name}`));
+}
+
+/** Drops all that the files of the views created. */
+export async function dropAllViews(adminUrl: string, wait: LockOptions = {}): Promise<void> {
+  await locked(adminUrl, wait, dropViews);
+}
+
+/** A statement of sql/core that waits for a lock of the app delays the app behind it. Roles belong to the cluster, of which another database may be migrated. */
+const ofRoles = { lockMs: 10_000, pauseMs: 70, attempts: 20, isPassing: isRoleCollision };
+
+/** SQLSTATE 42710 or 23505: both created the role; 40P01, or XX000 from simple_heap_update: both altered it. */
+function isRoleCollision({ code, routine }: { readonly code?: string; readonly routine?: string }): boolean {
+  return /^(42710|23505|40P01)$/.test(code ?? '') || (code === 'XX000' && routine === 'simple_heap_update');
+}
+
+/** The files of sql/core that the database lacks. Throws MigrationFailed when one changed after the database has applied it, or is missing. */
+async function pendingCore(client: pg.Client): Promise<SqlFile[]> {
+  const files = readSqlFiles('core', coreDir);
+  const states = await fileStates(client, ['core'], files);
+  const named = (state: string): string[] => states.filter((file) => file.state === state).map(({ name }) => name);
+  const [changed, removed, pending] = [named('changed'), named('removed'), named('pending')];
+  if (changed.length > 0)
+    throw new MigrationFailed(
+      `Changed after the database applied it: core/${changed.join(', core/')}. Restore the text, and write the change as a new file with the next number.`,
+    );
+  if (removed.length > 0)
+    throw new MigrationFailed(
+      `The database has applied core/${removed.join(', core/')}, which this version of the gateway lacks. Is it an older one?`,
+    );
+  return files.filter(({ name }) => pending.includes(name));
+}
+
+function locked(adminUrl: string, wait: LockOptions, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  return asAdmin(adminUrl, async (client) => {
+    await lock(client, wait);
+    await prepare(client);
+    await work(client);
+  });
+}
+
+/** The session that holds the advisory lock; its key is a bigint, of which pg_locks shows the two halves (PostgreSQL 54.12). */
+const holderStatement = `select format('process %s (%s, user %s, since %s)', l.pid, coalesce(nullif(a.application_name, ''), 'no name'),
+      a.usename, to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS')) as holder
+    from pg_locks l join pg_stat_activity a using (pid)
+    where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+      and l.database = (select oid from pg_database where datname = current_database())
+      and ((l.classid::bigint << 32) | l.objid::bigint) = hashtext('gateway.migrations')::bigint`;
+
+/**
+ * Lets one migration at a time run per database. Polls for the lock: a waiting statement would hold a snapshot, and CREATE
+ * INDEX CONCURRENTLY in the session that has the lock would wait for that snapshot for ever. Throws MigrationFailed, which names
+ * the holder, after the wait.
+ */
+export async function lock(client: pg.Client, { waitMs = 60_000, onWait }: LockOptions): Promise<void> {
+  const text = `select pg_try_advisory_lock(hashtext('gateway.migrations')) as locked`;
+  const startedMs = performance.now();
+  for (let attempt = 1; !(await client.query(text)).rows[0].locked; attempt++) {
+    const [row] = (await client.query<{ holder: string }>(holderStatement)).rows;
+    const holder = row?.holder ?? 'a process that has just ended';
+    if (attempt === 1) onWait?.(`Waiting up to ${waitMs / 1000} s for another migration: ${holder}.`);
+    if (performance.now() - startedMs >= waitMs)
+      throw new MigrationFailed(
+        `Another migration has run for more than ${waitMs / 1000} s: ${holder}. Nothing was changed. Wait for it, or end it with pg_terminate_backend.`,
+      );
+    await sleep(200);
+  }
+}
+
+/** The operator's views, and those of the roles over them. */
+function viewFiles({ viewsDir = defaultViewsDir, resourcesDir = '' }: MigrateOptions): SqlFile[] {
+  return [...readSqlFiles('views', viewsDir), ...wallFiles(loadResources(resourcesDir))];
+}

@@ -1,0 +1,186 @@
+import { createHash, type KeyObject } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Observe } from '../../base/events.js';
+import { compileRedaction, type ProjectionOptions, type Redaction, type RedactionRules } from '../projection/redact.js';
+import { type Cut, compileStatements, type ResourceStatements } from '../statements/statements.js';
+import { compileSyncStatements, type SyncStatements } from '../statements/sync-statements.js';
+import { compileWriteStatements } from '../statements/write-statements.js';
+import { filterRanges } from './filter-kinds.js';
+import { canFail, visibleToWriteScope } from './record-schema.js';
+import { codecsInUse, columnsOf, leaves, type Resource, type ResourceWrite } from './resource.js';
+import { compileSerializer, type RowSerializer } from './row-serializer.js';
+import { compileBodyChecks } from './write-validators.js';
+
+/** A resource with all that is made of its definition at start-up; a request only picks from it. */
+export interface CompiledResource {
+  readonly resource: Resource;
+  readonly statements: ResourceStatements;
+  /** Null: the resource has no sync endpoints. */
+  readonly sync: CompiledSync | null;
+  readonly serializer: RowSerializer;
+  /** The cut that leaves the members of these names, and `id`; null: they are all members. */
+  readonly cut: (fields: ReadonlySet<string>) => CompiledCut | null;
+  /** Filters that are the two ends of a range. */
+  readonly filterRanges: ReturnType<typeof filterRanges>;
+  /** Columns of the entity tag of a detail; null without a version. */
+  readonly tag: TagColumns | null;
+  /** Null: the resource is only read. */
+  readonly write: CompiledWrite | null;
+}
+
+/** A cut with its serializer. Made when a client first asks for it, and kept. */
+export interface CompiledCut extends Cut {
+  readonly serializer: RowSerializer;
+}
+
+/** How many cuts are kept; the least recently used one makes room. */
+const cutsKept = 32;
+
+/** All that is made for the sync of a resource. */
+export interface CompiledSync {
+  readonly statements: SyncStatements;
+  /** Statements and serializer of records with their version. */
+  readonly rows: CompiledResource;
+}
+
+/** Positions of the columns that the entity tag of a row is made of. */
+export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
+/** All that is made for the writes of a resource. Rows are those of the reads: the same columns in the same order. */
+export type CompiledWrite = ReturnType<typeof compileWrite>;
+/** A member that clients can write. */
+export type WritableMember = CompiledWrite['members'][number];
+
+/** Compiles a definition that loadResources has accepted, one of `all`. */
+export function compileResource(
+  resource: Resource,
+  options: ProjectionOptions,
+  observe: Observe,
+  all: readonly Resource[] = [resource],
+): CompiledResource {
+  const tag = tagColumns(resource);
+  const serializer = compileSerializer(resource, options, observe);
+  const { write } = resource;
+  const versioned = { ...resource, versionSeed: versionSeedOf(resource, options, all) };
+  const sync = resource.versionSeed === undefined ? compileSyncStatements(versioned) : null;
+  return {
+    resource,
+    statements: compileStatements(resource),
+    sync: sync && { statements: sync, rows: compileResource(versioned, options, observe) },
+    serializer,
+    cut: compileCuts(resource, options, observe),
+    filterRanges: filterRanges(resource.filters),
+    tag,
+    write: write && tag ? compileWrite({ ...resource, write }, options, observe, { serializer, tag }) : null,
+  };
+}
+
+function compileCuts(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledResource['cut'] {
+  const cuts = new LRUCache<string, CompiledCut>({ max: cutsKept });
+  const all = leaves(resource);
+  return (asked) => {
+    const members = all.filter(({ field, path }) => field.column === 'id' || asked.has(path[0] as string));
+    if (members.length === all.length) return null;
+    const fields = [...new Set(members.map(({ path }) => path[0] as string))];
+    const columns = columnsOf(resource, members);
+    const name = fields.join();
+    const cut = cuts.get(name) ?? {
+      fields,
+      columns,
+      serializer: compileSerializer(resource, options, observe, members, columns),
+    };
+    cuts.set(name, cut);
+    return cut;
+  };
+}
+
+/** Raise it when a change of the code shows a stored row otherwise: all copies then read it again. */
+const projectionRevision = 1;
+
+/**
+ * Seed of the versions of a resource's records, 64 bits. It differs when the gateway shows the same row otherwise: other fields, codecs, keys,
+ * another CODEC_MODULE, other rules for the log. `all` are the resources whose fields those rules come from.
+ */
+function versionSeedOf(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): bigint {
+  const { keyring, legacy, moduleText = '' } = options;
+  const keys = keyring.ids.map((id) => [id, digestOf((keyring.get(id) as KeyObject).export())]).sort();
+  const shown = ({ fields, table, auditEntity, auditFields, auditFieldsOfOthers }: Resource): unknown => [
+    fields,
+    table,
+    [auditEntity, auditFields, auditFieldsOfOthers],
+  ];
+  const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
+  const parts = [projectionRevision, keys, legacy, moduleText, codecsInUse(resource), shown(resource)];
+  return BigInt(`0x${digestOf(JSON.stringify([...parts, isLog ? all.map(shown) : []], withoutProse)).slice(0, 16)}`);
+}
+
+/** Leaves descriptions and examples out; a field can have the name of either. */
+const withoutProse = (key: string, value: unknown): unknown =>
+  (key === 'description' && typeof value === 'string') || key === 'example' ? undefined : value;
+
+const digestOf = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
+
+function tagColumns(resource: Resource) {
+  if (resource.version === undefined) return null;
+  const columns = columnsOf(resource);
+  const documents = leaves(resource).filter(({ field }) => field.type === 'json');
+  return {
+    versionAt: columns.indexOf(resource.version),
+    /** Those with JSON: they can show rows of other tables, which change without the version. */
+    documentsAt: [...new Set(documents.map(({ field }) => columns.indexOf(field.column)))],
+  };
+}
+
+function compileWrite(
+  resource: Resource & { readonly write: ResourceWrite },
+  options: ProjectionOptions,
+  observe: Observe,
+  { serializer, tag }: { readonly serializer: RowSerializer; readonly tag: TagColumns },
+) {
+  const { audit } = resource.write;
+  const columns = columnsOf(resource);
+  const all = leaves(resource);
+  const shown = all.filter(({ field }) => visibleToWriteScope(resource, field));
+  return {
+    ...compileBodyChecks(resource),
+    statements: compileWriteStatements(resource),
+    /** How writes appear in the app's audit log; false: the app logs them itself. */
+    audit: audit && { ...audit, entity: resource.auditEntity as string },
+    idType: resource.idType,
+    /** Position of the column id in a row. */
+    idAt: columns.indexOf('id'),
+    tag,
+    /** The writable members: position of the column in a row, and name in the app's audit log. */
+    members: all.flatMap(({ field: { column, type, write }, path: [name = ''] }) =>
+      write ? [{ name, at: columns.indexOf(column), type, auditName: write.auditName ?? column }] : [],
+    ),
+    fullRecord: serializer,
+    /** For tokens without the read scope: writable members, id, version and timestamps. */
+    writeScopeRecord: compileSerializer(resource, options, observe, shown),
+  };
+}
+
+/** Redaction by the rules of all definitions, which hides values that any of their codecs stores, too. */
+export function redactionOf(resources: readonly Resource[]): Redaction {
+  return compileRedaction(
+    redactionRules(resources),
+    resources.flatMap((resource) => codecsInUse(resource)),
+  );
+}
+
+/**
+ * The fields of the audit log that a reader of it may see: of each resource that the log knows the columns that are
+ * neither encoded nor JSON, by their names in the view, in the API and in the log, and the fields it lists besides. A resource is none of
+ * the others, whatever a log lists for it.
+ */
+function redactionRules(resources: readonly Resource[]): RedactionRules {
+  const rules: Record<string, readonly string[]> = {};
+  for (const { auditFieldsOfOthers } of resources) Object.assign(rules, auditFieldsOfOthers);
+  for (const resource of resources) {
+    if (resource.auditEntity === undefined) continue;
+    const own = leaves(resource)
+      .filter(({ field, path }) => !canFail(field) && field.type !== 'json' && path.length === 1)
+      .flatMap(({ field, path }) => [field.column, path[0] as string, field.write?.auditName ?? []].flat());
+    rules[resource.auditEntity] = [...own, ...(resource.auditFields ?? [])];
+  }
+  return rules;
+}

@@ -1,0 +1,281 @@
+import type { FieldErrorCode } from '../../base/errors.js';
+import type { Row } from '../../postgres/row.js';
+import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
+import type { JsonSchema } from './resource.js';
+
+/** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
+export type ValueSerializer = (row: Row, at: number, json: JsonBytes) => void;
+
+/** All that follows from the type of a field. */
+export interface FieldTypeRow {
+  /** Column types (PostgreSQL, format_type) whose text form the serializer turns into JSON. */
+  readonly columnTypes: readonly string[];
+  /** The value as the API gives it. */
+  readonly schema: JsonSchema;
+  /** Whether some values of the columns have no JSON, such as infinity, and are null in the API. */
+  readonly hasValuesWithoutJson?: true;
+  /** The value in the body of a write; absent: such a field cannot be written. */
+  readonly writeSchema?: JsonSchema;
+  /** The form that its pattern and format ask for, in words. */
+  readonly writeForm?: string;
+  /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field, so none loses a digit. */
+  readonly auditValue?: (text: string) => unknown;
+  readonly example: unknown;
+  /** From PostgreSQL's text form (ISO dates, UTC). */
+  readonly serializer: ValueSerializer;
+  /** The SQL type as which a value is compared with such a column; absent: that of the column. */
+  readonly comparedAs?: string;
+  /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
+  readonly isPrinted?: (text: string) => boolean;
+  /** Whether the JSON of a member of a JSON cell is of the type; absent: such a field has a column of its own. */
+  readonly isMember?: (json: string) => boolean;
+  /** The value in a query string; absent: such a column cannot be filtered. */
+  readonly query?: QueryForm;
+}
+
+/** Values that a query parameter takes. */
+export interface QueryForm {
+  readonly schema: JsonSchema;
+  readonly isValue: (text: string) => boolean;
+  /** Error code and form of the value, for a 400; absent: a value that cannot exist matches nothing, as unknown ids do. */
+  readonly error?: { readonly code: FieldErrorCode; readonly form: string };
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const isBigint = (text: string): boolean =>
+  /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+/** The text itself where JavaScript or JSON has no such number: with more digits, NaN, infinity. */
+const exactNumber = (text: string): number | string => {
+  const number = Number(text);
+  return Number.isFinite(number) && decimal(text) === decimal(String(number)) ? number : text;
+};
+const isUuid = (text: string): boolean => uuid.test(text);
+const isText = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
+const isString = (json: string): boolean => json.startsWith('"');
+const identifier: JsonSchema = { type: 'string', minLength: 1 };
+
+/** RFC 3339 in UTC with milliseconds, the only form of a timestamp in the API. */
+export const timestampSchema: JsonSchema = {
+  type: 'string',
+  format: 'date-time',
+  pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',
+};
+
+/** A calendar date. Year 0000 exists in ISO 8601 but not in PostgreSQL. */
+export const dateSchema: JsonSchema = {
+  type: 'string',
+  format: 'date',
+  pattern: '^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}$',
+};
+
+const dateForm = 'a calendar date, YYYY-MM-DD';
+const nullJson = constantJson('null');
+const trueJson = constantJson('true');
+const falseJson = constantJson('false');
+const digitNine = 0x39;
+const letterT = 0x74;
+
+const raw: ValueSerializer = (row, at, json) => json.part(row, row.starts[at] as number, row.ends[at] as number);
+const quoted: ValueSerializer = (row, at, json) => json.quoted(row, row.starts[at] as number, row.ends[at] as number);
+const escaped: ValueSerializer = (row, at, json) =>
+  json.stringPart(row, row.starts[at] as number, row.ends[at] as number);
+/** NaN and Infinity, which JSON does not have, become null: they alone end in a letter. */
+const finite: ValueSerializer = (row, at, json) => {
+  if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) raw(row, at, json);
+  else json.constant(nullJson);
+};
+/** Infinite dates, and those beyond the years 1 to 9999, become null: they alone are not 10 bytes long. */
+const calendarDate: ValueSerializer = (row, at, json) => {
+  if ((row.ends[at] as number) - (row.starts[at] as number) === 10) quoted(row, at, json);
+  else json.constant(nullJson);
+};
+/** Infinite moments, and those beyond the years 1 to 9999, become null: they alone have no space behind ten bytes, or no zone. */
+const instant: ValueSerializer = (row, at, json) => {
+  const { bytes } = row;
+  const start = row.starts[at] as number;
+  const zone = (row.ends[at] as number) - 3;
+  if (bytes[start + 10] === 0x20 && bytes[zone] === 0x2b) json.instant(row, start, zone);
+  else json.constant(nullJson);
+};
+
+/** The table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
+export const fieldTypes = {
+  uuid: {
+    columnTypes: ['uuid'],
+    schema: identifier,
+    writeSchema: { type: 'string', pattern: uuid.source },
+    writeForm: 'a UUID in small letters',
+    example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
+    serializer: quoted,
+    isPrinted: isUuid,
+    query: { schema: identifier, isValue: isUuid },
+  },
+  bigint: {
+    columnTypes: ['bigint', 'integer'],
+    schema: identifier,
+    writeSchema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})$' },
+    writeForm: 'a whole number of at most 18 digits, as a string',
+    example: '1042',
+    serializer: quoted,
+    comparedAs: 'bigint',
+    isPrinted: isBigint,
+    query: { schema: identifier, isValue: isBigint },
+  },
+  text: {
+    columnTypes: ['text', 'character varying', 'character'],
+    schema: { type: 'string' },
+    writeSchema: { type: 'string' },
+    example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
+    serializer: escaped,
+    isPrinted: isText,
+    isMember: isString,
+    query: { schema: identifier, isValue: isText },
+  },
+  enum: {
+    columnTypes: ['enum'],
+    schema: { type: 'string' },
+    writeSchema: { type: 'string' },
+    example: 'open',
+    serializer: escaped,
+    query: { schema: identifier, isValue: isText },
+  },
+  integer: {
+    columnTypes: ['smallint', 'integer', 'bigint'],
+    schema: { type: 'integer', format: 'int64' },
+    writeSchema: { type: 'integer', format: 'int64' },
+    auditValue: exactNumber,
+    isMember: (json) => /^-?\d+$/.test(json),
+    example: 3,
+    serializer: raw,
+    comparedAs: 'bigint',
+    isPrinted: isBigint,
+    query: {
+      schema: { type: 'integer' },
+      isValue: isBigint,
+      error: { code: 'invalid_integer', form: 'a whole number' },
+    },
+  },
+  number: {
+    columnTypes: ['numeric', 'smallint', 'integer', 'bigint', 'real', 'double precision'],
+    schema: { type: 'number' },
+    hasValuesWithoutJson: true,
+    writeSchema: { type: 'number' },
+    auditValue: exactNumber,
+    isMember: (json) => /^[-\d]/.test(json),
+    example: 2.5,
+    serializer: finite,
+  },
+  boolean: {
+    columnTypes: ['boolean'],
+    schema: { type: 'boolean' },
+    writeSchema: { type: 'boolean' },
+    auditValue: (text) => text === 't',
+    isMember: (json) => json === 'true' || json === 'false',
+    example: true,
+    serializer: (row, at, json) =>
+      json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
+    query: {
+      schema: { type: 'boolean' },
+      isValue: (text) => text === 'true' || text === 'false',
+      error: { code: 'invalid_boolean', form: 'true or false' },
+    },
+  },
+  date: {
+    columnTypes: ['date'],
+    schema: dateSchema,
+    hasValuesWithoutJson: true,
+    writeSchema: dateSchema,
+    writeForm: dateForm,
+    example: '2026-03-14',
+    serializer: calendarDate,
+    isPrinted: (text) => isPrinted(text, 'date'),
+    isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
+    query: {
+      schema: dateSchema,
+      isValue: isDate,
+      error: { code: 'invalid_date', form: dateForm },
+    },
+  },
+  timestamp: {
+    columnTypes: ['timestamp with time zone'],
+    schema: timestampSchema,
+    hasValuesWithoutJson: true,
+    example: '2026-03-14T09:26:53.589Z',
+    serializer: instant,
+    isPrinted: (text) => isPrinted(text, 'timestamp'),
+    query: {
+      schema: { type: 'string', format: 'date-time' },
+      isValue: isInstant,
+      error: {
+        code: 'invalid_instant',
+        form: 'an RFC 3339 date-time with its offset, such as 2026-03-14T09:26:53Z (in a query string + is a space: write %2B)',
+      },
+    },
+  },
+  json: {
+    columnTypes: ['json', 'jsonb'],
+    schema: {},
+    example: [],
+    serializer: raw,
+    isMember: () => true,
+  },
+} as const satisfies Readonly<Record<string, FieldTypeRow>>;
+
+/** How PostgreSQL's text form of a column becomes JSON. `check` holds it against the view's column type. */
+export type FieldType = keyof typeof fieldTypes;
+
+/** The row of a type, with every property it may have. */
+export function fieldType(type: FieldType): FieldTypeRow {
+  return fieldTypes[type];
+}
+
+/** Types that identifiers can have. */
+export const idTypes = ['uuid', 'bigint', 'text'] as const satisfies readonly FieldType[];
+export type IdType = (typeof idTypes)[number];
+
+/** A value of the body of a write as PostgreSQL prints it; not null. */
+export const textOf = (value: unknown): string => (typeof value === 'boolean' ? (value ? 't' : 'f') : String(value));
+
+/** A decimal literal → its significant digits and exponent: 1.50, 15e-1 and 1.5 give the same text. */
+export function decimal(literal: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
+  if (match === null) return literal; // Infinity
+  const [, sign, whole, fraction = '', exponent = '0'] = match as unknown as [string, string, string, string?, string?];
+  const digits = (whole + fraction).replace(/^0+/, '');
+  let end = digits.length; // not /0+$/, which is quadratic in a long run of zeros
+  while (digits[end - 1] === '0') end--;
+  const significant = digits.slice(0, end);
+  if (significant === '') return '0';
+  return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
+}
+
+/** Whether the text is YYYY-MM-DD and a real date of the proleptic Gregorian calendar, years 0001 to 9999. */
+function isDate(text: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text.startsWith('0000')) return false;
+  const date = new Date(`${text}T00:00:00Z`);
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
+}
+
+const printedForm = /^(\d{4}|[1-9]\d{4,6})(-\d{2}-\d{2})( (?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,6})?\+00)?( BC)?$/;
+/** The last years of the two types, and the first whole year before Christ (PostgreSQL 8.5, Table 8.9). */
+const years = { date: 5_874_897, timestamp: 294_276, beforeChrist: 4713 };
+
+/**
+ * Whether the text is a date, or a timestamptz in UTC, as PostgreSQL prints it in ISO style: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity,
+ * 2026-03-29 01:59:59.123456+00.
+ */
+export function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
+  if (text === 'infinity' || text === '-infinity') return true;
+  const [, digits, day, time, era] = printedForm.exec(text) ?? [];
+  const year = Number(digits);
+  if (digits === undefined || (time !== undefined) !== (type === 'timestamp') || year === 0) return false;
+  if (year > (era === undefined ? years[type] : years.beforeChrist)) return false;
+  const fromZero = (era === undefined ? year : 1 - year) % 400; // the calendar repeats itself; 1 BC is year 0
+  return isDate(`${2000 + (fromZero < 0 ? fromZero + 400 : fromZero)}${day}`);
+}
+
+/** Whether the text is an RFC 3339 date-time with its offset: 2026-03-29T01:59:59.123Z. No leap seconds; PostgreSQL rounds to microseconds. */
+export function isInstant(text: string): boolean {
+  const time = /^[Tt]([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?([Zz]|[+-](0\d|1[0-4]):[0-5]\d)$/;
+  return isDate(text.slice(0, 10)) && time.test(text.slice(10));
+}

@@ -1,0 +1,178 @@
+import type { FieldError } from '../../base/errors.js';
+import { quoted, type Sql, typed } from '../statements/sql.js';
+import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
+import type { Filter, Resource } from './resource.js';
+
+/** All that follows from the kind of a filter. */
+interface FilterKindRow {
+  /** Types of the columns it fits. */
+  readonly columnTypes: readonly FieldType[];
+  /** Values in the query string; absent: those of the column's type. */
+  readonly form?: QueryForm;
+  /** The condition is `column operator value`, of the parameter and of the same as the column's type. */
+  readonly operator: '=' | '>=' | '<';
+  readonly value: (parameter: Sql, typed: Sql, type: FieldType) => Sql;
+  /** Whether the value is a list of values, separated by commas. */
+  readonly isList?: true;
+  /** Which end of a range it gives: of two filters on one column, the lower must not be above the upper. */
+  readonly end?: 'lower' | 'upper';
+  /** Whether the value can be a day, of a timestamp in the gateway's time zone. */
+  readonly takesDays?: true;
+}
+
+const formOf = (type: FieldType): QueryForm => fieldType(type).query as QueryForm;
+
+/** A date or an instant; PostgreSQL tells them apart by the length of a date. */
+const dateOrInstant: QueryForm = {
+  schema: { anyOf: [formOf('date').schema, formOf('timestamp').schema] },
+  isValue: (text) => formOf('date').isValue(text) || formOf('timestamp').isValue(text),
+  error: {
+    code: 'invalid_instant',
+    form: `${formOf('date').error?.form}, or ${formOf('timestamp').error?.form}`,
+  },
+};
+
+/** A date as it is compared with a column of the type: of a timestamp it is the start of the day. */
+const startOf = (date: Sql, type: FieldType): Sql =>
+  type === 'date' ? date : `${date}::timestamp at time zone {timeZone}`;
+
+/** Values in a list. */
+export const listValuesMax = 100;
+
+/** The table of filter kinds: SQL, `check`, parsing and JSON Schema derive from it. Days are made instants by PostgreSQL. */
+export const filterKinds = {
+  equals: {
+    columnTypes: ['uuid', 'bigint', 'text', 'enum', 'integer', 'boolean', 'date', 'timestamp'],
+    operator: '=',
+    value: (_, typed) => typed,
+  },
+  /** Of every list, and of no definition: a list of ids is no condition, see `fewRows` (statements.ts). */
+  ids: { columnTypes: idTypes, operator: '=', value: (list) => `any(${list})`, isList: true },
+  from: {
+    columnTypes: ['date', 'timestamp'],
+    form: formOf('date'),
+    operator: '>=',
+    value: (day, _, type) => startOf(`${day}::date`, type),
+    end: 'lower',
+    takesDays: true,
+  },
+  to: {
+    columnTypes: ['date', 'timestamp'],
+    form: formOf('date'),
+    operator: '<',
+    value: (day, _, type) => startOf(`(${day}::date + 1)`, type),
+    end: 'upper',
+    takesDays: true,
+  },
+  since: {
+    columnTypes: ['timestamp'],
+    form: dateOrInstant,
+    operator: '>=',
+    value: (at, _, type) =>
+      `case when length(${at}::text) = 10 then ${startOf(`${at}::date`, type)} else ${at}::timestamptz end`,
+    takesDays: true,
+  },
+} as const satisfies Readonly<Record<string, FilterKindRow>>;
+
+/** How a query parameter restricts the rows. */
+export type FilterKind = keyof typeof filterKinds;
+
+/** Names that no filter and no written field can have: parameters of every list, and of the statements themselves. */
+export const parameterNames: readonly RegExp[] = [
+  /^(page|perPage|cursor|total|order|fields|ids)$/,
+  /^(workspace|id|timeZone|limit|skip|(after|until)[0-9]+)$/,
+];
+
+/** The row of a kind, with every property it may have. */
+export function filterKind(kind: FilterKind): FilterKindRow {
+  return filterKinds[kind];
+}
+
+/**
+ * The column has the value, in the form for a statement whose order begins with the column: PostgreSQL reads an index of that order. After
+ * an equality alone it ignores the order and takes any index: where it expects one row in a workspace, all look alike, and it was seen to
+ * look for the value in the whole workspace. After a list of one value it keeps the order, and only an index of the column needs no sort.
+ * Before version 17 a list keeps the order in the first column of an index alone; there the bounds make the index that has the workspace
+ * before the column read one value. A text is compared as the type of its column: no value of a
+ * character(n) with spaces at its end equals the text that PostgreSQL prints. The planner puts the value in the place of the CASE.
+ */
+export function hasValue(column: string, value: Sql, type: FieldType): Sql {
+  const { comparedAs, columnTypes } = fieldType(type);
+  const each = typed(type, value);
+  const ofColumn = `array[case when true then ${each} else ${column} end]`;
+  const list = type === 'text' ? ofColumn : `array[${each}]::${comparedAs ?? (columnTypes[0] as string)}[]`;
+  return `${column} = any(${list}) and ${column} >= ${each} and ${column} <= ${each}`;
+}
+
+/**
+ * The condition of a filter. At the `farEnd` of a range it is a row comparison, for the reason that `comparison` (statements.ts) gives. The
+ * second column is the same on both sides.
+ */
+export function filterCondition(
+  name: string,
+  { filters, view }: Pick<Resource, 'filters' | 'view'>,
+  farEnd: 'lower' | 'upper' | null = null,
+): Sql {
+  const { column, kind, type, nearlyUnique } = filters[name] as Filter;
+  const { operator, value: made, end } = filterKind(kind);
+  const given = `{${name}}`;
+  const compared = quoted(column);
+  if (nearlyUnique) return hasValue(compared, given, type);
+  const value = made(given, type === 'enum' ? labelOf(compared, view, given) : typed(type, given), type);
+  if (end === undefined || end !== farEnd) return `${compared} ${operator} ${value}`;
+  return `(${compared}, true) ${operator} (${value}, true)`;
+}
+
+/**
+ * The label that a text is, or NULL: a text that is no label would fail as a value of the type, and the text of a column has no index, because
+ * PostgreSQL takes no cast that is not immutable. The row that is never read gives the type, whose schema the gateway's role cannot name.
+ */
+function labelOf(column: string, view: string, text: Sql): Sql {
+  return `(select label from unnest(enum_range((select ${column} from ${quoted(view)} limit 0))) label where label::text = ${text})`;
+}
+
+/** Values that the parameter of a filter takes. */
+export function filterForm({ kind, type }: Filter): QueryForm {
+  const { form, isList } = filterKind(kind);
+  const each = form ?? formOf(type);
+  return isList ? { ...each, schema: { type: 'array', items: each.schema, maxItems: listValuesMax } } : each;
+}
+
+/** The value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
+export function parseFilter(name: string, filter: Filter, text: string, faults: FieldError[]): string | null {
+  const { isValue, error } = filterForm(filter);
+  if (filterKind(filter.kind).isList) return arrayText(listedValues(name, text, faults).filter(isValue));
+  if (isValue(text)) return text;
+  if (error !== undefined) faults.push({ parameter: name, code: error.code, detail: `${name} must be ${error.form}.` });
+  return null;
+}
+
+/** The values of a parameter that is a list. Adds a fault for an empty one, and for too many, of which it returns none. */
+export function listedValues(name: string, text: string, faults: FieldError[], max = listValuesMax): readonly string[] {
+  const values = text.split(',');
+  if (values.includes('')) {
+    const detail = `${name} has an empty element: separate its values by single commas.`;
+    faults.push({ parameter: name, code: 'empty_value', detail });
+  }
+  if (values.length > max) {
+    const detail = `${name} has ${values.length} values, and at most ${max} are allowed.`;
+    faults.push({ parameter: name, code: 'out_of_range', detail });
+    return [];
+  }
+  return values;
+}
+
+/** An array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */
+export function arrayText(values: readonly string[]): string {
+  const quoted = values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`);
+  return `{${quoted.join(',')}}`;
+}
+
+/** Names of two filters that are the ends of a range of one column. */
+export function filterRanges(filters: Readonly<Record<string, Filter>>): { lower: string; upper: string }[] {
+  const entries = Object.entries(filters);
+  const ends = (end: 'lower' | 'upper') => entries.filter(([, { kind }]) => filterKind(kind).end === end);
+  return ends('lower').flatMap(([lower, { column }]) =>
+    ends('upper').flatMap(([upper, high]) => (high.column === column ? [{ lower, upper }] : [])),
+  );
+}

@@ -1,0 +1,202 @@
+import { readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import type { ErrorObject } from 'ajv';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import { SettingsError } from '../../base/errors.js';
+import { projectRoot, projectText, readFault, readText } from '../../base/paths.js';
+import { usualDiff } from '../projection/audit-diff.js';
+import type { Codec } from '../projection/codec.js';
+import { childrenOf } from '../projection/json-scan.js';
+import { walled, walledWrite } from '../statements/walls.js';
+import validateDefinition from './definition-validator.cjs';
+import type { FieldType } from './field-types.js';
+import { listValuesMax } from './filter-kinds.js';
+import isJsonSchema from './json-schema-validator.cjs';
+import { contradictions, logsOf, sharedNames } from './refusals.js';
+import {
+  type AuditRule,
+  type Field,
+  type Filter,
+  type Group,
+  type JsonSchema,
+  leaves,
+  type Resource,
+  type ResourceWrite,
+} from './resource.js';
+
+/** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
+export interface DefinitionFile
+  extends Omit<Resource, 'file' | 'table' | 'idType' | 'order' | 'filters' | 'write' | 'versionSeed'> {
+  readonly table?: string;
+  readonly order: readonly string[];
+  readonly filters: Readonly<Record<string, Omit<Filter, 'type'>>>;
+  readonly write?: Omit<ResourceWrite, 'audit' | 'view' | 'records'> & {
+    readonly view?: string;
+    readonly audit: AuditRule | false;
+  };
+}
+
+const filesMax = 100;
+
+/**
+ * The resources the API serves, from the *.json files of a folder (default: config/resources), in the order of their
+ * names. Throws SettingsError with every flaw of every file: its file, its place and the remedy.
+ */
+export function loadResources(dir: string): readonly Resource[] {
+  const folder = dir === '' ? join(projectRoot, 'config/resources') : dir;
+  const flaws: string[] = [];
+  const found = (path: string, ...of: readonly string[]): number =>
+    flaws.push(...new Set(of.map((flaw) => `${shortPath(path)} ${flaw}.`)));
+  const files = new Map<string, DefinitionFile>();
+  for (const path of definitionPaths(folder)) {
+    const read = readDefinition(path);
+    if (Array.isArray(read)) found(path, ...read);
+    else files.set(path, read);
+  }
+  const isWhole = flaws.length === 0; // a file that is missing here would be missed by those that refer to it
+  const named = new Map([...files.values()].map((file) => [file.name, file]));
+  const compileSchema = schemaCompiler();
+  for (const [path, file] of files)
+    found(path, ...contradictions(file, { named: isWhole ? named : null, compileSchema }));
+  for (const [path, flaw] of sharedNames(files)) found(path, flaw);
+  if (flaws.length > 0) throw new SettingsError(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
+  return [...files].map(([path, file]) => resourceOf(path, file, named));
+}
+
+function definitionPaths(folder: string): string[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder).filter((name) => name.endsWith('.json'));
+  } catch (error) {
+    throw new SettingsError(`RESOURCES_DIR ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+  }
+  if (names.length === 0) throw new SettingsError(`RESOURCES_DIR ${folder} has no *.json file: write a definition.`);
+  if (names.length > filesMax)
+    throw new SettingsError(`RESOURCES_DIR ${folder} has ${names.length} *.json files; at most ${filesMax} are read.`);
+  return names.sort().map((name) => join(folder, name));
+}
+
+/** The definition in a file, presets and defaults filled in, or its flaws. */
+function readDefinition(path: string): DefinitionFile | string[] {
+  let text: string;
+  let value: unknown;
+  try {
+    text = readText(path);
+    value = JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return [`/: the file is not JSON (${error.message}); correct the syntax`];
+    return [`/: the file cannot be read (${readFault(error)}); make it readable`];
+  }
+  validateDefinition(value);
+  const repeated = repeatedKeys(text).map((place) => `${place}: the key stands there twice; keep one of them`);
+  const misfits = (validateDefinition.errors ?? [])
+    .filter(({ keyword }) => !['if', 'propertyNames'].includes(keyword))
+    .map(flawOf);
+  if (repeated.length + misfits.length > 0) return [...repeated, ...misfits];
+  const file = value as DefinitionFile;
+  return { ...file, codecs: { ...codecPresets(), ...file.codecs } };
+}
+
+/** The codecs of config/codecs.json by name; a definition can use and replace them. */
+export function codecPresets(): Readonly<Record<string, Codec>> {
+  return JSON.parse(projectText('config/codecs.json'));
+}
+
+/** An error of ajv in the words of its schema, or in our own. */
+function flawOf({ instancePath, keyword, params, message, propertyName, parentSchema }: ErrorObject): string {
+  if (keyword === 'additionalProperties')
+    return `${instancePath}/${params.additionalProperty}: there is no such key; remove it, or correct its spelling after config/resource.schema.json`;
+  const at = propertyName === undefined ? instancePath || '/' : `${instancePath}/${propertyName}`;
+  const allowed = keyword === 'enum' ? `: ${(params.allowedValues as string[]).join(', ')}` : '';
+  return `${at}: ${parentSchema?.errorMessage ?? `it ${message ?? 'is not valid'}${allowed}; see config/resource.schema.json`}`;
+}
+
+/** The path from where the command was called, else as it was given. */
+function shortPath(path: string): string {
+  const fromHere = relative(process.cwd(), path);
+  return fromHere.startsWith('..') ? path : fromHere;
+}
+
+/** A filter that every list has. */
+const idsFilter: Omit<Filter, 'type'> = {
+  column: 'id',
+  kind: 'ids',
+  description: `Only records with these identifiers, separated by commas, at most ${listValuesMax}.`,
+};
+
+/** The view that entries are inserted through where neither the definition nor a log names one. */
+const usualLog = { view: 'records.logboeken_write', diff: usualDiff };
+
+/** The resource of a file without flaws: the types of order, filters and id follow from the fields, views from names. */
+function resourceOf(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
+  const types = new Map(leaves(file).map(({ field }) => [field.column, field.type]));
+  const typed = <T extends { column: string }>(of: T) => ({ ...of, type: types.get(of.column) as FieldType });
+  const { write, sync, order, filters, fields, ...rest } = file;
+  const [log = usualLog] = logsOf(named.values());
+  const parts = Object.entries(sync?.parts ?? {}).map(([name, part]) => [name, { ...part, view: walled(part.view) }]);
+  const records = write?.view ?? file.view;
+  const logged = (write?.audit || log).view ?? log.view;
+  const referring = (field: Field | Group): Field | Group =>
+    'group' in field || !field.write || field.references === undefined
+      ? field
+      : { ...field, write: { ...field.write, references: walled(named.get(field.references)?.view as string) } };
+  return {
+    ...rest,
+    fields: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, referring(field)])),
+    view: walled(file.view),
+    file: shortPath(path),
+    table: file.table ?? file.name,
+    idType: types.get('id') as Resource['idType'],
+    order: order.map((column) => typed({ column })),
+    filters: Object.fromEntries(
+      Object.entries({ ids: idsFilter, ...filters }).map(([name, filter]) => [name, typed(filter)]),
+    ),
+    ...(sync && { sync: { ...sync, parts: Object.fromEntries(parts) } }),
+    ...(write && {
+      write: {
+        ...write,
+        view: walledWrite(records),
+        records,
+        audit: write.audit && { ...write.audit, view: walledWrite(logged), records: logged, diff: log.diff },
+      },
+    }),
+  };
+}
+
+/** Places of keys that an object of the JSON text has twice: JSON.parse would silently take the last. */
+export function repeatedKeys(json: string, at = ''): string[] {
+  const children = childrenOf(json.trim());
+  return children.flatMap(([name, value], i) => {
+    const isRepeated = children.findIndex(([first]) => first === name) < i;
+    return [...(isRepeated ? [`${at}/${name}`] : []), ...repeatedKeys(value, `${at}/${name}`)];
+  });
+}
+
+/** Throws an Error when the schema is none. */
+export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
+
+/**
+ * Compiles the schemas of all fields. Most of them differ in their description and examples alone, which say nothing about a value: a
+ * start compiles equal ones once. The schema of schemas is compiled already.
+ */
+function schemaCompiler(): CompileSchema {
+  const ajv = new Ajv2020({
+    strictTypes: false,
+    strict: true,
+    meta: false,
+    validateSchema: false,
+    code: { optimize: false }, // costs more than it saves for a few values
+  });
+  formats.default(ajv);
+  const compiled = new Map<string, ValidateFunction>();
+  return ({ description, examples, ...schema }) => {
+    const key = JSON.stringify(schema);
+    const known = compiled.get(key);
+    if (known !== undefined) return known;
+    if (!isJsonSchema(schema)) throw new Error(ajv.errorsText(isJsonSchema.errors, { dataVar: 'schema' }));
+    const validate = ajv.compile(schema);
+    compiled.set(key, validate);
+    return validate;
+  };
+}

@@ -1,0 +1,202 @@
+import type { Observe } from '../../base/events.js';
+import type { Row } from '../../postgres/row.js';
+import { type Codec, DecodeError, type RowDecoder } from '../projection/codec.js';
+import { compileCodec } from '../projection/codecs.js';
+import { holdsImage } from '../projection/images.js';
+import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
+import { childrenOf, MalformedJson } from '../projection/json-scan.js';
+import type { ProjectionOptions } from '../projection/redact.js';
+import { isSuspect, stripImages } from '../projection/strip.js';
+import { fieldType, type ValueSerializer } from './field-types.js';
+import { canFail } from './record-schema.js';
+import {
+  columnsOf,
+  entityColumn,
+  type Field,
+  type Leaf,
+  leaves,
+  pointer,
+  type Resource,
+  versionColumn,
+} from './resource.js';
+
+/**
+ * Makes the function that finds, in a JSON cell, the JSON of a field that is a member of it; "null" where there is none. Scanned, not
+ * parsed, so that numbers keep every digit. It throws DecodeError when the cell is not JSON or the member is not of the field's type.
+ */
+function memberReader({ pointer = '', type, clean }: Field): (cell: string) => string {
+  const [, ...tokens] = pointer.split('/').map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return (cell) => {
+    let value: string | undefined = cell.trim();
+    try {
+      for (const token of tokens) value = childrenOf(value ?? '').findLast(([name]) => name === token)?.[1];
+    } catch (error) {
+      throw error instanceof MalformedJson ? new DecodeError('bad_format') : error;
+    }
+    if (value === undefined || value === 'null') return 'null';
+    if (!fieldType(type).isMember?.(value)) throw new DecodeError('bad_format');
+    if (clean === 'json-images') return stripImages(value);
+    return clean === 'text-images' && holdsImage(String(JSON.parse(value))) ? 'null' : value;
+  };
+}
+
+/** The values of the order columns as PostgreSQL prints them, microseconds included: the place where a page begins or ends. */
+export type Key = readonly string[];
+
+/** Turns the rows of a view into JSON, by position, without building objects or strings. */
+export interface RowSerializer {
+  /** Writes the record. A value that cannot be decoded is null, named in `decodeErrors` and observed; nothing throws. */
+  readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
+  /** The record's JSON. */
+  readonly json: (row: Row, workspace: string) => string;
+  /** Positions of the order columns in a row. */
+  readonly keyAt: readonly number[];
+}
+
+const nullJson = constantJson('null');
+const brace = constantJson('}');
+
+/** Everything that does not depend on a row is decided here, once. Rows hold the `columns`; the `members` are shown. */
+export function compileSerializer(
+  resource: Resource,
+  options: ProjectionOptions,
+  observe: Observe,
+  members: readonly Leaf[] = leaves(resource),
+  columns: readonly string[] = columnsOf(resource),
+): RowSerializer {
+  const positions = members.map(({ field }) => columns.indexOf(field.column));
+  const idAt = columns.indexOf('id');
+  const { versionSeed } = resource;
+  const versionAt = columns.indexOf(versionColumn);
+  let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
+  const cells = new Map<number, string>(); // JSON cells of that row by position: each is decoded once
+  const { decoders, cellWriters } = compileDecoders(resource, options, members, columns);
+  const guarded =
+    (path: readonly string[], serialize: ValueSerializer): ValueSerializer =>
+    (row, at, json) => {
+      try {
+        serialize(row, at, json);
+      } catch (error) {
+        const reason = error instanceof DecodeError ? error.reason : 'unexpected';
+        failed.push(pointer(path));
+        const id = row.text(idAt) as string;
+        observe({ type: 'decode_failed', resource: resource.name, row: id, pointer: pointer(path), reason });
+        json.constant(nullJson);
+      }
+    };
+  const serializers = members.map(({ field, path }): ValueSerializer => {
+    const { codec } = field;
+    if (!canFail(field)) return cleaning(resource, columns, field, options);
+    const decoded = cellWriters.get(field.column) as ValueSerializer;
+    if (field.pointer === undefined && field.type !== 'json') return guarded(path, decoded);
+    const readMember = memberReader(field);
+    return guarded(path, (row, at, json) => {
+      const cell = cells.get(at) ?? (codec === undefined ? (row.text(at) as string) : decodedCell(decoded, row, at));
+      cells.set(at, cell);
+      json.text(readMember(cell));
+    });
+  });
+  const { prefixes, suffix } = punctuation(members);
+  const write = (row: Row, workspace: string, json: JsonBytes): void => {
+    if (cells.size > 0) cells.clear();
+    const id = decoders.length === 0 ? '' : (row.text(idAt) as string);
+    for (const decoder of decoders) decoder.startRow(row, workspace, id);
+    for (let i = 0; i < prefixes.length; i++) {
+      const at = positions[i] as number;
+      json.constant(prefixes[i] as ConstantJson);
+      if (row.isNull(at)) json.constant(nullJson);
+      else (serializers[i] as ValueSerializer)(row, at, json);
+    }
+    json.constant(suffix);
+    if (failed.length > 0) {
+      json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
+      failed = [];
+    }
+    if (versionSeed !== undefined)
+      json.text(`,"syncVersion":"${hexVersion(row.text(versionAt) as string, versionSeed)}"`);
+    json.constant(brace);
+  };
+  const own = new JsonBytes(4096);
+  return {
+    write,
+    json: (row, workspace) => {
+      own.clear();
+      write(row, workspace, own);
+      return own.toString();
+    },
+    keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
+  };
+}
+
+/** The version of a record as it is shown, 16 hexadecimal digits: that of its row, seeded. */
+function hexVersion(version: string, seed: bigint): string {
+  return BigInt.asUintN(64, BigInt(version) ^ seed)
+    .toString(16)
+    .padStart(16, '0');
+}
+
+/** The text of an encoded cell that holds JSON. Throws DecodeError. */
+function decodedCell(decoded: ValueSerializer, row: Row, at: number): string {
+  const quoted = new JsonBytes(1024);
+  decoded(row, at, quoted);
+  const text = String(JSON.parse(quoted.toString()));
+  try {
+    JSON.parse(text);
+    return text;
+  } catch {
+    throw new DecodeError('bad_format');
+  }
+}
+
+/** The decoders of the columns of each codec, which are decoded a row at a time, and the function that writes a cell of a column. */
+function compileDecoders(
+  { codecs, table }: Resource,
+  options: ProjectionOptions,
+  members: readonly Leaf[],
+  columns: readonly string[],
+): { readonly decoders: readonly RowDecoder[]; readonly cellWriters: ReadonlyMap<string, ValueSerializer> } {
+  const cellWriters = new Map<string, ValueSerializer>();
+  const others = new Map(columns.map((column, at) => [column, at]));
+  const decoders = [...new Set(members.flatMap(({ field }) => field.codec ?? []))].map((codec) => {
+    const names = new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])));
+    const encoded = [...names].map((name) => ({ name, at: columns.indexOf(name) }));
+    const decoder = compileCodec(codecs[codec] as Codec, options, { table, columns: encoded, others });
+    for (const [i, { name }] of encoded.entries()) cellWriters.set(name, (_, __, json) => decoder.writeCell(i, json));
+    return decoder;
+  });
+  return { decoders, cellWriters };
+}
+
+function cleaning(
+  resource: Resource,
+  columns: readonly string[],
+  { type, clean, diff, words }: Field,
+  { redaction }: ProjectionOptions,
+): ValueSerializer {
+  const plain = fieldType(type).serializer;
+  if (clean === undefined) return plain;
+  if (clean === 'audit-diff') {
+    const entityAt = columns.indexOf(entityColumn(resource));
+    const redactDiff = redaction(diff, words);
+    return (row, at, json) => json.text(redactDiff(row.text(entityAt), row.text(at) as string));
+  }
+  return (row, at, json) => {
+    if (!isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number)) return plain(row, at, json);
+    const text = row.text(at) as string;
+    if (clean === 'json-images') json.text(stripImages(text));
+    else json.text(holdsImage(text) ? 'null' : JSON.stringify(text));
+  };
+}
+
+/** The JSON in front of each leaf's value, and behind the last but for the closing brace: that of a record with marks for values. */
+function punctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: ConstantJson } {
+  const mark = '\0';
+  const record: Record<string, string | Record<string, string>> = Object.create(null);
+  for (const { path } of all) {
+    const [name, inner] = path as [string, string?];
+    record[name] = inner === undefined ? mark : { ...(record[name] as Record<string, string>), [inner]: mark };
+  }
+  const pieces = JSON.stringify(record).split(JSON.stringify(mark));
+  const suffix = pieces.pop()?.slice(0, -1) ?? '';
+  return { prefixes: pieces.map(constantJson), suffix: constantJson(suffix) };
+}

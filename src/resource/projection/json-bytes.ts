@@ -1,0 +1,225 @@
+import { isUtf8 } from 'node:buffer';
+import { type WordSource, wordsOf } from '../../postgres/row.js';
+
+const quote = 0x22;
+const comma = 0x2c;
+
+/** Up to this length a loop copies faster than a call into Node: byte by byte, and by words of four bytes. */
+const loopBytesMax = 48;
+const wordLoopBytesMax = 192;
+/** A copy by words writes up to so many bytes behind its end. */
+const spill = 3;
+
+/** JSON that does not depend on a row. */
+export interface ConstantJson {
+  /** Its bytes, and zeros up to a whole word. */
+  readonly words: Int32Array;
+  readonly length: number;
+}
+
+export function constantJson(json: string): ConstantJson {
+  const bytes = Buffer.from(json);
+  const words = new Int32Array(Math.ceil(bytes.length / 4));
+  const padded = new DataView(words.buffer);
+  for (let i = 0; i < bytes.length; i++) padded.setUint8(i, bytes[i] as number);
+  return { words: words.map((_, i) => padded.getInt32(i * 4, true)), length: bytes.length };
+}
+
+/** Bytes that must be escaped in a JSON string (RFC 8259 §7): quotation mark, backslash, controls. */
+const escaped = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === 0x5c ? 1 : 0));
+
+/**
+ * Builds JSON as bytes, from the bytes in which PostgreSQL sent the values. Built as a string, each value made several
+ * strings, and V8 kept all of them until the socket joined them.
+ */
+export class JsonBytes {
+  #bytes: Buffer;
+  #words: DataView;
+  #length = 0;
+
+  /** Room for so many bytes at first; it grows. */
+  constructor(capacity: number) {
+    this.#bytes = Buffer.allocUnsafe(capacity);
+    this.#words = wordsOf(this.#bytes);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get capacity(): number {
+    return this.#bytes.length;
+  }
+
+  clear(): void {
+    this.cut(0);
+  }
+
+  /** Takes back what was written behind the first `length` bytes. */
+  cut(length: number): void {
+    this.#length = length;
+  }
+
+  comma(): void {
+    this.#byte(comma);
+  }
+
+  /** Writes JSON that was made before. */
+  constant({ words, length }: ConstantJson): void {
+    this.#makeRoom(length + spill);
+    const into = this.#words;
+    let at = this.#length;
+    for (let i = 0; i < words.length; i++, at += 4) into.setInt32(at, words[i] as number, true);
+    this.#length += length;
+  }
+
+  /** Writes bytes that are JSON, unchanged. */
+  raw(from: Buffer, start = 0, end = from.length): void {
+    this.#makeRoom(end - start);
+    if (end - start > loopBytesMax) {
+      from.copy(this.#bytes, this.#length, start, end);
+    } else {
+      const into = this.#bytes;
+      for (let i = start, at = this.#length; i < end; i++, at++) into[at] = from[i] as number;
+    }
+    this.#length += end - start;
+  }
+
+  /** The same by words. */
+  part({ bytes, words }: WordSource, start: number, end: number): void {
+    if (end - start > wordLoopBytesMax || end + spill > bytes.length) return this.raw(bytes, start, end);
+    this.#makeRoom(end - start + spill);
+    const into = this.#words;
+    for (let i = start, at = this.#length; i < end; i += 4, at += 4) into.setInt32(at, words.getInt32(i, true), true);
+    this.#length += end - start;
+  }
+
+  /** Writes bytes that need no escape as a JSON string. */
+  quoted(from: WordSource, start: number, end: number): void {
+    this.#byte(quote);
+    this.part(from, start, end);
+    this.#byte(quote);
+  }
+
+  /** Writes UTF-8 as a JSON string. */
+  string(from: Buffer, start: number, end: number): void {
+    this.#makeRoom(end - start + 2);
+    const into = this.#bytes;
+    let at = this.#length;
+    into[at++] = quote;
+    for (let i = start; i < end; i++) {
+      const byte = from[i] as number;
+      if (escaped[byte] === 1) return this.text(JSON.stringify(from.toString('utf8', start, end)));
+      into[at++] = byte;
+    }
+    into[at++] = quote;
+    this.#length = at;
+  }
+
+  /** The same by words. */
+  stringPart({ bytes, words }: WordSource, start: number, end: number): void {
+    if (end + spill > bytes.length) return this.string(bytes, start, end);
+    this.#byte(quote);
+    this.#makeRoom(end - start + 1 + spill);
+    const into = this.#words;
+    let at = this.#length;
+    let seen = 0;
+    let i = start;
+    for (; i + 4 <= end; i += 4, at += 4) {
+      const word = words.getInt32(i, true);
+      seen |= escapedIn(word);
+      into.setInt32(at, word, true);
+    }
+    if (i < end) {
+      const word = words.getInt32(i, true);
+      const bits = (end - i) << 3;
+      seen |= escapedIn((word & ((1 << bits) - 1)) | (spaces << bits)); // the bytes behind the end count as spaces
+      into.setInt32(at, word, true);
+    }
+    if ((seen & highBits) !== 0) {
+      this.#length--;
+      return this.text(JSON.stringify(bytes.toString('utf8', start, end)));
+    }
+    this.#length += end - start;
+    this.#byte(quote);
+  }
+
+  /**
+   * Writes a moment in UTC as a JSON string: "2026-03-29 01:59:59.123456" up to its zone, as PostgreSQL prints it, becomes
+   * "2026-03-29T01:59:59.123Z" (RFC 3339; microseconds are cut, not rounded).
+   */
+  instant({ bytes, words }: WordSource, start: number, zone: number): void {
+    this.#makeRoom(26);
+    const into = this.#words;
+    const at = this.#length;
+    into.setInt32(at + 1, words.getInt32(start, true), true);
+    into.setInt32(at + 5, words.getInt32(start + 4, true), true);
+    into.setInt32(at + 8, words.getInt32(start + 7, true), true);
+    into.setInt32(at + 12, words.getInt32(start + 11, true), true);
+    into.setInt32(at + 16, words.getInt32(start + 15, true), true);
+    const written = this.#bytes;
+    written[at] = quote;
+    written[at + 11] = 0x54; // "T"
+    written[at + 20] = 0x2e; // "."
+    for (let i = 20; i < 23; i++) written[at + 1 + i] = start + i < zone ? (bytes[start + i] as number) : 0x30;
+    written[at + 24] = 0x5a; // "Z"
+    written[at + 25] = quote;
+    this.#length = at + 26;
+  }
+
+  /** Writes a text that is JSON. */
+  text(json: string): void {
+    this.#makeRoom(json.length * 3); // UTF-8 takes at most three bytes for each unit of a string
+    this.#length += this.#bytes.write(json, this.#length);
+  }
+
+  /** The bytes written so far; valid until `clear` or the next write. */
+  view(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** Copies the bytes written so far into a buffer of exactly their length. */
+  copy(): JsonBytes {
+    const copy = new JsonBytes(this.#length);
+    copy.raw(this.#bytes, 0, this.#length); // not by words, which would need more room
+    return copy;
+  }
+
+  toString(): string {
+    return this.#bytes.toString('utf8', 0, this.#length);
+  }
+
+  #byte(byte: number): void {
+    this.#makeRoom(1);
+    this.#bytes[this.#length++] = byte;
+  }
+
+  #makeRoom(more: number): void {
+    const needed = this.#length + more;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(needed, this.#bytes.length * 2));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+    this.#words = wordsOf(larger);
+  }
+}
+
+const highBits = 0x80808080 | 0;
+const ones = 0x01010101;
+const spaces = 0x20202020;
+const quotes = 0x22222222;
+const backslashes = 0x5c5c5c5c;
+
+/** Not 0 in `highBits` when a byte of the word must be escaped: it is below 0x20, or one of two that become 0 by XOR (Warren, Hacker's Delight, 6-1). */
+function escapedIn(word: number): number {
+  const quoted = word ^ quotes;
+  const slashed = word ^ backslashes;
+  return ((word - spaces) & ~word) | ((quoted - ones) & ~quoted) | ((slashed - ones) & ~slashed);
+}
+
+/** Whether the bytes are UTF-8. Most are ASCII, and then no call into Node is needed. */
+export function isText(bytes: Buffer, start: number, end: number): boolean {
+  let seen = 0;
+  for (let i = start; i < end; i++) seen |= bytes[i] as number;
+  return seen < 0x80 || isUtf8(bytes.subarray(start, end));
+}

@@ -1,0 +1,160 @@
+import type { Statement } from '../../postgres/statement.js';
+import type { IdType } from '../definition/field-types.js';
+import { type OrderColumn, type Resource, type ResourceSync, xidColumn } from '../definition/resource.js';
+import { orderBy, quoted, quotedList, type Sql, statement, where } from './sql.js';
+import { type Bounds, bounded, byBounds, limit, limitBehindSkipped, statementName } from './statements.js';
+import { noPartsVersion, partInOrder, partsVersion, sourceColumn, versionOf, viewInOrder } from './walls.js';
+
+/** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
+export interface Section {
+  readonly order: readonly OrderColumn[];
+  /** The planner's estimate of the number of rows, as a plan in JSON. Parameter: horizon. */
+  readonly estimate: Statement;
+  /** The key so many rows ahead. Parameters: after0/after1, horizon, limit, skip. */
+  readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
+  /**
+   * Keys of the rows of a range that meet the condition, of a view of parts one for each record; the record's id is `idAt`.
+   * Parameters: those of `ahead`, until0/until1, and the condition's.
+   */
+  readonly find: Readonly<Record<Bounds, Statement>>;
+  readonly idAt: number;
+}
+
+/** The statements of a resource that only sync uses. */
+export interface SyncStatements {
+  /** Rows that changed, by their own xid and by those of their parts. Parameter of the condition: since. */
+  readonly changed: readonly Section[];
+  /** Rows whose SHA-256 begins with a prefix. Parameter of the condition: prefixes. */
+  readonly hashed: Section;
+  /** Count and hash per prefix of a range of `hashed`. Parameter: depth. */
+  readonly digest: Readonly<Record<Bounds, Statement>>;
+  /** Ids and versions of a range of `hashed`. Parameters: prefixes, limit. */
+  readonly versions: Readonly<Record<Bounds, Statement>>;
+}
+
+/** A token that is older counts as older than every row: its id could look younger than it is. */
+const tokenIdsMax = 4_000_000_000;
+
+/**
+ * age() is the difference between the lower 32 bits of an id and of the next id, which stays the same in a transaction. Without its sign it
+ * is at most the real age of a row: a row can look younger than it is, and is repeated, but never older. A row that is newer than the next
+ * id looks old: it is in the next pass. (Conversion of xmin by way of text costs ten times as much.) The subquery runs once per statement.
+ */
+const since = '{since}';
+const changedSince: Sql = `(age(${quoted(xidColumn)})::bigint & 4294967295) <= (select
+    case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - ${since}::bigint < ${tokenIdsMax}
+      then age((${since}::bigint & 4294967295)::text::xid)::bigint & 4294967295 else 4294967295 end)`;
+
+/** The first 8 bytes of the SHA-256 of a text, 16 hexadecimal digits: to print all of it takes as long as to compute it. */
+const shortHashOf = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
+/** SHA-256 of a text, 64 hexadecimal digits. */
+const hashOf = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
+const hasPrefix = (hash: string): Sql => `${hash} ^@ any({prefixes}::text[])`;
+/** The id as it is shown. A cast would drop the spaces at the end of a character(n). */
+const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
+
+/** The rows of a view in an order; `name` begins the names of the statements. */
+interface Rows {
+  readonly name: string;
+  readonly view: string;
+  readonly order: readonly OrderColumn[];
+  /** The view that has the order. */
+  readonly inOrder: string;
+  /** The view shows parts: of those of one record, the first that meets the condition is enough. */
+  readonly onePerRecord?: true;
+  /** Rows of an earlier moment are not read. */
+  readonly horizon?: Sql | false;
+}
+
+/** Builds the statements; null for a resource without sync. */
+export function compileSyncStatements(resource: Resource): SyncStatements | null {
+  const { sync, name, view, order, idType } = resource;
+  if (sync === undefined) return null;
+  const idColumn: OrderColumn = { column: 'id', type: idType };
+  const horizon = sync.appendOnly !== undefined && `${quoted(order[0]?.column as string)} >= {horizon}::timestamptz`;
+  const rowsIn = (each: readonly OrderColumn[], part: string): Rows => ({
+    ...{ name: `${name}.${part}`, view, order: each, inOrder: viewInOrder(resource, keysOf(each), 'asc') },
+  });
+  // Rows that never change keep the order of the list, whose index they have; others can move in it, and are read by id.
+  const hashed = rowsIn(sync.appendOnly ? order : [idColumn], 'hashed');
+  const parts = Object.entries(sync.parts).map(([part, { view, idType }]): Rows => {
+    const order: Rows['order'] = [idColumn, { column: 'part_id', type: idType }];
+    return { name: `${name}.${part}`, view, order, inOrder: partInOrder(view), onePerRecord: true };
+  });
+  return {
+    // In the order of the table: else all rows would be sorted before the condition leaves a few of them.
+    changed: [{ ...rowsIn(order, 'sync'), horizon }, ...parts].map((rows) => compileSection(rows, changedSince, true)),
+    hashed: compileSection(hashed, hasPrefix(hashOf(textOf('id', idType)))),
+    digest: byBounds((bounds) => digestOf(resource, sync, hashed, bounds)),
+    versions: byBounds((bounds) => versionsOf(resource, sync, hashed, bounds)),
+  };
+}
+
+/** The rows that meet the condition; `inTableOrder` where it is on a column that no index has. */
+function compileSection(rows: Rows, condition: Sql, inTableOrder?: true): Section {
+  const { name, order, horizon, onePerRecord } = rows;
+  const keys = keysOf(order);
+  const within = (bounds: Bounds): Sql[] => [...bounded(order, bounds), ...(horizon ? [horizon] : [])];
+  const inOrder = (bounds: Bounds): Sql =>
+    `select ${quotedList(keys)} from ${quoted(rows.inOrder)}${where(within(bounds))}`;
+  const ahead = (bounds: 'all' | 'after'): Statement =>
+    statement(statementName(name, `ahead-${bounds}`), `${inOrder(bounds)}${limitBehindSkipped}`);
+  const [view, sorted] = inTableOrder ? [rows.view, orderBy(keys)] : [rows.inOrder, ''];
+  const find = (bounds: Bounds): Statement => {
+    const found = `select ${onePerRecord ? 'distinct on (id) ' : ''}${quotedList(keys)} from ${quoted(view)}${where([...within(bounds), condition])}${sorted}${limit}`;
+    return { ...statement(statementName(name, `find-${bounds}`), found), ...(inTableOrder && { inTableOrder }) };
+  };
+  return {
+    order,
+    estimate: statement(statementName(name, 'estimate'), `explain (format json) ${inOrder('all')}`),
+    ahead: { all: ahead('all'), after: ahead('after') },
+    find: byBounds(find),
+    idAt: keys.indexOf('id'),
+  };
+}
+
+/**
+ * The id and the version of each row in bounds. The parts of the range are read once and joined: the column of the view
+ * would look them up for each row.
+ */
+function versioned(
+  { versionSeed = 0n, view, idType }: Resource,
+  sync: ResourceSync,
+  { order }: Rows,
+  bounds: Bounds,
+): Sql {
+  const within = where(bounded(order, bounds));
+  const isById = order[0]?.column === 'id';
+  const parts = Object.values(sync.parts);
+  const joins = parts.map(
+    (part, i) => ` left join (select id, ${partsVersion} as version from ${quoted(part.view)}
+      ${isById ? within : ''} group by id) as part${i} on part${i}.id = found.id`,
+  );
+  const versions = parts.map((_, i) => `coalesce(part${i}.version, ${noPartsVersion})`);
+  const version = versionOf('found', [...versions, `found.${sourceColumn}`]);
+  return `select ${textOf('found.id', idType)} as id, ${hexVersion(version, versionSeed)} as version
+    from (select ${quotedList(['id', xidColumn, sourceColumn])} from ${quoted(view)}${within}) as found${joins.join('')}`;
+}
+
+/** Count and hash of ids and versions by prefix of the hash of the id. */
+function digestOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bounds): Statement {
+  const hash = `bit_xor(('x' || ${shortHashOf('id || chr(10) || version')})::bit(64))::text`;
+  const depth = `{depth}::int`;
+  // Of depth 0 no id is hashed.
+  const digest = `select case ${depth} when 0 then '' else left(${shortHashOf('id')}, ${depth}) end as prefix, count(*), ${hash}
+    from (${versioned(resource, sync, rows, bounds)}) as versions group by 1`;
+  return { ...statement(statementName(rows.name, `digest-${bounds}`), digest), inTableOrder: true };
+}
+
+/** Ids and versions of the rows whose hash begins with a prefix. */
+function versionsOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bounds): Statement {
+  const versions = `select id, version from (${versioned(resource, sync, rows, bounds)}) as versions
+    ${where([hasPrefix(hashOf('id'))])}${limit}`;
+  return { ...statement(statementName(rows.name, `versions-${bounds}`), versions), inTableOrder: true };
+}
+
+/** A version as it is shown: 16 hexadecimal digits. */
+const hexVersion = (version: string, seed: bigint): string =>
+  `lpad(to_hex(${version} # (${BigInt.asIntN(64, seed)})::bigint), 16, '0')`;
+
+const keysOf = (order: readonly OrderColumn[]): string[] => order.map(({ column }) => column);

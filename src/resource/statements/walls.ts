@@ -1,0 +1,264 @@
+import { createHash } from 'node:crypto';
+import {
+  type AuditColumns,
+  columnsOf,
+  type Direction,
+  type LoggedAs,
+  leaves,
+  type Resource,
+  type ResourceSync,
+  versionColumn,
+  xidColumn,
+} from '../definition/resource.js';
+import { orderBy, quoted, quotedList } from './sql.js';
+
+// The tenant wall. The operator's view in the schema `records` says what a record is; the roles of the gateway use views of the schema
+// `gateway` that `migrate` makes of it: with the rows of one workspace, the columns of the definition, and the order in which a statement
+// reads them. A security barrier lets no condition of a statement see a row before the wall does (PostgreSQL, "Rules and Privileges"). It
+// is planned by itself, so an index serves a list in order only where the order stands inside the barrier: hence a view for each order.
+
+/** The views of one definition, or of a log of the app, as SQL to be run by `migrate`. */
+export interface Wall {
+  /** Such as "klanten", for messages. */
+  readonly name: string;
+  /** `{type of records.klanten}` stands for the type of that view's workspace_id, and `{digest of …}` for a digest of the view: the catalog knows. */
+  readonly sql: string;
+  /** SHA-256 of the SQL, hexadecimal. */
+  readonly hash: string;
+}
+
+function wall(name: string, statements: readonly string[]): Wall {
+  const sql = statements.map((statement) => `${statement};\n`).join('');
+  return { name, sql, hash: createHash('sha256').update(sql).digest('hex') };
+}
+
+const nameBytesMax = 63;
+
+/** A name that PostgreSQL does not cut (NAMEDATALEN - 1 bytes): of a longer one the end becomes a digest of the whole. */
+export function shortName(name: string): string {
+  if (Buffer.byteLength(name) <= nameBytesMax) return name;
+  const digest = createHash('sha256').update(name).digest('hex').slice(0, 22);
+  return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}_${digest}`;
+}
+
+/** "records.klanten" → "gateway.klanten". */
+export function walled(records: string, suffix = ''): string {
+  return `gateway.${shortName(`${records.slice(records.indexOf('.') + 1)}${suffix}`)}`;
+}
+
+/** "records.installaties", and where it is a view for writes alone "records.installaties_write" → "gateway.installaties_write". */
+export function walledWrite(records: string): string {
+  return walled(records.replace(/_write$/, ''), '_write');
+}
+
+/** "gateway.klanten" → "records.klanten". */
+function recordsOf(view: string): string {
+  return view.replace(/^gateway\./, 'records.');
+}
+
+type Ordered = Pick<Resource, 'view' | 'order'>;
+
+/** The view for statements that read in the order of these columns, which ends with the key of the list or is `id` alone. */
+export function viewInOrder({ view, order }: Ordered, columns: readonly string[], direction: Direction): string {
+  const isKey = columns.join() === order.map(({ column }) => column).join();
+  return walled(view, isKey ? `_${direction}` : `_by_${columns[0]}${direction === 'asc' ? '' : '_desc'}`);
+}
+
+/** The columns, then those of the list's key that are not among them. */
+export function orderFrom(column: string, { order }: Pick<Resource, 'order'>): string[] {
+  return [...new Set([column, ...order.map((each) => each.column)])];
+}
+
+/** A view that `migrate` makes of another. */
+interface Made {
+  readonly view: string;
+  readonly source: string;
+  readonly columns: readonly string[];
+  /** Columns that are computed, as SQL. */
+  readonly computed?: readonly string[];
+  readonly orderBy?: string;
+  readonly isOpen?: boolean;
+  readonly isWrite?: boolean;
+}
+
+/** The views that read a resource: that of the records, without an order and with each, and those of their parts. */
+function readViews(resource: Resource): Made[] {
+  const { view, sync, filters } = resource;
+  const columns = columnsOf(resource);
+  const of = {
+    source: recordsOf(view),
+    columns,
+    computed: sync ? [rowVersion(resource, sync)] : [],
+    isOpen: isOpen(resource),
+  };
+  const inOrder = (by: readonly string[], direction: Direction): Made => ({
+    ...{ ...of, view: viewInOrder(resource, by, direction), orderBy: orderBy(by, direction) },
+  });
+  const key = resource.order.map(({ column }) => column);
+  const ofFilters = Object.values(filters).flatMap(({ column, nearlyUnique, ownIndex }) => {
+    const by = orderFrom(column, resource);
+    if (nearlyUnique) return [inOrder(by, 'asc'), inOrder(by, 'desc')];
+    return ownIndex ? [inOrder(by, 'asc')] : [];
+  });
+  const plain = {
+    ...of,
+    view,
+    columns: ['workspace_id', ...columns, ...(sync ? [xidColumn] : [])],
+    computed: sync ? [...of.computed, `${digestOf(resource)} as ${sourceColumn}`] : [],
+  };
+  const parts = Object.values(sync?.parts ?? {}).flatMap((part): Made[] => {
+    const made = { view: part.view, source: recordsOf(part.view), columns: partColumns };
+    return [made, { ...made, view: partInOrder(part.view), orderBy: orderBy(['id', 'part_id']) }];
+  });
+  const views = [plain, inOrder(key, 'asc'), inOrder(key, 'desc'), inOrder(['id'], 'asc'), ...ofFilters, ...parts];
+  return [...new Map(views.map((each) => [each.view, each])).values()];
+}
+
+const partColumns = ['workspace_id', 'id', 'part_id', xidColumn];
+
+/** The view of parts in the order in which a pass reads them. */
+export function partInOrder(view: string): string {
+  return walled(view, '_asc');
+}
+
+/** The views of the records and of their parts, without an order. */
+export function plainViewsOf({ view, sync }: Resource): string[] {
+  return [view, ...Object.values(sync?.parts ?? {}).map((part) => part.view)];
+}
+
+/** The views that read a resource, without an order and with each. */
+export function viewsOf(resource: Resource): string[] {
+  return readViews(resource).map(({ view }) => view);
+}
+
+/**
+ * Operators that are not leakproof are no condition of an index behind a barrier. Of those that filters use, that is the equality of enumerated
+ * types: a resource with such a filter has no barrier, and a second condition that costs less than every function. A JSON constructor,
+ * which costs nothing, can then still see rows of other workspaces (docs/security.md).
+ */
+function isOpen({ filters }: Resource): boolean {
+  return Object.values(filters).some(({ type }) => type === 'enum');
+}
+
+/** The walls of the resources, by their files' names in order. */
+export function wallsOf(resources: readonly Resource[]): Wall[] {
+  const referredTo = new Set(
+    resources.flatMap((resource) => leaves(resource).flatMap(({ field }) => field.write?.references ?? [])),
+  );
+  const logs = new Map<string, LoggedAs[]>();
+  for (const { write } of resources)
+    if (write?.audit) logs.set(write.audit.view, [...(logs.get(write.audit.view) ?? []), write.audit]);
+  return [
+    ...resources.map((resource) => wallOf(resource, referredTo.has(resource.view))),
+    ...[...logs.values()].map(logWall),
+  ];
+}
+
+/** The parameters of an entry of the audit log, by column. */
+export const entryOf = (columns: AuditColumns): readonly (readonly [column: string, parameter: string])[] => [
+  ['workspace_id', 'workspace'],
+  [columns.entity, 'log.entity'],
+  [columns.entityId, 'id'],
+  [columns.action, 'log.action'],
+  [columns.actorType, 'log.actorType'],
+  [columns.actorId, 'claim.token'],
+  [columns.changes, 'log.changes'],
+];
+
+function wallOf(resource: Resource, isReferredTo: boolean): Wall {
+  const { view, write } = resource;
+  const made = readViews(resource);
+  const plain = made.filter((each) => plainViewsOf(resource).includes(each.view));
+  return wall(resource.name, [
+    ...plain.map(({ source, columns }) => granted('select', columns, source, 'gateway_owner')),
+    ...made.map(created),
+    `grant select on ${quotedList(made.map((each) => each.view))} to gateway_reader${write ? ', gateway_writer' : ''}`,
+    ...(isReferredTo && !write ? [granted('select', ['workspace_id', 'id'], view, 'gateway_writer')] : []),
+    ...(write ? writeSql(resource, write) : []),
+  ]);
+}
+
+/**
+ * The version of a row with its parts, a bigint: a hash of the transaction that wrote the row and of those that wrote its parts, and of the
+ * operator's view. The planner leaves it out of statements that do not ask for it. An operator's view that shows the rows of a table twice
+ * would show them with one version.
+ */
+function rowVersion(resource: Resource, sync: ResourceSync): string {
+  const parts = Object.values(sync.parts).map((part) => {
+    return `(select ${partsVersion} from ${quoted(recordsOf(part.view))} part
+      where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id)`;
+  });
+  return `${versionOf(sourceName, [...parts, digestOf(resource)])} as ${quoted(versionColumn)}`;
+}
+
+/** Column with a digest of the operator's view, a bigint. */
+export const sourceColumn = 'sync_source';
+
+const digestOf = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${recordsOf(view)}}`;
+
+/** The version of a row by its transaction, the versions of its parts and the digest of the view. */
+export function versionOf(row: string, parts: readonly string[]): string {
+  return `hash_record_extended(row(${[`${row}.${quoted(xidColumn)}`, ...parts].join(', ')}), 0)`;
+}
+
+/** An aggregate over the parts of a record: it differs when one is added, changed, deleted or moved. */
+export const partsVersion = `hash_record_extended(row(count(*), bit_xor(hash_record_extended(row(part_id, ${quoted(xidColumn)}), 0))), 0)`;
+
+/** `partsVersion` of a record without parts. */
+export const noPartsVersion = 'hash_record_extended(row(0::bigint, null::bigint), 0)';
+
+const sourceName = 'source';
+
+function writeSql(resource: Resource, { view, records, ids, onChange }: NonNullable<Resource['write']>): string[] {
+  const columns = ['workspace_id', ...columnsOf(resource)];
+  const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
+  const inserted = ['workspace_id', ...(ids === 'gateway' ? ['id'] : []), ...writable];
+  const updated = [...writable, ...Object.keys(onChange)];
+  const all = [...new Set([...columns, ...updated])];
+  return [
+    granted('select', all, records, 'gateway_owner'),
+    granted('insert', inserted, records, 'gateway_owner'),
+    granted('update', updated, records, 'gateway_owner'),
+    created({ view, source: records, columns: all, isWrite: true }),
+    granted('select', columns, view, 'gateway_writer'),
+    granted('insert', inserted, view, 'gateway_writer'),
+    granted('update', updated, view, 'gateway_writer'),
+  ];
+}
+
+/** Entries are added to a log, never changed and never read by writes. */
+function logWall(rules: readonly LoggedAs[]): Wall {
+  const { view, records } = rules[0] as LoggedAs;
+  const entryColumns = [...new Set(rules.flatMap(({ columns }) => entryOf(columns).map(([column]) => column)))];
+  return wall(view.slice(view.indexOf('.') + 1), [
+    granted('insert', entryColumns, records, 'gateway_owner'),
+    created({ view, source: records, columns: entryColumns, isWrite: true }),
+    granted('insert', entryColumns, view, 'gateway_writer'),
+  ]);
+}
+
+/**
+ * The workspace stands in a subquery, which the planner cannot evaluate: it expects a workspace of average size, so that one plan serves all of
+ * them. The check option keeps a row in its workspace on the way in.
+ */
+function created({
+  view,
+  source,
+  columns,
+  computed = [],
+  orderBy = '',
+  isOpen = false,
+  isWrite = false,
+}: Made): string {
+  const workspace = `(select gateway.workspace()::{type of ${source}})`;
+  const isCheapest = isOpen ? `\n    and coalesce(workspace_id = any (array[${workspace}]), false)` : '';
+  return `create view ${quoted(view)}${isOpen ? '' : ' with (security_barrier)'} as
+  select ${[...columns.map(quoted), ...computed].join(', ')}
+  from ${quoted(source)} ${sourceName}
+  where workspace_id = ${workspace}${isCheapest}${orderBy}${isWrite ? '\n  with cascaded check option' : ''};
+alter view ${quoted(view)} owner to gateway_owner`;
+}
+
+function granted(privilege: string, columns: readonly string[], view: string, role: string): string {
+  return `grant ${privilege} (${quotedList([...new Set(columns)])}) on ${quoted(view)} to ${role}`;
+}

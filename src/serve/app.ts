@@ -1,0 +1,144 @@
+import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import Koa, { type Context } from 'koa';
+import { ClientGone, correctionOf, databaseErrorKind, Problem, sqlStateOf } from '../base/errors.js';
+import type { Event } from '../base/events.js';
+import { tracerName } from '../base/tracing.js';
+import { exchangeOf, newExchange } from './http/exchange.js';
+import { commonHeaders, renderProblem } from './http/render.js';
+import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
+import { send } from './http/respond.js';
+import { type RouteDeps, routes, unrouted } from './http/routes.js';
+
+/** Dependencies and bounds of a request; made once by the gateway. */
+export interface AppDeps extends RouteDeps {
+  readonly trustedProxyHops: number;
+  /** Values of the Deprecation and Sunset headers; empty: none. */
+  readonly deprecation: string;
+  readonly sunset: string;
+  /** Whether the log has the client's address of each request. */
+  readonly logClientAddress: boolean;
+  /** Whether each request has a span of OpenTelemetry. */
+  readonly tracing: boolean;
+  /** Requests that are not answered to the end, for the metrics. */
+  readonly underWay: { requests: number };
+}
+
+/** Status in log and metrics of a request whose connection closed before the response; the number that nginx logs. */
+const statusWithoutResponse = 499;
+
+/** Koa without its own end of a request: http/respond sends every response, and Koa's listeners take 5 % of a detail's processor time. */
+class Application extends Koa {
+  handleRequest(ctx: Context, middleware: (ctx: Context) => Promise<void>): Promise<void> {
+    return middleware(ctx).catch((error) => ctx.onerror(error));
+  }
+}
+
+/** The whole order of a request: begin → check the target → route (http/routes) → answer errors. */
+export function app(deps: AppDeps): Koa {
+  const koa = new Application({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
+  if (deps.tracing) koa.use(traceRequests);
+  koa.silent = true; // answerError reports every error; Koa itself would only log clients that disconnect
+  const begin = beginning(deps);
+  const route = routes(deps);
+  koa.use(async (ctx) => {
+    begin(ctx);
+    try {
+      checkHost(ctx.req);
+      checkTransferEncoding(ctx.req);
+      checkTarget(ctx.req);
+      await route(ctx, async () => unrouted(ctx));
+    } catch (error) {
+      answerError(deps, ctx, error);
+    }
+  });
+  return koa;
+}
+
+/** Gives a request its id and the headers of every response, and reports the request when its response is closed. */
+function beginning({ observe, deprecation, sunset, logClientAddress, underWay }: AppDeps): (ctx: Context) => void {
+  const headers = Object.entries({
+    ...commonHeaders,
+    ...(deprecation && { Deprecation: deprecation }),
+    ...(sunset && { Sunset: sunset }),
+  }).flat();
+  return (ctx) => {
+    const exchange = newExchange(ctx.req, headers);
+    const { socket } = ctx.req;
+    const address = logClientAddress ? { address: ctx.ip } : {}; // of now: a closed socket has none
+    ctx.state.exchange = exchange;
+    ctx.respond = false; // http/respond sends every response
+    underWay.requests++;
+    const finished = (): void => {
+      underWay.requests--;
+      observe({
+        type: 'request_finished',
+        requestId: exchange.requestId,
+        method: ctx.method,
+        route: String(ctx._matchedRoute ?? 'none'),
+        status: ctx.res.headersSent ? ctx.res.statusCode : statusWithoutResponse,
+        code: exchange.code,
+        complete: ctx.res.writableFinished,
+        durationMs: Math.round((performance.now() - exchange.startedMs) * 1000) / 1000,
+        tokenId: exchange.access?.tokenId ?? null,
+        workspace: exchange.access?.workspace ?? null,
+        rows: exchange.page?.rows ?? null,
+        perPage: exchange.page?.perPage ?? null,
+        bytes: socket.bytesWritten - exchange.bytesBefore,
+        ...address,
+      });
+    };
+    // It comes once, and `on` costs a detail less than `once`. Bound, so that its log line has the trace id.
+    ctx.res.on('close', context.bind(context.active(), finished));
+  };
+}
+
+/** Turns a thrown error into a response; no other code does. */
+function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
+  if (error instanceof ClientGone || ctx.res.destroyed) return;
+  const exchange = exchangeOf(ctx);
+  const problem = asProblem(error);
+  const { requestId } = exchange;
+  if (problem.code === 'internal') observe(failureOf(error as Error, requestId));
+  if (problem.cause instanceof Error) observe({ type: 'value_refused', requestId, error: problem.cause });
+  exchange.code = problem.code;
+  if (ctx.res.headersSent) return void ctx.res.destroy(); // a second head would be a second response
+  const { status, headers, body } = renderProblem(problem, exchange.requestId);
+  send(ctx, status, body, headers);
+}
+
+function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (correctionOf(error) !== undefined)
+    return new Problem(
+      'internal',
+      'The database of the API must be corrected first; repeating the request does not help.',
+    );
+  if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {
+    return new Problem('replica_unavailable', 'The database cannot answer now; try again.');
+  }
+  return new Problem('internal', 'Something went wrong on our side. Quote the request id when you report it.');
+}
+
+/** The event of an internal error: a fault of the database with its correction, or a bug. */
+function failureOf(error: Error, requestId: string): Event {
+  const correction = correctionOf(error);
+  if (correction === undefined) return { type: 'request_failed', requestId, error };
+  return { type: 'database_unfit', requestId, code: sqlStateOf(error) as string, correction, error };
+}
+
+/** Opens the span of each request, under the client's `traceparent` (W3C Trace Context) if it sent one. */
+const traceRequests: Koa.Middleware = (ctx, next) => {
+  const parent = propagation.extract(ROOT_CONTEXT, ctx.headers);
+  const options = { kind: SpanKind.SERVER, attributes: { 'http.request.method': ctx.method } };
+  const span = trace.getTracer(tracerName).startSpan(ctx.method, options, parent);
+  ctx.res.once('close', () => {
+    const route = String(ctx._matchedRoute ?? 'none');
+    const { statusCode, headersSent, writableFinished } = ctx.res;
+    span.updateName(`${ctx.method} ${route}`);
+    span.setAttribute('http.route', route);
+    if (headersSent) span.setAttribute('http.response.status_code', statusCode); // Koa's is 404 before
+    if (statusCode >= 500 || !writableFinished) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end();
+  });
+  return context.with(trace.setSpan(parent, span), next);
+};

@@ -1,0 +1,109 @@
+import { projectText } from '../../base/paths.js';
+
+/** The advice about an item that is not ok, by its code. docs/check.md has the meaning of each. */
+export const advice = {
+  environment: 'Correct the name, or remove it from the environment.',
+  replicas: 'Set REPLICA_URLS to the connection URL of at least one replica.',
+  codec_module: 'Correct CODEC_MODULE, a path relative to the working directory, or the module.',
+  open_points:
+    'Look at the stored values, correct the definition where the guess is wrong, and replace the description.',
+  redis:
+    'Look at host, port, password and ACL (+eval, ~gateway:*) of REDIS_URL. Until then each gateway enforces its share of the limits, and does not know the writes of the others.',
+  cluster: 'Point REPLICA_URLS and PRIMARY_URLS at servers of one cluster.',
+  connection:
+    'Look at host, port, password, pg_hba.conf and firewall; REPLICA_URLS and PRIMARY_URLS hold the address and the login.',
+  encryption:
+    "Add sslmode=verify-full and sslrootcert=FILE, the CA that signed the server's certificate, to the URL, name the host as the certificate does, and set ssl = on and hostssl (pg_hba.conf) on the server.",
+  pooler: 'Set NAMED_STATEMENTS=false, or let PgBouncer 1.21 or later have max_prepared_statements above 0.',
+  role_settings:
+    'Run deploy/login.sql for a login that is a member, else set them with alter role, as sql/core/001_roles.sql does; per-database role settings override role settings.',
+  connections:
+    'Raise the limit, lower the pools (SHORT_CONNECTIONS, LONG_CONNECTIONS, PRIMARY_CONNECTIONS), or use a pooler.',
+  recovery: 'Point REPLICA_URLS at replicas and PRIMARY_URLS at the primary of the same cluster.',
+  standby: 'Run select pg_wal_replay_resume(), or set hot_standby_feedback = on on the replica.',
+  session: 'Reset it for the role, such as by alter role … reset bytea_output.',
+  clock: 'Let NTP keep the clocks of the gateway and of the database.',
+  time_zone: 'Set TIME_ZONE to a name of the time zone database, such as Europe/Amsterdam.',
+  role: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URLS, and take from them the rest.',
+  privileges: 'Revoke it, from the role or from PUBLIC.',
+  token_look_up: 'Run migrate, or grant EXECUTE on the function to gateway_reader.',
+  keyring: 'Add the missing key to DATA_KEYS, or grant EXECUTE on gateway.key_ids() to gateway_reader.',
+  view: 'Correct the view in the folder of views, or the definition, and run migrate --views DIR.',
+  migrated: 'Run migrate --views DIR with the same RESOURCES_DIR: it makes them again.',
+  scans:
+    'Let each subquery and join of the view compare the column of the workspace, such as h.workspace_id = w.workspace_id.',
+  workspaces: 'Give `check` the ADMIN_URL of `migrate`, run migrate, or create the policy.',
+  ids: 'Let the view show an id that a unique index proves, or the newest of the rows with one id alone.',
+  values:
+    'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; where JSON has no such value (NaN, infinity), let the view show another. The row named is an example.',
+  schema: 'Let the view give the types of the contract (docs/definitions.md), or change the definition.',
+  plans:
+    'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list; for sync the workspace and the id, or the workspace, the id of the record and the id of the part.',
+  sorted_lists: 'Where a workspace has many such rows, give the table a column of the workspace.',
+  write_view: 'Correct the grants, the write view, or the fields of the definition that have "write".',
+  writes:
+    'Run migrate for missing grants; let a trigger raise the version; make the write view updatable; let the rules of the app take what clients may send.',
+} as const satisfies Readonly<Record<string, string>>;
+
+/** The code of an item: a key of the table. */
+export type FindingCode = keyof typeof advice;
+
+/** `serve` does not start with a refused item. `check` exits with 1 when an item failed or is refused. */
+export type Level = 'ok' | 'warning' | 'failed' | 'refused';
+
+/** The result of checking one item on one server. `check --json` prints it as it is. */
+export interface Finding {
+  readonly level: Level;
+  readonly code: FindingCode;
+  /** Such as "replica 1 (10.0.0.5:5432/workspace)", or "settings". */
+  readonly where: string;
+  /** The view, role or resource that the item is about; empty when there is but one. */
+  readonly object: string;
+  /** A sentence without secrets and without values of customers. */
+  readonly detail: string;
+  /** The advice of the table; empty when it is ok. */
+  readonly advice: string;
+}
+
+/** A finding without its server. */
+export type Item = Omit<Finding, 'where' | 'advice'>;
+
+export function found(where: string, item: Item): Finding {
+  return { ...item, where, advice: item.level === 'ok' ? '' : advice[item.code] };
+}
+
+/** Such as "view gateway.klanten". */
+export function titleOf({ code, object }: Item): string {
+  return `${code.replaceAll('_', ' ')} ${object}`.trim();
+}
+
+/** Ok when there are no faults; else refused, with all of them in one sentence. */
+export function verdict(code: FindingCode, faults: readonly string[], whenOk = '', object = ''): Item {
+  if (faults.length === 0) return { level: 'ok', code, object, detail: whenOk };
+  return { level: 'refused', code, object, detail: `${faults.join('; ')}.` };
+}
+
+/** Not ok, but `serve` starts all the same: a passing fault, such as a server that cannot be reached. */
+export function failure(code: FindingCode, detail: string, object = ''): Item {
+  return { level: 'failed', code, object, detail };
+}
+
+/** Works, but the operator should know. */
+export function warning(code: FindingCode, detail: string, object = ''): Item {
+  return { level: 'warning', code, object, detail };
+}
+
+/** The fault if the condition holds, for a list of faults. */
+export function faultIf(condition: boolean, fault: string): string[] {
+  return condition ? [fault] : [];
+}
+
+/** The faults with the file to correct, for faults that name places in a definition. */
+export function withFile(faults: readonly string[], { file }: { readonly file: string }): readonly string[] {
+  return faults.length === 0 ? faults : [...faults, `the definition is ${file}`];
+}
+
+/** The text of sql/check/NAME.sql. */
+export function checkSql(name: string): string {
+  return projectText(`sql/check/${name}.sql`);
+}

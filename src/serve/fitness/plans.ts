@@ -1,0 +1,131 @@
+import type pg from 'pg';
+import type { Statement } from '../../postgres/statement.js';
+import type { Resource } from '../../resource/definition/resource.js';
+import { compileStatements } from '../../resource/statements/statements.js';
+import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
+import { failure, type Item, verdict, warning } from './finding.js';
+import { trial } from './session.js';
+
+/** A node of a plan as EXPLAIN (FORMAT JSON) prints it. */
+export interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Parent Relationship'?: string;
+  readonly 'Relation Name'?: string;
+  readonly Schema?: string;
+  readonly 'CTE Name'?: string;
+  readonly 'Subplan Name'?: string;
+  readonly 'Join Type'?: string;
+  readonly Output?: readonly string[];
+  readonly Alias?: string;
+  readonly 'Index Cond'?: string;
+  readonly 'Recheck Cond'?: string;
+  readonly 'Hash Cond'?: string;
+  readonly 'Merge Cond'?: string;
+  readonly 'Join Filter'?: string;
+  readonly Filter?: string;
+  readonly Plans?: readonly Plan[];
+}
+
+/** The generic plan of a statement, in a transaction whose plan_cache_mode is force_generic_plan. */
+async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {
+  const values = parameters.length === 0 ? '' : ` (${parameters.map(() => 'null').join(', ')})`;
+  const results: unknown = await client.query(
+    `prepare checked as ${text}; explain (format json) execute checked${values}; deallocate checked`,
+  );
+  const [, explained] = results as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>[];
+  return (explained as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>).rows[0]?.['QUERY PLAN'][0].Plan as Plan;
+}
+
+/** Whether the node makes a part of a row: it runs for the rows of a page alone. */
+function isOfRow(plan: Plan): boolean {
+  return /^(SubPlan|InitPlan)$/.test(plan['Parent Relationship'] ?? '');
+}
+
+/** The planner scans a small table although an index fits; without these ways, what remains has no index. */
+const settings = `set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
+  set local enable_seqscan = off; set local enable_sort = off`;
+
+/**
+ * Explains the generic plan of the detail, of every list (without filters, by each filter, and by all of them) and of sync. A sort
+ * or a sequential scan means that a page costs as much as its table, and a statement of sync as much as that of all workspaces. Rows
+ * whose workspace another table tells are in no index by workspace and order: sorting them is slow, and no fault.
+ */
+export async function checkPlans(client: pg.Client, resource: Resource): Promise<Item[]> {
+  const faults: string[] = [];
+  const sorted: string[] = [];
+  const explainAll = async (): Promise<Item[]> => {
+    const shapes = shapesOf(resource);
+    for (const [shape, statements] of shapes) {
+      const found = new Set<string>();
+      for (const statement of statements) for (const flaw of flaws(await explain(client, statement))) found.add(flaw);
+      if (found.delete('sorts what it joins')) sorted.push(shape);
+      if (found.size > 0) faults.push(`${shape} ${[...found].join(' and ')}`);
+    }
+    if (faults.length > 0) return [failure('plans', `No index fits: ${faults.join('; ')}.`, resource.name)];
+    return [
+      sorted.length > 0
+        ? warning(
+            'sorted_lists',
+            `${sorted.length} of ${shapes.length} shapes sort all rows of a workspace.`,
+            resource.name,
+          )
+        : verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name),
+    ];
+  };
+  return trial(client, { settings, object: resource.view }, explainAll, ({ message }) => [
+    failure('plans', `They could not be made: ${message}.`, resource.name),
+  ]);
+}
+
+function shapesOf(resource: Resource): [string, Statement[]][] {
+  const { list, detail } = compileStatements(resource);
+  const names = Object.keys(resource.filters);
+  const combinations = [[], ...names.map((name) => [name]), ...(names.length > 1 ? [names] : [])];
+  const lists = combinations.map((filters): [string, Statement[]] => {
+    const { rows, keys, last, count } = list(filters);
+    const shape = filters.length === 0 ? 'the list' : `the list by ${filters.join(', ')}`;
+    return [shape, [...Object.values(rows), ...Object.values(keys), last, count]];
+  });
+  return [
+    ...lists,
+    ...(detail === null ? [] : [['the detail', [detail]] as [string, Statement[]]]),
+    ...syncShapesOf(resource),
+  ];
+}
+
+function syncShapesOf(resource: Resource): [string, Statement[]][] {
+  const statements = compileSyncStatements(resource);
+  if (statements === null) return [];
+  const { changed, hashed, digest } = statements;
+  const names = [
+    'the sync list by since',
+    ...Object.keys(resource.sync?.parts ?? {}).map((part) => `${part} by since`),
+  ];
+  // A statement that reads in the order of the table sorts the few rows that it finds.
+  const ofSection = ({ ahead, find }: Section): Statement[] =>
+    [...Object.values(ahead), ...Object.values(find)].filter(({ inTableOrder }) => !inTableOrder);
+  const lists = changed.map((section, i): [string, Statement[]] => [names[i] as string, ofSection(section)]);
+  return [...lists, ['digest and ids', [...ofSection(hashed), ...Object.values(digest)]]];
+}
+
+/** The parts of a row are subplans, which run for the rows of a page alone. Rows that a list of ids names, or that a number bounds, are sorted: they are few. */
+function flaws(plan: Plan): string[] {
+  if (isOfRow(plan)) return [];
+  const type = plan['Node Type'];
+  const own =
+    /Sort$/.test(type) && !readsFewRows(plan)
+      ? [isJoin(plan) ? 'sorts what it joins' : 'sorts']
+      : type === 'Seq Scan'
+        ? [`scans ${plan['Relation Name']}`]
+        : [];
+  return [...own, ...(plan.Plans ?? []).flatMap(flaws)];
+}
+
+function isJoin(plan: Plan): boolean {
+  return !isOfRow(plan) && (/Join|Nested Loop/.test(plan['Node Type']) || (plan.Plans ?? []).some(isJoin));
+}
+
+/** Whether the rows come from the query of the rows that a list of ids names (`fewRows` of the statements), or are cut to a number. */
+function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: Plan): boolean {
+  return /^(few|one)$/.test(Alias ?? '') || type === 'Limit' || Plans.some(readsFewRows);
+}

@@ -1,0 +1,147 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type pg from 'pg';
+import { Row, type TextRow } from '../../postgres/row.js';
+import type { WorkspaceId } from '../../postgres/statement.js';
+import { guarded, runSteps } from '../../postgres/transaction.js';
+import { mayLackValue, recordSchema } from '../../resource/definition/record-schema.js';
+import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../../resource/definition/resource.js';
+import { compileSerializer } from '../../resource/definition/row-serializer.js';
+import type { ProjectionOptions } from '../../resource/projection/redact.js';
+import { compileStatements } from '../../resource/statements/statements.js';
+import { failure, type Item, type Level, verdict, withFile } from './finding.js';
+import { trial } from './session.js';
+
+/** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
+const rowsPerEnd = 250;
+const bound = `set local statement_timeout = '1s'`;
+/** With fewer stored values, all of them may be damaged and the keys right nevertheless. */
+const lostMin = 10;
+/** A few damaged values are a warning; a larger share of at least `shareMin` values is a failure. */
+const shareMax = 0.05;
+const shareMin = 20;
+
+/** A member in the sample. */
+interface Member {
+  readonly leaf: Leaf;
+  /** Position of its column. */
+  readonly at: number;
+  /** Stored values, and those of them that are shown as null. */
+  stored: number;
+  empty: number;
+  /** Id of the first row with such a value. */
+  example: string;
+  readonly reasons: Set<string>;
+}
+
+/**
+ * Serializes rows of two workspaces as a list does: members that are null although a value is stored are counted, and the records are
+ * compared with their JSON Schema. No value is in the findings.
+ */
+export async function checkRecords(
+  client: pg.Client,
+  resource: Resource,
+  projection: ProjectionOptions,
+  workspaces: readonly WorkspaceId[],
+): Promise<Item[]> {
+  const reasons = new Map<string, string>();
+  const serializer = compileSerializer(resource, projection, (event) => {
+    if (event.type === 'decode_failed') reasons.set(event.pointer, event.reason);
+  });
+  const misfitsOf = misfitsIn(resource);
+  const positions = columnsOf(resource);
+  const members = leaves(resource).map((leaf): Member => {
+    const at = positions.indexOf(leaf.field.column);
+    return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set() };
+  });
+  const misfits = new Set<string>();
+  let count = 0;
+  let sampled = 0;
+  const read = async (): Promise<Item[]> => {
+    for (const workspace of workspaces) {
+      const rows = await bothEnds(client, resource, workspace);
+      for (const texts of rows) {
+        reasons.clear();
+        const record = JSON.parse(serializer.json(Row.of(texts), workspace)) as object;
+        const id = texts[positions.indexOf('id')] as string;
+        for (const member of members) {
+          const { leaf, at } = member;
+          const value = valueAt(record, leaf);
+          if (texts[at] !== null) tally(member, id, value, reasons.get(pointer(leaf.path)));
+          else if (!mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
+        }
+        for (const misfit of misfitsOf(record)) misfits.add(misfit);
+      }
+      count += rows.length;
+      if (rows.length > 0 && ++sampled === 2) break;
+    }
+    const [object, bad] = [resource.name, withFile([...misfits], resource).join('; ')];
+    return [
+      valuesItem(resource, count, members),
+      misfits.size > 0
+        ? failure('schema', `Records do not fit it: ${bad}.`, object)
+        : verdict('schema', [], `${count} records fit it.`, object),
+    ];
+  };
+  return trial(client, { settings: bound, object: resource.view }, read, ({ message }) => [
+    failure('values', `They could not be read: ${message}.`, resource.name),
+  ]);
+}
+
+function valueAt(record: object, { path }: Pick<Leaf, 'path'>): unknown {
+  return path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], record);
+}
+
+async function bothEnds(client: pg.Client, resource: Resource, workspace: WorkspaceId): Promise<TextRow[]> {
+  const { list } = compileStatements(resource);
+  const idAt = columnsOf(resource).indexOf('id');
+  const rows = new Map<string, TextRow>();
+  for (const direction of ['asc', 'desc'] as const) {
+    const step = { statement: list([], direction).rows.all, values: { limit: rowsPerEnd } };
+    const [found] = await runSteps(client, workspace, false, [step], [guarded]);
+    for (const row of found?.rows ?? []) rows.set(row[idAt] as string, row);
+    if (rows.size < rowsPerEnd) break;
+  }
+  return [...rows.values()];
+}
+
+/** Counts a stored value, and whether its member is null. JSON may hold null itself, and cleaning removes values on purpose. */
+function tally(member: Member, id: string, value: unknown, undecodable: string | undefined): void {
+  const { clean, pointer, type } = member.leaf.field;
+  const isRemoved = clean !== undefined || pointer !== undefined || type === 'json';
+  member.stored++;
+  if (undecodable === undefined && (value !== null || isRemoved)) return;
+  if (member.empty++ === 0) member.example = id;
+  member.reasons.add(undecodable ?? 'JSON has no such value');
+}
+
+function valuesItem(resource: Resource, count: number, members: readonly Member[]): Item {
+  const { name } = resource;
+  const lost = members.filter(({ empty }) => empty > 0);
+  if (lost.length === 0) return verdict('values', [], `${count} records show every value that is stored.`, name);
+  const levels = lost.map(levelOf);
+  const level = (['refused', 'failed', 'warning'] as const).find((one) => levels.includes(one)) as Level;
+  const sentences = lost.map(
+    ({ leaf, stored, empty, example, reasons }) =>
+      `${placeOf(leaf.path)}: ${empty} of ${stored} values are stored but shown as null (${[...reasons].join(', ')}), such as in row ${example}`,
+  );
+  return { level, code: 'values', object: name, detail: `${withFile(sentences, resource).join('; ')}.` };
+}
+
+function levelOf({ stored, empty }: Member): Level {
+  if (stored >= lostMin && empty === stored) return 'refused';
+  return stored >= shareMin && empty > stored * shareMax ? 'failed' : 'warning';
+}
+
+/** A function that names the members of a record that do not fit, each with the keyword of the schema; below a member the data may give names. */
+function misfitsIn(resource: Resource): (record: object) => string[] {
+  const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false });
+  const validate = ajv.compile(recordSchema(resource));
+  const members = leaves(resource).map(({ path }) => path);
+  return (record) => {
+    if (validate(record)) return [];
+    return (validate.errors ?? []).map(({ instancePath, keyword }) => {
+      const member = members.find((path) => `${instancePath}/`.startsWith(`${pointer(path)}/`));
+      return `${member ? placeOf(member) : 'the record'} (${keyword})`;
+    });
+  };
+}

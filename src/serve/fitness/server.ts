@@ -1,0 +1,75 @@
+import type pg from 'pg';
+import { primaryReadConnections } from '../../postgres/primary.js';
+import type { Resource } from '../../resource/definition/resource.js';
+import { parseKeyring } from '../../resource/projection/keyring.js';
+import { viewsOf } from '../../resource/statements/walls.js';
+import type { Settings } from '../settings.js';
+import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
+import { queryCanceled, trial } from './session.js';
+import type { ServerKind } from './spared.js';
+
+/** Checks the server, its session and its login: recovery, clock, settings, bounds on connections, possessions and privileges. */
+export async function checkServer(
+  client: pg.Client,
+  kind: ServerKind,
+  { settings, resources }: { readonly settings: Settings; readonly resources: readonly Resource[] },
+  pooled: boolean,
+): Promise<{ items: Item[]; system: string | undefined }> {
+  const { shortConnections, longConnections, primaryConnections, webConcurrency, redisUrl } = settings;
+  const pools = kind === 'replica' ? shortConnections + longConnections : primaryConnections + primaryReadConnections;
+  const instances = redisUrl === '' ? 1 : settings.instances;
+  const need = {
+    kind,
+    role: kind === 'replica' ? 'gateway_reader' : 'gateway_writer',
+    relations: ['gateway.applied_files', ...resources.flatMap(viewsOf)],
+    pooled,
+    statementTimeoutMs: settings.statementTimeoutMs,
+    writeTimeoutMs: settings.writeTimeoutMs,
+    connections: (pools + 1) * webConcurrency * instances,
+    sum: `${pools} of the pools and a probe, by ${webConcurrency} workers and ${instances} machines`,
+    clock: Date.now(),
+  };
+  const { rows } = await client.query<Item & { system: string }>(checkSql('server'), [JSON.stringify(need)]);
+  return { items: rows.map(({ system: _, ...item }) => item), system: rows[0]?.system };
+}
+
+/** Checks that PostgreSQL knows the time zone of `from` and `to`. */
+export function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item[]> {
+  const ask = async (): Promise<Item[]> => {
+    await client.query('select now() at time zone $1', [timeZone]);
+    return [verdict('time_zone', [], `PostgreSQL knows ${timeZone}.`)];
+  };
+  return trial(client, {}, ask, () => [verdict('time_zone', [`PostgreSQL knows no time zone ${timeZone}`])]);
+}
+
+/** Checks that the reader can look up tokens. */
+export function checkTokens(client: pg.Client): Promise<Item[]> {
+  const look = async (): Promise<Item[]> => {
+    await client.query(`select * from gateway.find_token('\\x00')`);
+    return [verdict('token_look_up', [], 'gateway.find_token works.')];
+  };
+  return trial(client, {}, look, ({ message }) => [
+    verdict('token_look_up', [`gateway.find_token cannot be executed: ${message}`]),
+  ]);
+}
+
+/** Time of the look for key ids; the check itself gives up a statement after 5 s, and would say that the server does not answer. */
+const keyIdsMsMax = 3000;
+
+/** Checks that the keyring holds every key in use. */
+export function checkKeyring(client: pg.Client, { dataKeys }: Settings): Promise<Item[]> {
+  const compare = async (): Promise<Item[]> => {
+    const { rows } = await client.query<{ id: string }>('select key_id as id from gateway.key_ids() order by 1');
+    const known = parseKeyring(dataKeys || '{}').ids;
+    const used = rows.map(({ id }) => id);
+    const missing = used.filter((id) => !known.includes(id));
+    const faults = faultIf(missing.length > 0, `DATA_KEYS lacks ${missing.join(', ')}, which the database uses`);
+    return [verdict('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`)];
+  };
+  const bounds = { settings: `set local statement_timeout = ${keyIdsMsMax}`, object: 'gateway.key_ids()' };
+  return trial(client, bounds, compare, ({ code, message }) => [
+    code === queryCanceled
+      ? failure('keyring', `gateway.key_ids() takes more than 3 s: let it take a smaller sample, or run ANALYZE.`)
+      : verdict('keyring', [`gateway.key_ids() cannot be executed: ${message}`]),
+  ]);
+}

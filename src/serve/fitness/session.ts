@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { TLSSocket } from 'node:tls';
+import type pg from 'pg';
+import { databaseErrorKind, sqlStateOf } from '../../base/errors.js';
+import { applicationName } from '../../postgres/connection.js';
+import { announcedPid, SessionClient, streamOf } from '../../postgres/wire/wire.js';
+import { failure, type Item, verdict, warning } from './finding.js';
+
+// The connection of the checks, what its ends are, and the transactions in which they try statements.
+
+const statementTimeoutMs = 5000;
+
+/** Connects as the gateway does, for statements that end within a few seconds. */
+export async function connectTo(url: string, connectTimeoutMs: number): Promise<pg.Client> {
+  const client = new SessionClient({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    query_timeout: statementTimeoutMs,
+    application_name: 'gateway-check',
+  });
+  client.on('error', () => undefined); // the statement on a lost connection rejects
+  await client.connect();
+  return client;
+}
+
+export const queryCanceled = '57014';
+
+/** A lock on a table, or a conflict with recovery: the connection goes on. */
+function isOccupied(error: unknown): boolean {
+  return /^(40|55P03$)/.test(sqlStateOf(error) ?? '');
+}
+
+/**
+ * Runs a check in a read-only transaction that is rolled back. Where PostgreSQL refuses a statement of it, the items are those of `refused`;
+ * where a lock ends it, `object` cannot be checked now (null: another item says so). Throws when the connection is lost. The wait for a lock
+ * is below the time-outs of the statements, which would tell of a slow view; the name of the session is that of `serve`, which a view could
+ * tell from others.
+ */
+export async function trial(
+  client: pg.Client,
+  { settings = '', object = '' }: { readonly settings?: string; readonly object?: string | null },
+  check: () => Promise<Item[]>,
+  refused: (error: pg.DatabaseError) => Item[],
+): Promise<Item[]> {
+  try {
+    await client.query(
+      `begin read only; set local lock_timeout = '200ms'; set local application_name = '${applicationName}'; ${settings}`,
+    );
+    return await check();
+  } catch (error) {
+    if (isOccupied(error))
+      return object === null
+        ? []
+        : [failure('connection', `It cannot be checked now: ${(error as Error).message}.`, object)];
+    if (/^(08|53|57P|58|$)/.test(sqlStateOf(error) ?? '')) throw error;
+    return refused(error as pg.DatabaseError);
+  } finally {
+    await client.query('rollback').catch(() => undefined); // a lost connection has rolled back
+  }
+}
+
+/** The server cannot be reached now, or refuses permanently: a wrong password, an unknown database. With the failure of TLS, as that of the connection says nothing about certificates. */
+export function broken(error: unknown): Item[] {
+  const { code = '', message } = error as { code?: string; message: string };
+  const reason = message || code || 'no reason given';
+  // Every statement fails then, so no other finding can say it.
+  if (code === '0A000') return [verdict('session', [`default_transaction_isolation does not fit: ${reason}`])];
+  if (code === queryCanceled)
+    return [failure('role_settings', 'statement_timeout of the role ends the statements of the check.')];
+  if (/^(28|3D)/.test(code) || databaseErrorKind(error) === 'permanent')
+    return [verdict('connection', [`it refuses: ${reason}${code && ` (${code})`}`])];
+  const isTls = /CERT|SIGNED|^ERR_(TLS|SSL)|^EPROTO$/.test(code) || /\bSSL\b|\bTLS\b/.test(message);
+  const tls = isTls ? [failure('encryption', `TLS fails: ${message}.`)] : [];
+  return [...tls, failure('connection', `It cannot be reached now: ${reason}.`)];
+}
+
+/** Checks that what crosses a network is encrypted, and that the server's certificate is verified. */
+export function checkEncryption(client: pg.Client): Item {
+  const stream = streamOf(client);
+  const { remoteAddress = '' } = stream;
+  if (stream instanceof TLSSocket)
+    return stream.authorized
+      ? verdict('encryption', [], `${stream.getProtocol()}, and the certificate is verified.`)
+      : warning('encryption', "The server's certificate is not verified, so another server could take its place.");
+  const isLocal = remoteAddress === '' || /^(::ffff:)?127\.|^::1$/.test(remoteAddress);
+  if (isLocal) return verdict('encryption', [], 'None: the server is on this machine.');
+  return warning('encryption', 'Names of customers cross the network as plain text.');
+}
+
+const backendPid = 'select pg_backend_pid() as pid';
+/** Rounds in which the other connection may take the server connection of the first, and the time that a round waits for a free one. */
+const rounds = 5;
+const roundMs = 250;
+
+/**
+ * Checks whether a pooler is in between, which announces another process than the one that answers, and whether prepared statements
+ * survive it: in transaction mode a pooler before PgBouncer 1.21 loses them. `connect` opens a second connection.
+ */
+export async function checkPooler(
+  client: pg.Client,
+  connect: () => Promise<pg.Client>,
+  namedStatements: boolean,
+): Promise<{ isPooled: boolean; item: Item }> {
+  if ((await pidOf(client, { text: backendPid })) === announcedPid(client))
+    return { isPooled: false, item: verdict('pooler', [], 'None: the connection ends at PostgreSQL.') };
+  if (!namedStatements)
+    return { isPooled: true, item: verdict('pooler', [], 'There is one, and statements have no names.') };
+  const other = await connect();
+  try {
+    const keeps = await keepsPrepared(client, other);
+    const item = keeps
+      ? verdict('pooler', [], 'There is one, and prepared statements survive it.')
+      : warning(
+          'pooler',
+          'There is one, and it loses prepared statements: `serve` runs without them, so that statements are planned each time.',
+        );
+    return { isPooled: true, item };
+  } finally {
+    await other.end().catch(() => undefined);
+  }
+}
+
+/**
+ * Prepares a statement, lets the other connection occupy the server connection that has it, and executes it again. A pooler in session mode never
+ * lets another client have it.
+ */
+async function keepsPrepared(client: pg.Client, other: pg.Client): Promise<boolean> {
+  const prepared = { name: `check_${randomUUID()}`, text: backendPid };
+  for (let round = 0; round < rounds; round++) {
+    const before = await pidOf(client, prepared);
+    await other.query('begin');
+    const occupied = await pidOf(other, { text: backendPid });
+    const again = pidOf(client, prepared).then(
+      () => true,
+      (error) => {
+        if (sqlStateOf(error) !== '26000') throw error;
+        return false;
+      },
+    );
+    await Promise.race([again.catch(() => undefined), sleep(roundMs)]); // a pool of one connection has none free until the rollback
+    await other.query('rollback');
+    if (!(await again)) return false;
+    if (occupied === before) return true;
+  }
+  return true;
+}
+
+async function pidOf(client: pg.Client, query: { name?: string; text: string }): Promise<number> {
+  return (await client.query<{ pid: number }>(query)).rows[0]?.pid as number;
+}

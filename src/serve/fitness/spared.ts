@@ -1,0 +1,91 @@
+import type { CheckResult } from '../../postgres/probe.js';
+import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
+
+/** The setting that names a server: REPLICA_URLS or PRIMARY_URLS. */
+export type ServerKind = 'replica' | 'primary';
+
+/** A server as it was checked. */
+export interface CheckedServer {
+  readonly kind: ServerKind;
+  /** Its place in the setting, from 0. */
+  readonly at: number;
+  /** Such as "replica 1". */
+  readonly name: string;
+  /** The name with the address. */
+  readonly where: string;
+  /** System identifier of its cluster, which initdb gave it (pg_control_system()); undefined: it did not answer. */
+  readonly system: string | undefined;
+  readonly items: readonly Item[];
+}
+
+/** Answers of other recovery states than that of the setting, which are no fault while another server has that state. */
+const otherState: Readonly<Record<ServerKind, string>> = {
+  replica: 'It is a primary now: it serves no reads until it is a standby.',
+  primary: 'It is a standby now: it takes writes when it is promoted.',
+};
+
+/**
+ * Judges the servers together. All must belong to the cluster of the first primary that answered, else of the first replica: with the
+ * primary's identifier `serve` ejects replicas of another cluster; without it, it cannot tell which of them is right. The faults of one
+ * server refuse no start while another in the same setting is fine: a wrong password, an unknown database, a promoted or demoted server,
+ * another cluster. `serve` starts without the server, and uses it when it becomes good.
+ */
+export function judge(servers: readonly CheckedServer[]) {
+  const answered = servers.filter(({ system }) => system !== undefined);
+  const reference = answered.find(({ kind }) => kind === 'primary') ?? answered[0];
+  const strangers = answered.filter(({ system }) => system !== reference?.system);
+  const isFine = (server: CheckedServer): boolean =>
+    !strangers.includes(server) &&
+    server.items.every(({ code, level }) => level === 'ok' || (code !== 'connection' && code !== 'recovery'));
+  const fineKinds = new Set(servers.filter(isFine).map(({ kind }) => kind));
+  const fault = `${strangers.map(({ name }) => name).join(', ')}: another cluster than ${reference?.name}`;
+  const cluster =
+    strangers.length === 0
+      ? verdict('cluster', [], `${answered.length} servers of one cluster.`)
+      : reference?.kind === 'primary'
+        ? failure('cluster', `${fault}, so no reads go there.`)
+        : verdict('cluster', [fault]);
+  return {
+    cluster: answered.length > 1 ? [cluster] : [],
+    findings: servers.flatMap((server) => {
+      const { kind, where, items } = server;
+      if (isFine(server) || !fineKinds.has(kind)) return items.map((item) => found(where, item));
+      const kept = strangers.includes(server) ? items.filter(({ code }) => code === 'connection') : items;
+      return kept.map((item): Finding => {
+        const { code, level } = item;
+        if (code === 'recovery' && level !== 'ok') return found(where, verdict(code, [], otherState[kind]));
+        return found(where, code === 'connection' && level === 'refused' ? { ...item, level: 'failed' } : item);
+      });
+    }),
+    /** The servers of the setting, counted from 0, that must be checked before their first use: they answered no check or not all of it, or belong to another cluster. */
+    unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> =>
+      new Map(
+        servers
+          .filter((server) => server.kind === kind)
+          .map(
+            (server) =>
+              [
+                server.at,
+                strangers.includes(server) ? stranger : checkResult(server.items.filter(isUnfinished)),
+              ] as const,
+          )
+          .filter(([, { refusal, uncheckedViews }]) => refusal !== null || uncheckedViews.size > 0),
+      ),
+    system: reference?.system,
+  };
+}
+
+const stranger: CheckResult = { refusal: 'it belongs to another cluster', uncheckedViews: new Set() };
+
+/** The server, or the view that the item names, could not be checked. */
+function isUnfinished({ code, level }: Item): boolean {
+  return code === 'connection' && level !== 'ok';
+}
+
+/** The result of the check of a server: its first fault, and the views that could not be checked. */
+export function checkResult(items: readonly Item[]): CheckResult {
+  const fault = items.find((each) => each.level === 'refused' || (isUnfinished(each) && each.object === ''));
+  const views = items.filter((each) => isUnfinished(each) && each.object !== '').map(({ object }) => object);
+  const refusal = fault === undefined ? null : `check refuses it: ${titleOf(fault)}: ${fault.detail}`;
+  return { refusal, uncheckedViews: new Set(views) };
+}

@@ -1,0 +1,133 @@
+import type pg from 'pg';
+import { fieldType } from '../../resource/definition/field-types.js';
+import {
+  columnsOf,
+  type Field,
+  leaves,
+  placeOf,
+  type Resource,
+  xidColumn,
+} from '../../resource/definition/resource.js';
+import { codecColumns } from '../../resource/projection/codec.js';
+import { plainViewsOf, viewsOf, wallsOf } from '../../resource/statements/walls.js';
+import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
+import { trial } from './session.js';
+
+/** The needs with which sql/check/views.sql compares the views of one item. */
+export interface ViewNeed {
+  readonly code: FindingCode;
+  readonly object: string;
+  /** The definition to correct; null: no definition needs them. */
+  readonly file: string | null;
+  /** The sentence of an item without faults. */
+  readonly ok: string;
+  /** The views that must be there. */
+  readonly views: readonly string[];
+  /** Those whose owner and row-level security are judged. */
+  readonly plain: readonly string[];
+  readonly columns: readonly NeededColumn[];
+}
+
+interface NeededColumn {
+  readonly view: string;
+  readonly name: string;
+  /** The types that it can have; empty: every type fits. */
+  readonly types: readonly string[];
+  /** The key of the definition that needs it, in parentheses; empty: every resource does. */
+  readonly at: string;
+  readonly privilege: 'select' | 'insert' | 'update';
+  /** Whether the role must have the privilege, or must not. */
+  readonly may: boolean;
+}
+
+/** Compares views with what they must be: an item for each need. */
+export async function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
+  return (await client.query<Item>(checkSql('views'), [JSON.stringify(needs)])).rows;
+}
+
+/** Checks that the views are those that `migrate` made, of these definitions. A locked view is reported by `scans`. */
+export function checkApplied(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
+  const walls = JSON.stringify(wallsOf(resources).map(({ name, hash }) => ({ name, hash })));
+  const compare = async (): Promise<Item[]> => (await client.query<Item>(checkSql('migrated'), [walls])).rows;
+  return trial(client, { object: null }, compare, ({ message }) => [
+    verdict('migrated', [`what \`migrate\` applied cannot be read: ${message}`]),
+  ]);
+}
+
+/** The types that workspace_id may have. */
+const workspaceTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
+
+/** Every view that `migrate` makes of the definition, with every column in a fitting type. */
+export function viewNeed(resource: Resource): ViewNeed {
+  const { view, sync, codecs, idType, file } = resource;
+  const selected = (of: string, name: string, types: readonly string[], key: string): NeededColumn => {
+    return { view: of, name, types, at: key && ` (${key})`, privilege: 'select', may: true };
+  };
+  const common = (of: string): NeededColumn[] => [
+    selected(of, 'workspace_id', workspaceTypes, ''),
+    ...(sync ? [selected(of, xidColumn, ['xid'], '/sync')] : []),
+  ];
+  const used = columnsOf(resource);
+  const own = [
+    ...Object.entries(codecs).flatMap(([name, codec]) =>
+      codecColumns(codec).flatMap((column) =>
+        used.includes(column) ? [selected(view, column, [], `/codecs/${name}`)] : [],
+      ),
+    ),
+    ...common(view),
+    ...leaves(resource).map(({ field, path }) =>
+      selected(view, field.column, columnTypes(field, resource), `${placeOf(path)}/column`),
+    ),
+  ];
+  const ofParts = Object.entries(sync?.parts ?? {}).flatMap(([name, part]) => [
+    ...common(part.view),
+    selected(part.view, 'id', fieldType(idType).columnTypes, ''),
+    selected(part.view, 'part_id', fieldType(part.idType).columnTypes, `/sync/parts/${name}/idType`),
+  ]);
+  const { horizonHours } = sync?.appendOnly ?? {};
+  const horizon = horizonHours && ` Sync passes look back ${horizonHours} hours: no transaction must stay open longer.`;
+  return {
+    code: 'view',
+    object: view,
+    file,
+    ok: `Every column is there.${horizon ?? ''}`,
+    views: viewsOf(resource),
+    plain: plainViewsOf(resource),
+    columns: [...new Map(own.map((column) => [column.name, column])).values(), ...ofParts],
+  };
+}
+
+/** The types that the column of a field can have (PostgreSQL, format_type). */
+function columnTypes({ type, pointer, codec }: Field, { codecs }: Resource): readonly string[] {
+  if (codec !== undefined) return codecs[codec]?.encoding === 'bytea' ? ['bytea'] : fieldType('text').columnTypes;
+  return fieldType(pointer === undefined ? type : 'json').columnTypes;
+}
+
+/** The writer may change exactly the fields of the write scope. An INSERT gives the new row its id and workspace; no column that only the app fills. */
+export function writeNeeds(resource: Resource): ViewNeed[] {
+  const { write, file } = resource;
+  if (write === undefined) return [];
+  const { view } = write;
+  const fields = leaves(resource);
+  const places = new Map(fields.map(({ field, path }) => [field.column, ` (${placeOf(path)}/write)`]));
+  const writable = fields.flatMap(({ field }) => (field.write ? [field.column] : []));
+  const updated = [...writable, ...Object.keys(write.onChange)];
+  const shown = columnsOf(resource);
+  const rule = (privilege: 'insert' | 'update', allowed: readonly string[]) => (name: string) => {
+    return { view, name, types: [], at: places.get(name) ?? '', privilege, may: allowed.includes(name) };
+  };
+  return [
+    {
+      code: 'write_view',
+      object: view,
+      file,
+      ok: 'The role may write the fields of the write scope and no other.',
+      views: [view],
+      plain: [view],
+      columns: [
+        ...[...new Set([...shown, ...updated])].map(rule('update', updated)),
+        ...shown.filter((name) => name !== 'id' && name !== 'workspace_id').map(rule('insert', writable)),
+      ],
+    },
+  ];
+}

@@ -1,0 +1,65 @@
+import pg from 'pg';
+import { asAdmin } from '../../postgres/admin.js';
+import type { WorkspaceId } from '../../postgres/statement.js';
+import type { Resource } from '../../resource/definition/resource.js';
+import { viewInOrder } from '../../resource/statements/walls.js';
+import { failure, type Item, verdict, warning } from './finding.js';
+import { trial } from './session.js';
+import { checkViews } from './views.js';
+
+/** The views of the app's workspaces and users. They read as the role that ran `migrate`. */
+const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];
+
+/** Rows of each end of a list whose ids are looked for again, and the time that a view has for one statement. */
+const rowsPerEnd = 250;
+const bound = `set local statement_timeout = '500ms'`;
+
+/** Ids of up to ten workspaces, those with a token first, by ADMIN_URL: no login of the gateway can list workspaces. */
+export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: WorkspaceId[]; items: Item[] }> {
+  if (adminUrl === '') {
+    const without = 'ADMIN_URL is not set, so no workspace is known: records, ids and writes are not tried.';
+    return { ids: [], items: [warning('workspaces', without)] };
+  }
+  try {
+    return await asAdmin(adminUrl, async (client) => {
+      const { rows } = await client.query<{ id: WorkspaceId }>('select id from gateway.sample_workspaces() id');
+      const of = {
+        code: 'workspaces',
+        object: '',
+        file: null,
+        views: tokenViews,
+        plain: tokenViews,
+        columns: [],
+      } as const;
+      const items = await checkViews(client, [{ ...of, ok: `${rows.length} are taken as a sample.` }]);
+      return { ids: rows.map(({ id }) => id), items };
+    });
+  } catch (error) {
+    return { ids: [], items: [failure('workspaces', `ADMIN_URL gives none: ${(error as Error).message}.`)] };
+  }
+}
+
+/**
+ * Looks for the ids of some rows in all rows of their workspace: a walk by cursor goes on behind an id, and would lose rows with the same.
+ */
+export async function checkIds(
+  client: pg.Client,
+  resource: Resource,
+  workspaces: readonly WorkspaceId[],
+): Promise<Item[]> {
+  const { view, order } = resource;
+  const key = order.map(({ column }) => column);
+  const end = (direction: 'asc' | 'desc'): string =>
+    `(select id from ${viewInOrder(resource, key, direction)} order by ${key.map((column) => `${pg.escapeIdentifier(column)} ${direction}`).join(', ')} limit ${rowsPerEnd})`;
+  const repeated = `select id::text from ${view}
+    where id in (${end('asc')} union all ${end('desc')}) group by id having count(*) > 1 limit 1`;
+  const look = async (): Promise<Item[]> => {
+    for (const workspace of workspaces.slice(0, 2)) {
+      await client.query(`set local gateway.workspace_id = ${pg.escapeLiteral(workspace)}`);
+      const [row] = (await client.query<{ id: string }>(repeated)).rows;
+      if (row) return [failure('ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
+    }
+    return [verdict('ids', [], 'Each id of the sample is that of one row.', view)];
+  };
+  return trial(client, { settings: bound, object: view }, look, () => []); // without an index for it, of which `plans` tells
+}

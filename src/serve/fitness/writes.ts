@@ -1,0 +1,150 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { Problem, sqlStateOf } from '../../base/errors.js';
+import type { TextRow } from '../../postgres/row.js';
+import type { WorkspaceId } from '../../postgres/statement.js';
+import { nested, OpenTransaction, type Transaction } from '../../postgres/transaction.js';
+import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
+import { fieldType, textOf } from '../../resource/definition/field-types.js';
+import { leaves } from '../../resource/definition/resource.js';
+import { etagOf, parseEntityTags } from '../read/reply.js';
+import type { Target, WriteRequest } from '../write/request.js';
+import { claimOf, lockOf, type Outcome, writeOnce } from '../write/write.js';
+import { failure, faultIf, type Item, verdict, warning } from './finding.js';
+
+/** SQLSTATE not_null_violation. */
+const notNull = '23502';
+const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
+
+type Writable = CompiledResource & { readonly write: CompiledWrite };
+
+/**
+ * Tries a PATCH, its repetition and a POST with the gateway's own statements, and rolls all of it back; only sequences go on. A
+ * constraint of the app that refuses the trial's values is no fault: PostgreSQL checks privileges before it.
+ */
+export async function checkWrites(
+  client: pg.Client,
+  compiled: Writable,
+  workspaces: readonly WorkspaceId[],
+): Promise<Item> {
+  const { resource, write } = compiled;
+  const result = (faults: readonly string[], whenOk = ''): Item =>
+    faults.length > 0
+      ? failure('writes', `${faults.join('; ')}.`, resource.name)
+      : verdict('writes', [], whenOk, resource.name);
+  const text = `select id from ${resource.write?.view} where workspace_id = $1 limit 1`;
+  const statement = { name: 'sample', text, parameters: ['workspace'] };
+  const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
+  const taken = write.members.filter(({ name }) => required.includes(name));
+  await client.query(begin);
+  try {
+    for (const workspace of workspaces) {
+      const transaction = new OpenTransaction(client, workspace, false, nested);
+      const [[sample]] = await transaction.run({ statement, values: {} });
+      if (sample === undefined) continue;
+      const held = request(workspace, {}, null);
+      const [, [row]] = await transaction.run(claimOf(write, held), lockOf(write, held, sample[0] as string));
+      if (row === undefined) return result(['the statement that locks a record does not find it']);
+      const members = Object.fromEntries(taken.map(({ name, at }) => [name, row[at] as string | null]));
+      const changed = await tryChange(transaction, compiled, workspace, row);
+      const created = await tryCreate(transaction, write, request(workspace, members, null));
+      const faults = [...(changed.faults ?? []), ...(created.faults ?? [])];
+      const doubt = changed.refused && created.refused ? allRefused(created.refused) : created.doubt;
+      if (faults.length === 0 && doubt !== undefined) return warning('writes', doubt, resource.name);
+      return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
+    }
+    return result([], 'No workspace of the sample has a record to try them with.');
+  } catch (error) {
+    if (sqlStateOf(error) === undefined && !(error instanceof Problem) && !(error instanceof TypeError)) throw error;
+    return result([(error as Error).message]);
+  } finally {
+    await client.query('rollback');
+  }
+}
+
+/** The outcome of a trial: its faults, a doubt about it, or the error by which the app refused its values. */
+interface Trial {
+  readonly faults?: readonly string[];
+  readonly doubt?: string;
+  readonly refused?: pg.DatabaseError | undefined;
+}
+
+/** Changes one member after another until the app's constraints take it; the version must move with it. */
+async function tryChange(
+  transaction: Transaction,
+  { resource, write }: Writable,
+  workspace: WorkspaceId,
+  row: TextRow,
+): Promise<Trial> {
+  const id = row[write.idAt] as string;
+  const { versionAt } = write.tag;
+  const etag = etagOf((at) => row[at] ?? null, write.tag);
+  const target = { id, ifMatch: parseEntityTags(etag) as Target['ifMatch'] };
+  let refused: pg.DatabaseError | undefined;
+  const free = leaves(resource).filter(({ field: { write } }) => write !== undefined && write.references === undefined);
+  for (const { field, path } of free) {
+    const name = path[0] as string;
+    const { at } = write.members.find((member) => member.name === name) as WritableMember;
+    const { example, auditValue = (text: string) => text } = fieldType(field.type);
+    const current = row[at] ?? null;
+    const value = current !== null && field.nullable ? null : textOf(field.example ?? example);
+    if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0
+    const change = request(workspace, { [name]: value }, target);
+    const outcome = await tryWrite(transaction, write, change).catch(refusalOf);
+    if (!('row' in outcome)) {
+      refused = outcome;
+      continue;
+    }
+    const repeated = await tryWrite(transaction, write, change);
+    const stays = `an UPDATE leaves ${resource.version} as it is, so two changes with one If-Match would both succeed: let a trigger raise it`;
+    const unknown = 'the outcome of a write is not found again under its key';
+    return {
+      faults: [...faultIf(outcome.row[versionAt] === row[versionAt], stays), ...faultIf(!repeated.replayed, unknown)],
+    };
+  }
+  return { refused };
+}
+
+/** Creates a trial record from the required members of an existing record. */
+async function tryCreate(transaction: Transaction, write: CompiledWrite, create: WriteRequest): Promise<Trial> {
+  try {
+    const { row } = await tryWrite(transaction, write, create);
+    return { faults: faultIf(row[write.idAt] === null, 'a new record has no id') };
+  } catch (error) {
+    if (sqlStateOf(error) === notNull)
+      return {
+        faults: [
+          `a new record with its required fields alone leaves ${(error as pg.DatabaseError).column} without a value, which the table refuses: give the column a default, or a field that is required`,
+        ],
+      };
+    const unknown =
+      error instanceof Problem ? error.fieldErrors.filter(({ code }) => code === 'unknown_reference') : [];
+    if (unknown.length === 0) return { refused: refusalOf(error) };
+    const pointers = unknown.flatMap((field) => ('pointer' in field ? [field.pointer] : [])).join(', ');
+    return {
+      doubt: `A new record was not tried to its end, because the resource that ${pointers} refers to does not show the record to which an existing one refers. A deleted one is no fault; else the reference leads to another resource than its column.`,
+    };
+  }
+}
+
+async function tryWrite(transaction: Transaction, write: CompiledWrite, request: WriteRequest): Promise<Outcome> {
+  const { outcome } = await writeOnce(transaction, write, request);
+  return outcome;
+}
+
+/** The error that refused values: class 22 data, 23 constraints, P0 exceptions of the app. Rethrows others. */
+function refusalOf(error: unknown): pg.DatabaseError {
+  const refusal = error instanceof Problem ? (error.cause ?? error) : error;
+  if (!/^(22|23|P0)/.test(sqlStateOf(refusal) ?? '')) throw error;
+  return refusal as pg.DatabaseError;
+}
+
+/** Values of clients may be the reason; a rule of the audit log, or a trigger that misses a setting of the app, refuses those as well. */
+function allRefused({ message, table }: pg.DatabaseError): string {
+  return `Every trial of a change and of a new record was refused, the last by${table ? ` the table ${table}` : ' the app'}: ${message}. If no value of a client can satisfy that, no write succeeds.`;
+}
+
+function request(workspace: WorkspaceId, members: WriteRequest['members'], target: Target | null): WriteRequest {
+  const fingerprint = createHash('sha256').update('check').digest();
+  return { caller: { tokenId: randomUUID(), workspace }, key: 'check', fingerprint, members, target, mayRead: true };
+}

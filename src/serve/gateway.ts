@@ -1,0 +1,310 @@
+import cluster from 'node:cluster';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DestinationStream } from 'pino';
+import { SettingsError } from '../base/errors.js';
+import type { Observe } from '../base/events.js';
+import { ActiveKeys } from '../base/flow/gate.js';
+import { gatesOf, limitsOf } from '../base/flow/gates.js';
+import { readText } from '../base/paths.js';
+import { connectTo } from '../postgres/connection.js';
+import { ConnectionPool } from '../postgres/connection-pool.js';
+import { connectionUrls, currentUrl, serverName } from '../postgres/connection-url.js';
+import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
+import { Primary, type PrimaryNode, PrimaryNodes, primaryReadConnections } from '../postgres/primary.js';
+import { type CheckResult, LateCheck } from '../postgres/probe.js';
+import { Replica } from '../postgres/replica.js';
+import { Upkeep } from '../postgres/upkeep.js';
+import { type CompiledResource, compileResource, redactionOf } from '../resource/definition/compiled.js';
+import { loadResources } from '../resource/definition/load.js';
+import type { Resource } from '../resource/definition/resource.js';
+import { verifyKeys } from '../resource/projection/aes-gcm/verify-keys.js';
+import { loadCodecModule } from '../resource/projection/codec.js';
+import { decryptModeOf } from '../resource/projection/codecs.js';
+import { type Keyring, parseKeyring } from '../resource/projection/keyring.js';
+import type { ProjectionOptions } from '../resource/projection/redact.js';
+import { type AppDeps, app } from './app.js';
+import { checkServerLate, fittingSettings } from './fitness/inspect.js';
+import { bodyReader } from './http/body.js';
+import { type Descriptions, descriptions } from './http/descriptions.js';
+import { close, connectionsOf, drain, listen } from './http/listeners.js';
+import { apiVersion } from './http/render.js';
+import { apiServer } from './http/server.js';
+import { Tokens } from './http/tokens.js';
+import { logEvents, startTraces } from './ops/log.js';
+import { type GaugeSources, type MetricValues, metricsEvents } from './ops/metrics.js';
+import { type OpsDeps, opsServer } from './ops/server.js';
+import { type Readiness, readinessOf, statusOf } from './ops/status.js';
+import { type Peers, standalone } from './peers/peers.js';
+import { ChunkMemory } from './read/page.js';
+import { PageMemory } from './read/page-ends.js';
+import { primaryReads } from './read/routing.js';
+import type { Settings } from './settings.js';
+import { latestTimeline } from './sync/pass.js';
+
+type Closers = (() => unknown)[];
+
+/** Closes what was opened, such as pools, in the reverse order of its opening. */
+async function closeAll(closers: Closers): Promise<void> {
+  for (const close of closers.splice(0).reverse()) await close();
+}
+
+/**
+ * Compiles the definitions, checks the databases, opens the listeners. `readAgain` reads the settings again, for the
+ * login of each new connection. Throws StartRefused after closing all that it opened.
+ */
+export async function startGateway(
+  given: Settings,
+  logTo?: DestinationStream,
+  readAgain: () => Settings = () => given,
+): Promise<Gateway> {
+  const closers: Closers = [];
+  const sinks: Observe[] = [];
+  const observe: Observe = (event) => {
+    for (const sink of sinks) sink(event);
+  };
+  const log = logEvents(given.logLevel, observe, logTo);
+  sinks.push(log.add);
+  closers.push(() => log.close());
+  try {
+    if (given.otelExporterOtlpEndpoint !== '') closers.push(await startTraces(given.otelExporterOtlpEndpoint));
+    const keyring = refusing(() => parseKeyring(given.dataKeys || '{}'));
+    const resources = loadResources(given.resourcesDir);
+    const checking = fittingSettings(given, resources, observe);
+    checking.catch(() => undefined); // the keys can be refused first
+    if (decryptModeOf(given.decrypt) === 'batched') refusing(() => verifyKeys(keyring)); // while PostgreSQL answers
+    const compiling = compile(given, resources, keyring, observe);
+    compiling.catch(() => undefined); // the checks name this fault among all others
+    const { settings, ...checked } = await checking;
+    const opening = { ...checked, resources, compiled: await compiling, readAgain, observe, sinks, closers };
+    return await openGateway(settings, opening);
+  } catch (error) {
+    await closeAll(closers);
+    throw error;
+  }
+}
+
+function refusing<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new SettingsError(`DATA_KEYS: ${(error as Error).message}`);
+  }
+}
+
+/** A running gateway. */
+export interface Gateway {
+  /** Origins of the two listeners, such as http://127.0.0.1:8080. */
+  readonly url: string;
+  readonly opsUrl: string;
+  readonly replicas: readonly Replica[];
+  readonly readiness: () => Readiness;
+  readonly metrics: () => Promise<MetricValues>;
+  /** Reports events of the process, such as an uncaught error, to the gateway's log and metrics. */
+  readonly observe: Observe;
+  /** Not ready → drain → closed. Resolves when everything has ended, after drainMs at the latest. */
+  stop(): Promise<void>;
+}
+
+/** The parts that exist before the databases are connected, and what the checks found. */
+interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'settings'> {
+  readonly resources: readonly Resource[];
+  readonly compiled: readonly CompiledResource[];
+  readonly readAgain: () => Settings;
+  readonly observe: Observe;
+  /** Consumers of events. */
+  readonly sinks: Observe[];
+  /** Get all that is opened here. */
+  readonly closers: Closers;
+}
+
+/** Constructs the parts of a gateway, connects them, and opens the listeners. */
+async function openGateway(settings: Settings, opening: Opening): Promise<Gateway> {
+  const { resources, unfit, observe, sinks, closers } = opening;
+  const databases = databasesOf(settings, opening);
+  const { replicas, heartbeat, primary } = databases;
+  const positions = new WritePositions(() => heartbeat.first);
+  const peers = await peersOf(settings, positions, observe);
+  closers.push(() => peers.close());
+  positions.share(peers);
+  const gates = gatesOf(settings, observe);
+  const underWay = { requests: 0 };
+  const sources: GaugeSources = {
+    replicas,
+    primary: primary?.nodes ?? null,
+    unfit,
+    redis: () => peers.redis(),
+    lagMaxMs: settings.lagMaxMs,
+    requestsInFlight: () => underWay.requests,
+    largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
+    clientConnections: () => connectionsOf(api),
+  };
+  const metrics = metricsEvents(sources, resources);
+  sinks.push(metrics.observe);
+  closers.push(() => databases.close());
+  await databases.start();
+  const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
+  closers.push(() => upkeep?.close());
+  const pages = descriptions(resources, { version: apiVersion, ...settings });
+  const parts = { databases, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep };
+  const api = apiServer(app(depsOf(settings, opening, parts, pages)), settings, observe);
+  const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
+  let stopping = false;
+  const readiness = (): Readiness => readinessOf(sources, stopping);
+  const ops = {
+    alive: () => true,
+    metrics: () => metrics.registry.metrics(),
+    readiness,
+    status: () => statusOf(readiness(), settings.lagMaxMs),
+    docs: () => opsDocs,
+  };
+  const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, closers);
+  const url = await listen(api, settings.host, settings.port);
+  observe({ type: 'started', url, opsUrl });
+  const stop = async (): Promise<void> => {
+    stopping = true;
+    observe({ type: 'stopping' });
+    await sleep(settings.notReadyMs);
+    await drain(api, settings.drainMs);
+    await closeAll(closers);
+  };
+  return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
+}
+
+/** The parts that requests share. */
+interface Parts extends Pick<AppDeps, 'limits' | 'gates' | 'underWay'> {
+  readonly databases: ReturnType<typeof databasesOf>;
+  readonly positions: WritePositions;
+  readonly upkeep: Upkeep | null;
+}
+
+/** The dependencies and bounds of requests. */
+function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts, pages: Descriptions): AppDeps {
+  const { databases, positions, upkeep, ...shared } = parts;
+  const { replicas, heartbeat, primary } = databases;
+  return {
+    ...settings,
+    ...shared,
+    observe,
+    compiled,
+    tracing: settings.otelExporterOtlpEndpoint !== '',
+    listLimits: settings,
+    reads: {
+      ...settings,
+      replicas,
+      heartbeat,
+      observe,
+      primaryReachable: () => primary?.nodes.reachable ?? false,
+      chunkMemory: new ChunkMemory(),
+      pageMemory: new PageMemory(settings.pageMemoryMax),
+      lastWrite: (workspace) => positions.of(workspace),
+      primary: primary
+        ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
+        : () => null,
+    },
+    latestTimeline: latestTimeline(() => heartbeat.newest),
+    ...pages,
+    docs: settings.docs === 'public' ? pages.docs(true) : null,
+    tokens: new Tokens({
+      ...settings,
+      replicas,
+      observe,
+      gate: shared.gates.unknownTokens,
+      noteUse: (tokenId) => upkeep?.noteUse(tokenId),
+    }),
+    readBody: bodyReader(settings.bodyBytesMax),
+    writes: primary && { primary: primary.writes, positions, observe },
+  };
+}
+
+/** The resources with all that their requests need. Throws an error when CODEC_MODULE cannot be loaded. */
+async function compile(
+  { codecModule, decodeLegacy, decrypt }: Settings,
+  resources: readonly Resource[],
+  keyring: Keyring,
+  observe: Observe,
+): Promise<CompiledResource[]> {
+  const projection: ProjectionOptions = {
+    keyring,
+    legacy: decodeLegacy,
+    decrypt: decryptModeOf(decrypt),
+    reportMismatch: (cell) => observe({ type: 'decrypt_mismatch', ...cell }),
+    redaction: redactionOf(resources),
+    decode: await loadCodecModule(codecModule),
+    moduleText: codecModule === '' ? undefined : readText(codecModule),
+  };
+  return resources.map((resource) => compileResource(resource, projection, observe, resources));
+}
+
+/** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. Imports only what it uses. */
+async function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
+  if (settings.redisUrl !== '') {
+    const { redisPeers } = await import('./peers/redis.js');
+    return redisPeers(settings, settings.instances * settings.webConcurrency, observe);
+  }
+  if (cluster.isWorker) {
+    const { workerPeers } = await import('./peers/workers.js');
+    return workerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
+  }
+  return standalone;
+}
+
+async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): Promise<string> {
+  const ops = opsServer(deps, settings);
+  closers.push(() => close(ops));
+  return listen(ops, settings.opsHost, settings.opsPort);
+}
+
+/** Constructs the pools and the probes of all servers; opens no connection. */
+function databasesOf(settings: Settings, opening: Opening) {
+  const { resources, system, unchecked, uncheckedPrimaries, readAgain, observe } = opening;
+  const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
+  const activeWorkspaces = new ActiveKeys();
+  /** The servers of a setting, each with the check to make before its first use where the start could not check it. */
+  const serversOf = (kind: 'replica' | 'primary', found: ReadonlyMap<number, CheckResult>): PrimaryNode[] => {
+    const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
+    return connectionUrls(settings[setting]).map((url, i) => {
+      const name = serverName(url);
+      const urlNow = currentUrl(url, () => connectionUrls(readAgain()[setting]));
+      const first = found.get(i);
+      const checkLate = () => checkServerLate(kind, urlNow(), { settings, resources, system });
+      return { name, url: urlNow, check: first === undefined ? null : new LateCheck(first, checkLate) };
+    });
+  };
+  const replicas = serversOf('replica', unchecked).map(({ name, url, check }) => {
+    return new Replica(name, connectTo(url, settings), { ...settings, activeWorkspaces }, heartbeat, observe, check);
+  });
+  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), settings, heartbeat, observe);
+  return {
+    replicas,
+    heartbeat,
+    primary,
+    /** Probes all servers, and again at every interval. Resolves when the state of each is known. */
+    start: async () => {
+      await primary?.nodes.start();
+      await Promise.all(replicas.map((replica) => replica.start()));
+      // A second time, the primary first: a replica that is ahead of a position sampled after its probe follows another history.
+      await primary?.nodes.sample();
+      await Promise.all(replicas.map((replica) => replica.probe()));
+    },
+    close: async () => {
+      primary?.nodes.close();
+      for (const replica of replicas) replica.close();
+      primary?.reads.close();
+      primary?.writes.close();
+    },
+  };
+}
+
+/** The uses of the primary: writes, the few reads for which no replica is fresh enough, and its positions. Null without PRIMARY_URLS: then there are no write routes. */
+function primaryOf(all: readonly PrimaryNode[], settings: Settings, heartbeat: Heartbeat, observe: Observe) {
+  if (all.length === 0) return null;
+  const nodes: PrimaryNodes = new PrimaryNodes(all, settings, heartbeat, observe, () => {
+    writes.moveToNewPrimary();
+    reads.reset();
+  });
+  const connect = connectTo(() => nodes.url, settings);
+  const writes = new Primary(connect, settings, observe);
+  const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
+  const reads = new ConnectionPool({ ...settings, ...few }, connect);
+  return { nodes, writes, reads };
+}

@@ -1,0 +1,190 @@
+import { isIPv6 } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Context } from 'koa';
+import { Problem } from '../../base/errors.js';
+import type { LimitName, Observe } from '../../base/events.js';
+import type { Limits } from '../../base/flow/gates.js';
+import { type Limiter, type RateLimitResult, windowSeconds } from '../../base/flow/rate-limiter.js';
+import { exchangeOf } from './exchange.js';
+import { refuseRepeated } from './request-head.js';
+import type { Access, Tokens } from './tokens.js';
+
+/** Dependencies of the admission of a request. */
+export interface Admission {
+  readonly tokens: Tokens;
+  readonly limits: Limits;
+  readonly observe: Observe;
+  /** Whether Authorization: Basic is accepted, too, with the token as password. */
+  readonly basicAuth: boolean;
+}
+
+/** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per address and token. */
+export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Promise<Access> {
+  const { token, write } = deps.limits;
+  const exchange = exchangeOf(ctx);
+  refuseRepeated(ctx.req, ['authorization']);
+  const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
+  exchange.access = access;
+  const { tokenId } = access;
+  const counted =
+    kind === 'write' && write !== null
+      ? await countWrite(token, write, tokenId)
+      : [{ limit: requestLimit, limiter: token, result: await token.consume(tokenId) }];
+  exchange.headers.push(...rateLimitHeaders(counted));
+  exchange.authMs = performance.now() - exchange.startedMs;
+  if (counted.every(({ result }) => result.allowed)) return access;
+  const used = counted.filter(({ result }) => !result.allowed);
+  const { limit, limiter, result } = used[0] as Counted;
+  const resetSeconds = Math.max(...used.map((each) => each.result.resetSeconds)); // the end of both where both are used up
+  const detail = `More than ${limiter.quota} ${limit.what} in a minute.`;
+  return refuse(deps, limit.name, limiter, { ...result, resetSeconds }, detail);
+}
+
+/** A limit that counted a request, and its result. */
+interface Counted {
+  readonly limit: typeof requestLimit | typeof writeLimit;
+  readonly limiter: Limiter;
+  readonly result: RateLimitResult;
+}
+
+const requestLimit = { policy: '"default"', name: 'token', what: 'requests' } as const;
+const writeLimit = { policy: '"writes"', name: 'write', what: 'writes' } as const;
+
+/**
+ * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the limits that counted a request: names and values in
+ * turns.
+ */
+function rateLimitHeaders(counted: readonly Counted[]): string[] {
+  let [policies, left] = ['', ''];
+  for (const { limit, limiter, result } of counted) {
+    const start = policies === '' ? limit.policy : `, ${limit.policy}`;
+    policies += `${start};q=${limiter.quota};w=${windowSeconds}`;
+    left += `${start};r=${result.remaining};t=${result.resetSeconds}`;
+  }
+  return ['RateLimit-Policy', policies, 'RateLimit', left];
+}
+
+/** Counts a write against both limits, unless one refuses it: a write that is answered 429 is not counted. */
+async function countWrite(token: Limiter, write: Limiter, tokenId: string): Promise<Counted[]> {
+  const isAllowed = (await token.peek(tokenId)).allowed;
+  const writes = await (isAllowed ? write.consume(tokenId) : write.peek(tokenId));
+  const requests = await (isAllowed && !writes.allowed ? token.peek(tokenId) : token.consume(tokenId));
+  return [
+    { limit: requestLimit, limiter: token, result: requests },
+    { limit: writeLimit, limiter: write, result: writes },
+  ];
+}
+
+/** Admits a request that needs no token, within the limit of its client address (else 429). */
+export async function admitPublic(deps: Admission, ctx: Context): Promise<void> {
+  const result = await deps.limits.public.consume(addressKey(ctx.ip));
+  const detail = 'Too many requests without a token from this address.';
+  if (!result.allowed) await refuse(deps, 'public', deps.limits.public, result, detail);
+}
+
+/** The rights of a token that was looked up before; null for any other, also for a missing one. */
+function cachedAccess({ tokens }: Admission, { req }: Context): Access | null {
+  const { authorization = '' } = req.headers;
+  return authorization.startsWith('Bearer ') ? tokens.cached(authorization.slice('Bearer '.length)) : null;
+}
+
+async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
+  const { authorization = '' } = ctx.req.headers;
+  const address = addressKey(ctx.ip);
+  let failureKeys: readonly string[] = [address];
+  try {
+    const found = await deps.tokens.find(tokenOf(authorization, deps.basicAuth), address);
+    if ('tokenId' in found) return found;
+    failureKeys = found.failureKeys;
+    throw tokenInvalid(deps.basicAuth);
+  } catch (error) {
+    const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');
+    if (!failed) throw error;
+    const failures = await Promise.all(
+      failureKeys.map(async (key) => ({ key, ...(await deps.limits.address.consume(key)) })),
+    );
+    const [limited] = failures.filter(({ allowed }) => !allowed).sort((a, b) => b.resetSeconds - a.resetSeconds);
+    if (limited === undefined) throw error;
+    const detail = 'Too many failed authentications from this address or with this token.';
+    const limit = limited.key === address ? 'address' : 'refused_token';
+    return refuse(deps, limit, deps.limits.address, limited, detail);
+  }
+}
+
+const throttleMs = 200;
+
+/**
+ * Answers 429: 200 ms late once the key was refused `quota` times, so that clients that ignore Retry-After on hundreds of connections
+ * cannot saturate the event loop. A client that heeds Retry-After gets its few refusals at once.
+ */
+async function refuse(
+  { observe }: Admission,
+  limit: LimitName,
+  limiter: Limiter,
+  result: RateLimitResult,
+  detail: string,
+): Promise<never> {
+  observe({ type: 'limit_hit', limit });
+  if (result.refused > limiter.quota) await sleep(throttleMs);
+  throw new Problem('rate_limited', detail, { headers: { 'Retry-After': String(result.resetSeconds) } });
+}
+
+/** Throws insufficient_scope. Called before any record is looked up, so that the answer reveals no record. */
+export function requireScope(access: Access, scope: string): void {
+  if (access.scopes.has(scope)) return;
+  const headers = challenges(false, `, error="insufficient_scope", scope="${scope}"`);
+  throw new Problem('insufficient_scope', `The token lacks the scope ${scope}.`, { headers });
+}
+
+/**
+ * The token of an Authorization header: a bearer token (RFC 6750 §2.1) or, with `basicAuth`, the password of Basic (RFC 7617 §2)
+ * with any user name. Throws token_missing, or token_invalid for a malformed value; another scheme counts as missing.
+ */
+function tokenOf(authorization: string, basicAuth: boolean): string {
+  const [, scheme = ''] = /^(bearer|basic)\b/i.exec(authorization) ?? [];
+  const isBasic = scheme.toLowerCase() === 'basic';
+  if (scheme === '' || (isBasic && !basicAuth)) throw tokenMissing(basicAuth);
+  const [, credentials] = /^\w+ +([^ ]+) *$/.exec(authorization) ?? [];
+  if (credentials === undefined) throw tokenInvalid(basicAuth);
+  if (!isBasic) return credentials;
+  const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(credentials, 'base64').toString()) ?? [];
+  if (password === undefined) throw tokenInvalid(basicAuth);
+  return password;
+}
+
+const realm = 'realm="workspace-data-api"';
+
+/** WWW-Authenticate with every scheme that is accepted (RFC 9110 §11.6.1). */
+function challenges(basicAuth: boolean, error = ''): Record<string, string> {
+  return { 'WWW-Authenticate': `Bearer ${realm}${error}${basicAuth ? `, Basic ${realm}, charset="UTF-8"` : ''}` };
+}
+
+function tokenMissing(basicAuth: boolean): Problem {
+  return new Problem('token_missing', 'Send a token as Authorization: Bearer …', { headers: challenges(basicAuth) });
+}
+
+function tokenInvalid(basicAuth: boolean): Problem {
+  const headers = challenges(basicAuth, ', error="invalid_token"');
+  return new Problem('token_invalid', 'The token is unknown, expired or revoked.', { headers });
+}
+
+const withPort = /^\[([^\]]+)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/;
+
+/**
+ * The key under which limiters count a client address: an IPv4 address, or the /64 of an IPv6 address, because a single customer of
+ * an access provider holds a whole /64 (RFC 6177). Some proxies add the port of the connection, which does not count. An IPv4-mapped address (RFC 4291 §2.5.5.2) is the IPv4 address.
+ */
+export function addressKey(ip: string): string {
+  const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
+  const [address = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client
+  if (!isIPv6(address)) return address;
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1); // hexadecimal throughout, its longest zeros left out
+  const [, high, low] = /^::ffff:(\w+):(\w+)$/.exec(canonical) ?? [];
+  if (high !== undefined && low !== undefined)
+    return Buffer.from(high.padStart(4, '0') + low.padStart(4, '0'), 'hex').join('.');
+  const [before = [], after = []] = canonical
+    .split('::')
+    .map((part) => part.split(':').filter((group) => group !== ''));
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => '0');
+  return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`;
+}

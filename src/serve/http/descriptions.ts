@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import type { Resource } from '../../resource/definition/resource.js';
+import type { OpenApiOptions } from '../openapi/values.js';
+import { matchesWeakly, parseEntityTags, type Reply } from '../read/reply.js';
+import { chooseEncoding, compressed } from './encodings.js';
+
+/** The descriptions of the API. Each is made, and its code loaded, at its first request: no start waits for it. */
+export interface Descriptions {
+  readonly index: FixedBody;
+  readonly openapi: FixedBody;
+  /** The documentation page; `servedByApi`: it is below the address of the API. */
+  readonly docs: (servedByApi: boolean) => FixedBody;
+}
+
+export function descriptions(resources: readonly Resource[], options: OpenApiOptions): Descriptions {
+  const openapi = async () => (await import('../openapi/openapi.js')).openapi(resources, options);
+  return {
+    index: new FixedBody(async () => {
+      const { apiIndex } = await import('../openapi/values.js');
+      return { text: JSON.stringify(apiIndex(resources, options)) };
+    }),
+    openapi: new FixedBody(async () => ({ text: JSON.stringify(await openapi()) })),
+    docs: (servedByApi) =>
+      new FixedBody(async () => {
+        const { docsPage } = await import('../openapi/page.js');
+        const { html, policy } = docsPage(await openapi(), servedByApi);
+        return { text: html, headers: pageHeaders(policy) };
+      }),
+  };
+}
+
+/** Headers of a page of HTML. Browsers keep it and ask by its ETag. */
+const pageHeaders = (policy: string) => ({
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
+  'Cache-Control': 'no-cache',
+});
+
+/** A text, and headers of its own. */
+interface FixedText {
+  readonly text: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * A body that stays the same while the gateway runs, made at its first use. Each content coding of it has a strong ETag of its own,
+ * because other bytes need another validator (RFC 9110 §8.8.3.3).
+ */
+export class FixedBody {
+  readonly #make: () => Promise<FixedText>;
+  #made: ReturnType<typeof withHash> | undefined;
+
+  constructor(make: () => Promise<FixedText>) {
+    this.#make = make;
+  }
+
+  /** Replies 304 if If-None-Match names the representation that Accept-Encoding prefers, else 200 with it. */
+  async reply(acceptEncoding: string | undefined, ifNoneMatch = ''): Promise<FixedReply> {
+    const encoding = chooseEncoding(acceptEncoding);
+    this.#made ??= withHash(this.#make());
+    const { text, hash, headers } = await this.#made;
+    const etag = `"${hash}${encoding === undefined ? '' : `-${encoding.name}`}"`;
+    const all = { ETag: etag, Vary: 'Accept-Encoding', ...headers };
+    const known = parseEntityTags(ifNoneMatch);
+    if (known !== undefined && matchesWeakly(known, etag))
+      return { status: 304, headers: all, body: null, databaseMs: 0 };
+    if (encoding === undefined) return { status: 200, headers: all, body: Buffer.from(text), databaseMs: 0 };
+    const body = await compressed(text, encoding);
+    return { status: 200, headers: { ...all, 'Content-Encoding': encoding.name }, body, databaseMs: 0 };
+  }
+}
+
+async function withHash(making: Promise<FixedText>): Promise<FixedText & { readonly hash: string }> {
+  const made = await making;
+  return { ...made, hash: createHash('sha256').update(made.text).digest('base64url').slice(0, 22) };
+}
+
+/** A reply whose whole body is in memory. */
+type FixedReply = Reply & { readonly body: Buffer | null };

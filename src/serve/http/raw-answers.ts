@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { Problem } from '../../base/errors.js';
+import { requestId } from './exchange.js';
+import { commonHeaders, renderProblem } from './render.js';
+
+const notImplemented = new Problem('not_implemented', 'The only transfer coding is chunked.');
+
+/** Problems of requests that Node cannot parse, by llhttp's reason or by the error's code. */
+const parseProblems: Readonly<Record<string, Problem>> = {
+  HPE_HEADER_OVERFLOW: new Problem('headers_too_large', 'The request header is too large.'),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: new Problem('payload_too_large', 'The chunk extensions are too large.'),
+  'Request has invalid `Transfer-Encoding`': notImplemented,
+  'Invalid `Transfer-Encoding` header value': notImplemented,
+  ERR_HTTP_REQUEST_TIMEOUT: new Problem('request_timeout', 'The request did not arrive in time.'),
+};
+const malformed = new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
+
+/** `rawPacket` holds the bytes that arrived last; the parser read `bytesParsed` of them before the error. */
+type ParseError = NodeJS.ErrnoException & { reason?: string; rawPacket?: Buffer; bytesParsed?: number };
+
+/** Requests of a connection that may wait for the responses before them; clients that pipeline send a few. */
+const waitingMax = 256;
+
+/** How long a client may take to read the last answer of its connection and to close it. */
+const lingerMs = 1000;
+
+/** The order of the answers on each connection, and its end. */
+export class ConnectionEnds {
+  /** Connections that get no further answer. */
+  readonly #ended = new WeakSet<Duplex>();
+  /** Requests whose response has not ended, in the order of their arrival. */
+  readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
+
+  /**
+   * Calls `handle` when the responses before it on the connection have ended (RFC 9112 §9.3.2), so that a client has one request under way
+   * on each connection, and a response that is under way learns of the end of its connection; never when the response before it was the last,
+   * to which Node gives no socket, or when its body cannot be parsed. Node reads on while responses wait, so a connection with too many of them is closed.
+   */
+  inTurn(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
+    const { socket } = request;
+    if (!socket.writable) return;
+    const responses = this.#open.get(socket) ?? this.#begin(socket);
+    if (responses.size > waitingMax) return void socket.destroy();
+    const before = responses.size === 0 ? undefined : [...responses].at(-1);
+    responses.add(response);
+    response.on('close', () => responses.delete(response));
+    if (before === undefined) return handle();
+    before.on('close', () => {
+      const isBroken = this.#ended.has(socket) && !request.complete;
+      if (response.socket !== null && !socket.destroyed && !isBroken) handle();
+    });
+  }
+
+  /** The open responses of a new connection. Node's way to close it behind its last response loses the answer where a part of the request is unread. */
+  #begin(socket: Socket): Set<ServerResponse> {
+    const responses = new Set<ServerResponse>();
+    const destroySoon = socket.destroySoon.bind(socket);
+    socket.destroySoon = () => {
+      const [answered] = responses;
+      if (answered?.req.complete === false) endInStages(socket);
+      else destroySoon();
+    };
+    this.#open.set(socket, responses);
+    return responses;
+  }
+
+  /** Answers requests that Node's parser refuses; responses in progress on the connection come first (RFC 9112 §9.3.2). */
+  answerErrors(server: Server): void {
+    server.on('clientError', (error: ParseError, socket) => {
+      if (error.code === 'ECONNRESET') return void socket.destroy();
+      if (this.#ended.has(socket) || socket.writableEnded) return;
+      const known = parseProblems[error.reason ?? ''] ?? parseProblems[error.code ?? ''];
+      void this.#answer(socket, unknownMethod(error) ?? known ?? malformed, isHead(error));
+    });
+    server.on('connect', (_, socket: Duplex) => {
+      // Node has taken its own listeners off: without the first a reset would end the process, and without the other a response stand still.
+      socket.on('error', () => socket.destroy());
+      socket.on('drain', () => this.#openOn(socket)[0]?.emit('drain'));
+      void this.#answer(socket, notAllowed('CONNECT'), false);
+    });
+  }
+
+  isAnswering(socket: Duplex): boolean {
+    return this.#openOn(socket).length > 0;
+  }
+
+  #openOn(socket: Duplex): ServerResponse[] {
+    return [...(this.#open.get(socket) ?? [])];
+  }
+
+  async #answer(socket: Duplex, problem: Problem, isBodyless: boolean): Promise<void> {
+    this.#ended.add(socket);
+    const before = this.#openOn(socket);
+    const latest = before.at(-1);
+    const isBroken = latest?.req.complete === false; // its body cannot be parsed: this answer takes its place, unless it has begun
+    const isAnswered = isBroken && latest?.headersSent;
+    if (isBroken && !isAnswered) before.pop();
+    await Promise.all(before.map((response) => response.closed || once(response, 'close')));
+    if (!socket.writable) return;
+    if (isAnswered) return endInStages(socket);
+    const id = requestId();
+    const { status, headers, body } = renderProblem(problem, id);
+    const all = {
+      Date: new Date().toUTCString(),
+      ...commonHeaders,
+      ...headers,
+      'X-Request-Id': id,
+      Connection: 'close',
+      'Content-Length': Buffer.byteLength(body),
+    };
+    const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isBodyless ? '' : body}`);
+    endInStages(socket);
+  }
+}
+
+/**
+ * Ends the sending side, then reads and drops the client's remaining bytes (RFC 9112 §9.6): closing a socket with unread bytes
+ * resets the connection, and the client could lose the answer. Node's time-outs no longer apply here, hence the timer.
+ */
+function endInStages(socket: Duplex): void {
+  socket.end();
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.once('close', () => clearTimeout(timer));
+}
+
+/** 405 for a method that Node's parser does not know: the request is not malformed. */
+function unknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Problem | undefined {
+  if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return undefined;
+  const text = rawPacket.toString('latin1');
+  const lineStart = bytesParsed === 0 ? 0 : text.lastIndexOf('\n', bytesParsed - 1) + 1;
+  const line = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}) \S+ HTTP\/1\.[01]\r?\n/.exec(text.slice(lineStart));
+  return line ? notAllowed(line[1] as string) : undefined;
+}
+
+/**
+ * Whether the request that cannot be parsed is a HEAD, whose answer has no body (RFC 9110 §9.3.2). The packet can begin with
+ * the end of the body of the request before.
+ */
+function isHead({ rawPacket }: ParseError): boolean {
+  return rawPacket !== undefined && /^HEAD |HEAD \S+ HTTP\/1\.[01]\r?\n/.test(rawPacket.toString('latin1'));
+}
+
+function notAllowed(method: string): Problem {
+  return new Problem('method_not_allowed', `${method} is not possible here.`, {
+    headers: { Allow: 'GET, HEAD, OPTIONS, PATCH, POST' },
+  });
+}

@@ -1,0 +1,34 @@
+import { type Problem, problems, problemType } from '../../base/errors.js';
+
+export const apiVersion = '1.0.0';
+
+/** Headers of every response, also of those to requests that are not HTTP. */
+export const commonHeaders: Readonly<Record<string, string>> = {
+  'API-Version': apiVersion,
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+};
+
+/** An error response. */
+export interface Rendered {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Problem → application/problem+json (RFC 9457); every error response is rendered here. */
+export function renderProblem(problem: Problem, requestId: string): Rendered {
+  const { status, title } = problems[problem.code];
+  const body = JSON.stringify({
+    type: problemType(problem.code),
+    title,
+    status,
+    detail: problem.message,
+    code: problem.code,
+    requestId,
+    ...(problem.fieldErrors.length > 0 && { errors: problem.fieldErrors }),
+  });
+  return { status, headers: { 'Content-Type': 'application/problem+json', ...problem.headers }, body };
+}

@@ -1,0 +1,227 @@
+import { Router } from '@koa/router';
+import type { Context, Middleware } from 'koa';
+import { Problem } from '../../base/errors.js';
+import type { Gates } from '../../base/flow/gates.js';
+import { windowSeconds } from '../../base/flow/rate-limiter.js';
+import { inSpan } from '../../base/tracing.js';
+import type { CompiledResource, CompiledSync, CompiledWrite } from '../../resource/definition/compiled.js';
+import { parseDetail, readDetail } from '../read/detail.js';
+import { readList } from '../read/list.js';
+import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
+import type { Reply } from '../read/reply.js';
+import type { ReadDeps } from '../read/routing.js';
+import { readDigest, readFeed, readIds, type SyncDeps } from '../sync/feed.js';
+import { parseFeed, parseHashes, type SyncCall } from '../sync/request.js';
+import { parseWrite } from '../write/request.js';
+import { type WriteDeps, write } from '../write/write.js';
+import { type Admission, admit, admitPublic, requireScope } from './admit.js';
+import type { BodyReader } from './body.js';
+import type { FixedBody } from './descriptions.js';
+import { clientSignal } from './exchange.js';
+import { headerCount, origin } from './request-head.js';
+import { type RespondDeps, respond, send } from './respond.js';
+import type { Access } from './tokens.js';
+
+/** Dependencies and bounds of the API listener; made once by the gateway. */
+export interface RouteDeps extends Admission, RespondDeps {
+  readonly reads: ReadDeps;
+  readonly latestTimeline: SyncDeps['latestTimeline'];
+  readonly listLimits: ListLimits;
+  /** Origin of links; empty: the host that the client addressed. */
+  readonly publicUrl: string;
+  readonly compiled: readonly CompiledResource[];
+  readonly gates: Gates;
+  readonly index: FixedBody;
+  readonly openapi: FixedBody;
+  /** Null where DOCS puts the page elsewhere, or has none. */
+  readonly docs: FixedBody | null;
+  readonly readBody: BodyReader;
+  /** Null without a primary: then there are no write routes. */
+  readonly writes: WriteDeps | null;
+}
+
+const apiPrefix = '/api/v1';
+
+/** Routes every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path, but of the index. */
+export function routes(deps: RouteDeps): Middleware {
+  const router = new Router({ sensitive: true, strict: true });
+  for (const compiled of deps.compiled) {
+    const { name, detail } = compiled.resource;
+    const path = `${apiPrefix}/${name}`;
+    router.get(path, listRoute(deps, compiled));
+    if (detail) router.get(`${path}/:id`, detailRoute(deps, compiled));
+    if (compiled.sync !== null) {
+      const pass = `${apiPrefix}/sync/${name}`;
+      const route = syncRoute(deps, compiled.sync);
+      const feed = route((call) => parseFeed(call, deps.listLimits), readFeed);
+      const digest = route((call) => parseHashes(call, 'depth'), readDigest);
+      const ids = route((call) => parseHashes(call, 'prefix'), readIds);
+      router.get(pass, feed).get(`${pass}/digest`, digest).get(`${pass}/ids`, ids);
+    }
+    if (compiled.write !== null && deps.writes !== null) {
+      const write = writeRoute(deps, deps.writes, compiled, compiled.write);
+      router.post(path, write).patch(`${path}/:id`, write);
+    }
+  }
+  router.get(`${apiPrefix}/token`, tokenRoute(deps));
+  router.get([apiPrefix, `${apiPrefix}/`, '/'], publicRoute(deps, deps.index));
+  router.get(`${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
+  if (deps.docs !== null) router.get('/docs', publicRoute(deps, deps.docs, false));
+  return router.routes() as Middleware;
+}
+
+/** The differences between routes with a token, beside their own stages. */
+interface Rules {
+  readonly kind: 'read' | 'write';
+  readonly scope?: string;
+  readonly compressible: boolean;
+}
+
+/** The whole path of a request with a token: token and limits → scope → Accept → the route's own stages → respond. */
+function admitted(deps: RouteDeps, rules: Rules, stages: (ctx: Context, access: Access) => Promise<Reply>): Middleware {
+  const { kind, scope, compressible } = rules;
+  return async (ctx) => {
+    const access = await inSpan('authenticate', () => admit(deps, ctx, kind));
+    if (scope !== undefined) requireScope(access, scope);
+    requireJsonAccepted(ctx);
+    const reply = await stages(ctx, access);
+    await inSpan('respond', () => respond(ctx, reply, compressible, deps));
+  };
+}
+
+/** The stages of a list: parameters → read. */
+function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
+  const scope = `read:${compiled.resource.name}`;
+  return admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
+    const request = parseList({ compiled, ...callOf(deps, ctx, access) }, deps.listLimits);
+    if (request.perPage > deps.reads.chunkRowsMax) await enterLargePage(deps, ctx, access);
+    return inSpan('read', () => readList(deps.reads, request));
+  });
+}
+
+/** The part of a request for records that its parser reads. */
+function callOf({ publicUrl }: RouteDeps, ctx: Context, caller: Access) {
+  const baseUrl = origin(ctx, publicUrl) + apiPrefix;
+  return { caller, query: ctx.querystring, baseUrl, signal: clientSignal(ctx.res) };
+}
+
+/** Counts a large page until its response is closed. Throws Problem `overloaded`. */
+async function enterLargePage(deps: RouteDeps, { res }: Context, { tokenId, workspace }: Access): Promise<void> {
+  const waiting = { waitMs: deps.reads.queueWaitMs, lane: tokenId };
+  const leave = await deps.gates.largePages.enter([tokenId, `workspace ${workspace}`], waiting);
+  if (res.closed)
+    leave(); // the client disconnected during the wait
+  else res.once('close', leave);
+}
+
+/** The stages of a request of sync, which counts as a large page: it can examine every record of the workspace. */
+function syncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: CompiledSync) {
+  const scope = `read:${compiled.resource.name}`;
+  return <Request>(
+    parse: (call: SyncCall) => Request,
+    read: (deps: SyncDeps, request: Request) => Promise<Reply>,
+  ): Middleware =>
+    admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
+      const request = parse({ compiled, sync, ...callOf(deps, ctx, access) });
+      await enterLargePage(deps, ctx, access);
+      return inSpan('read', () => read(deps, request));
+    });
+}
+
+/** The stages of a detail: headers and parameters → read. */
+function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
+  const scope = `read:${compiled.resource.name}`;
+  return admitted(deps, { kind: 'read', scope, compressible: false }, async (ctx, access) => {
+    refuseParameters(ctx.querystring);
+    const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.req.headers;
+    const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
+    return inSpan('read', () => readDetail(deps.reads, request));
+  });
+}
+
+/**
+ * The stages of a write: media type and size → headers and parameters → body → transaction on the primary. All is checked before the
+ * primary is contacted.
+ */
+function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResource, rules: CompiledWrite): Middleware {
+  const { name } = compiled.resource;
+  return admitted(deps, { kind: 'write', scope: `write:${name}`, compressible: false }, async (ctx, access) => {
+    const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
+    refuseParameters(ctx.querystring);
+    const request = parseWrite(rules, access, access.scopes.has(`read:${name}`), {
+      method: ctx.method,
+      path: ctx.path,
+      id: (ctx.params.id as string | undefined) ?? null,
+      idempotencyKey: {
+        value: ctx.get('idempotency-key') || undefined,
+        timesSent: headerCount(ctx.req, 'idempotency-key'),
+      },
+      ifMatch: ctx.req.headers['if-match'],
+      body,
+    });
+    const location = (id: string): string =>
+      `${origin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${encodeURIComponent(id)}`;
+    return inSpan('write', () => write(writes, rules, request, location));
+  });
+}
+
+/** Media types of a write's body, by method; PATCH bodies are merge patches (RFC 7396). */
+const mediaTypes: Readonly<Record<string, readonly string[]>> = {
+  POST: ['application/json'],
+  PATCH: ['application/json', 'application/merge-patch+json'],
+};
+
+/** The token itself. */
+function tokenRoute(deps: RouteDeps): Middleware {
+  const limits = Object.entries({ default: deps.limits.token, writes: deps.limits.write }).flatMap(([name, limiter]) =>
+    limiter === null ? [] : [{ name, quota: limiter.quota, windowSeconds }],
+  );
+  return admitted(deps, { kind: 'read', compressible: false }, async (ctx, access) => {
+    refuseParameters(ctx.querystring);
+    const { name, workspace, scopes, expiresAtMs } = access;
+    const expiresAt = Number.isFinite(expiresAtMs) ? new Date(expiresAtMs).toISOString() : null;
+    const body = JSON.stringify({
+      name,
+      workspaceId: workspace,
+      scopes: [...scopes].filter((scope) => scope !== '').sort(),
+      expiresAt,
+      limits, // as the `RateLimit-Policy` of its responses names them
+    });
+    return { status: 200, headers: {}, body, databaseMs: 0 };
+  });
+}
+
+/** The whole path of a document that needs no token: limit per address → Accept and parameters, if it is JSON → respond. */
+function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middleware {
+  return async (ctx) => {
+    await admitPublic(deps, ctx);
+    if (isJson) {
+      requireJsonAccepted(ctx);
+      refuseParameters(ctx.querystring);
+    }
+    const { 'accept-encoding': acceptEncoding, 'if-none-match': ifNoneMatch } = ctx.req.headers;
+    await respond(ctx, await document.reply(acceptEncoding, ifNoneMatch), false, deps);
+  };
+}
+
+/** Answers requests without a route: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
+export function unrouted(ctx: Context): void {
+  const matched = (ctx.matched ?? []) as { methods: string[] }[];
+  const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');
+  if (matched.length === 0) throw new Problem('not_found', 'There is nothing at this path.');
+  if (ctx.method !== 'OPTIONS') {
+    throw new Problem('method_not_allowed', `${ctx.method} is not possible here.`, { headers: { Allow: allow } });
+  }
+  send(ctx, 204, null, { Allow: allow });
+}
+
+/** A longer Accept is disregarded (RFC 9110 §12.5.1): its parser takes time in the square of its length, 30 ms for 16 KB. Browsers send 150. */
+const acceptCharactersMax = 1000;
+
+function requireJsonAccepted(ctx: Context): void {
+  const { accept = '*/*' } = ctx.req.headers;
+  if (accept === '*/*' || accept === 'application/json' || accept.length > acceptCharactersMax) return;
+  // Some clients ask for a charset although JSON defines none.
+  if (ctx.accepts('application/json', 'application/json; charset=utf-8') === false)
+    throw new Problem('not_acceptable', 'Only application/json can be produced.');
+}

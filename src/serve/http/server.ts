@@ -1,0 +1,59 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type Koa from 'koa';
+import { Problem } from '../../base/errors.js';
+import type { Observe } from '../../base/events.js';
+import type { Settings } from '../settings.js';
+import { requestId } from './exchange.js';
+import { ConnectionEnds } from './raw-answers.js';
+import { commonHeaders, renderProblem } from './render.js';
+
+/** Bounds of the API listener; docs/settings.md describes each. */
+export type ServerBounds = Pick<
+  Settings,
+  'headersTimeoutMs' | 'requestTimeoutMs' | 'keepAliveTimeoutMs' | 'clientConnectionsMax' | 'slowClientMs'
+>;
+
+/** Largest header of a request. */
+const headerBytesMax = 16_384;
+
+/** The API listener: Node's HTTP server with bounds; errors that Node would answer itself get problem documents too. */
+export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
+  const handle = koa.callback();
+  const ends = new ConnectionEnds();
+  const server = createServer(
+    {
+      maxHeaderSize: headerBytesMax,
+      headersTimeout: bounds.headersTimeoutMs,
+      requestTimeout: Math.max(bounds.requestTimeoutMs, bounds.headersTimeoutMs), // Node refuses a shorter one
+      keepAliveTimeout: bounds.keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(1000, bounds.headersTimeoutMs),
+      requireHostHeader: false, // http/request-head checks it, so that the answer is a problem document
+      noDelay: true,
+    },
+    (request, response) =>
+      ends.inTurn(request, response, () => {
+        if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
+        void handle(request, response);
+      }),
+  );
+  server.maxConnections = bounds.clientConnectionsMax;
+  server.timeout = bounds.slowClientMs;
+  server.on('timeout', (socket) => {
+    if (socket.writableLength > 0) observe({ type: 'client_too_slow' });
+    else if (ends.isAnswering(socket)) return; // the response waits for the database
+    socket.destroy();
+  });
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+    ends.inTurn(request, response, () => refuseExpectation(request, response)),
+  );
+  ends.answerErrors(server);
+  return server;
+}
+
+function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
+  const id = requestId(request);
+  const problem = new Problem('expectation_failed', 'Only Expect: 100-continue is supported.');
+  const { status, headers, body } = renderProblem(problem, id);
+  const length = { 'Content-Length': Buffer.byteLength(body) };
+  response.writeHead(status, { ...commonHeaders, ...headers, ...length, 'X-Request-Id': id }).end(body);
+}

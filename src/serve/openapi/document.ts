@@ -1,0 +1,92 @@
+import type { JsonSchema } from '../../resource/definition/resource.js';
+
+/** The part of OpenAPI 3.1 that the gateway's document uses. */
+export interface OpenApiDocument {
+  readonly openapi: string;
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description: string;
+    readonly contact?: Readonly<Record<string, string>>;
+  };
+  readonly servers: readonly { readonly url: string; readonly description: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Paths;
+  readonly components: Components;
+  /** Responses to OPTIONS (204) and to requests that fit no operation: other paths, other methods, malformed HTTP. By status. */
+  readonly 'x-other-responses': Responses;
+}
+
+export type Paths = Readonly<Record<string, Readonly<Partial<Record<Method, Operation>>>>>;
+export type Method = 'get' | 'post' | 'patch';
+export type Responses = Readonly<Record<string, Reference | ApiResponse>>;
+
+export interface Components {
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
+  readonly parameters: Readonly<Record<string, Parameter>>;
+  readonly headers: Readonly<Record<string, Header>>;
+  readonly responses: Readonly<Record<string, ApiResponse>>;
+  readonly securitySchemes: Readonly<Record<string, JsonSchema>>;
+}
+
+/** An alias instead of an interface, so that a reference is a JsonSchema as well. */
+export type Reference = { readonly $ref: string };
+
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  /** Absent for operations without authentication. */
+  readonly 'x-required-scope'?: string;
+  readonly security: readonly object[];
+  readonly parameters: readonly Reference[];
+  readonly requestBody?: { readonly description: string; readonly content: Content };
+  readonly responses: Responses;
+  readonly 'x-codeSamples': readonly CodeSample[];
+}
+
+/** The operation as a program. */
+export interface CodeSample {
+  readonly lang: string;
+  readonly label: string;
+  readonly source: string;
+}
+
+type Content = Readonly<Record<string, MediaType>>;
+
+export interface MediaType {
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+}
+
+export interface Header extends MediaType {
+  readonly description: string;
+  readonly required?: boolean;
+}
+
+export interface Parameter extends Header {
+  readonly name: string;
+  readonly in: 'query' | 'path' | 'header';
+}
+
+export interface ApiResponse {
+  readonly description: string;
+  readonly headers: Readonly<Record<string, Reference | Header>>;
+  readonly content?: Content;
+}
+
+/** The target of a reference into the document (RFC 6901 fragment), or the value itself if it is not a reference. */
+export function resolve<T extends object>(document: OpenApiDocument, value: T | Reference): T {
+  if (!('$ref' in value) || typeof value.$ref !== 'string') return value as T;
+  const steps = value.$ref.split('/').map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+  let target: unknown = document;
+  for (const step of steps.slice(1)) target = (target as Record<string, unknown>)[step];
+  if (target === undefined) throw new Error(`${value.$ref} points to nothing.`);
+  return target as T;
+}
+
+/** A reference to a component. */
+export function component(kind: keyof Components, name: string): Reference {
+  return { $ref: `#/components/${kind}/${name}` };
+}

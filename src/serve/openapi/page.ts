@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import { projectText } from '../../base/paths.js';
+import type { OpenApiDocument } from './document.js';
+import { fill, readText } from './template.js';
+
+/** A page of HTML in one file, and its Content-Security-Policy. */
+export interface Page {
+  readonly html: string;
+  readonly policy: string;
+}
+
+/**
+ * The OpenAPI document as a page: openapi-explorer, which the build copies, shows it in the browser, and loads nothing more.
+ * `servedByApi`: the page is below the address of the API, and sends requests to it.
+ */
+export function docsPage(document: OpenApiDocument, servedByApi = false): Page {
+  const { title, version } = document.info;
+  const json = JSON.stringify(document).replaceAll('"x-codeSamples":', '"x-code-samples":'); // the library knows the older name only
+  const attributes = servedByApi ? '' : ' hide-console hide-authentication';
+  const body = [
+    `<openapi-explorer hide-server-selection default-schema-tab="body"${attributes}></openapi-explorer>`,
+    `<script>${projectText('dist/bundle/openapi-explorer.js')}</script>`,
+    `<script>document.querySelector('openapi-explorer').loadSpec(${json.replaceAll('<', '\\u003c')})</script>`,
+  ].join('\n');
+  const page = fill(readText('page.html'), { title, version, body }) as string;
+  const policy = pagePolicy(page, servedByApi, "'unsafe-inline'"); // for the style attributes of the library
+  const head = `<head>\n<meta http-equiv="Content-Security-Policy" content="${policy}">`;
+  return { html: page.replace('<head>', () => head), policy };
+}
+
+/**
+ * A Content-Security-Policy that allows the page's own script elements by their hashes (CSP Level 3 §2.3.1), its style, its icon,
+ * and connections to its origin where it makes any. Everything else is refused, frames too.
+ */
+export function pagePolicy(page: string, connects: boolean, style = hashesOf(page, 'style')): string {
+  const connect = connects ? "; connect-src 'self'" : '';
+  return `default-src 'none'; style-src ${style}; script-src ${hashesOf(page, 'script')}; img-src data:; base-uri 'none'; form-action 'none'${connect}`;
+}
+
+function hashesOf(page: string, tag: 'style' | 'script'): string {
+  const elements = page.matchAll(new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`, 'g'));
+  return [...elements]
+    .map(([, text]) => `'sha256-${createHash('sha256').update(String(text)).digest('base64')}'`)
+    .join(' ');
+}

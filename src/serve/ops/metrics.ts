@@ -1,0 +1,243 @@
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
+import { type Event, type EventMetric, events, type Observe } from '../../base/events.js';
+import type { Replica } from '../../postgres/replica.js';
+import { canFail } from '../../resource/definition/record-schema.js';
+import { leaves, pointer, type Resource } from '../../resource/definition/resource.js';
+import { decodeReasons } from '../../resource/projection/codec.js';
+import { apiVersion } from '../http/render.js';
+import { isPrimaryAmongReplicas, type ReadinessSources } from './status.js';
+
+/** The metrics of a gateway: `observe` counts its events, `registry` is scraped. */
+export interface Metrics {
+  readonly observe: Observe;
+  readonly registry: Registry;
+  readonly values: () => Promise<MetricValues>;
+}
+
+type Labels = Readonly<Record<string, string>>;
+type Count = (event: Event) => void;
+
+const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
+
+/** Values of metrics of a registry. */
+export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
+
+/** Registers the tables of events and gauges in a new registry, so that two gateways in one process have separate metrics. */
+export function metricsEvents(sources: GaugeSources, resources: readonly Resource[]): Metrics {
+  const metrics = eventMetrics(knownLabels(sources, resources));
+  const { registry } = metrics;
+  collectDefaultMetrics({ register: registry });
+  for (const [name, { help, labels, samples, ofWorkers }] of Object.entries(gauges)) {
+    new Gauge({
+      name: `gateway_${name}`,
+      help,
+      labelNames: [...labels],
+      aggregator: ofWorkers,
+      registers: [registry],
+      async collect() {
+        this.reset(); // a value that is no longer known must not stay
+        if (labels.length === 0) this.remove(); // reset() gives a gauge without labels the value 0
+        for (const [of, value] of await samples(sources)) this.set(of, value);
+      },
+    });
+  }
+  return metrics;
+}
+
+/** Events that wait to be counted. */
+const pendingMax = 128;
+
+/**
+ * Registers the table of events alone, for a parent of workers. Events are counted together, at the latest when a metric is read: one by
+ * one, between other work, each took a twentieth of a detail's processor time.
+ */
+export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Metrics {
+  const registry = new Registry();
+  const counts = new Map<Event['type'], Count[]>();
+  const pending: Event[] = [];
+  const countPending = (): void => {
+    for (const event of pending.splice(0)) for (const count of counts.get(event.type) as Count[]) count(event);
+  };
+  for (const [type, { metrics = [] }] of Object.entries(events)) {
+    const all = (metrics as readonly EventMetric<Event>[]).map((metric) =>
+      register(metric, known, registry, countPending),
+    );
+    counts.set(type as Event['type'], all);
+  }
+  const observe: Observe = (event) => {
+    if (pending.push(event) === pendingMax) countPending();
+  };
+  return { registry, observe, values: () => registry.getMetricsAsJSON() as Promise<MetricValues> };
+}
+
+/** `collect` is called before the metric is read. */
+function register(
+  metric: EventMetric<Event>,
+  known: Readonly<Record<string, Labels[]>>,
+  registry: Registry,
+  collect: () => void,
+): Count {
+  const { name, help, labels = {}, seconds, amount = () => 1 } = metric;
+  const labelNames = Object.keys(labels);
+  const registers = [registry];
+  const labelsOf = (event: Event): Record<string, string> | null => {
+    const of: Record<string, string> = {};
+    for (const label of labelNames) {
+      const value: unknown = event[label as keyof Event];
+      if (value === null) return null;
+      of[label] = String(value);
+    }
+    return of;
+  };
+  if (seconds !== undefined) {
+    const options = { name: `gateway_${name}`, help, labelNames, buckets: secondsBuckets, registers, collect };
+    const histogram = new Histogram(options);
+    return (event) => histogram.observe(labelsOf(event) ?? {}, seconds(event));
+  }
+  const counter = new Counter({ name: `gateway_${name}_total`, help, labelNames, registers, collect });
+  // Starts each series at 0: increase() ignores the first value of a series, so an alert would miss its first event.
+  for (const first of known[name] ?? combinations(labels)) counter.inc(first, 0);
+  return (event) => {
+    const of = labelsOf(event);
+    if (of !== null) counter.inc(of, amount(event));
+  };
+}
+
+/** Every combination of the labels' values; empty when a label's values are not known. */
+function combinations(labels: Readonly<Record<string, readonly string[] | null>>): Labels[] {
+  return Object.entries(labels).reduce<Labels[]>(
+    (all, [label, values]) => all.flatMap((others) => (values ?? []).map((value) => ({ ...others, [label]: value }))),
+    [{}],
+  );
+}
+
+/** Labels that depend on the definitions and the replicas, by name of the counter. */
+function knownLabels({ replicas }: GaugeSources, resources: readonly Resource[]): Readonly<Record<string, Labels[]>> {
+  const routes = resources.flatMap(({ name, detail }) => [
+    { route: `/api/v1/${name}` },
+    ...(detail ? [{ route: `/api/v1/${name}/:id` }] : []),
+  ]);
+  return {
+    rows: routes,
+    response_bytes: routes,
+    pages_resumed: resources.map(({ name }) => ({ resource: name })),
+    replica_ejections: replicas.map(({ name }) => ({ replica: name })),
+    decode_errors: resources.flatMap((resource) =>
+      leaves(resource)
+        .filter(({ field }) => canFail(field))
+        .flatMap(({ path }) =>
+          decodeReasons.map((reason) => ({ resource: resource.name, pointer: pointer(path), reason })),
+        ),
+    ),
+  };
+}
+
+/** Values of the gauges, read at each scrape. */
+export interface GaugeSources extends ReadinessSources {
+  readonly largePages: () => number;
+  readonly requestsInFlight: () => number;
+  readonly clientConnections: () => Promise<number>;
+}
+
+type Sample = readonly [labels: Readonly<Record<string, string>>, value: number];
+
+interface GaugeRow {
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** How the values of several workers become a single one. */
+  readonly ofWorkers: 'sum' | 'min' | 'max' | 'first';
+  readonly samples: (sources: GaugeSources) => readonly Sample[] | Promise<readonly Sample[]>;
+}
+
+/** A replica has no series while its value is null or infinite: 0 would say that all is well. */
+const replicaGauge = (
+  help: string,
+  ofWorkers: GaugeRow['ofWorkers'],
+  read: (replica: Replica, replicas: readonly Replica[]) => number | null,
+): GaugeRow => ({
+  help,
+  ofWorkers,
+  labels: ['replica'],
+  samples: ({ replicas }) =>
+    replicas.flatMap((replica): Sample[] => {
+      const value = read(replica, replicas);
+      return value !== null && Number.isFinite(value) ? [[{ replica: replica.name }, value]] : [];
+    }),
+});
+
+const poolGauge = (help: string, read: (pool: Replica['short']) => number): GaugeRow => ({
+  help,
+  ofWorkers: 'sum',
+  labels: ['replica', 'pool'],
+  samples: ({ replicas }) =>
+    replicas.flatMap((replica) =>
+      (['short', 'long'] as const).map((pool): Sample => [{ replica: replica.name, pool }, read(replica[pool])]),
+    ),
+});
+
+/** A gauge of a server: 1 while it is up, absent where none is configured. */
+const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null): GaugeRow => ({
+  help,
+  labels: [],
+  ofWorkers: 'min',
+  samples: (sources) => {
+    const up = isUp(sources);
+    return up === null ? [] : [[{}, up ? 1 : 0]];
+  },
+});
+
+/** The one table of gauges, by name without the prefix `gateway_`. docs/monitoring.md is compared with it. */
+export const gauges: Readonly<Record<string, GaugeRow>> = {
+  replica_healthy: replicaGauge(
+    '1 while the replica may be used. Absent for the primary while a replica may be used.',
+    'min',
+    ({ state }, replicas) => (isPrimaryAmongReplicas(state, replicas) ? null : Number(state.healthy)),
+  ),
+  replica_lag_seconds: replicaGauge(
+    'How far the replica is behind the newest known position of the primary. Absent while it is not known.',
+    'max',
+    ({ state }) => (state.lagMs === null ? null : state.lagMs / 1000),
+  ),
+  data_age_seconds: replicaGauge(
+    'Time since the moment up to which the replica is known to be current. Absent while it is not known.',
+    'max',
+    ({ state }) => (state.asOfMs === null ? null : Math.max(0, Date.now() - state.asOfMs) / 1000),
+  ),
+  primary_up: upGauge('1 while the primary answers.', ({ primary }) => primary?.reachable ?? null),
+  redis_up: upGauge('1 while Redis answers and counts.', ({ redis }) => redis()?.healthy ?? null),
+  pool_connections: poolGauge('Open connections to a replica.', ({ open }) => open),
+  pool_in_flight: poolGauge('Statements in flight.', ({ inFlight }) => inFlight),
+  pool_waiting: poolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),
+  requests_in_flight: {
+    help: 'Requests that are not answered to the end.',
+    labels: [],
+    ofWorkers: 'sum',
+    samples: ({ requestsInFlight }) => [[{}, requestsInFlight()]],
+  },
+  build_info: {
+    help: 'Always 1; the labels tell the versions of gateway and Node.js.',
+    labels: ['version', 'node'],
+    ofWorkers: 'first',
+    samples: () => [[{ version: apiVersion, node: process.version }, 1]],
+  },
+  large_pages: {
+    help: 'Large pages under way.',
+    labels: [],
+    ofWorkers: 'sum',
+    samples: ({ largePages }) => [[{}, largePages()]],
+  },
+  client_connections: {
+    help: 'Open connections of clients.',
+    ofWorkers: 'sum',
+    labels: [],
+    samples: async ({ clientConnections }) => [[{}, await clientConnections()]],
+  },
+};

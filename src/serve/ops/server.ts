@@ -1,0 +1,96 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
+import { isIP } from 'node:net';
+import { Registry } from 'prom-client';
+import { projectText } from '../../base/paths.js';
+import type { FixedBody } from '../http/descriptions.js';
+import { commonHeaders } from '../http/render.js';
+import { headerCount } from '../http/request-head.js';
+import type { Settings } from '../settings.js';
+import type { Readiness, StatusReport } from './status.js';
+
+/** Content of the ops listener: of one gateway, or of all workers of a parent. */
+export interface OpsDeps {
+  /** False when nothing but a restart can help. */
+  readonly alive: () => boolean;
+  readonly metrics: () => Promise<string>;
+  readonly readiness: () => Readiness;
+  readonly status: () => StatusReport;
+  /** Null where DOCS puts the page elsewhere, or has none. */
+  readonly docs: () => FixedBody | null;
+}
+
+/** Host names that the listener accepts beside `localhost` and IP addresses. */
+export type OpsNames = Pick<Settings, 'opsHost' | 'opsAllowedHosts'>;
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string | Buffer | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const json = (body: unknown): Answer => ({ status: 200, type: 'application/json', body: JSON.stringify(body) });
+
+const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeaders) => Answer | Promise<Answer>>> = {
+  '/': () => ({ ...text(302, 'See /status.'), headers: { Location: 'status' } }),
+  '/livez': ({ alive }) => {
+    const isAlive = alive();
+    const body = JSON.stringify({ status: isAlive ? 'alive' : 'no worker reports' });
+    return { status: isAlive ? 200 : 503, type: 'application/json', body };
+  },
+  '/readyz': ({ readiness }) => {
+    const answer = readiness();
+    return { status: answer.status === 'ready' ? 200 : 503, type: 'application/json', body: JSON.stringify(answer) };
+  },
+  '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
+  '/status': statusPage,
+  '/status.json': ({ status }) => json(status()),
+  '/docs': async ({ docs }, headers) => {
+    const reply = await docs()?.reply(headers['accept-encoding'], headers['if-none-match']);
+    if (reply === undefined) return text(404, 'DOCS puts the page elsewhere, or has none.');
+    return { ...reply, type: 'text/html; charset=utf-8' };
+  },
+};
+
+/** A page whose script shows /status.json. Its style and its script are inline: a Content-Security-Policy can allow them by their hashes. */
+async function statusPage(): Promise<Answer> {
+  const { pagePolicy } = await import('../openapi/page.js');
+  const file = (name: string): string => projectText(`config/status/${name}`);
+  const body = file('page.html').replace(/<(style|script) src="([\w.]+)">/g, (_, tag, name) => `<${tag}>${file(name)}`);
+  const policy = `${pagePolicy(body, true)}; frame-ancestors 'none'`;
+  return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': policy } };
+}
+
+/** The ops listener, for the operator: it requires no token, so it belongs on a private address. */
+export function opsServer(deps: OpsDeps, settings: OpsNames): Server {
+  const { opsHost, opsAllowedHosts } = settings;
+  const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
+  const answer = async (request: IncomingMessage): Promise<Answer> => {
+    if (!isAllowedHost(request, names))
+      return text(421, 'Use an IP address, localhost, or a name that OPS_ALLOWED_HOSTS lists.');
+    const page = pages[(request.url as string).split('?')[0] as string];
+    if (page === undefined) return text(404, 'Not found');
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return { ...text(405, 'Method not allowed'), headers: { Allow: 'GET, HEAD' } };
+    return page(deps, request.headers);
+  };
+  return createServer(async (request, response) => {
+    const { status, type, body, headers } = await answer(request).catch(() => text(500, 'Internal error'));
+    response.writeHead(status, { ...commonHeaders, 'Content-Type': type, ...headers });
+    response.end(request.method === 'HEAD' ? undefined : body);
+  });
+}
+
+const text = (status: number, sentence: string): Answer => ({ status, type: 'text/plain', body: `${sentence}\n` });
+
+/**
+ * Whether the Host header is allowed, against DNS rebinding: a hostile page lets its own name point to this address, and the
+ * browser then sends that name as Host. An IP address cannot be rebound. HTTP/1.0 requires no Host, and browsers do not use it.
+ */
+function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): boolean {
+  const { host } = request.headers;
+  if (host === undefined) return request.httpVersion === '1.0';
+  const [, literal, name] = /^(?:\[([^\]]+)\]|([^:]+))(?::\d+)?$/.exec(host) ?? [];
+  const isKnown = isIP(literal ?? name ?? '') > 0 || (name !== undefined && names.has(name.toLowerCase()));
+  return isKnown && headerCount(request, 'host') === 1;
+}

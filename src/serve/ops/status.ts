@@ -1,0 +1,164 @@
+import type { UnfitServer } from '../../base/events.js';
+import type { Replica } from '../../postgres/replica.js';
+import { apiVersion } from '../http/render.js';
+
+/** Body of /readyz: 200 when ready, else 503 with the reasons. */
+export interface Readiness {
+  readonly status: 'ready' | 'not ready';
+  readonly reasons: readonly (keyof typeof reasonSentences)[];
+  readonly replicas: readonly ReplicaStatus[];
+  /** Whether writes can be made; null without a primary. */
+  readonly primary: ServerStatus | null;
+  /** Faults that the check of the start found, and that did not refuse it. */
+  readonly unfit: readonly UnfitServer[];
+  /** Null without Redis. While it is away reads are answered, and limits go by each gateway's share. */
+  readonly redis: ServerStatus | null;
+}
+
+interface ServerStatus {
+  readonly healthy: boolean;
+  readonly reason: string | null;
+}
+
+interface ReplicaStatus {
+  readonly name: string;
+  /** `lagging`: used, with more than a third of the lag from which on it is not. `primary`: a server of REPLICA_URLS that is no replica now, and no fault. */
+  readonly state: 'used' | 'lagging' | 'not used' | 'primary';
+  readonly reason: string | null;
+  readonly lagSeconds: number | null;
+  /** Time since the moment up to which its data is known to be current. */
+  readonly dataAgeSeconds: number | null;
+}
+
+/** The parts of a gateway that its readiness tells of. */
+export interface ReadinessSources {
+  readonly replicas: readonly Replica[];
+  /** Null without PRIMARY_URLS. */
+  readonly primary: { readonly reachable: boolean; readonly reason: string | null } | null;
+  readonly unfit: readonly UnfitServer[];
+  readonly redis: () => ServerStatus | null;
+  readonly lagMaxMs: number;
+}
+
+/** Ready while a replica is healthy. Primary and Redis do not count, because reads are answered without them. */
+export function readinessOf(sources: ReadinessSources, stopping: boolean): Readiness {
+  const { replicas, primary, unfit, redis, lagMaxMs } = sources;
+  const healthy = replicas.some(({ state }) => state.healthy);
+  const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : ['no healthy replica' as const])];
+  return {
+    status: reasons.length === 0 ? 'ready' : 'not ready',
+    reasons,
+    replicas: replicas.map(({ name, state }) => {
+      const lagging = (state.lagMs ?? 0) > lagMaxMs / 3;
+      return {
+        name,
+        state: state.healthy
+          ? lagging
+            ? 'lagging'
+            : 'used'
+          : isPrimaryAmongReplicas(state, replicas)
+            ? 'primary'
+            : 'not used',
+        reason: state.reason,
+        lagSeconds: seconds(state.lagMs),
+        dataAgeSeconds: state.asOfMs === null ? null : seconds(Math.max(0, Date.now() - state.asOfMs)),
+      };
+    }),
+    primary: primary && { healthy: primary.reachable, reason: primary.reason },
+    unfit,
+    redis: redis(),
+  };
+}
+
+/** Whether a server of REPLICA_URLS is the primary now, while another one can be read. */
+export function isPrimaryAmongReplicas({ isPrimary }: Replica['state'], replicas: readonly Replica[]): boolean {
+  return isPrimary && replicas.some(({ state }) => state.healthy);
+}
+
+/** With three digits; null for what is not known, because JSON has no Infinity. */
+function seconds(ms: number | null): number | null {
+  return ms !== null && Number.isFinite(ms) ? Number((ms / 1000).toPrecision(3)) : null;
+}
+
+/** Body of /status.json. */
+export interface StatusReport extends Pick<Readiness, 'replicas' | 'primary' | 'redis'> {
+  readonly at: string;
+  readonly version: string;
+  /** `failing` while reads or writes fail, `degraded` while something else is wrong. */
+  readonly level: 'well' | Fault['level'];
+  /** One sentence. */
+  readonly summary: string;
+  readonly faults: readonly Fault[];
+  /** A replica with a larger lag is not used. */
+  readonly lagSecondsMax: number;
+  /** Null without workers. */
+  readonly workers: WorkersStatus | null;
+}
+
+interface Fault {
+  readonly level: 'degraded' | 'failing';
+  readonly sentence: string;
+}
+
+interface WorkersStatus {
+  readonly configured: number;
+  /** Those that report to their parent. */
+  readonly reporting: number;
+}
+
+/** Names every fault of now. Counts over time belong to the alerts in deploy/prometheus. */
+export function statusOf(readiness: Readiness, lagMaxMs: number, workers: WorkersStatus | null = null): StatusReport {
+  const { replicas, primary, redis } = readiness;
+  const faults = [
+    ...failures(readiness).map((sentence) => ({ level: 'failing' as const, sentence })),
+    ...degradations(readiness, workers).map((sentence) => ({ level: 'degraded' as const, sentence })),
+  ];
+  return {
+    at: new Date().toISOString(),
+    version: apiVersion,
+    level: faults[0]?.level ?? 'well',
+    summary: faults.length > 1 ? `${faults.length} things are wrong.` : (faults[0]?.sentence ?? 'All is well.'),
+    faults,
+    replicas,
+    lagSecondsMax: lagMaxMs / 1000,
+    primary,
+    redis,
+    workers,
+  };
+}
+
+const reasonSentences = {
+  'no worker': 'No worker reports: requests are not answered.',
+  'no healthy replica': 'Reads fail: no replica can be used.',
+  stopping: 'The gateway is stopping.',
+};
+
+function failures({ reasons, primary }: Readiness): string[] {
+  const noWrites = primary?.healthy === false ? [`Writes fail: the primary cannot be used: ${primary.reason}.`] : [];
+  return [...reasons.map((reason) => reasonSentences[reason]), ...noWrites];
+}
+
+/** Age of the newest data at which it is old, as in the alert GatewayDataOld. */
+const ageSecondsMax = 60;
+
+function degradations({ replicas, primary, redis, unfit }: Readiness, workers: WorkersStatus | null): string[] {
+  const sentences = replicas.flatMap(({ name, state, reason, lagSeconds }) => {
+    if (state === 'lagging') return [`${name} lags ${lagSeconds} s behind the primary.`];
+    const lag = lagSeconds === null ? '' : `; its lag is ${lagSeconds} s`;
+    return state === 'not used' ? [`${name} is not used: ${reason}${lag}.`] : [];
+  });
+  const ages = replicas.flatMap(({ state, dataAgeSeconds }) =>
+    state === 'used' || state === 'lagging' ? (dataAgeSeconds ?? []) : [],
+  );
+  const newest = Math.min(...ages);
+  // Without a primary an idle database cannot be told from a late one.
+  if (primary !== null && ages.length > 0 && newest > ageSecondsMax)
+    sentences.push(`The newest data is ${newest} s old: replay stands still, or the primary is away.`);
+  if (redis?.healthy === false)
+    sentences.push(`Redis is away: ${redis.reason}. Each gateway enforces its share of the limits.`);
+  for (const { server, item, detail } of unfit)
+    sentences.push(`At the start ${server} did not fit: ${item}: ${detail}`);
+  if (workers !== null && workers.reporting > 0 && workers.reporting < workers.configured)
+    sentences.push(`Only ${workers.reporting} of ${workers.configured} workers report.`);
+  return sentences;
+}

@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { drainSocketReads } from '../../base/flow/event-loop.js';
+import { type Count, type KnownCount, type Limiter, rateLimiter } from '../../base/flow/rate-limiter.js';
+import { formatPosition, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
+import type { RedisState } from './redis.js';
+
+/** The state that a gateway shares with the other gateways. */
+export interface Peers {
+  /** Returns a limiter that counts the requests of all gateways together. */
+  limiter(name: string, quota: number): Limiter;
+  /** Publishes a write; resolves when the other gateways know it, or after about 250 ms. Never rejects. */
+  publishWrite(workspace: string, position: WritePosition): Promise<void>;
+  /** The last write that another gateway published; undefined when there is none, or no answer within about 250 ms. */
+  lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
+  /** The state of Redis; null where none is used. */
+  redis(): RedisState | null;
+  close(): void;
+}
+
+/** Peers of a single gateway: nothing is shared. */
+export const standalone: Peers = {
+  limiter: (_, quota) => rateLimiter(quota),
+  publishWrite: async () => {},
+  lastWrite: () => undefined,
+  redis: () => null,
+  close: () => {},
+};
+
+/** The state that gateways share: in Redis, or with the parent of workers. Each call rejects when it fails. */
+export interface Hub {
+  /** Answers `countNext` of the key. */
+  count(key: string, known: KnownCount, requests: number): Promise<Count>;
+  /** Keeps the position as the workspace's last write, unless a later one is kept. */
+  publish(workspace: string, position: string): Promise<unknown>;
+  /** Absent where the writes of the others come with the counts. */
+  lastWrite?(workspace: string): Promise<string | null>;
+}
+
+/** Peers that share through a hub, while it answers; `gateways` is the number of all. */
+export function peersOf(
+  gateways: number,
+  hub: Hub,
+  ask: <T>(request: () => Promise<T>) => Promise<T>,
+): Pick<Peers, 'limiter' | 'publishWrite' | 'lastWrite'> {
+  return {
+    limiter: (name, quota) =>
+      rateLimiter(quota, gateways, (key, known, requests) => ask(() => hub.count(`${name}:${key}`, known, requests))),
+    publishWrite: async (workspace, position) => {
+      const sent = hub.publish(workspace, formatPosition(position));
+      sent.catch(() => undefined);
+      await ask(() => sent).catch(() => undefined); // sent even while the hub is not asked
+    },
+    lastWrite: (workspace) =>
+      hub.lastWrite &&
+      ask(async () => (await hub.lastWrite?.(workspace)) ?? null)
+        .then((text) => (text === null ? undefined : parsePosition(text)))
+        .catch(() => undefined),
+  };
+}
+
+const tickMs = 10;
+const silentTicksMax = 25;
+
+/**
+ * Asks a hub, and notices when it stops answering: no answer for 250 ms while some are due. A shorter silence is that of a
+ * busy machine, where a gateway that decided alone would add its share to the requests that others still get counted. Time
+ * counts only after the sockets were read, because in a busy process timers run before answers that arrived long ago. Any
+ * answer ends the silence, so the hub itself must answer each request in a bounded time.
+ */
+export class Answers {
+  readonly #due = new Set<(error: Error) => void>();
+  /** How long a silent hub is not asked, so that few requests wait 250 ms for it. */
+  readonly #restMs: number;
+  readonly #onSilence: () => void;
+  #ticking = false;
+  #silentTicks = 0;
+  #restUntilMs = 0;
+
+  constructor(restMs: number, onSilence: () => void = () => undefined) {
+    this.#restMs = restMs;
+    this.#onSilence = onSilence;
+  }
+
+  /** Rejects when the request fails or the hub is silent, and then at once while the hub is not asked. */
+  async ask<T>(request: () => Promise<T>): Promise<T> {
+    if (performance.now() < this.#restUntilMs) throw new Error('the hub does not answer');
+    return new Promise<T>((resolve, reject) => {
+      this.#due.add(reject);
+      const settled = (): void => {
+        this.#silentTicks = 0;
+        this.#due.delete(reject);
+      };
+      request()
+        .finally(settled)
+        .then(resolve, (error) => {
+          this.#fail(error as Error);
+          reject(error);
+        });
+      if (!this.#ticking) void this.#watch();
+    });
+  }
+
+  async #watch(): Promise<void> {
+    this.#ticking = true;
+    this.#silentTicks = 0;
+    while (this.#due.size > 0) {
+      await sleep(tickMs);
+      await drainSocketReads();
+      if (++this.#silentTicks > silentTicksMax) this.#fail(new Error('the hub does not answer'));
+    }
+    this.#ticking = false;
+  }
+
+  #fail(error: Error): void {
+    if (performance.now() >= this.#restUntilMs) this.#onSilence();
+    this.#restUntilMs = performance.now() + this.#restMs;
+    for (const reject of this.#due) reject(error);
+    this.#due.clear();
+  }
+}

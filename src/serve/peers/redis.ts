@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis, type RedisOptions } from 'ioredis';
+import type { Observe } from '../../base/events.js';
+import { Answers, type Hub, type Peers, peersOf } from './peers.js';
+
+/** Long enough that every replica has replayed the position, or is out. */
+const positionTtlSeconds = 3600;
+/** `countNext` of flow/rate-limiter.ts, atomic in Redis. */
+const countScript = `
+  local known, granted, requests, gateway = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[5]
+  local before, own, others = 0, granted + requests, 0
+  local kept = redis.call('hgetall', KEYS[1])
+  for i = 1, #kept, 2 do
+    local count = tonumber(kept[i + 1])
+    if kept[i] == 'consumed' then before = count
+    elseif kept[i] == gateway then own = math.max(own, count)
+    else others = others + count end
+  end
+  local consumed = math.max(before + requests, known + requests, own + others)
+  local ends_in_ms = redis.call('pttl', KEYS[1])
+  if consumed > 0 then redis.call('hset', KEYS[1], 'consumed', consumed, gateway, own) end
+  if ends_in_ms < 1 then
+    ends_in_ms = tonumber(ARGV[4])
+    redis.call('pexpire', KEYS[1], ends_in_ms)
+  end
+  return {consumed, ends_in_ms}`;
+
+/** Keeps the later of two positions by `isLater` of wal-position.ts: a gateway that is late must not replace the write of another. */
+const publishScript = `
+  local function is_later(a, b)
+    if a[2] ~= b[2] or a[3] ~= b[3] then return a[4] >= b[4] end
+    if #a[1] ~= #b[1] then return #a[1] > #b[1] end
+    return a[1] >= b[1]
+  end
+  local kept = redis.call('get', KEYS[1])
+  if not kept or is_later(cjson.decode(ARGV[1]), cjson.decode(kept)) then
+    redis.call('set', KEYS[1], ARGV[1], 'EX', ARGV[2])
+  end`;
+
+type Command<Reply> = (key: string, ...values: (string | number)[]) => Promise<Reply>;
+interface Commands {
+  readonly gatewayCount: Command<[number, number]>;
+  readonly gatewayPublish: Command<null>;
+}
+
+/** How long a Redis that does not answer is not asked. */
+const restMs = 1000;
+
+/**
+ * Peers on many machines, which share through Redis or Valkey. While Redis is away each gateway enforces its share of the
+ * limits, so that together they grant no more than the whole. Redis delays a request by about 250 ms at most and refuses none.
+ */
+export function redisPeers(target: RedisTarget, instances: number, observe: Observe): Peers {
+  const redis = connect(target);
+  redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
+  redis.defineCommand('gatewayPublish', { numberOfKeys: 1, lua: publishScript });
+  const commands = redis as unknown as Commands;
+  const id = randomUUID();
+  const answers = new Answers(restMs, () => observe({ type: 'redis_failed' }));
+  const positionKey = (workspace: string): string => `gateway:written:${workspace}`;
+  const hub: Hub = {
+    count: async (key, { consumed, granted, endsInMs }, requests) => {
+      const values = [consumed, granted, requests, endsInMs, id];
+      const [counted, leftMs] = await commands.gatewayCount(`gateway:${key}`, ...values);
+      return { consumed: counted, endsInMs: leftMs };
+    },
+    publish: (workspace, position) => commands.gatewayPublish(positionKey(workspace), position, positionTtlSeconds),
+    lastWrite: (workspace) => redis.get(positionKey(workspace)),
+  };
+  /** A window of a millisecond, so that each try sets. */
+  const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 0, 0, 1, 1, '');
+  const health = redisHealth(redis, tryCount, observe);
+  return {
+    ...peersOf(instances, hub, (request) =>
+      redis.status === 'ready' ? answers.ask(request) : Promise.reject(new Error(redis.status)),
+    ),
+    redis: () => health.state,
+    close: () => {
+      health.stop();
+      redis.disconnect();
+    },
+  };
+}
+
+/**
+ * How long a connection may leave a command unanswered until it is made again: a host that is gone closes no connection, and another may
+ * have its address by now, or be named by the Sentinels.
+ */
+const silentMsMax = 5000;
+
+function connect(target: RedisTarget): Redis {
+  return new Redis(target.redisUrl, {
+    ...redisOptions(target),
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 1000,
+    socketTimeout: silentMsMax,
+    retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
+    connectionName: 'workspace-data-gateway',
+  });
+}
+
+/** Where Redis is: the settings of these names. */
+export interface RedisTarget {
+  readonly redisUrl: string;
+  readonly redisCa: string;
+  readonly redisSentinels: string;
+  readonly redisSentinelName: string;
+}
+
+type AddressOptions = Pick<
+  RedisOptions,
+  'tls' | 'sentinels' | 'sentinelCommandTimeout' | 'name' | 'sentinelTLS' | 'enableTLSForSentinelMode'
+>;
+
+/** How long a Sentinel may take to name the Redis; then the next one is asked. */
+const sentinelMsMax = 1000;
+
+/** Options of a connection to Redis beside its URL, from which ioredis takes login, database and, without Sentinels, the address. */
+function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: RedisTarget): AddressOptions {
+  const tls = redisUrl.startsWith('rediss:') ? { ...(redisCa !== '' && { ca: redisCa }) } : undefined;
+  const sentinels = redisSentinels.split(/[\s,]+/).filter(Boolean);
+  return {
+    ...(tls && { tls }),
+    ...(sentinels.length > 0 && {
+      sentinels: sentinels.map((address) => {
+        const [, host = '', port] = /^\[?(.*?)\]?(?::(\d+))?$/.exec(address) as unknown as [string, string, string?];
+        return { host, port: Number(port ?? 26379) };
+      }),
+      sentinelCommandTimeout: sentinelMsMax,
+      name: redisSentinelName,
+      ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    }),
+  };
+}
+
+/** The reason in an error of Redis, without the script that met it. */
+function redisReason({ message }: Error): string {
+  return message.replace(/\.? script: .*$/s, '');
+}
+
+/** Whether Redis answers and counts, as /readyz and the metrics show it. */
+export interface RedisState {
+  readonly healthy: boolean;
+  /** Why it is away; null while it is healthy. */
+  readonly reason: string | null;
+}
+
+const checkMs = 1000;
+
+/** Answers of a Redis that has become a replica: another server takes the writes now. */
+const replicaAnswers = /READONLY|MASTERDOWN/;
+
+/**
+ * Asks Redis every second by `tryCount`, and reports each change once: requests go on without Redis, so no client notices. Redis is
+ * away when it has not answered for a second, because the 250 ms that a request waits for it can be too short on a busy machine, or
+ * when it refuses to count: a replica answers PING. While it is a replica, the connection is made again every second.
+ */
+function redisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe) {
+  let state: RedisState = { healthy: false, reason: 'not asked yet' };
+  let wasHealthy = true; // a Redis that answers the first question is no event
+  let lastError = 'no connection';
+  let asked: Promise<string | null> | null = null;
+  redis.on('error', (error: NodeJS.ErrnoException) => {
+    lastError = error.code ?? error.message;
+  });
+  const ask = async (): Promise<string | null> => {
+    const reasonOf = (error: Error): string => (redis.status === 'ready' ? redisReason(error) : lastError);
+    const reason = await tryCount().then(() => null, reasonOf);
+    asked = null;
+    return reason;
+  };
+  const check = async (): Promise<void> => {
+    asked ??= ask(); // a question that a frozen Redis has not answered stays the only one
+    const reason = await Promise.race([asked, sleep(checkMs, 'it does not answer', { ref: false })]);
+    state = { healthy: reason === null, reason };
+    if (reason === null && !wasHealthy) observe({ type: 'redis_back' });
+    if (reason !== null && wasHealthy) observe({ type: 'redis_away', reason });
+    wasHealthy = state.healthy;
+    if (replicaAnswers.test(reason ?? '') && redis.status === 'ready') redis.disconnect(true);
+  };
+  const timer = setInterval(() => void check(), checkMs).unref();
+  redis.on('ready', check);
+  return {
+    get state() {
+      return state;
+    },
+    stop: () => clearInterval(timer),
+  };
+}

@@ -1,0 +1,115 @@
+import cluster from 'node:cluster';
+import { LRUCache } from 'lru-cache';
+import { atMost } from '../../base/cache-bound.js';
+import { type Count, countNext, type Kept, type KnownCount } from '../../base/flow/rate-limiter.js';
+import { isLater, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
+import { Answers, type Peers, peersOf } from './peers.js';
+
+/** A question of a worker to its parent: to count requests, or to keep the last write of a workspace. */
+type Asked =
+  | { readonly key: string; readonly known: KnownCount; readonly requests: number }
+  | { readonly workspace: string; readonly position: string };
+
+/** All questions of a turn of the event loop: a message costs more than a detail does. */
+interface WorkerMessage {
+  readonly type: 'questions';
+  readonly questions: readonly (readonly [id: number, asked: Asked])[];
+}
+
+/** The answers to a message, and the writes through any worker since the parent's last message: a request is counted before it reads. */
+interface ParentMessage {
+  readonly type: 'answers';
+  readonly answers: readonly (readonly [id: number, count: Count | null])[];
+  readonly writes: readonly (readonly [workspace: string, position: string])[];
+}
+
+/** Questions of a worker without an answer: beyond them a frozen parent is asked nothing. */
+const questionsMax = 10_000;
+
+/**
+ * Peers that are workers of one parent on one machine. The parent counts for all workers, and keeps the last write of each workspace,
+ * which another worker knows once one of its requests was counted. A silent parent is asked again by each request, so that no read
+ * misses a write; then each worker enforces its share of the limits.
+ */
+export function workerPeers(workers: number, onWrite: (workspace: string, position: WritePosition) => void): Peers {
+  const waiting = new Map<number, (count: Count | null) => void>();
+  let lastId = 0;
+  let questions: (readonly [number, Asked])[] = [];
+  const send = (): void => {
+    process.send?.({ type: 'questions', questions } satisfies WorkerMessage);
+    questions = [];
+  };
+  const ask = async (asked: Asked): Promise<Count | null> => {
+    if (waiting.size >= questionsMax) throw new Error('the parent does not answer');
+    const id = ++lastId;
+    if (questions.push([id, asked]) === 1) setImmediate(send);
+    return new Promise((resolve) => waiting.set(id, resolve));
+  };
+  const listen = (message: ParentMessage): void => {
+    if (message?.type !== 'answers') return;
+    for (const [workspace, position] of message.writes) onWrite(workspace, parsePosition(position));
+    for (const [id, count] of message.answers) {
+      waiting.get(id)?.(count);
+      waiting.delete(id);
+    }
+  };
+  process.on('message', listen);
+  const answers = new Answers(0);
+  const hub = {
+    count: async (key: string, known: KnownCount, requests: number) => (await ask({ key, known, requests })) as Count,
+    publish: (workspace: string, position: string) => ask({ workspace, position }),
+  };
+  return {
+    ...peersOf(workers, hub, (request) => answers.ask(request)),
+    redis: () => null,
+    close: () => process.off('message', listen),
+  };
+}
+
+/** The parent's side of `workerPeers`. */
+export function serveWorkers(): void {
+  /** The last write of each workspace with its number among all writes, the newest first. */
+  const writes = new LRUCache<string, { readonly position: string; readonly number: number }>({
+    ...atMost(10_000),
+    ttl: 3_600_000,
+  });
+  let lastNumber = 0;
+  /** The number of the last write that each worker knows. */
+  const known = new Map<number, number>();
+  const counts = new LRUCache<string, Kept & { readonly endsAtMs: number }>(atMost(100_000));
+
+  const count = (worker: number, { key, known, requests }: Extract<Asked, { key: string }>): Count => {
+    const nowMs = performance.now();
+    const kept = counts.get(key);
+    const isRunning = kept !== undefined && kept.endsAtMs > nowMs;
+    const running = isRunning ? kept : { consumed: 0, granted: new Map(), endsAtMs: nowMs + known.endsInMs };
+    const consumed = countNext(running, worker, known, requests);
+    if (consumed > 0) counts.set(key, running);
+    return { consumed, endsInMs: Math.ceil(running.endsAtMs - nowMs) };
+  };
+  const keep = ({ workspace, position }: Extract<Asked, { workspace: string }>): null => {
+    const kept = writes.peek(workspace)?.position;
+    if (kept === undefined || isLater(parsePosition(position), parsePosition(kept)))
+      writes.set(workspace, { position, number: ++lastNumber });
+    return null;
+  };
+  const writesSince = (number: number): ParentMessage['writes'] => {
+    const since: [string, string][] = [];
+    for (const [workspace, write] of writes.entries()) {
+      if (write.number <= number) break;
+      since.push([workspace, write.position]);
+    }
+    return since;
+  };
+
+  cluster.on('message', (worker, message: WorkerMessage) => {
+    if (message?.type !== 'questions') return;
+    const answers = message.questions.map(([id, asked]): readonly [number, Count | null] => {
+      return [id, 'key' in asked ? count(worker.id, asked) : keep(asked)];
+    });
+    const answer: ParentMessage = { type: 'answers', answers, writes: writesSince(known.get(worker.id) ?? 0) };
+    known.set(worker.id, lastNumber);
+    worker.send(answer, () => undefined); // of a worker that has died the successor asks again
+  });
+  cluster.on('exit', (worker) => known.delete(worker.id));
+}

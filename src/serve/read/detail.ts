@@ -1,0 +1,74 @@
+import { notFound, Problem } from '../../base/errors.js';
+import type { Caller, Statement } from '../../postgres/statement.js';
+import type { CompiledResource } from '../../resource/definition/compiled.js';
+import { fieldType } from '../../resource/definition/field-types.js';
+import {
+  dataAsOf,
+  type EntityTag,
+  etagOf,
+  matchesStrongly,
+  matchesWeakly,
+  parseEntityTags,
+  type Reply,
+} from './reply.js';
+import { type ReadDeps, withReadTarget } from './routing.js';
+
+/** A detail request whose every part has been checked. */
+export interface DetailRequest {
+  readonly compiled: CompiledResource;
+  readonly caller: Caller;
+  /** Null when no record can have the id. */
+  readonly id: string | null;
+  readonly ifMatch: readonly EntityTag[] | '*' | null;
+  readonly ifNoneMatch: readonly EntityTag[] | '*' | null;
+}
+
+/** Path and conditional headers → DetailRequest. Throws Problem if_match_invalid; a damaged If-None-Match is no condition. */
+export function parseDetail(
+  compiled: CompiledResource,
+  caller: Caller,
+  id: string,
+  headers: { ifMatch: string | undefined; ifNoneMatch: string | undefined },
+): DetailRequest {
+  const conditional = compiled.tag !== null;
+  const ifMatch = conditional && headers.ifMatch !== undefined ? parseEntityTags(headers.ifMatch) : null;
+  if (ifMatch === undefined) throw new Problem('if_match_invalid', 'If-Match must be a list of entity tags.');
+  const ifNoneMatch =
+    conditional && headers.ifNoneMatch !== undefined ? (parseEntityTags(headers.ifNoneMatch) ?? null) : null;
+  const isId = fieldType(compiled.resource.idType).isPrinted?.(id) === true;
+  return { compiled, caller, id: isId ? id : null, ifMatch, ifNoneMatch };
+}
+
+/** One record by its id: one statement on one replica. Throws Problem not_found, precondition_failed. */
+export async function readDetail(deps: ReadDeps, request: DetailRequest): Promise<Reply> {
+  const { compiled, caller } = request;
+  const startedMs = performance.now();
+  const run = {
+    statement: compiled.statements.detail as Statement,
+    workspace: caller.workspace,
+    values: { id: request.id },
+  };
+  const found: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
+  const asOfMs = await withReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
+    await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
+      const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);
+      found[0] = { etag, json: compiled.serializer.json(row, caller.workspace) };
+    });
+    return asOfMs;
+  });
+  const databaseMs = performance.now() - startedMs;
+  const [record] = found;
+  if (record === undefined) throw notFound();
+  const headers = dataAsOf(asOfMs);
+  const { etag } = record;
+  if (etag !== null) {
+    headers.ETag = etag;
+    if (request.ifMatch !== null && !matchesStrongly(request.ifMatch, etag)) {
+      throw new Problem('precondition_failed', 'The record has another version.', { headers });
+    }
+    if (request.ifNoneMatch !== null && matchesWeakly(request.ifNoneMatch, etag)) {
+      return { status: 304, headers, body: null, databaseMs };
+    }
+  }
+  return { status: 200, headers, body: record.json, databaseMs };
+}

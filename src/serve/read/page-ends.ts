@@ -1,0 +1,150 @@
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Caller } from '../../postgres/statement.js';
+import { fieldType } from '../../resource/definition/field-types.js';
+import type { OrderColumn } from '../../resource/definition/resource.js';
+import type { Key } from '../../resource/definition/row-serializer.js';
+
+/** The end of a page: the next page starts after its key, on a server that is at least as current as this page was. */
+export interface PageEnd {
+  /** Key of the last row; null is the beginning of the list. */
+  readonly key: Key | null;
+  /** The moment up to which the page was known to be current, epoch milliseconds by the gateway's clock; null when unknown. */
+  readonly asOfMs: number | null;
+}
+
+/** The list that a page belongs to. */
+export interface PageSeries {
+  readonly caller: Caller;
+  /** Workspace, resource, filters and order: see `cursorContext`. */
+  readonly context: string;
+  readonly perPage: number;
+}
+
+/**
+ * Workspace, resource, and filters with the order unless it is ascending, as one string. A cursor carries a digest of it, so that a damaged cursor, or
+ * one of another list, is noticed. The digest is no signature and needs no secret: a forged cursor seeks to another place in
+ * the forger's own workspace, which `page` does too, and its moment makes the forger's own request wait a little.
+ */
+export function cursorContext(workspace: string, resource: string, filters: Readonly<Record<string, string>>): string {
+  return JSON.stringify([workspace, resource, Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1))]);
+}
+
+/** base64url of a digest and the parts: moment, and the values of the key unless it is null. No text of PostgreSQL holds NUL. */
+export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string {
+  return encodeParts(context, [String(asOfMs ?? ''), ...(key ?? [])]);
+}
+
+/** base64url of a digest over context and parts, and the parts. */
+export function encodeParts(context: string, parts: readonly string[]): string {
+  const payload = Buffer.from(parts.join('\0'));
+  return Buffer.concat([digest(context, payload), payload]).toString('base64url');
+}
+
+/** The text of the parts, joined by NUL; undefined when it is damaged or of another context. */
+export function decodeParts(context: string, encoded: string): string | undefined {
+  const bytes = Buffer.from(encoded, 'base64url');
+  if (bytes.toString('base64url') !== encoded || bytes.length < digestBytes) return undefined;
+  const payload = bytes.subarray(digestBytes);
+  return digest(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload.toString('utf8') : undefined;
+}
+
+/**
+ * The page end of a cursor; undefined when it is damaged or of another list. A moment in the future, forged or of a gateway
+ * whose clock is ahead, counts as now.
+ */
+export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
+  const text = decodeParts(context, cursor);
+  if (text === undefined) return undefined;
+  const [moment = '', ...parts] = text.split('\0');
+  if (!isMoment(moment)) return undefined;
+  const asOfMs = moment === '' ? null : Math.min(Number(moment), Date.now());
+  if (parts.length === 0) return { key: null, asOfMs };
+  return isKeyOf(order, parts) ? { key: parts, asOfMs } : undefined;
+}
+
+/** Whether the texts are values of the columns of an order, as PostgreSQL prints them. */
+export function isKeyOf(order: readonly OrderColumn[], texts: readonly string[]): boolean {
+  const isValue = ({ type }: OrderColumn, i: number): boolean =>
+    fieldType(type).isPrinted?.(texts[i] as string) === true;
+  return texts.length === order.length && order.every(isValue);
+}
+
+/** The end of the year 9999, after which PostgreSQL does not read what Date prints, epoch milliseconds. */
+const momentMax = 253_402_300_799_999;
+
+/** Whether the text is a whole number from 0 to `max`. */
+export function isWholeNumber(text: string, max: bigint | number): boolean {
+  return /^\d{1,20}$/.test(text) && BigInt(text) <= max;
+}
+
+/** Whether the part of a cursor or token is a moment, epoch milliseconds, or empty for none. */
+export function isMoment(text: string): boolean {
+  return text === '' || isWholeNumber(text, momentMax);
+}
+
+const digestBytes = 12;
+
+function digest(context: string, payload: Buffer): Buffer {
+  return hash('sha256', Buffer.concat([Buffer.from(`${context}\0`), payload]), 'buffer').subarray(0, digestBytes);
+}
+
+/** The end of the page with a number; page 0 ends at the beginning of the list. */
+interface NumberedEnd {
+  readonly page: number;
+  readonly end: PageEnd;
+  /** Whether the page had all its rows; other pages are counted from the ends of such pages only. */
+  readonly isFull: boolean;
+  readonly expiresMs: number;
+}
+
+const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null }, isFull: true, expiresMs: 0 };
+
+/** Ends of one list: as many as a token reads in ten minutes. */
+const endsPerSeriesMax = 600;
+
+/**
+ * Remembers the end of each page, so that page N+1 after page N seeks there, a page further away skips from the nearest end, and
+ * a walk by page number sees each row once although rows are inserted meanwhile. By token, as two clients may see different pages. While it
+ * is full the lists read least recently lose their ends.
+ */
+export class PageMemory {
+  readonly #series: LRUCache<string, Map<number, NumberedEnd>>;
+  readonly #ttlMs: number;
+  readonly #now: () => number;
+
+  /** `max` is the number of ends of all lists together, each of which is kept for `ttlMs`. */
+  constructor(max: number, ttlMs = 600_000, now: () => number = () => performance.now()) {
+    this.#series = new LRUCache({ maxSize: max, sizeCalculation: ({ size }) => size });
+    this.#ttlMs = ttlMs;
+    this.#now = now;
+  }
+
+  /** The end of the page itself when it is remembered; else the nearest end, of a page before or behind it, from which it can be counted. */
+  nearest(series: PageSeries, page: number): NumberedEnd {
+    const ends = this.#series.get(nameOf(series));
+    const nowMs = this.#now();
+    let nearest = beginning;
+    for (const each of ends?.values() ?? []) {
+      if (each.expiresMs <= nowMs) continue;
+      if (each.page === page) return each;
+      if (each.isFull && Math.abs(each.page - page) < Math.abs(nearest.page - page)) nearest = each;
+    }
+    return nearest;
+  }
+
+  remember(series: PageSeries, page: number, end: PageEnd, isFull: boolean): void {
+    const name = nameOf(series);
+    const ends = this.#series.get(name) ?? new Map<number, NumberedEnd>();
+    ends.delete(page); // so that it becomes the last
+    ends.set(page, { page, end, isFull, expiresMs: this.#now() + this.#ttlMs });
+    if (ends.size > endsPerSeriesMax) ends.delete(ends.keys().next().value as number);
+    this.#series.delete(name); // so that its size is taken again
+    this.#series.set(name, ends);
+  }
+}
+
+/** A digest: the context can be as long as a URL, and V8 keeps the parts of a joined text beside it, half of an end. */
+function nameOf({ caller, context, perPage }: PageSeries): string {
+  return hash('sha256', `${caller.tokenId} ${perPage} ${context}`, 'base64url');
+}

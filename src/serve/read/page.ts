@@ -1,0 +1,303 @@
+import type { Values } from '../../postgres/statement.js';
+import type { Key } from '../../resource/definition/row-serializer.js';
+import { JsonBytes } from '../../resource/projection/json-bytes.js';
+import type { Reading } from './parse.js';
+import type { PageSize, Reply } from './reply.js';
+import {
+  continuationOf,
+  type ReadDeps,
+  type ReadTarget,
+  type Requirement,
+  readRows,
+  withReadTarget,
+} from './routing.js';
+
+/** Rows of a page in order. */
+export interface Chunk {
+  /** JSON of the rows, joined by commas, after the start of the page or a comma. Must not be used after `release`. */
+  readonly json: JsonBytes;
+  /** Gives the buffer back; to be called when its bytes were sent or copied. */
+  readonly release: () => void;
+  readonly count: number;
+  /** Key of the last row; null when there is none. */
+  readonly last: Key | null;
+  /** Whether the range has a row after these. */
+  readonly more: boolean;
+  readonly target: ReadTarget;
+  /** The moment up to which the server was known to be current before it was asked, epoch milliseconds. */
+  readonly asOfMs: number | null;
+  /** Failed attempts before this one. */
+  readonly failures: number;
+  /** Requirement of the chunks that continue the page. */
+  readonly continuation: Requirement;
+}
+
+/** The first chunk of a page, and where the page ends. */
+export interface Page {
+  readonly first: Chunk;
+  /** The key up to which it has rows; null is no bound. */
+  readonly until: Key | null;
+  /** When the key had been found, epoch milliseconds; 0 where the next page does not begin behind it. */
+  readonly foundMs: number;
+}
+
+/** A range of a list: after a key, up to and including a key; null is no bound. */
+export interface Range {
+  readonly after: Key | null;
+  readonly until: Key | null;
+}
+
+/** Rows of the first chunk of a large page: few, so that the first byte is sent early. */
+const firstChunkRows = 100;
+/** A backend that sends nothing for so long may be frozen: the chunk is read again, this time with the statement's time limit only. */
+const firstStallMsMax = 1200;
+/** A statement of so many rows costs as much as one detail. */
+const rowsPerCost = 12;
+const pageOpening = Buffer.from('{"data":[');
+
+/**
+ * Reads the page behind a key: one of up to chunkRowsMax rows by one statement, else its first rows, and then the key of its end, because the
+ * headers name the start of the next page. The page is the rows up to that key, including rows that are inserted there while it is read. The
+ * end is counted from the last of the first rows: each statement has a snapshot of its own, and a commit can come between them.
+ */
+export async function readPage(
+  deps: ReadDeps,
+  request: Reading,
+  after: Key | null,
+  requirement: Requirement,
+): Promise<Page & { readonly hasMore: boolean }> {
+  const { perPage, statements } = request;
+  const first = await readFirstChunk(deps, request, after, perPage, requirement);
+  const left = perPage - first.count;
+  if (!first.more || left === 0)
+    return { first: { ...first, more: false }, until: first.more ? first.last : null, foundMs: 0, hasMore: first.more };
+  const values = { skip: left - 1, limit: 2, ...rangeValues({ after: first.last, until: null }) };
+  const { rows } = await readRows(deps, request, statements.keys.after, values, first.continuation);
+  const [end, beyond] = rows as readonly Key[];
+  const hasMore = beyond !== undefined;
+  const until = end ?? (await lastKey(deps, request, first.continuation));
+  return { first, until, foundMs: hasMore ? Date.now() : 0, hasMore }; // behind a last page clients go on from the row that came last
+}
+
+/** Reads the first rows behind a key of a page of so many, or all of them where one chunk has room for them. */
+export function readFirstChunk(
+  deps: ReadDeps,
+  request: Reading,
+  after: Key | null,
+  pageRows: number,
+  requirement: Requirement,
+): Promise<Chunk> {
+  const isLarge = pageRows > deps.chunkRowsMax;
+  const rows = isLarge ? Math.min(pageRows, firstChunkRows) : pageRows;
+  const pool = isLarge || pageRows > firstChunkRows * 2 ? 'long' : 'short';
+  return readChunk(deps, request, { after, until: null }, rows, pool, requirement);
+}
+
+export async function lastKey(deps: ReadDeps, request: Reading, requirement: Requirement): Promise<Key | null> {
+  const { rows } = await readRows(deps, request, request.statements.last, { limit: 1 }, requirement);
+  return (rows[0] as Key | undefined) ?? null;
+}
+
+/**
+ * Reads the first `rows` rows of a range, by one statement on one server. Every list is made of such chunks: a chunk can be
+ * repeated on another replica when its own is lost, and it leaves no portal open for a slow client.
+ */
+async function readChunk(
+  deps: ReadDeps,
+  request: Reading,
+  range: Range,
+  rows: number,
+  pool: 'short' | 'long',
+  requirement: Requirement,
+): Promise<Chunk> {
+  const { serializer, signal, onMark } = request;
+  const { keyAt } = serializer;
+  const { workspace } = request.caller;
+  const bounds = range.after ? (range.until ? 'between' : 'after') : range.until ? 'until' : 'all';
+  const statement = request.statements.rows[bounds];
+  const values = { limit: rows + 1, ...request.values, ...rangeValues(range) };
+  const isContinuation = requirement.ofPage !== undefined;
+  const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
+  const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
+  return withReadTarget(deps, request, requirement, async (attempt) => {
+    let borrowed: JsonBytes | null = null; // until the first row: requests that wait, and may be refused, hold no buffer
+    const begin = (): JsonBytes => {
+      borrowed = deps.chunkMemory.borrow(pool);
+      if (!isContinuation) borrowed.raw(pageOpening);
+      return borrowed;
+    };
+    /** Key of the last row, each byte a character: to decode the texts of each row would take a fifth of a list's processor time. */
+    const last: string[] = [];
+    let count = 0;
+    let more = false;
+    const { target, asOfMs, failures, onPrimary } = attempt;
+    const stallMsMax = onPrimary || failures > 0 ? undefined : firstStallMsMax;
+    await target[pool].run(
+      { statement, workspace, values, onMark },
+      { stallMsMax, waitMs, isContinuation, isChunk: true, cost, signal },
+      (row) => {
+        if (count === rows) {
+          more = true;
+          return;
+        }
+        const json = borrowed ?? begin();
+        if (isContinuation || count > 0) json.comma();
+        serializer.write(row, workspace, json);
+        count++;
+        for (let i = 0; i < keyAt.length; i++) {
+          const at = keyAt[i] as number;
+          last[i] = row.bytes.toString('latin1', row.starts[at], row.ends[at]);
+        }
+      },
+    );
+    signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
+    return {
+      ...{ target, asOfMs, failures, count, more, continuation: continuationOf(deps, attempt) },
+      ...deps.chunkMemory.lend(borrowed ?? begin(), pool),
+      last: count === 0 ? null : last.map((bytes) => Buffer.from(bytes, 'latin1').toString()),
+    };
+  });
+}
+
+/** The keys of a range as the statements' parameters: after0, after1, … until0, until1, … */
+export function rangeValues(range: Range): Values {
+  const named = (end: keyof Range) => (range[end] ?? []).map((value, i) => [`${end}${i}`, value]);
+  return Object.fromEntries([...named('after'), ...named('until')]);
+}
+
+/** The reply with a page; `finish` gives the pagination behind its rows. */
+export async function pageReply(
+  deps: ReadDeps,
+  request: Reading,
+  page: Page,
+  rest: Pick<Reply, 'headers' | 'databaseMs'>,
+  finish: (count: number, last: Key | null) => Promise<object>,
+): Promise<Reply> {
+  const { first } = page;
+  const size: PageSize = { perPage: request.perPage, rows: null };
+  const ending = async (count: number, last: Key | null): Promise<string> => {
+    size.rows = count;
+    return `],"pagination":${JSON.stringify({ ...(await finish(count, last)), complete: true })}}`;
+  };
+  const reply = { status: 200, page: size, ...rest };
+  if (first.more) return { body: streamPage(deps, request, page, ending), ...reply };
+  first.json.text(await ending(first.count, first.last));
+  return { body: first.json.view(), release: first.release, ...reply };
+}
+
+/** A client that takes longer than this for a piece is slow; its chunks aim at so many bytes. */
+const slowMs = 100;
+const bytesIfSlow = 16_384;
+
+/**
+ * Streams a page whose first chunk is read, up to its end. Prefetches one chunk for a fast client, because each is a statement. A slow
+ * client gets small chunks, each read when it has taken the last, so that it costs little memory and no connection. The bytes of a piece are
+ * overwritten once the next is asked for.
+ *
+ * Where the row of the end does not come it is deleted, or the replica lacks it that was found on another one: the rest is read once more, on
+ * a replica that is as current as that one was. The next page begins behind the end, and would leave out what this one lacks.
+ */
+async function* streamPage(
+  deps: ReadDeps,
+  request: Reading,
+  { first, until, foundMs }: Page,
+  ending: (count: number, last: Key | null) => Promise<string>,
+): AsyncGenerator<Buffer> {
+  const { chunkMemory } = deps;
+  let chunk = first;
+  let { count, last, continuation } = chunk;
+  let rows = count;
+  let isComplete = foundMs === 0;
+  let isSlow = false;
+  let bytesHeld = 0; // the chunk at hand and the next
+  try {
+    while (chunk.more) {
+      chunkMemory.use('chunks', -bytesHeld);
+      const bytesWanted = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, chunkMemory.share));
+      bytesHeld = chunk.json.length + bytesWanted;
+      chunkMemory.use('chunks', bytesHeld);
+      rows = nextRows(deps, rows, chunk, bytesWanted, request.perPage - count);
+      const range = { after: last, until };
+      const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', continuation);
+      let ahead = isSlow ? null : read();
+      ahead?.catch(() => {
+        ahead = null; // it is tried again when the client has taken the piece before
+      });
+      const handedMs = performance.now();
+      if (chunk.count > 0) yield chunk.json.view();
+      chunk.release();
+      isSlow = performance.now() - handedMs > slowMs;
+      const { target } = chunk;
+      chunk = await (ahead ?? read());
+      if (chunk.failures > 0 || !target.state.healthy)
+        deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.target.name });
+      count += chunk.count;
+      last = chunk.last ?? last;
+      if (chunk.more || isComplete || until?.every((value, i) => value === last?.[i])) continue;
+      isComplete = true;
+      if (deps.primaryReachable())
+        // without samples of the primary no replica can be shown to be as current
+        continuation = { ...continuation, asOfMs: Math.max(continuation.asOfMs ?? 0, foundMs) };
+      chunk = { ...chunk, more: true };
+    }
+    chunk.json.text(await ending(count, last));
+    yield chunk.json.view();
+    chunk.release();
+  } finally {
+    chunkMemory.use('chunks', -bytesHeld);
+  }
+}
+
+/** The number of rows that make about so many bytes, judged by the chunk before; about as many as are left of a page at its end. */
+function nextRows({ chunkRowsMax }: ReadDeps, rows: number, before: Chunk, bytesWanted: number, left: number): number {
+  const fitting = Math.floor((bytesWanted * before.count) / Math.max(1, before.json.length));
+  const most = Math.max(10, Math.min(fitting, rows * 8, chunkRowsMax * 2)); // the start of a statement costs as much as 400 light rows
+  return Math.min(most, Math.max(firstChunkRows, left));
+}
+
+/** A new buffer, and the capacity of those that are kept and their number, by pool: short lists would be copied out of large buffers. */
+const buffers = { atFirst: 65_536, short: { kept: 8, bytesMax: 262_144 }, long: { kept: 4, bytesMax: 2_097_152 } };
+/** The budget of all large pages under way: their chunks, and their compressors up to two thirds of it. */
+const largePageBytes = 12_582_912;
+
+/**
+ * Memory of the pages of a gateway: buffers that are used again, and a budget of large pages. A chunk lives long enough to reach the old
+ * generation; with new buffers each time, a page of 100,000 rows made V8 collect its whole heap twenty times.
+ */
+export class ChunkMemory {
+  readonly #spare: Readonly<Record<'short' | 'long', JsonBytes[]>> = { short: [], long: [] };
+  readonly #used = { chunks: 0, compressors: 0 };
+
+  /** An empty buffer. One whose chunk failed is never given back, as rows may still be written to it. */
+  borrow(pool: 'short' | 'long'): JsonBytes {
+    return this.#spare[pool].pop() ?? new JsonBytes(buffers.atFirst);
+  }
+
+  /** Lends a filled buffer to its chunk until `release`; a small chunk is copied instead, so that a slow client does not keep a large buffer. */
+  lend(json: JsonBytes, pool: 'short' | 'long'): { readonly json: JsonBytes; readonly release: () => void } {
+    const giveBack = (): void => {
+      const { kept, bytesMax } = buffers[pool];
+      json.clear();
+      if (json.capacity <= bytesMax && this.#spare[pool].length < kept) this.#spare[pool].push(json);
+    };
+    if (json.length * 2 > json.capacity) return { json, release: giveBack };
+    const copy = json.copy();
+    giveBack();
+    return { json: copy, release: () => {} };
+  }
+
+  /** The bytes that the next chunk of a large page may aim at: a part of what is left, so that many pages get small chunks and the last still gets some. */
+  get share(): number {
+    return (largePageBytes - this.#used.chunks - this.#used.compressors) / 6;
+  }
+
+  /** Takes bytes from the budget; a negative number gives them back. */
+  use(what: 'chunks' | 'compressors', bytes: number): void {
+    this.#used[what] += bytes;
+  }
+
+  /** Whether a compressor of so many bytes is left. */
+  mayCompress(bytes: number): boolean {
+    return this.#used.compressors + bytes <= (largePageBytes * 2) / 3;
+  }
+}

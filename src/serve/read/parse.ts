@@ -1,0 +1,243 @@
+import { type FieldError, type FieldErrorCode, invalid } from '../../base/errors.js';
+import { meantBy } from '../../base/nearest-name.js';
+import type { TextRow } from '../../postgres/row.js';
+import type { Caller } from '../../postgres/statement.js';
+import type { CompiledCut, CompiledResource } from '../../resource/definition/compiled.js';
+import { filterKind, listedValues, listValuesMax, parseFilter } from '../../resource/definition/filter-kinds.js';
+import type { Direction } from '../../resource/definition/resource.js';
+import type { RowSerializer } from '../../resource/definition/row-serializer.js';
+import type { ListStatements } from '../../resource/statements/statements.js';
+import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
+
+/** The part of a request that the statements of a list share, and those of a pass of sync. */
+export interface Reading {
+  readonly compiled: CompiledResource;
+  readonly caller: Caller;
+  readonly statements: ListStatements;
+  readonly serializer: RowSerializer;
+  /** The filters as bound; null where the value cannot exist, which matches nothing. */
+  readonly values: Readonly<Record<string, string | null>>;
+  readonly perPage: number;
+  /** Aborts when the client has closed the connection. */
+  readonly signal: AbortSignal;
+  /** Gets the marks of the replica before and after each statement. */
+  readonly onMark?: (mark: TextRow) => void;
+}
+
+/** A list request whose every part has been checked. */
+export interface ListRequest extends Reading, PageSeries {
+  /** The members that the client asked for, as given, for links. */
+  readonly fields: string | undefined;
+  /** The filters as given, for links. */
+  readonly filters: Readonly<Record<string, string>>;
+  readonly order: Direction;
+  readonly start: { readonly page: number } | { readonly after: PageEnd };
+  readonly total: boolean;
+  /** Origin and path prefix of links, such as https://example.com/api/v1. */
+  readonly baseUrl: string;
+}
+
+/** The parts of a list request that need no check, and its query string. */
+export type RawListRequest = Pick<ListRequest, 'compiled' | 'caller' | 'baseUrl' | 'signal'> & {
+  readonly query: string;
+};
+
+export interface ListLimits {
+  readonly perPageDefault: number;
+  readonly perPageMax: number;
+  readonly timeZone: string;
+}
+
+const paging = ['page', 'perPage', 'cursor', 'total', 'order', 'fields'];
+
+/** Query string → ListRequest; throws invalid() with every fault. */
+export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits): ListRequest {
+  const { compiled, caller } = raw;
+  const { resource } = compiled;
+  const faults: FieldError[] = [];
+  const given = parseQuery(query, [...Object.keys(resource.filters), ...paging], faults, (name) => {
+    const filter = resource.filters[name];
+    return name === 'fields' || (filter !== undefined && filterKind(filter.kind).isList === true);
+  });
+  const filters: Record<string, string> = {};
+  const values: Record<string, string | null> = { timeZone: limits.timeZone };
+  for (const [name, filter] of Object.entries(resource.filters)) {
+    const value = given.get(name);
+    if (value === undefined) continue;
+    filters[name] = value;
+    values[name] = parseFilter(name, filter, value, faults);
+  }
+  for (const { lower, upper } of compiled.filterRanges) {
+    if (Date.parse(values[lower] ?? '') > Date.parse(values[upper] ?? ''))
+      faults.push({ parameter: lower, code: 'range_reversed', detail: `${lower} is after ${upper}.` });
+  }
+  const page = integer('page', given.get('page'), 1, 999_999_999, faults);
+  const perPage = sizeOf(given, limits, faults);
+  const total = choice(given, 'total', ['true', 'false'], 'false', faults) === 'true';
+  const order = choice(given, 'order', ['asc', 'desc'], 'asc', faults);
+  const fields = given.get('fields');
+  const cut = parseFields(compiled, fields, faults);
+  const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
+  const cursor = given.get('cursor');
+  if (cursor !== undefined && given.has('page')) {
+    faults.push({
+      parameter: 'cursor',
+      code: 'conflicting_parameters',
+      detail: 'page and cursor cannot be given together.',
+    });
+  }
+  const after = cursor === undefined ? undefined : decodeCursor(context, cursor, resource.order);
+  if (cursor !== undefined && after === undefined) {
+    const detail =
+      'The cursor is damaged, or belongs to another list: use it with the filters and the order of the page it came from.';
+    faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
+  }
+  if (faults.length > 0) throw invalid(faults);
+  return {
+    statements: compiled.statements.list(Object.keys(filters), order, cut),
+    serializer: (cut ?? compiled).serializer,
+    fields,
+    filters,
+    values,
+    context,
+    order,
+    start: after === undefined ? { page } : { after },
+    perPage,
+    total,
+    ...raw,
+  };
+}
+
+/** The members of a record that are asked for, those of a pass by the name of their version as well; null: all. */
+export function parseFields(
+  { cut, resource }: CompiledResource,
+  given: string | undefined,
+  faults: FieldError[],
+): CompiledCut | null {
+  if (given === undefined) return null;
+  const known = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
+  const asked = new Set(listedValues('fields', given, faults, Math.max(listValuesMax, known.length)));
+  for (const name of asked) {
+    if (name === '' || known.includes(name)) continue;
+    const [topLevel = ''] = name.split(/[./[]/); // "adres.straat"
+    const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${meantBy(topLevel, known)}`;
+    faults.push({ parameter: 'fields', code: 'unknown_field', detail });
+  }
+  return faults.length > 0 ? null : cut(asked);
+}
+
+/** For endpoints that take no parameters; throws invalid() naming those given. */
+export function refuseParameters(query: string): void {
+  const faults: FieldError[] = [];
+  parseQuery(query, [], faults);
+  if (faults.length > 0) throw invalid(faults);
+}
+
+/** The number of rows of a page. */
+export function sizeOf(
+  given: ReadonlyMap<string, string>,
+  { perPageDefault, perPageMax }: ListLimits,
+  faults: FieldError[],
+): number {
+  return integer('perPage', given.get('perPage'), Math.min(perPageDefault, perPageMax), perPageMax, faults);
+}
+
+/** The whole number of a parameter, from 1 to `max`; adds a fault for anything else. */
+function integer(
+  parameter: string,
+  value: string | undefined,
+  byDefault: number,
+  max: number,
+  faults: FieldError[],
+): number {
+  if (value === undefined) return byDefault;
+  const number = /^[1-9]\d{0,11}$/.test(value) ? Number(value) : Number.NaN;
+  if (number <= max) return number;
+  const code = /^(0|[1-9]\d*)$/.test(value) ? 'out_of_range' : 'invalid_integer';
+  faults.push({ parameter, code, detail: `${parameter} must be a whole number from 1 to ${max}.` });
+  return byDefault;
+}
+
+/** One of two values. */
+function choice<T extends string>(
+  given: ReadonlyMap<string, string>,
+  parameter: string,
+  values: readonly [T, T],
+  byDefault: T,
+  faults: FieldError[],
+): T {
+  const value = given.get(parameter) ?? byDefault;
+  const chosen = values.find((each) => each === value);
+  const code = values.includes('true' as T) ? 'invalid_boolean' : 'invalid';
+  if (chosen === undefined) faults.push({ parameter, code, detail: `${parameter} must be ${values.join(' or ')}.` });
+  return chosen ?? byDefault;
+}
+
+/**
+ * The parameters of a query string, never empty, and each at most once; the values of a list that is repeated are joined by commas. Faults
+ * are added for what is unknown, repeated, empty or not decodable. "+" is a space, as in HTML forms (URL Standard §5.1).
+ */
+export function parseQuery(
+  query: string,
+  known: readonly string[],
+  faults: FieldError[],
+  isList: (name: string) => boolean = () => false,
+): Map<string, string> {
+  const values = new Map<string, string>();
+  if (query === '') return values;
+  const seen = new Set<string>();
+  for (const pair of query.split('&')) {
+    if (pair === '') continue;
+    const at = pair.indexOf('=');
+    const name = decode(at < 0 ? pair : pair.slice(0, at));
+    const value = at < 0 ? '' : decode(pair.slice(at + 1));
+    const parameter = (name ?? pair).slice(0, 100);
+    const fault = (code: FieldErrorCode, detail: string): number => faults.push({ parameter, code, detail });
+    if (name === undefined || !known.includes(name)) {
+      const meant = faults.length < meantMax ? meantBy(filtered(parameter), known, synonyms) : '.';
+      const end = parameter === 'fields' ? fieldsElsewhere : meant;
+      fault('unknown_parameter', `There is no parameter ${JSON.stringify(parameter)} here${end}`);
+    } else if (seen.has(name) && !isList(name))
+      fault('repeated_parameter', `The parameter ${name} is given more than once.`);
+    else if (value === undefined) fault('invalid_encoding', `The value of ${name} is not valid percent-encoded UTF-8.`);
+    else if (value === '') fault('empty_value', `The parameter ${name} has no value.`);
+    else values.set(name, values.has(name) ? `${values.get(name)},${value}` : value);
+    if (name !== undefined) seen.add(name);
+  }
+  return values;
+}
+
+const fieldsElsewhere =
+  ', but on lists and sync passes: a detail is the whole record, because its ETag is of the whole record.';
+
+/** So many unknown parameters are compared with the known ones: a query string has room for thousands. */
+const meantMax = 20;
+
+/** Parameters of other APIs, in small letters and digits alone, and those of lists that do the same. */
+const synonyms: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    perPage: 'limit top first take size pagesize maxresults count',
+    page: 'offset skip pagenumber pageindex',
+    cursor: 'after startingafter pagetoken skiptoken continuationtoken',
+    order: 'sort sortby sortorder orderby direction',
+    fields: 'columns properties select',
+    ids: 'id',
+    total: 'includetotal totalcount withtotal',
+    updatedSince: 'since modifiedsince updatedafter changedsince',
+    from: 'start startdate datefrom',
+    to: 'end enddate until dateto',
+  }).flatMap(([name, others]) => others.split(' ').map((other) => [other, name] as const)),
+);
+
+/** "filter[status]" and "fields[klanten]", as JSON:API has them → "status" and "fields". */
+function filtered(name: string): string {
+  return name.replace(/^filter\[(.*)\]$/s, '$1').replace(/^fields\[.*\]$/s, 'fields');
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,339 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { databaseErrorKind, Problem } from '../../base/errors.js';
+import type { Observe } from '../../base/events.js';
+import { errorCode, isOfOlderConnection } from '../../postgres/connection.js';
+import type { ConnectionPool } from '../../postgres/connection-pool.js';
+import type { Heartbeat, WritePositions } from '../../postgres/heartbeat.js';
+import type { Replica, ReplicaState } from '../../postgres/replica.js';
+import type { TextRow } from '../../postgres/row.js';
+import type { Statement, Values } from '../../postgres/statement.js';
+import { type Lsn, sameHistory, type WritePosition } from '../../postgres/wal-position.js';
+import type { ChunkMemory } from './page.js';
+import type { PageMemory } from './page-ends.js';
+import type { Reading } from './parse.js';
+
+// Which server answers a read? `withReadTarget` completes what the read requires, `choose` picks a replica by it, and `withServer` runs the
+// read there, classifies its failure, and repeats it: on another replica, or on the primary when no replica shows the workspace's last write.
+
+/** The servers of reads. */
+export interface Servers {
+  readonly replicas: readonly Replica[];
+  readonly observe: Observe;
+  /** The primary for one of the few reads for which no replica is current enough; null when there is none to spare. */
+  readonly primary?: () => ReadTarget | null;
+  /** How long a read waits for a replica to replay the workspace's last write, before the primary is asked. */
+  readonly freshnessWaitMs?: number;
+  /** How long a page that has begun looks for a replica, and a read waits for one as current as the page before. */
+  readonly resumeMs?: number;
+}
+
+/** Dependencies and bounds of reads; made once per gateway. */
+export interface ReadDeps extends Required<Servers> {
+  /** The workspace's last write through any gateway; undefined when there is none. */
+  readonly lastWrite: WritePositions['of'];
+  readonly heartbeat: Heartbeat;
+  /** Whether the last sample of the primary's position succeeded: without samples no replica can be shown to have moved on. */
+  readonly primaryReachable: () => boolean;
+  readonly chunkMemory: ChunkMemory;
+  readonly pageMemory: PageMemory;
+  readonly queueWaitMs: number;
+  readonly chunkRowsMax: number;
+  readonly chunkBytes: number;
+  /** How long the continuation of a page waits for a connection. */
+  readonly statementTimeoutMs: number;
+  readonly skipRowsMax: number;
+}
+
+/** A server that can answer a read: a replica, or the primary. */
+export interface ReadTarget {
+  readonly name: string;
+  readonly short: ConnectionPool;
+  readonly long: ConnectionPool;
+  readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
+  /** Replaces every connection; statements in flight end on the old connections. */
+  renew(): void;
+}
+
+/** Requirement of a read on the replica that answers it. */
+export interface Requirement {
+  /**
+   * The server of the page's first rows, of which this read is the continuation: part of the page was sent. A page that changed its replica with each
+   * chunk would fail with any of them.
+   */
+  readonly ofPage?: object;
+  /** The view that is read: a replica on which it could not be checked is left out. */
+  readonly view?: string;
+  /** The replica must have replayed this position. */
+  readonly replayed?: Lsn;
+  /** The replica must be known to be current up to this moment, epoch milliseconds. */
+  readonly asOfMs?: number | null;
+  /** It must show the workspace's last write, and the primary may answer instead of it. */
+  readonly showsWrite?: boolean;
+  /** The read cannot be answered by the primary, because its progress is marked by positions of replay. */
+  readonly replicasOnly?: boolean;
+  /** How long to search for a usable replica after the first failure. Absent: two retries. */
+  readonly resumeMs?: number;
+}
+
+/** One attempt to read, on one server. */
+export interface Attempt {
+  readonly target: ReadTarget;
+  /** The moment up to which the server was known to be current before it was asked, epoch milliseconds. */
+  readonly asOfMs: number | null;
+  /** Failed attempts before this one. */
+  readonly failures: number;
+  readonly requirement: Requirement;
+  readonly onPrimary: boolean;
+}
+
+/** Requirement of the statements that continue the page of an attempt: one that began on the primary goes on there until a replica shows the write. */
+export function continuationOf(
+  { resumeMs }: ReadDeps,
+  { target, requirement, asOfMs, onPrimary }: Attempt,
+): Requirement {
+  return { ...requirement, ofPage: target, asOfMs, resumeMs, showsWrite: onPrimary };
+}
+
+/** Runs `work` on a server that meets what the read of a resource requires. */
+export async function withReadTarget<T>(
+  deps: ReadDeps,
+  { compiled, caller }: Pick<Reading, 'compiled' | 'caller'>,
+  given: Requirement,
+  work: (attempt: Attempt) => Promise<T>,
+): Promise<T> {
+  const mayLackWrite = compiled.write !== null && (given.ofPage === undefined || given.showsWrite === true);
+  const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
+  const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
+  const checked = readable(deps.replicas, compiled.resource.view, given);
+  return withServer(deps, () => showingWrite(position, deps, provable(deps, checked)), work);
+}
+
+/**
+ * Requires a replica on which the view could be checked. Throws replica_unavailable where there is none, as while a lock on a table
+ * hides the view from the check: the primary must not answer for them.
+ */
+function readable(replicas: readonly Replica[], view: string, requirement: Requirement): Requirement {
+  if (replicas.every((replica) => replica.mayRead(view))) return requirement;
+  const used = replicas.filter(({ state }) => state.healthy);
+  if (used.length > 0 && !used.some((replica) => replica.mayRead(view)))
+    throw unavailable('The view of this resource could not be checked yet; try again.');
+  return { ...requirement, view };
+}
+
+/**
+ * Lowers the required moment to that of the most current replica where no replica can reach it soon. While the primary is away
+ * there are no samples of it, as a read that waits may learn in between, and a cursor of another gateway, or from before a restart, can require
+ * a later moment. A moment in the future is from before the clock was set back; waiting until now instead would delay each piece of a page by a
+ * sample.
+ */
+function provable({ primaryReachable, replicas }: ReadDeps, requirement: Requirement): Requirement {
+  const { asOfMs, ofPage } = requirement;
+  if (asOfMs == null || (asOfMs <= Date.now() && (ofPage !== undefined || primaryReachable()))) return requirement;
+  const known = replicas.map(({ state }) => (state.healthy ? (state.asOfMs ?? 0) : 0));
+  return { ...requirement, asOfMs: Math.min(asOfMs, Math.max(0, ...known)) };
+}
+
+/**
+ * Requires the position of the workspace's last write. One of another history than the primary's cannot be compared with those of its
+ * replicas (a failover can even lose the write): then the replica must show the primary of a moment after the write.
+ */
+function showingWrite(
+  position: WritePosition | undefined,
+  { heartbeat }: ReadDeps,
+  requirement: Requirement,
+): Requirement {
+  if (position === undefined) return requirement;
+  const { newest } = heartbeat;
+  const { asOfMs, replayed = 0n } = requirement;
+  return newest === undefined || sameHistory(position, newest)
+    ? { ...requirement, showsWrite: true, replayed: position.lsn > replayed ? position.lsn : replayed }
+    : { ...requirement, showsWrite: true, asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
+}
+
+/** The part of a replica that the choice goes by. */
+export interface Candidate {
+  readonly state: ReplicaState;
+  readonly inFlight: number;
+  mayRead(view: string): boolean;
+}
+
+/** Beyond any number of statements in flight. */
+const failedRank = 1e9;
+
+/**
+ * Returns the healthy replica that meets the requirement with the fewest statements in flight, of equals the one of the page, else
+ * one at random, and one that failed this read only where no other is left; null when there is none.
+ */
+export function choose<R extends Candidate>(
+  replicas: readonly R[],
+  requirement: Requirement,
+  failed?: ReadonlySet<Candidate>,
+): R | null {
+  let best: R | null = null;
+  let bestRank = Number.POSITIVE_INFINITY;
+  let equals = 0;
+  for (const replica of replicas) {
+    const { healthy, replayed, asOfMs } = replica.state;
+    if (!healthy || (requirement.view !== undefined && !replica.mayRead(requirement.view))) continue;
+    if (requirement.replayed !== undefined && replayed < requirement.replayed) continue;
+    if (requirement.asOfMs != null && (asOfMs ?? 0) < requirement.asOfMs) continue;
+    const hasFailed = failed?.has(replica) ?? false;
+    const rank = Number(hasFailed) * failedRank + 2 * replica.inFlight + Number(replica !== requirement.ofPage);
+    if (rank > bestRank) continue;
+    equals = rank === bestRank ? equals + 1 : 1;
+    bestRank = rank;
+    if (Math.random() * equals < 1) best = replica;
+  }
+  return best;
+}
+
+/**
+ * Attempts of a read before its first byte was sent: a vacuum can conflict with it on two replicas at the same moment. With more replicas
+ * each gets one, and one gets another.
+ */
+const attemptsMax = 3;
+
+/** SQLSTATEs of a prepared statement that DDL made stale, or that is missing: a new connection helps, another replica does not. */
+const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000']);
+
+/** Pause between two searches for a server. */
+const pauseMs = 20;
+
+/**
+ * Runs `work` on a replica that meets the requirement of the moment: waits for one to come near, and repeats `work` when the replica fails, not the
+ * statement: twice, or for the continuation of a page until `resumeMs` have passed. Each probe asks for the position before the
+ * read: in one statement both would see the snapshot from before. `work` must be safe to repeat from its beginning. Throws
+ * Problem `replica_unavailable`.
+ */
+export async function withServer<T>(
+  servers: Servers,
+  required: () => Requirement,
+  work: (attempt: Attempt) => Promise<T>,
+): Promise<T> {
+  const { replicas, observe } = servers;
+  const failed = new Set<Replica>();
+  let [failures, renewals] = [0, 0];
+  let obstacleMs: number | null = null; // when the first wait or failure began
+  for (;;) {
+    const requirement = required();
+    const { resumeMs } = requirement;
+    let replica = choose(replicas, requirement, failed);
+    if (replica !== null && failed.has(replica)) {
+      await Promise.all([replica.probe(), resumeMs === undefined ? undefined : sleep(pauseMs)]); // its backend may be dead, its server alive
+      replica = choose(replicas, requirement, failed);
+    }
+    const waitedMs = obstacleMs === null ? 0 : performance.now() - obstacleMs;
+    const target = replica ?? primaryOrWait(servers, requirement, waitedMs);
+    if (target === null) {
+      const probes = replicas.filter(({ state }) => state.healthy).map((each) => each.probe(waitedMs && pauseMs));
+      await Promise.race([sleep(pauseMs), ...(waitedMs === 0 ? probes : [])]); // mostly one probe is enough
+      obstacleMs ??= performance.now();
+      continue;
+    }
+    try {
+      const { asOfMs } = target.state;
+      return await work({ target, asOfMs, failures, requirement, onPrimary: replica === null });
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'overloaded')
+        observe({ type: 'request_shed', bound: 'connections' });
+      const kind = error instanceof Problem ? 'permanent' : databaseErrorKind(error);
+      if (kind === 'permanent') throw error;
+      const code = errorCode(error);
+      if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code });
+      if (kind === 'timeout') throw unavailable();
+      const isStale = planIsStale.has(code);
+      if (isStale) target.renew();
+      if (isStale && renewals++ < replicas.length) continue;
+      if (!isOfOlderConnection(error, obstacleMs ?? 0)) failures++;
+      obstacleMs ??= performance.now();
+      if (replica !== null) {
+        failed.add(replica);
+        void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
+      }
+      const isLast =
+        resumeMs === undefined
+          ? failures >= Math.max(attemptsMax, replicas.length + 1)
+          : performance.now() - obstacleMs >= resumeMs;
+      if (isLast) throw unavailable();
+    }
+  }
+}
+
+/** The primary for a read that no replica can answer, or null: it waits. Throws replica_unavailable after a wait that is long enough. */
+function primaryOrWait(
+  { replicas, primary, freshnessWaitMs = 0, resumeMs = 0 }: Servers,
+  requirement: Requirement,
+  waitedMs: number,
+): ReadTarget | null {
+  const isBehind = choose(replicas, {}) !== null;
+  const { showsWrite = false, replicasOnly = false } = requirement;
+  if (isBehind && showsWrite && !replicasOnly && waitedMs >= freshnessWaitMs) {
+    const target = primary?.() ?? null;
+    if (target !== null) return target;
+  }
+  const ofKind = !isBehind ? 0 : showsWrite ? freshnessWaitMs : resumeMs;
+  if (waitedMs < Math.max(ofKind, requirement.resumeMs ?? 0)) return null;
+  if (!isBehind) throw unavailable();
+  if (!showsWrite) throw unavailable('No replica is as current as the page before yet; try again.');
+  const detail = 'No replica has caught up with your last write yet, and the primary serves only a few reads.';
+  throw unavailable(detail, { 'Retry-After': '1' });
+}
+
+/** 503; without another Retry-After it is about the time that a readmission takes. */
+function unavailable(
+  detail = 'No read replica can answer now; try again.',
+  headers?: Readonly<Record<string, string>>,
+): Problem {
+  return new Problem('replica_unavailable', detail, headers && { headers });
+}
+
+/** The primary as the server of so many reads in each second of the clock, while it answers. It is always current. */
+export function primaryReads(
+  pool: ConnectionPool,
+  isReachable: () => boolean,
+  readsPerSecond: number,
+  observe: Observe,
+): () => ReadTarget | null {
+  const target: ReadTarget = {
+    name: 'primary',
+    short: pool,
+    long: pool,
+    get state() {
+      return { asOfMs: Date.now(), healthy: true };
+    },
+    renew: () => pool.renew(),
+  };
+  let [second, used] = [0, 0];
+  return () => {
+    const now = Math.floor(performance.now() / 1000);
+    if (now !== second) [second, used] = [now, 0];
+    if (!isReachable() || used >= readsPerSecond) return null;
+    used++;
+    observe({ type: 'primary_read' });
+    return target;
+  };
+}
+
+/** Rows of a small statement, and how current they are. */
+export interface Rows {
+  readonly rows: readonly TextRow[];
+  readonly asOfMs: number | null;
+}
+
+/** Reads one of the small statements of a list: keys, or a count. */
+export async function readRows(
+  deps: ReadDeps,
+  request: Reading,
+  statement: Statement,
+  extra: Values,
+  requirement: Requirement,
+  waitMs = deps.queueWaitMs,
+): Promise<Rows> {
+  const { caller, onMark, signal } = request;
+  const run = { statement, workspace: caller.workspace, values: { ...request.values, ...extra }, onMark };
+  return withReadTarget(deps, request, requirement, async ({ target, asOfMs }) => {
+    const rows: TextRow[] = [];
+    await target.long.run(run, { waitMs, signal }, (row) => rows.push(row.texts()));
+    return { rows, asOfMs };
+  });
+}

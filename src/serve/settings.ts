@@ -1,0 +1,229 @@
+import { join } from 'node:path';
+import type schema from '../../config/settings.schema.json';
+import { SettingsError } from '../base/errors.js';
+import { meantBy, nearestName } from '../base/nearest-name.js';
+import { projectRoot, projectText, readFault, readText } from '../base/paths.js';
+import { type Tuning, tuning } from '../base/tuning.js';
+import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from '../postgres/connection-url.js';
+import { repeatedKeys } from '../resource/definition/load.js';
+import { parseKeyring } from '../resource/projection/keyring.js';
+
+type Properties = (typeof schema)['properties'];
+
+/** The settings in force, typed by the defaults in their schema, and the constants; only `loadSettings` makes them. */
+export type Settings = Tuning & { readonly [S in keyof Properties]: Properties[S]['default'] } & {
+  readonly decrypt: 'batched' | 'native';
+  readonly docs: 'public' | 'ops' | 'off';
+};
+
+interface SettingSchema {
+  readonly type: string;
+  readonly default: string | number | boolean;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly enum?: readonly string[];
+  readonly description: string;
+  readonly 'x-secret'?: boolean;
+}
+interface SettingsSchema {
+  readonly properties: Readonly<Record<string, SettingSchema>>;
+}
+
+/** The schema as it stands in config/; docs and `--print-config` are made from it. */
+export function settingsSchema(): SettingsSchema {
+  return JSON.parse(projectText('config/settings.schema.json')) as SettingsSchema;
+}
+
+/** perPageMax → PER_PAGE_MAX. */
+export function environmentName(setting: string): string {
+  return setting.replace(/[A-Z]/g, (c) => `_${c}`).toUpperCase();
+}
+
+/**
+ * The only reader of environment and files: environment over CONFIG_FILE over defaults, then validated and frozen.
+ * A secret is read from NAME or from the file NAME_FILE points to. Throws SettingsError naming every fault.
+ */
+export function loadSettings(
+  env: Readonly<Record<string, string | undefined>>,
+  overrides: Partial<Settings> = {},
+): Settings {
+  const schema = settingsSchema();
+  const faults: string[] = [];
+  const values: Record<string, unknown> = {
+    ...Object.fromEntries(Object.entries(schema.properties).map(([setting, each]) => [setting, each.default])),
+    ...readConfigFile(env.CONFIG_FILE, schema, faults),
+  };
+  for (const [setting, { type, 'x-secret': secret }] of Object.entries(schema.properties)) {
+    const name = environmentName(setting);
+    const file = secret ? env[`${name}_FILE`] : undefined;
+    if (env[name] !== undefined && file !== undefined) faults.push(`${name} and ${name}_FILE are both set.`);
+    const marks = marksOfItsFile(name, env[name]) ?? marksOfItsFile(`${name}_FILE`, file);
+    if (marks !== null) faults.push(marks);
+    else if (env[name] !== undefined) values[setting] = fromText(type, env[name]);
+    else if (file !== undefined) values[setting] = readSecretFile(`${name}_FILE`, file, faults);
+  }
+  const isConstant = ([name]: [string, unknown]): boolean => Object.hasOwn(tuning, name);
+  const constants = Object.fromEntries(Object.entries(overrides).filter(isConstant)); // of tests
+  Object.assign(values, Object.fromEntries(Object.entries(overrides).filter((entry) => !isConstant(entry))));
+  for (const setting of Object.keys(values)) {
+    const allowed = Object.hasOwn(schema.properties, setting) ? schema.properties[setting] : undefined;
+    if (allowed === undefined || !fits(values[setting], allowed))
+      faults.push(faultOf(setting, values[setting], schema));
+  }
+  for (const [setting, unusable] of Object.entries(unusableValues))
+    faults.push(...unusable(environmentName(setting), String(values[setting] ?? ''), values));
+  if (faults.length > 0) throw new SettingsError(`The settings are not valid:\n  ${faults.join('\n  ')}`);
+  return Object.freeze({ ...tuning, ...constants, ...values }) as unknown as Settings;
+}
+
+/** The fault of a value that has what belongs to the file it came from: the quotes of a shell, or half of a line end of Windows. */
+function marksOfItsFile(name: string, text: string | undefined): string | null {
+  if (text?.endsWith('\r'))
+    return `${name} ends with a carriage return: give the file that it comes from the line ends of Unix.`;
+  return text !== undefined && /^(["']).*\1$/s.test(text) ? `${name} is in quotes: leave them out.` : null;
+}
+
+/** The value as its type; a text that is none stays, for the schema to refuse. "1e3" and " 5" are no whole numbers here. */
+function fromText(type: string, text: string): unknown {
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  return type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
+}
+
+/** Whether the value fits its schema. Not ajv, which costs a start 0.1 s of processor time for these few keywords. */
+function fits(value: unknown, { type, minimum, maximum, minLength, maxLength, pattern, enum: values }: SettingSchema) {
+  if (type === 'integer')
+    return Number.isInteger(value) && Number(value) >= (minimum ?? -Infinity) && Number(value) <= (maximum ?? Infinity);
+  if (typeof value !== type) return false;
+  if (typeof value !== 'string') return true;
+  const { length } = [...value]; // code points, as JSON Schema counts
+  if (length < (minLength ?? 0) || length > (maxLength ?? Infinity)) return false;
+  return (values?.includes(value) ?? true) && (pattern === undefined || new RegExp(pattern, 'u').test(value));
+}
+
+/** Names the setting, its allowed values and the value that was given; or, for a name in CONFIG_FILE that is none, the nearest. */
+function faultOf(setting: string, value: unknown, { properties }: SettingsSchema): string {
+  const allowed = properties[setting];
+  if (allowed === undefined)
+    return `CONFIG_FILE: there is no setting ${setting}${meantBy(setting, Object.keys(properties))}`;
+  const { type, minimum, maximum, enum: values, description } = allowed;
+  const given = JSON.stringify(value)?.slice(0, 80);
+  if (type === 'integer')
+    return `${environmentName(setting)} must be a whole number from ${minimum} to ${maximum}, not ${given}.`;
+  const oneOf = type === 'boolean' ? ['true', 'false'] : values;
+  if (oneOf) return `${environmentName(setting)} must be one of ${oneOf.join(', ')}, not ${given}.`;
+  return `${environmentName(setting)} must not be ${given}. ${description}`;
+}
+
+/** The faults of values whose form the schema cannot say; none quotes the value. */
+const unusableValues: Readonly<
+  Record<string, (name: string, value: string, all: Readonly<Record<string, unknown>>) => string[]>
+> = {
+  replicaUrls: databaseUrlFaults,
+  primaryUrls: databaseUrlFaults,
+  adminUrl: databaseUrlFaults,
+  redisUrl: (name, value) => {
+    if (value === '') return [];
+    if (!/^rediss?:[/][/]/.test(value)) return [`${name} must be a URL, redis://… or rediss://….`];
+    if (URL.canParse(value) && !endsBeforeLogin(new URL(value))) return [];
+    return [`${name} must be a URL, redis://USER:PASSWORD@HOST:PORT; ${percentEncoding}`];
+  },
+  dataKeys: (name, value) => {
+    try {
+      parseKeyring(value || '{}');
+      return [];
+    } catch (error) {
+      return [`${name}: ${(error as Error).message}`];
+    }
+  },
+  sunset: (name, value, { deprecation }) => {
+    if (value === '') return [];
+    const date = new Date(value);
+    if (date.toUTCString() !== value) return [`${name} must be an HTTP date such as Fri, 01 Jan 2027 00:00:00 GMT.`];
+    const deprecatedMs = Number(String(deprecation).slice(1)) * 1000; // 0 without a deprecation
+    return date.getTime() < deprecatedMs ? [`${name} must not be earlier than DEPRECATION.`] : []; // RFC 9745 §4
+  },
+};
+
+function databaseUrlFaults(name: string, value: string): string[] {
+  const urls = connectionUrls(value);
+  return urls.flatMap((url, i) => {
+    const fault = connectionUrlFault(url);
+    return fault === null ? [] : [`${name}${urls.length > 1 ? `, entry ${i + 1},` : ''} ${fault}`];
+  });
+}
+
+/** The settings as they can be shown: secrets only say whether they are set. */
+export function printableSettings(settings: Settings): Record<string, unknown> {
+  const { properties } = settingsSchema();
+  return Object.fromEntries(
+    Object.entries(settings)
+      .filter(([name]) => Object.hasOwn(properties, name))
+      .map(([name, value]) => [name, properties[name]?.['x-secret'] ? (value ? '(set)' : '(not set)') : value]),
+  );
+}
+
+function readConfigFile(file: string | undefined, schema: SettingsSchema, faults: string[]): Record<string, unknown> {
+  const path = file ?? join(projectRoot, 'config/default.json');
+  const marks = marksOfItsFile('CONFIG_FILE', file);
+  if (marks !== null) {
+    faults.push(marks);
+    return {};
+  }
+  try {
+    const { $schema: _, ...values } = objectIn(readText(path));
+    for (const name of Object.keys(values)) {
+      if (schema.properties[name]?.['x-secret']) faults.push(`${name} is a secret and must not stand in ${path}.`);
+    }
+    return values;
+  } catch (error) {
+    faults.push(`CONFIG_FILE ${path} cannot be read: ${readFault(error)}.`);
+    return {};
+  }
+}
+
+/** The object of a JSON text. Throws an error whose message quotes nothing of it. */
+function objectIn(text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Error('it is not JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('it is no JSON object');
+  const [repeated] = repeatedKeys(text);
+  if (repeated !== undefined) throw new Error(`it has ${repeated.slice(1)} twice`);
+  return value as Record<string, unknown>;
+}
+
+function readSecretFile(name: string, path: string, faults: string[]): string {
+  try {
+    return readText(path).trim();
+  } catch (error) {
+    faults.push(`${name} cannot be read: ${readFault(error)}.`);
+    return '';
+  }
+}
+
+/**
+ * One sentence for each environment name that is no setting but differs from one by at most two letters, or one where the name has
+ * less than nine. Such a variable is ignored, and its default is in force.
+ */
+export function misspeltNames(env: Readonly<Record<string, string | undefined>>): string[] {
+  const settings = Object.entries(settingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
+    const name = environmentName(setting);
+    return secret ? [name, `${name}_FILE`] : [name];
+  });
+  const known = ['CONFIG_FILE', ...settings];
+  return Object.keys(env).flatMap((name) => {
+    const meant = known.includes(name) ? undefined : nearestName(name, known, distanceMax);
+    return meant === undefined ? [] : [`Unknown setting ${name} ignored; did you mean ${meant}?`];
+  });
+}
+
+/** Short names, such as HOST, are near to too many others: HOME. */
+function distanceMax({ length }: string): number {
+  return length < 5 ? 0 : length < 9 ? 1 : 2;
+}

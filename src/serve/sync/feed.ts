@@ -1,0 +1,163 @@
+import { invalid } from '../../base/errors.js';
+import type { TextRow } from '../../postgres/row.js';
+import type { Statement, Values } from '../../postgres/statement.js';
+import { arrayText } from '../../resource/definition/filter-kinds.js';
+import type { Key } from '../../resource/definition/row-serializer.js';
+import type { Bounds } from '../../resource/statements/statements.js';
+import { urlOf } from '../read/list.js';
+import { type Page, pageReply, readFirstChunk, readPage } from '../read/page.js';
+import type { Reading } from '../read/parse.js';
+import { dataAsOf, type Reply } from '../read/reply.js';
+import { type ReadDeps, readRows } from '../read/routing.js';
+import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, type SyncPosition } from './pass.js';
+import { type FeedRequest, type HashRequest, prefixesOf, sectionsOf } from './request.js';
+import { type ReadInPass, rangesOf, type ScanPlace, scan } from './scan.js';
+
+/** Dependencies and bounds of sync; made once per gateway. */
+export interface SyncDeps {
+  readonly reads: ReadDeps;
+  readonly latestTimeline: LatestTimeline;
+}
+
+/** A page of a pass, the moment of its first search, and the place behind it by its last row; null at the end of the pass. */
+interface FeedPage extends Page {
+  readonly list: Reading;
+  readonly asOfMs: number | null;
+  readonly next: (last: Key | null) => ScanPlace | null;
+}
+
+/** The whole way of a page of a pass: find its rows → read them → name the next page, or the token of the next pass. */
+export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Reply> {
+  const startedMs = performance.now();
+  const { place, prefix, contexts, perPage, fields } = request;
+  const passing = passingOf(deps, request, place?.pass ?? null);
+  const since = place === null ? request.since : place.since;
+  const page = await (prefix === null && since === null
+    ? pageOfAll(passing, place)
+    : pageOfFound(passing, request, since));
+  const asOfMs = place === null ? page.asOfMs : place.asOfMs;
+  const rest = { headers: dataAsOf(asOfMs), databaseMs: performance.now() - startedMs };
+  return pageReply(deps.reads, page.list, page, rest, async (count, last) => {
+    const following = page.next(last);
+    const { position } = passing.pass;
+    const cursor = following && encodePlace(contexts.cursor, { pass: position, asOfMs, since, ...following });
+    const kept = { ...(prefix !== null && { prefix }), ...(fields !== undefined && { fields }) };
+    const path = `sync/${request.compiled.resource.name}`;
+    return {
+      perPage,
+      count,
+      hasMore: cursor !== null,
+      nextCursor: cursor,
+      next: cursor && urlOf(request, path, { perPage: String(perPage), ...kept, cursor }),
+      since: cursor === null && prefix === null ? encodeToken(contexts.token, position) : null,
+    };
+  });
+}
+
+/** A pass under way: each of its statements is judged by the marks of its replica, and runs on one that is as current as the pass. */
+interface Passing {
+  readonly reads: ReadDeps;
+  readonly pass: Pass;
+  readonly list: Reading;
+  readonly read: ReadInPass;
+}
+
+function passingOf(
+  { reads, latestTimeline }: SyncDeps,
+  request: FeedRequest | HashRequest,
+  soFar: SyncPosition | null,
+): Passing {
+  const pass = new Pass(soFar, request.since, latestTimeline);
+  const list = { ...request, onMark: pass.onMark };
+  const read: ReadInPass = (statement, values) => readRows(reads, list, statement, values, pass.requirement);
+  return { reads, pass, list, read };
+}
+
+/** A page of everything, in the order of the list. */
+async function pageOfAll({ reads, list, pass }: Passing, place: ScanPlace | null): Promise<FeedPage> {
+  const page = await readPage(reads, list, place?.after ?? null, pass.requirement);
+  const { first, hasMore, until } = page;
+  const next = (last: Key | null): ScanPlace | null => (hasMore ? { section: 0, after: until ?? last } : null);
+  return { ...page, list, asOfMs: first.asOfMs, next };
+}
+
+/** A page of the rows that a scan finds: their ids first, then the rows, which are in the order of the list. */
+async function pageOfFound(
+  { reads, list, pass, read }: Passing,
+  request: FeedRequest,
+  since: SyncPlace['since'],
+): Promise<FeedPage> {
+  const { compiled, perPage, prefix, cut } = request;
+  const values = {
+    since: String(since?.xmin ?? 0),
+    horizon: horizonOf(request, since),
+    prefixes: arrayText(prefixesOf(prefix)),
+  };
+  const place: ScanPlace = request.place ?? { section: 0, after: null };
+  const { ids, asOfMs, next } = await scan(read, sectionsOf(request, prefix), place, values, perPage);
+  const found = { ...list, statements: compiled.statements.list(['ids'], 'asc', cut), values: { ids: arrayText(ids) } };
+  const first = await readFirstChunk(reads, found, null, Math.max(1, ids.length), pass.requirement);
+  return { first, until: null, foundMs: 0, list: found, asOfMs, next: () => next };
+}
+
+/** The moment of the oldest records that the pass before can have missed, as a timestamptz. */
+function horizonOf({ compiled }: Reading, since: SyncPlace['since']): string {
+  const { horizonHours } = compiled.resource.sync?.appendOnly ?? {};
+  if (horizonHours === undefined || since?.replayedAtMs == null) return '-infinity';
+  return new Date(since.replayedAtMs - horizonHours * 3_600_000).toISOString();
+}
+
+/** Ids in an answer at most. */
+const idsMax = 100_000;
+/** Rows of a range: hashing is most of the work of these statements. */
+const hashedRows = 100_000;
+
+/** Rows grouped by the first hexadecimal digits of the SHA-256 of their ids: number, and XOR of the first 8 bytes of SHA-256(id, newline, version). */
+export function readDigest(deps: SyncDeps, request: HashRequest): Promise<Reply> {
+  return hashReply(deps, request, request.sync.digest, { depth: request.depth }, async (rows) => {
+    const groups = new Map<string, { count: number; hash: bigint }>();
+    for await (const [prefix, count, bits] of rows) {
+      const group = groups.get(prefix as string) ?? { count: 0, hash: 0n };
+      groups.set(prefix as string, { count: group.count + Number(count), hash: group.hash ^ BigInt(`0b${bits}`) });
+    }
+    const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
+    return sorted.map(([prefix, { count, hash }]) => ({ prefix, count, hash: hash.toString(16).padStart(16, '0') }));
+  });
+}
+
+/** Ids and versions of the records whose ids' SHA-256 begins with one of the prefixes. Throws invalid() when there are too many for an answer. */
+export function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
+  const values = { prefixes: arrayText(request.prefixes), limit: idsMax + 1 };
+  return hashReply(deps, request, request.sync.versions, values, async (rows) => {
+    const found: object[] = [];
+    for await (const [id, syncVersion] of rows) {
+      found.push({ id, syncVersion });
+      const detail = `More than ${idsMax} ids have these prefixes: use longer ones.`;
+      if (found.length > idsMax) throw invalid([{ parameter: 'prefix', code: 'out_of_range', detail }]);
+    }
+    return found;
+  });
+}
+
+/** Runs a statement over every range, and replies with the data that its rows make together. */
+async function hashReply(
+  deps: SyncDeps,
+  request: HashRequest,
+  statements: Readonly<Record<Bounds, Statement>>,
+  values: Values,
+  dataOf: (rows: AsyncIterable<TextRow>) => Promise<readonly object[]>,
+): Promise<Reply> {
+  const startedMs = performance.now();
+  const { read } = passingOf(deps, request, null);
+  let asOfMs: number | null | undefined;
+  async function* rowsOfRanges(): AsyncGenerator<TextRow> {
+    for await (const range of rangesOf(read, request.sync.hashed, null, values, hashedRows, hashedRows)) {
+      const found = await read(statements[range.bounds], range.values);
+      asOfMs ??= found.asOfMs;
+      yield* found.rows;
+    }
+  }
+  const data = await dataOf(rowsOfRanges());
+  const body = JSON.stringify({ data, pagination: { count: data.length, complete: true } });
+  return { status: 200, headers: dataAsOf(asOfMs ?? null), body, databaseMs: performance.now() - startedMs };
+}

@@ -1,0 +1,168 @@
+import { Problem } from '../../base/errors.js';
+import type { TextRow } from '../../postgres/row.js';
+import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-position.js';
+import type { OrderColumn } from '../../resource/definition/resource.js';
+import type { Key } from '../../resource/definition/row-serializer.js';
+import { decodeParts, encodeParts, isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
+import type { Requirement } from '../read/routing.js';
+
+/** A replica whose state is older than that of the pass, or not known to follow the primary: the read is repeated on another. */
+class NotCurrent extends Error {
+  readonly code = 'not_current';
+}
+
+/** Gives the latest timeline of the cluster to which the mark of a replica belongs. */
+export type LatestTimeline = (mark: WalHistory) => string;
+
+/**
+ * The latest timeline of a cluster that this gateway has seen, on the primary or on a replica. A replica whose receiver has ended shows
+ * the timeline of its control file again, which can be the one before. `primary` gives the history of the primary; undefined while it is not known.
+ */
+export function latestTimeline(primary: () => WalHistory | undefined): LatestTimeline {
+  let seen: WalHistory | undefined;
+  return ({ systemIdentifier, timeline }) => {
+    for (const known of [primary(), seen])
+      if (known?.systemIdentifier === systemIdentifier && known.timeline > timeline) return known.timeline;
+    seen = { systemIdentifier, timeline };
+    return timeline;
+  };
+}
+
+/**
+ * Judges every statement of a pass by the marks of its replica, so that the pass loses no row:
+ * - each snapshot counts as finished the transactions that the first one did: their changes are in it;
+ * - no statement reads an older state than the statement before;
+ * - all is read in one history, because after a failover ids of lost transactions are used again.
+ */
+export class Pass {
+  /** The pass so far; null before its first statement. */
+  #now: SyncPosition | null;
+  readonly #since: SyncPosition | null;
+  readonly #latest: LatestTimeline;
+
+  /** With the pass so far if a cursor continues it, and the end of the pass before if there was one. */
+  constructor(soFar: SyncPosition | null, since: SyncPosition | null, latest: LatestTimeline) {
+    this.#now = soFar;
+    this.#since = since;
+    this.#latest = latest;
+  }
+
+  /** The position so far. Must not be read before the first statement has ended. */
+  get position(): SyncPosition {
+    if (this.#now === null) throw new Error('the pass has no position before its first statement');
+    return this.#now;
+  }
+
+  /** Requirement of the next statement. */
+  get requirement(): Requirement {
+    const before = this.#now ?? this.#since;
+    return { replicasOnly: true, ...(before && { replayed: before.lsn }) };
+  }
+
+  /** Takes the mark before or after a statement. Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
+  readonly onMark = (row: TextRow): void => {
+    const mark = parseMark(row);
+    const before = this.#now ?? this.#since;
+    if (mark === null) throw new NotCurrent('the server is no replica');
+    const timeline = this.#latest(mark);
+    if (before !== null && (before.systemIdentifier !== mark.systemIdentifier || before.timeline !== timeline))
+      throw expired();
+    if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');
+    if (before !== null && mark.lsn < before.lsn) throw new NotCurrent('the replica is behind the pass');
+    if (this.#now !== null && mark.xmin < this.#now.xmin) throw new NotCurrent('the replica lacks transactions');
+    const { xmin, replayedAtMs } = this.#now ?? {
+      ...mark,
+      replayedAtMs: mark.replayedAtMs ?? before?.replayedAtMs ?? null,
+    };
+    const { lsn, systemIdentifier } = mark;
+    this.#now = { systemIdentifier, timeline, lsn, xmin, replayedAtMs };
+  };
+}
+
+function expired(): Problem {
+  const detail =
+    'The data has another history than the token, after a failover or a restore: start with a pass over everything.';
+  return new Problem('sync_expired', detail);
+}
+
+/** The state of the data that a pass has delivered: the content of a sync token. */
+export interface SyncPosition extends WalHistory {
+  /** Position of the last statement of the pass: a later pass must not read an older state. */
+  readonly lsn: Lsn;
+  /** The oldest transaction that the first snapshot of the pass counted as running: changes of earlier ones are delivered. */
+  readonly xmin: bigint;
+  /** Commit time of the last transaction before the first snapshot, epoch milliseconds; null when it is not known. */
+  readonly replayedAtMs: number | null;
+}
+
+/** The place inside a pass at which its next page begins: the content of a cursor. */
+export interface SyncPlace {
+  /** The pass so far. */
+  readonly pass: SyncPosition;
+  /** The moment of the first statement of the pass, epoch milliseconds; null when it is not known. */
+  readonly asOfMs: number | null;
+  /** The end of the pass before; null in a pass over everything. */
+  readonly since: Pick<SyncPosition, 'xmin' | 'replayedAtMs'> | null;
+  /** Number of the section; 0 in a pass over everything. */
+  readonly section: number;
+  /** The last key read in the section; null at its beginning. */
+  readonly after: Key | null;
+}
+
+const numberOrNone = (value: number | bigint | null | undefined): string => String(value ?? '');
+
+/** A sync token. Like a cursor it carries a digest of its workspace and resource, see `cursorContext`. */
+export function encodeToken(context: string, position: SyncPosition): string {
+  return encodeParts(context, positionParts(position));
+}
+
+/** The position of a token; undefined when it is damaged, or of another workspace or resource. */
+export function decodeToken(context: string, token: string): SyncPosition | undefined {
+  return positionOf(decodeParts(context, token)?.split('\0') ?? []);
+}
+
+/** A cursor inside a pass. */
+export function encodePlace(context: string, { pass, asOfMs, since, section, after }: SyncPlace): string {
+  const before = [numberOrNone(since?.xmin), numberOrNone(since?.replayedAtMs)];
+  const place = [numberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
+  return encodeParts(context, [...positionParts(pass), ...place]);
+}
+
+/** The place of a cursor; undefined when it is damaged or of another list. `orders` are those of the sections. */
+export function decodePlace(
+  context: string,
+  cursor: string,
+  orders: (isChanges: boolean) => readonly (readonly OrderColumn[])[],
+): SyncPlace | undefined {
+  const parts = decodeParts(context, cursor)?.split('\0') ?? [];
+  const pass = positionOf(parts.slice(0, positionLength));
+  const [asOf = '-', xmin = '-', replayed = '-', section = '-', ...key] = parts.slice(positionLength);
+  if (pass === undefined) return undefined;
+  if (!isMoment(asOf) || !isMoment(replayed) || (xmin !== '' && !isTransaction(xmin))) return undefined;
+  const order = /^\d$/.test(section) ? orders(xmin !== '')[Number(section)] : undefined;
+  if (order === undefined || (key.length > 0 && !isKeyOf(order, key))) return undefined;
+  return {
+    pass,
+    asOfMs: asOf === '' ? null : Math.min(Number(asOf), Date.now()),
+    since: xmin === '' ? null : { xmin: BigInt(xmin), replayedAtMs: replayed === '' ? null : Number(replayed) },
+    section: Number(section),
+    after: key.length === 0 ? null : key,
+  };
+}
+
+const positionLength = 5;
+const isUnsigned = (text: string): boolean => isWholeNumber(text, 2n ** 64n - 1n);
+/** The statements read it as a bigint. */
+const isTransaction = (text: string): boolean => isWholeNumber(text, 2n ** 63n - 1n);
+const forms = [isUnsigned, (text: string) => /^[0-9A-F]{8}$/.test(text), isUnsigned, isTransaction, isMoment];
+
+function positionParts({ systemIdentifier, timeline, lsn, xmin, replayedAtMs }: SyncPosition): string[] {
+  return [systemIdentifier, timeline, String(lsn), String(xmin), numberOrNone(replayedAtMs)];
+}
+
+function positionOf(parts: readonly string[]): SyncPosition | undefined {
+  if (parts.length !== positionLength || !forms.every((hasForm, i) => hasForm(parts[i] as string))) return undefined;
+  const [systemIdentifier, timeline, lsn, xmin, replayed] = parts as [string, string, string, string, string];
+  const replayedAtMs = replayed === '' ? null : Number(replayed);
+  return { systemIdentifier, timeline, lsn: BigInt(lsn), xmin: BigInt(xmin), replayedAtMs };
+}

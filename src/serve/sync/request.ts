@@ -1,0 +1,139 @@
+import { type FieldError, invalid } from '../../base/errors.js';
+import type { Caller } from '../../postgres/statement.js';
+import type { CompiledCut, CompiledResource } from '../../resource/definition/compiled.js';
+import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
+import { cursorContext } from '../read/page-ends.js';
+import { type ListLimits, parseFields, parseQuery, type Reading, sizeOf } from '../read/parse.js';
+import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
+
+/** The parts of a sync request that need no check. */
+export interface SyncCall {
+  readonly compiled: CompiledResource;
+  readonly sync: SyncStatements;
+  readonly caller: Caller;
+  readonly query: string;
+  /** Origin and path prefix of links, such as https://example.com/api/v1. */
+  readonly baseUrl: string;
+  /** Aborts when the client has closed the connection. */
+  readonly signal: AbortSignal;
+}
+
+/** A request of one page of a pass whose every part has been checked. */
+export interface FeedRequest extends SyncCall, Reading {
+  readonly since: SyncPosition | null;
+  /** Null at the beginning of a pass. */
+  readonly place: SyncPlace | null;
+  /** Prefixes of hashes as given, for links; null: all rows. */
+  readonly prefix: string | null;
+  /** The members that the client asked for, as given, for links, and what they are; null: whole records. */
+  readonly fields: string | undefined;
+  readonly cut: CompiledCut | null;
+  /** Its workspace and resource, to which tokens and cursors are bound. */
+  readonly contexts: { readonly token: string; readonly cursor: string };
+}
+
+/** A request of the digest or of ids. */
+export interface HashRequest extends SyncCall, Reading {
+  readonly since: SyncPosition | null;
+  /** Hexadecimal digits of a prefix, 0 to 4. */
+  readonly depth: number;
+  readonly prefixes: readonly string[];
+}
+
+const depthMax = 4;
+const prefixesMax = 100;
+const prefixForm = /^[0-9a-f]{1,64}(,[0-9a-f]{1,64})*$/;
+
+/** Throws invalid() with every fault. */
+export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
+  const faults: FieldError[] = [];
+  const known = ['perPage', 'since', 'cursor', 'prefix', 'fields'];
+  const given = parseQuery(call.query, known, faults, (name) => name === 'fields');
+  const perPage = sizeOf(given, limits, faults);
+  const fields = given.get('fields');
+  const cut = parseFields(call.compiled, fields, faults);
+  const prefix = given.get('prefix') ?? null;
+  prefixesOf(prefix, faults);
+  const contexts = contextsOf(call, prefix);
+  const since = sinceOf(contexts.token, given.get('since'), faults);
+  const cursor = given.get('cursor');
+  if (cursor !== undefined && given.has('since')) {
+    const detail = 'since and cursor cannot be given together: the cursor continues the pass that since began.';
+    faults.push({ parameter: 'cursor', code: 'conflicting_parameters', detail });
+  }
+  const place =
+    cursor === undefined
+      ? null
+      : decodePlace(contexts.cursor, cursor, (isChanges) => ordersOf(call, prefix, isChanges));
+  if (place === undefined) {
+    const detail =
+      'The cursor is damaged, or belongs to another pass: use it with the resource and the prefix of the page it came from.';
+    faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
+  }
+  if (faults.length > 0) throw invalid(faults);
+  const reading = readingOf(call, perPage, cut);
+  return { ...call, ...reading, since, place: place as SyncPlace | null, prefix, contexts, fields, cut };
+}
+
+/** The part of a request that the statements of a pass share. */
+function readingOf({ compiled }: SyncCall, perPage: number, cut: CompiledCut | null) {
+  return {
+    perPage,
+    statements: compiled.statements.list([], 'asc', cut),
+    serializer: (cut ?? compiled).serializer,
+    values: {},
+  };
+}
+
+/** The sections of a pass over changes, or over rows with a prefix. */
+export function sectionsOf({ sync }: SyncCall, prefix: string | null): readonly Section[] {
+  return prefix === null ? sync.changed : [sync.hashed];
+}
+
+/** A pass over everything has the order of the list, and no sections. */
+function ordersOf(call: SyncCall, prefix: string | null, isChanges: boolean) {
+  if (prefix === null && !isChanges) return [call.compiled.resource.order];
+  return sectionsOf(call, prefix).map(({ order }) => order);
+}
+
+/** Throws invalid() with every fault. */
+export function parseHashes(call: SyncCall, parameter: 'depth' | 'prefix'): HashRequest {
+  const faults: FieldError[] = [];
+  const given = parseQuery(call.query, [parameter, 'since'], faults);
+  const depth = given.get('depth') ?? '0';
+  if (!/^[0-4]$/.test(depth)) {
+    const detail = `depth must be a whole number from 0 to ${depthMax}.`;
+    faults.push({ parameter, code: /^\d+$/.test(depth) ? 'out_of_range' : 'invalid_integer', detail });
+  }
+  const prefixes = prefixesOf(given.get('prefix') ?? null, faults);
+  const since = sinceOf(contextsOf(call, null).token, given.get('since'), faults);
+  if (faults.length > 0) throw invalid(faults);
+  return { ...call, ...readingOf(call, 1, null), since, depth: Number(depth), prefixes };
+}
+
+/** The prefixes of a list; the empty prefix, which every hash has, for null. */
+export function prefixesOf(prefix: string | null, faults: FieldError[] = []): readonly string[] {
+  if (prefix === null) return [''];
+  const prefixes = prefix.split(',');
+  if (!prefixForm.test(prefix) || prefixes.length > prefixesMax) {
+    const detail = `prefix must be 1 to ${prefixesMax} prefixes of a SHA-256 in lower-case hexadecimal, separated by commas.`;
+    faults.push({ parameter: 'prefix', code: 'invalid_prefix', detail });
+  }
+  return prefixes;
+}
+
+/** The contexts of tokens and cursors, see `cursorContext`. */
+function contextsOf({ caller, compiled }: SyncCall, prefix: string | null): FeedRequest['contexts'] {
+  const of = (kind: string, extra: Record<string, string>): string =>
+    cursorContext(caller.workspace, `${kind} ${compiled.resource.name}`, extra);
+  return { token: of('sync token', {}), cursor: of('sync', prefix === null ? {} : { prefix }) };
+}
+
+function sinceOf(context: string, token: string | undefined, faults: FieldError[]): SyncPosition | null {
+  if (token === undefined) return null;
+  const position = decodeToken(context, token);
+  if (position !== undefined) return position;
+  const detail = 'The sync token is damaged, or belongs to another workspace or resource.';
+  faults.push({ parameter: 'since', code: 'invalid_since', detail });
+  return null;
+}

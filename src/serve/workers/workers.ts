@@ -1,0 +1,146 @@
+import cluster, { type Worker } from 'node:cluster';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AggregatorRegistry, type Registry } from 'prom-client';
+import type { Observe } from '../../base/events.js';
+import { loadResources } from '../../resource/definition/load.js';
+import { descriptions, type FixedBody } from '../http/descriptions.js';
+import { close, listen } from '../http/listeners.js';
+import { apiVersion } from '../http/render.js';
+import { logEvents } from '../ops/log.js';
+import { eventMetrics, type MetricValues } from '../ops/metrics.js';
+import { opsServer } from '../ops/server.js';
+import { statusOf } from '../ops/status.js';
+import { serveWorkers } from '../peers/workers.js';
+import type { Settings } from '../settings.js';
+import type { MetricsQuestion, WorkerReport } from './reports.js';
+import { Supervisor } from './supervisor.js';
+
+/** Several gateways on this machine, behind one port and one ops listener. */
+export interface Workers {
+  readonly url: string;
+  readonly opsUrl: string;
+  /** Reports events of the parent to its log and metrics. */
+  readonly observe: Observe;
+  /** Replaces the workers by others with settings, definitions, codecs and keys as they are now; an event tells the outcome. */
+  reload(): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts webConcurrency workers (node:cluster), each a whole gateway without ops listener. The parent counts for the rate
+ * limits, passes on write positions, replaces a worker that dies or is frozen, and serves the metrics and the readiness of all
+ * workers. Throws StartRefused when a worker fails before it was ready.
+ */
+export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
+  let docs = opsDocs(settings);
+  let docsOfReload = docs;
+  const counters = eventMetrics();
+  const observe: Observe = (event) => {
+    log.add(event);
+    counters.observe(event);
+    if (event.type === 'reloaded') docs = docsOfReload;
+  };
+  const log = logEvents(settings.logLevel, observe);
+  serveWorkers();
+  const metrics = new WorkerMetrics(counters.values);
+  const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
+  try {
+    const url = await supervisor.start(settings.webConcurrency);
+    const pages = {
+      status: () => {
+        const workers = { configured: settings.webConcurrency, reporting: supervisor.reporting };
+        return statusOf(supervisor.readiness(), settings.lagMaxMs, workers);
+      },
+      alive: () => supervisor.alive,
+      metrics: () => metrics.text(supervisor.workers),
+      readiness: () => supervisor.readiness(),
+      docs: () => docs,
+    };
+    const ops = opsServer(pages, settings);
+    const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
+    const stop = async (): Promise<void> => {
+      await supervisor.stop();
+      await close(ops);
+      await log.close();
+    };
+    const reload = (): void => {
+      try {
+        docsOfReload = opsDocs(readAgain());
+        supervisor.reload();
+      } catch (error) {
+        observe({ type: 'reload_refused', reason: (error as Error).message });
+      }
+    };
+    return { url, opsUrl, observe, reload, stop };
+  } catch (error) {
+    await supervisor.stop();
+    await log.close();
+    throw error;
+  }
+}
+
+/** The documentation page, where it belongs to the ops listener. Throws an error when the definitions are refused. */
+function opsDocs(settings: Settings): FixedBody | null {
+  const { docs } = descriptions(loadResources(settings.resourcesDir), { version: apiVersion, ...settings });
+  return settings.docs === 'ops' ? docs(false) : null;
+}
+
+/** How long a scrape waits for a worker. */
+const answerMsMax = 1000;
+
+/**
+ * The metrics of all workers together. A worker that does not answer, or has ended, is present with the counts of its last
+ * answer, so that sums do not fall; its gauges are left out, because they no longer hold.
+ */
+export class WorkerMetrics {
+  readonly #own: () => Promise<MetricValues>;
+  /** The counts of the last answer of each worker that runs. */
+  readonly #counts = new Map<number, MetricValues>();
+  /** The sum of the last counts of all workers that have ended. */
+  #ended: Promise<MetricValues> = Promise.resolve([]);
+  readonly #waiting = new Map<number, (metrics: MetricValues) => void>();
+  #lastId = 0;
+
+  /** `own` has the parent's metrics. */
+  constructor(own: () => Promise<MetricValues>) {
+    this.#own = own;
+    cluster.on('message', (_, message: WorkerReport) => {
+      if (message?.type === 'metrics') this.#waiting.get(message.id)?.(message.metrics);
+    });
+  }
+
+  /** Keeps the counts of a worker that has ended. */
+  retire({ id }: Worker): void {
+    const counts = this.#counts.get(id) ?? [];
+    this.#counts.delete(id);
+    this.#ended = this.#ended.then((ended) => sumOf([ended, counts]).getMetricsAsJSON() as Promise<MetricValues>);
+  }
+
+  /** The text for Prometheus; takes a second at most. */
+  async text(workers: readonly Worker[]): Promise<string> {
+    const ended = this.#ended; // of now: a worker that ends from here on counts by its answer
+    const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
+    return sumOf([await this.#own(), await ended, ...answers]).metrics();
+  }
+
+  async #ask(worker: Worker): Promise<MetricValues> {
+    const kept = this.#counts.get(worker.id) ?? [];
+    const id = ++this.#lastId;
+    const answered = new Promise<MetricValues>((resolve) => this.#waiting.set(id, resolve));
+    worker.send({ type: 'metrics', id } satisfies MetricsQuestion, () => undefined); // a worker that has died does not answer
+    const metrics = await Promise.race([answered, sleep(answerMsMax, null, { ref: false })]);
+    this.#waiting.delete(id);
+    if (metrics === null || worker.isDead()) return kept;
+    this.#counts.set(worker.id, metrics.filter(isCount));
+    return metrics;
+  }
+}
+
+/** prom-client's declaration says that `type` is a number of an enum; it is the word of the text format. */
+function isCount({ type }: MetricValues[number]): boolean {
+  return (type as unknown as string) !== 'gauge';
+}
+
+function sumOf(parts: readonly MetricValues[]): Registry {
+  return AggregatorRegistry.aggregate([...parts]) as Registry;
+}

@@ -1,0 +1,85 @@
+import { hash } from 'node:crypto';
+import { invalid, Problem } from '../../base/errors.js';
+import type { Caller } from '../../postgres/statement.js';
+import type { CompiledWrite } from '../../resource/definition/compiled.js';
+import { fieldType, textOf } from '../../resource/definition/field-types.js';
+import { type EntityTag, parseEntityTags } from '../read/reply.js';
+import { bodyDepthMax, parseStrictJson } from './strict-json.js';
+
+/** A write request whose every part has been checked, before the primary is contacted. */
+export interface WriteRequest {
+  readonly caller: Caller;
+  readonly key: string;
+  /** SHA-256 of method, path, If-Match and canonical body; equal for repetitions of a request. */
+  readonly fingerprint: Buffer;
+  /** The members of the body, in PostgreSQL's text form. */
+  readonly members: Readonly<Record<string, string | null>>;
+  /** The record to change and its version; null creates one. */
+  readonly target: Target | null;
+  /** Whether the token has the read scope; if not, the response is cut to the write scope. */
+  readonly mayRead: boolean;
+}
+
+export interface Target {
+  /** Null when no record can have the id. */
+  readonly id: string | null;
+  readonly ifMatch: readonly EntityTag[];
+}
+
+/** The parts of the HTTP request, unchecked. */
+export interface RawWrite {
+  readonly method: string;
+  readonly path: string;
+  readonly id: string | null;
+  readonly idempotencyKey: { readonly value: string | undefined; readonly timesSent: number };
+  readonly ifMatch: string | undefined;
+  readonly body: Buffer;
+}
+
+/** Checks the headers, then the body. Throws Problems; that of the body names every fault. */
+export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
+  const key = parseIdempotencyKey(raw.idempotencyKey);
+  const target = raw.id === null ? null : parseTarget(write, raw.id, raw.ifMatch);
+  const body = parseStrictJson(raw.body, bodyDepthMax);
+  if ('faults' in body) throw invalid(body.faults, 'malformed_json');
+  const faults = target === null ? write.create(body.value) : write.patch(body.value);
+  if (faults.length > 0) throw invalid(faults);
+  const values = body.value as Readonly<Record<string, string | number | boolean | null>>;
+  const members: Record<string, string | null> = Object.create(null); // the name of a member may be "constructor"
+  for (const name in values) {
+    const value = values[name] ?? null;
+    members[name] = value === null ? null : textOf(value);
+  }
+  const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
+  const identity = [raw.method, raw.path, raw.ifMatch?.trim() ?? '', sorted];
+  const fingerprint = hash('sha256', JSON.stringify(identity), 'buffer');
+  return { caller, key, fingerprint, members, target, mayRead };
+}
+
+const visibleAscii = /^[\x21-\x7e]{1,255}$/;
+
+/**
+ * The key: 1–255 visible ASCII characters. A quoted string (RFC 8941 §3.3.3) is the same key as its bare text. Throws
+ * idempotency_key_missing, idempotency_key_invalid.
+ */
+function parseIdempotencyKey({ value, timesSent }: RawWrite['idempotencyKey']): string {
+  if (value === undefined)
+    throw new Problem('idempotency_key_missing', 'Send an Idempotency-Key header, new for every write.');
+  const trimmed = value.trim();
+  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(trimmed);
+  const key = quoted ? (quoted[1] as string).replace(/\\(.)/g, '$1') : trimmed;
+  if (timesSent !== 1 || !visibleAscii.test(key) || (trimmed.startsWith('"') && !quoted)) {
+    const detail = 'Idempotency-Key must be given once: 1 to 255 visible ASCII characters.';
+    throw new Problem('idempotency_key_invalid', detail);
+  }
+  return key;
+}
+
+function parseTarget({ idType }: CompiledWrite, id: string, header: string | undefined): Target {
+  if (header === undefined)
+    throw new Problem('precondition_required', 'Send If-Match with the ETag of the version you change.');
+  const ifMatch = parseEntityTags(header);
+  const detail = 'If-Match must name the entity tags of versions, such as "v3"; * is not accepted.';
+  if (ifMatch === undefined || ifMatch === '*') throw new Problem('if_match_invalid', detail);
+  return { id: fieldType(idType).isPrinted?.(id) ? id : null, ifMatch };
+}

@@ -1,0 +1,87 @@
+import { isUtf8 } from 'node:buffer';
+import type { FieldError, FieldErrorCode } from '../../base/errors.js';
+import { decimal } from '../../resource/definition/field-types.js';
+import { pointer } from '../../resource/definition/resource.js';
+import { scanContainer, skipSpace, stringAt, valueEnd } from '../../resource/projection/json-scan.js';
+
+/** How deep a body may nest. */
+export const bodyDepthMax = 20;
+
+/** A JSON value; the outermost object inherits nothing. */
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+/** The value, or every fault of the text. */
+export type StrictJson = { readonly value: Json } | { readonly faults: readonly FieldError[] };
+
+/** The prototype of bodies: V8 keeps an object without one as a hash table, which is slower to read. */
+const noMembers: object = Object.freeze(Object.create(null));
+
+/** Bounds the error response: characters of all faults together, and the characters counted per fault beside its pointer. */
+const faultCharactersMax = 65_536;
+const charactersPerFault = 100;
+/** Characters of the body that a fault quotes at most. */
+const quoteMax = 40;
+
+/**
+ * JSON (RFC 8259) as I-JSON (RFC 7493) narrows it: UTF-8, no duplicate names, no lone surrogates, no number that JavaScript
+ * cannot hold without loss. Beyond that no NUL, which PostgreSQL's text cannot hold, no `__proto__`, no nesting deeper than
+ * `depthMax`. Each fault has the pointer of its value. A syntax error stands alone.
+ */
+export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
+  if (!isUtf8(bytes)) {
+    return { faults: [{ pointer: '', code: 'invalid_utf8', detail: 'The body is not valid UTF-8.' }] };
+  }
+  const json = bytes.toString();
+  let value: Json;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return { faults: [{ pointer: '', code: 'syntax', detail: `The body is ${json === '' ? 'empty' : 'not JSON'}.` }] };
+  }
+  const faults = faultsOf(json, depthMax);
+  if (faults.length > 0) return { faults };
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return { value: isObject ? Object.assign(Object.create(noMembers), value) : value };
+}
+
+/** The faults of a text that is JSON, up to `faultCharactersMax`. */
+function faultsOf(json: string, depthMax: number): FieldError[] {
+  const faults: FieldError[] = [];
+  let characters = 0;
+  const report = (path: readonly string[], code: FieldErrorCode, detail: string): void => {
+    if (characters > faultCharactersMax) return;
+    const place = pointer(path);
+    characters += place.length + charactersPerFault;
+    faults.push({ pointer: place, code, detail });
+  };
+  const examineText = (text: string, path: readonly string[]): void => {
+    if (text.includes('\0')) report(path, 'nul', 'The character NUL is not allowed.');
+    if (!text.isWellFormed()) report(path, 'lone_surrogate', 'Half of a surrogate pair is not a character.');
+  };
+  const examineMembers = (start: number, path: readonly string[]): number => {
+    if (path.length >= depthMax) {
+      report(path, 'too_deep', `The body is nested deeper than ${depthMax}.`);
+      return valueEnd(json, start);
+    }
+    const names = new Set<string>();
+    return scanContainer(json, start, (name, at) => {
+      const inner = [...path, name];
+      if (json[start] === '{') examineText(name, path);
+      if (name === '__proto__') report(inner, 'forbidden_name', 'This name is not allowed.');
+      if (names.has(name)) report(inner, 'duplicate_name', 'This name is given more than once.');
+      names.add(name);
+      return examine(at, inner);
+    });
+  };
+  const examine = (start: number, path: readonly string[]): number => {
+    if (json[start] === '{' || json[start] === '[') return examineMembers(start, path);
+    const end = valueEnd(json, start);
+    const literal = json.slice(start, end);
+    if (literal.startsWith('"')) examineText(stringAt(json, start, end), path);
+    else if (/^[-\d]/.test(literal) && decimal(literal) !== decimal(String(Number(literal))))
+      report(path, 'lossy_number', `${literal.slice(0, quoteMax)} cannot be held without loss.`);
+    return end;
+  };
+  examine(skipSpace(json, 0), []);
+  return faults;
+}

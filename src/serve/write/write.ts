@@ -1,0 +1,291 @@
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { type FieldError, invalid, notFound, Problem, refusedValues, sqlStateOf } from '../../base/errors.js';
+import type { Observe } from '../../base/events.js';
+import type { WritePositions } from '../../postgres/heartbeat.js';
+import type { Primary } from '../../postgres/primary.js';
+import { Row, type TextRow } from '../../postgres/row.js';
+import type { Values } from '../../postgres/statement.js';
+import type { Committed, Rows, Step, Transaction } from '../../postgres/transaction.js';
+import type { CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
+import { type FieldType, fieldType } from '../../resource/definition/field-types.js';
+import { diffOf, type NewChange } from '../../resource/projection/audit-diff.js';
+import { etagOf, matchesStrongly, type Reply } from '../read/reply.js';
+import type { Target, WriteRequest } from './request.js';
+
+/** Dependencies of a write; made once per gateway. */
+export interface WriteDeps {
+  readonly primary: Primary;
+  readonly positions: WritePositions;
+  readonly observe: Observe;
+}
+
+/**
+ * The whole way of a checked write: one transaction on the primary → remember its position, so that the workspace's next reads show its changes,
+ * or the version that refused it → answer.
+ */
+export async function write(
+  { primary, positions, observe }: WriteDeps,
+  compiled: CompiledWrite,
+  request: WriteRequest,
+  location: (id: string) => string,
+): Promise<Reply> {
+  const startedMs = performance.now();
+  const { workspace } = request.caller;
+  const work = (transaction: Transaction) => writeOnce(transaction, compiled, request);
+  const { outcome, position } = await primary.transaction(workspace, work).catch((error: unknown) => {
+    observe({ type: 'write_finished', outcome: error instanceof Problem ? error.code : 'internal' });
+    throw error;
+  });
+  const isRefused = outcome instanceof Problem;
+  if (!isRefused || outcome.code === 'precondition_failed') await positions.record(workspace, position);
+  observe({ type: 'write_finished', outcome: isRefused ? outcome.code : nameOf(outcome) });
+  if (isRefused) throw outcome;
+  const { status, row, mayRead, replayed } = outcome;
+  const headers: Record<string, string> = { ETag: etagOf((at) => row[at] ?? null, compiled.tag) };
+  if (status === 201) headers.Location = location(row[compiled.idAt] as string);
+  if (replayed) headers['Idempotent-Replayed'] = 'true';
+  const databaseMs = performance.now() - startedMs;
+  const serializer = mayRead && request.mayRead ? compiled.fullRecord : compiled.writeScopeRecord;
+  return { status, headers, body: serializer.json(Row.of(row), workspace), databaseMs };
+}
+
+const nameOf = ({ status, replayed }: Outcome) => (replayed ? 'replayed' : status === 201 ? 'created' : 'updated');
+
+/** The outcome of a write, from its transaction or replayed. */
+export interface Outcome {
+  readonly status: number;
+  /** The record as the write left it, with the columns of a read. */
+  readonly row: TextRow;
+  /** Whether the token had the read scope; an answer that was cut to the write scope stays so. */
+  readonly mayRead: boolean;
+  readonly replayed: boolean;
+}
+
+/** The whole write, safe to repeat. Throws Problems (422, 409, 400, 404, 412), for which nothing is changed. */
+export function writeOnce(
+  transaction: Transaction,
+  write: CompiledWrite,
+  request: WriteRequest,
+): Promise<Committed<Outcome>> {
+  const { target } = request;
+  return target === null ? create(transaction, write, request) : update(transaction, write, request, target);
+}
+
+/**
+ * One round trip: claim the key, look up references, insert, audit entry, store, COMMIT. A second finds out why the key was not
+ * claimed. A value can be refused before PostgreSQL knows that, because it reads all values first.
+ */
+async function create(
+  transaction: Transaction,
+  write: CompiledWrite,
+  request: WriteRequest,
+): Promise<Committed<Outcome>> {
+  const refuse = asRefusedValue(write.members, request.members);
+  const onError = (error: unknown, [claimed]: readonly Rows[]): never => {
+    if (claimed?.length === 1) refuse(error);
+    throw error;
+  };
+  const members = newMembers(write, request);
+  const entries = diffOfMembers(write, null, request.members);
+  const values = { id: randomUUID(), ...members, ...storedValues(request), ...changesOf(write, 'created', entries) };
+  try {
+    const { outcome, position } = await transaction.commit(claimOf(write, request), {
+      statement: write.statements.create,
+      values,
+      onError,
+    });
+    const [stored] = outcome[1];
+    if (stored !== undefined) return { outcome: outcomeOf(201, stored, request), position };
+  } catch (error) {
+    if (refusedValues[sqlStateOf(error) ?? ''] === undefined) throw error;
+    return recall(transaction, write, request, () => refuse(error));
+  }
+  return recall(transaction, write, request);
+}
+
+/** Two round trips: claim the key, look up references, lock the record → update, audit entry, store, COMMIT. */
+async function update(
+  transaction: Transaction,
+  write: CompiledWrite,
+  request: WriteRequest,
+  { id, ifMatch }: Target,
+): Promise<Committed<Outcome>> {
+  const { members } = request;
+  const [claimed, [row] = []] = await transaction.run(
+    claimOf(write, request),
+    ...(id === null ? [] : [lockOf(write, request, id)]),
+  );
+  if (claimed.length === 0) return recall(transaction, write, request);
+  if (row === undefined || id === null) throw notFound();
+  refuseStale(
+    ifMatch,
+    etagOf((at) => row[at] ?? null, write.tag),
+  );
+  const before: Record<string, string | null> = {};
+  for (const { name, at } of write.members) before[name] = row[at] ?? null;
+  const after = { ...before, ...members };
+  const entries = diffOfMembers(write, before, after);
+  const changed = transaction.commit({
+    statement: entries.length === 0 ? write.statements.keep : write.statements.update,
+    values: { id, ...after, ...storedValues(request), ...changesOf(write, 'changed', entries) },
+  });
+  const { outcome, position } = await changed.catch(asRefusedValue(write.members, members)); // COMMIT can refuse it, too
+  return { outcome: outcomeOf(200, outcome[0][0] as TextRow, request), position };
+}
+
+function refuseStale(ifMatch: Target['ifMatch'], etag: string): void {
+  if (matchesStrongly(ifMatch, etag)) return;
+  throw new Problem('precondition_failed', 'The record has another version now: read it again and decide again.', {
+    headers: { ETag: etag },
+  });
+}
+
+const storedValues = (request: WriteRequest): Values => ({
+  'may-read': request.mayRead ? 't' : 'f',
+  ...keyOf(request),
+});
+
+function outcomeOf(status: number, [text]: TextRow, { mayRead }: WriteRequest): Outcome {
+  return { status, row: JSON.parse(text as string) as TextRow, mayRead, replayed: false };
+}
+
+/** Takes the key, unless it was used or a reference is unknown; waits while another transaction holds it. */
+export function claimOf(write: CompiledWrite, request: WriteRequest): Step {
+  const values = Object.assign(newMembers(write, request), keyOf(request));
+  return { statement: write.statements.claim, values, onError: refuseInProgress };
+}
+
+/** Locks the row before its version is compared, so that no other write can change it in between; only while the key is claimed. */
+export function lockOf(write: CompiledWrite, request: WriteRequest, id: string): Step {
+  return { statement: write.statements.lock, values: { id, ...keyOf(request) } };
+}
+
+/** The parameters of a key. */
+function keyOf({ caller, key, fingerprint }: WriteRequest): Values {
+  return { 'claim.token': caller.tokenId, 'claim.key': key, 'claim.fingerprint': fingerprint };
+}
+
+/** Every writable member of a new record: those given, else null. */
+function newMembers(write: CompiledWrite, { members }: WriteRequest): Members {
+  const all: Record<string, string | null> = {};
+  for (const { name } of write.members) all[name] = members[name] ?? null;
+  return all;
+}
+
+/** 409; when the running request has ended, the same request gets its outcome, or a free key. */
+function inProgress(): Problem {
+  const detail = 'A request with this Idempotency-Key is still running; send the same request again for its outcome.';
+  return new Problem('idempotency_in_progress', detail);
+}
+
+/**
+ * Throws 409 when another transaction held the key for longer than lock_timeout (SQLSTATE 55P03). PostgreSQL then names the table of the
+ * key in the error's context; a lock on a table, or on a record that is referenced, is a fault of the primary at this moment.
+ */
+function refuseInProgress(error: unknown): never {
+  const { code, where } = error as { code?: unknown; where?: string };
+  if (code === '55P03' && /\bidempotency\b/.test(where ?? '')) throw inProgress();
+  throw error;
+}
+
+/**
+ * Why the key was not claimed: replays the outcome that is stored under it, or throws 422, or 400 with the unknown references, or else
+ * `otherwise`: only expiry can delete the key between the claim and this statement; sent again, the request claims it.
+ */
+async function recall(
+  transaction: Transaction,
+  write: CompiledWrite,
+  request: WriteRequest,
+  otherwise: () => never = () => {
+    throw inProgress();
+  },
+): Promise<Committed<Outcome>> {
+  const values = Object.assign(newMembers(write, request), keyOf(request));
+  const { outcome, position } = await transaction.commit({ statement: write.statements.recall, values });
+  const [same, status, id, mayRead, record, ...known] = outcome[0][0] as TextRow;
+  if (typeof status !== 'string') {
+    refuseUnknown(write.statements.references.filter((_, i) => known[i] === 'f'));
+    return otherwise();
+  }
+  if (same !== 't') throw reused('for a request with another method, path, If-Match or body');
+  const replay = { status: Number(status), mayRead: mayRead === 't', replayed: true };
+  if (typeof record === 'string') return { outcome: { ...replay, row: JSON.parse(record) as TextRow }, position };
+  const now = await transaction.commit({ statement: write.statements.read, values: { id: id as string } });
+  const [row] = now.outcome[0];
+  if (row === undefined) throw reused('for a record that is gone');
+  return { outcome: { ...replay, row }, position: now.position };
+}
+
+function reused(how: string): Problem {
+  return new Problem('idempotency_key_reused', `This Idempotency-Key was used ${how}.`);
+}
+
+function refuseUnknown(references: readonly string[]): void {
+  const detail = 'There is no record with this id.';
+  const faults = references.map((name): FieldError => ({ pointer: `/${name}`, code: 'unknown_reference', detail }));
+  if (faults.length > 0) throw invalid(faults);
+}
+
+/**
+ * Turns PostgreSQL's refusal of a written value into a 400: the column holds less than the definition allows, a unique index holds the value
+ * already, or a CHECK or a trigger of the app does not allow it. Names the member where only one of those given has such a type; the log names the
+ * constraint. Rethrows all other errors.
+ */
+function asRefusedValue(
+  writable: readonly WritableMember[],
+  given: Readonly<Record<string, string | null>>,
+): (error: unknown) => never {
+  return (error) => {
+    const refusal = refusedValues[sqlStateOf(error) ?? ''];
+    if (refusal === undefined || isPrimaryKey(error as pg.DatabaseError)) throw error;
+    const { code, detail, types } = refusal;
+    const members = writable.filter(
+      ({ name, type }) => (types === 'all' || types.includes(type)) && (given[name] ?? null) !== null,
+    );
+    const pointer = members.length === 1 ? `/${members[0]?.name}` : '';
+    const sentence = pointer === '' ? `A value is refused: ${detail}` : `This is refused: ${detail}`;
+    throw invalid([{ pointer, code, detail: sentence }], 'invalid_request', error as Error);
+  };
+}
+
+/** Whether an id is taken that no client gave, such as by a sequence that was restored behind its table; by PostgreSQL's name of the index. */
+function isPrimaryKey({ constraint }: pg.DatabaseError): boolean {
+  return constraint?.endsWith('_pkey') === true;
+}
+
+/** The writable members of a record, in PostgreSQL's text form. */
+type Members = Readonly<Record<string, string | null>>;
+
+/** The members that differ, by their names in the audit log; `before` is null for a new record. */
+export function diffOfMembers(
+  { members }: Pick<CompiledWrite, 'members'>,
+  before: Members | null,
+  after: Members,
+): NewChange[] {
+  const changes: NewChange[] = [];
+  for (const { name, type, auditName } of members) {
+    const texts = [before?.[name] ?? null, after[name] ?? null] as const;
+    if (texts[0] === texts[1]) continue;
+    const change = { name: auditName, before: auditValue(type, texts[0]), after: auditValue(type, texts[1]) };
+    if (change.before !== change.after) changes.push(change);
+  }
+  return changes;
+}
+
+/** The parameters of an audit entry. */
+function changesOf({ audit }: CompiledWrite, action: 'created' | 'changed', entries: NewChange[]): Values {
+  if (!audit) return {};
+  const { entity, actorType, diff, [action]: name } = audit;
+  return {
+    'log.entity': entity,
+    'log.action': name,
+    'log.actorType': actorType,
+    'log.changes': diffOf(entries, diff),
+  };
+}
+
+/** A value in PostgreSQL's text form → its value in an audit diff. */
+function auditValue(type: FieldType, text: string | null): unknown {
+  return text === null ? null : (fieldType(type).auditValue?.(text) ?? text);
+}
