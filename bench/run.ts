@@ -95,7 +95,7 @@ Options:
   --seconds N      Length of one load run; default 4
   --rounds N       How often each contender gets its turn; default 5
   --work-orders N  Another number of work orders for scale
-  --out DIR        Writes the goals to performance.md there, or scale.md; docs/evidence has those of this version
+  --out DIR        Writes the goals to performance.md there, or scale.md; docs/understand/evidence has those of this version
   --dir DIR        Keeps the data in DIR between runs
   --help           This text
 `;
@@ -170,7 +170,7 @@ function count(name: string, value: string, least: number, most: number): number
 const page = {
   file: 'performance.md',
   title: 'Performance',
-  about: `Written by \`npm run bench -- --out docs/evidence\`. A primary, a streaming replica with 200,000 work orders, the gateway and its alternatives are
+  about: `Written by \`npm run bench -- --out docs/understand/evidence\`. A primary, a streaming replica with 200,000 work orders, the gateway and its alternatives are
 processes of one machine and take turns, so the ratios say more than the figures. The command prints rates, latencies, memory and processor time of each.
 
 - **gateway**: all that it does for every request: token, rate limit, workspace guard, conditional headers, metrics, read-your-writes. Only the rate
@@ -183,7 +183,7 @@ processes of one machine and take turns, so the ratios say more than the figures
 const scalePage = {
   file: 'scale.md',
   title: 'Scale',
-  about: `Written by \`npm run bench -- --only scale --out docs/evidence\`. One workspace with 5,000,000 work orders and 10,000,000 log entries over eight years in
+  about: `Written by \`npm run bench -- --only scale --out docs/understand/evidence\`. One workspace with 5,000,000 work orders and 10,000,000 log entries over eight years in
 ten yearly partitions, beside a workspace with ten rows of each list and a thousand with a hundred; and a small set of 10,000 work orders of the same kind
 in a database of its own, with a gateway of its own on the same replica.`,
 };

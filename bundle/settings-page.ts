@@ -5,7 +5,7 @@ type Setting = ReturnType<typeof settingsSchema>['properties'][string] & {
 };
 type Named = readonly [name: string, setting: Setting];
 
-/** The text of docs/settings.md, made from config/settings.schema.json; `npm run docs` writes it, a test compares. */
+/** The text of docs/reference/settings.md, made from config/settings.schema.json; `npm run docs` writes it, a test compares. */
 export function settingsPage(): string {
   const all: Named[] = Object.entries(settingsSchema().properties);
   const secrets = all.filter(([, setting]) => setting['x-secret']);

@@ -4,4 +4,4 @@ import { projectRoot } from '../src/base/paths.js';
 import { settingsPage } from './settings-page.js';
 
 // `npm run docs`: renews what is made from tables. test/docs.test.ts fails when it has not been run after a change.
-writeFileSync(join(projectRoot, 'docs/settings.md'), settingsPage());
+writeFileSync(join(projectRoot, 'docs/reference/settings.md'), settingsPage());

@@ -24,7 +24,7 @@ const pages = [
   'SECURITY.md',
   ...sourcesIn('docs', '.md').map(({ path }) => path),
 ];
-const api = read('docs/api.md');
+const api = read('docs/reference/api.md');
 
 /** The part of a page under a heading, down to the next heading of the same or a higher level. */
 function section(page: string, heading: string): string {
@@ -36,8 +36,8 @@ function section(page: string, heading: string): string {
   return end < 0 ? rest : rest.slice(0, end);
 }
 
-test('docs/settings.md is what the schema of the settings says: run `npm run docs` after a change', (t) => {
-  t.is(read('docs/settings.md'), settingsPage());
+test('docs/reference/settings.md is what the schema of the settings says: run `npm run docs` after a change', (t) => {
+  t.is(read('docs/reference/settings.md'), settingsPage());
 });
 
 test("the image, `npm start` and the systemd unit start `serve` with Node's flags for it, and image and unit with the environment", (t) => {
@@ -60,9 +60,11 @@ test("the image, `npm start` and the systemd unit start `serve` with Node's flag
   }
 });
 
-test('docs/reliability.md and docs/security.md name tests that exist', (t) => {
+test('docs/understand/reliability.md and docs/understand/security.md name tests that exist', (t) => {
   const named = [
-    ...(read('docs/reliability.md') + read('docs/security.md')).matchAll(/`((?:fault|feature|unit|soak)\/[\w.-]+)`/g),
+    ...(read('docs/understand/reliability.md') + read('docs/understand/security.md')).matchAll(
+      /`((?:fault|feature|unit|soak)\/[\w.-]+)`/g,
+    ),
   ].map(([, name]) => name);
   t.true(named.length > 20);
   t.deepEqual(
@@ -88,7 +90,7 @@ test('settings that the documentation speaks of exist', (t) => {
   }
 });
 
-test('docs/api.md lists every error with its status', (t) => {
+test('docs/reference/api.md lists every error with its status', (t) => {
   const rows = [...section(api, '## Errors').matchAll(/^\| (\d{3}) \| `(\w+)` \|/gm)].map(
     ([, status, code]) => `${status} ${code}`,
   );
@@ -100,7 +102,7 @@ test('docs/api.md lists every error with its status', (t) => {
   );
 });
 
-test('docs/api.md lists every code of errors[] with its meaning', (t) => {
+test('docs/reference/api.md lists every code of errors[] with its meaning', (t) => {
   const listed = (section(api, '## Errors').split('Codes in `errors[]`')[1] as string)
     .split('\n')
     .filter((line) => line.startsWith('| `'));
@@ -110,7 +112,7 @@ test('docs/api.md lists every code of errors[] with its meaning', (t) => {
   );
 });
 
-test('docs/api.md and the README list every resource, filter and scope', (t) => {
+test('docs/reference/api.md and the README list every resource, filter and scope', (t) => {
   for (const { name, filters, detail, write } of resources) {
     for (const page of [api, read('README.md')]) {
       t.true(page.includes(`/${name}`) && page.includes(`read:${name}`), name);
@@ -121,7 +123,7 @@ test('docs/api.md and the README list every resource, filter and scope', (t) => 
   }
 });
 
-test('docs/definitions.md and docs/keys.md name every key of a definition', (t) => {
+test('docs/reference/definitions.md and docs/adopt/keys.md name every key of a definition', (t) => {
   interface Schema {
     readonly properties?: Record<string, Schema>;
     readonly additionalProperties?: Schema | boolean;
@@ -132,7 +134,7 @@ test('docs/definitions.md and docs/keys.md name every key of a definition', (t) 
     ...[...Object.values(properties), ...Object.values($defs)].flatMap(keys),
     ...(typeof additionalProperties === 'object' ? keys(additionalProperties) : []),
   ];
-  const text = read('docs/definitions.md') + read('docs/keys.md');
+  const text = read('docs/reference/definitions.md') + read('docs/adopt/keys.md');
   const all = new Set(keys(JSON.parse(read('config/resource.schema.json'))));
   t.deepEqual(
     [...all].filter((key) => key !== '$schema' && !text.includes(`\`${key}\``)),
@@ -140,7 +142,7 @@ test('docs/definitions.md and docs/keys.md name every key of a definition', (t) 
   );
 });
 
-test('docs/api.md names every member of every record', (t) => {
+test('docs/reference/api.md names every member of every record', (t) => {
   const records = section(api, '## Records') + section(api, '## Lists');
   const names = resources.flatMap((resource) => leaves(resource).flatMap(({ path }) => path));
   t.deepEqual(
@@ -149,25 +151,25 @@ test('docs/api.md names every member of every record', (t) => {
   );
 });
 
-test('docs/views.md names every object of the schema gateway', (t) => {
+test('docs/reference/views.md names every object of the schema gateway', (t) => {
   const made = [...sourcesIn('sql/core', '.sql'), ...sourcesIn('sql/views', '.sql')].flatMap(({ text }) =>
     [...text.matchAll(/^create (?:view|function|table) (gateway\.\w+)/gm)].map(([, name]) => name as string),
   );
   t.deepEqual(
-    made.filter((name) => !read('docs/views.md').includes(name)),
+    made.filter((name) => !read('docs/reference/views.md').includes(name)),
     [],
   );
 });
 
-test('docs/check.md has every finding of check', (t) => {
-  const rows = section(read('docs/check.md'), '## Findings').matchAll(/^\| `(\w+)` \| .+ \|$/gm);
+test('docs/reference/check.md has every finding of check', (t) => {
+  const rows = section(read('docs/reference/check.md'), '## Findings').matchAll(/^\| `(\w+)` \| .+ \|$/gm);
   t.deepEqual(
     [...rows].map(([, code]) => code),
     Object.keys(advice),
   );
 });
 
-test('docs/monitoring.md has every metric with its type and labels', (t) => {
+test('docs/operate/monitoring.md has every metric with its type and labels', (t) => {
   const row = (name: string, type: string, labels: readonly string[]): string =>
     `\`gateway_${name}\` ${[type, labels.join(', ')].filter((part) => part !== '').join(': ')}`;
   const made = [
@@ -178,20 +180,22 @@ test('docs/monitoring.md has every metric with its type and labels', (t) => {
       ),
     ...Object.entries(gauges).map(([name, { labels }]) => row(name, 'gauge', labels)),
   ];
-  const listed = [...section(read('docs/monitoring.md'), '## Metrics').matchAll(/^\| (`gateway_\w+`) \| ([^|]+) \|/gm)];
+  const listed = [
+    ...section(read('docs/operate/monitoring.md'), '## Metrics').matchAll(/^\| (`gateway_\w+`) \| ([^|]+) \|/gm),
+  ];
   t.deepEqual(listed.map(([, name, type]) => `${name} ${type}`).sort(), made.sort());
 });
 
-test('docs/monitoring.md has every log event with its level', (t) => {
+test('docs/operate/monitoring.md has every log event with its level', (t) => {
   const made = Object.entries(events).map(([event, { level }]) => `${event} ${level}`);
-  const listed = [...section(read('docs/monitoring.md'), '## Log events').matchAll(/^\| `(\w+)` \| (\w+) \|/gm)].map(
-    ([, event, level]) => `${event} ${level}`,
-  );
+  const listed = [
+    ...section(read('docs/operate/monitoring.md'), '## Log events').matchAll(/^\| `(\w+)` \| (\w+) \|/gm),
+  ].map(([, event, level]) => `${event} ${level}`);
   t.deepEqual(listed.sort(), made.sort());
 });
 
-test('docs/architecture.md maps every folder', (t) => {
-  const map = section(read('docs/architecture.md'), '## Code map');
+test('docs/contribute/architecture.md maps every folder', (t) => {
+  const map = section(read('docs/contribute/architecture.md'), '## Code map');
   const folders = new Set(sourcesIn('src', '.ts').map(({ path }) => dirname(path).split('/').slice(0, 2).join('/')));
   t.deepEqual(
     [...folders].filter((folder) => folder !== 'src' && !map.includes(`**${folder}/**`)),
@@ -239,8 +243,8 @@ test('commands that the documentation shows are npm scripts or commands of the p
   t.regex(read('.ci/run'), /\bnpm test\b/);
 });
 
-test('docs/adapting.md calls commands of the program, with options that their help has', (t) => {
-  const calls = [...read('docs/adapting.md').matchAll(/^\$ gateway (\w+)(.*)$/gm)];
+test('docs/adopt/adapting.md calls commands of the program, with options that their help has', (t) => {
+  const calls = [...read('docs/adopt/adapting.md').matchAll(/^\$ gateway (\w+)(.*)$/gm)];
   t.deepEqual([...new Set(calls.map(([, name]) => name))], ['adopt', 'migrate', 'check', 'tokens', 'serve']);
   for (const [call, name, rest] of calls) {
     const help = read(`config/help/${name}.txt`);

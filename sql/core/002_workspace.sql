@@ -9,7 +9,7 @@
 --   and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)
 -- PostgreSQL evaluates conditions in the order of their cost: a comparison with an array of one element costs half an operator, less
 -- than any built-in function. Functions of a lower cost can be made by a role that can create one: so the login roles can create
--- nothing, nowhere (001). json_value() and its like are no functions, and cost nothing: docs/security.md says what that means.
+-- nothing, nowhere (001). json_value() and its like are no functions, and cost nothing: docs/understand/security.md says what that means.
 create function gateway.workspace() returns text
   language sql stable parallel safe
   as $$ select nullif(current_setting('gateway.workspace_id', true), '') $$;

@@ -1,4 +1,4 @@
--- The timeline that a replica receives, for the marks of sync passes (docs/sync.md): after a promotion the control file shows the new
+-- The timeline that a replica receives, for the marks of sync passes (docs/understand/sync.md): after a promotion the control file shows the new
 -- timeline only minutes later. NULL on a server that receives nothing, and where the admin who migrates is neither a superuser nor has
 -- pg_read_all_stats: then the control file decides. PostgreSQL shows a role without that privilege no column of
 -- pg_stat_wal_receiver; SECURITY DEFINER, because this number alone tells nothing about data or servers.

@@ -1,5 +1,5 @@
 -- Installations.
--- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/sync.md).
+-- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/understand/sync.md).
 -- Relies on app.installaties (workspace_id, created_at, id) for lists, (workspace_id, klant_id, created_at, id) for the
 -- list of one customer, and the primary key for details.
 create view records.installaties as

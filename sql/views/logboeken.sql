@@ -1,5 +1,5 @@
 -- The audit log. Redaction is the projection layer's work: it needs the rules, not SQL.
--- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/sync.md).
+-- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/understand/sync.md).
 -- Relies on app.logboeken (workspace_id, tijdstip, id) and (workspace_id, entiteit_id, tijdstip, id), per year.
 -- Ordered by the partition key, so PostgreSQL appends the years in order and stops with the page; a keyset condition
 -- on (tijdstip, id) does not prune partitions, so the statements add tijdstip >= … beside it, which does.

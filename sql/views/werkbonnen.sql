@@ -1,5 +1,5 @@
 -- Work orders with their actions and hours. The signature is not selected.
--- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/sync.md).
+-- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/understand/sync.md).
 -- Relies on app.werkbonnen (workspace_id, datum, id) for lists, the primary key for details, and on
 -- (werkbon_id, volgorde) and (werkbon_id, datum, van) for the parts of each row.
 -- The parts are correlated subqueries on purpose: they run for the rows a page returns and no others, and not at all

@@ -81,7 +81,7 @@ const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels'
 
 /**
  * The one table of events, without personal data and tokens: the log (ops/log) and the metrics (ops/metrics) consume them by it.
- * docs/monitoring.md is compared with it.
+ * docs/operate/monitoring.md is compared with it.
  */
 export const events = {
   started: event<{ url: string; opsUrl: string }>('info'),

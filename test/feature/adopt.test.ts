@@ -77,7 +77,7 @@ test.serial(
 );
 
 test.serial(
-  'a draft of the second app leaves its sealed customers out; described as docs/adapting.md does, check finds only damaged values',
+  'a draft of the second app leaves its sealed customers out; described as docs/adopt/adapting.md does, check finds only damaged values',
   async (t) => {
     const now = new Date('2026-11-21T12:00:00Z');
     const keys = Object.fromEntries(Object.entries(shared.keys).map(([id, key]) => [id, Buffer.from(key, 'base64')]));
@@ -101,7 +101,7 @@ test.serial(
       audit: { created: 'create', changed: 'update' },
     });
     t.deepEqual(await wrong(t, draft), []);
-    const [, decisions = ''] = projectText('docs/adapting.md').split(/^Customers are sealed/m);
+    const [, decisions = ''] = projectText('docs/adopt/adapting.md').split(/^Customers are sealed/m);
     const [codecs, fields, grants, keyIds] = [...decisions.matchAll(/```\w+\n([^`]+)```/g)].map(([, block]) => block);
     const changes: [file: string, before: string, after: string][] = [
       ['sql/views/customers.sql', 'select\n', 'select t.sealed, t.vault_key,\n'],
@@ -254,9 +254,9 @@ test.serial('a schema that cannot be adopted is refused in a plain sentence, and
   t.deepEqual(readdirSync(folder), []);
 });
 
-// The files of docs/adapting.md for an app without workspaces, as an operator copies them, and the app of docs/tutorial.md.
+// The files of docs/adopt/adapting.md for an app without workspaces, as an operator copies them, and the app of docs/start/tutorial.md.
 
-const [, section = ''] = projectText('docs/adapting.md').split(/^## An app of one company$/m);
+const [, section = ''] = projectText('docs/adopt/adapting.md').split(/^## An app of one company$/m);
 const [recipe = ''] = section.split(/^## /m);
 const [, definition = ''] = /```json\n([^`]+)```/.exec(recipe) ?? [];
 const views = recipe.matchAll(/```sql\n-- (\S+): ([^`]+)```/g);
@@ -274,7 +274,7 @@ const ofOneCompany = `
   insert into shop.jobs (title, state) select 'job ' || i, case i % 3 when 0 then 'done' else 'open' end from generate_series(1, 3000) i;
   analyze shop.jobs`;
 
-test.serial('an app without workspaces gets one by its views, as docs/adapting.md says', async (t) => {
+test.serial('an app without workspaces gets one by its views, as docs/adopt/adapting.md says', async (t) => {
   const settings = await newDatabase(t, 'company', (client) => client.query(ofOneCompany));
   const folder = emptyFolder(t);
   const company = commandsIn(folder, settings);
@@ -297,9 +297,9 @@ test.serial('an app without workspaces gets one by its views, as docs/adapting.m
 });
 
 test.serial(
-  'the table of docs/tutorial.md becomes an API without a decision, and its tenants see their own orders',
+  'the table of docs/start/tutorial.md becomes an API without a decision, and its tenants see their own orders',
   async (t) => {
-    const [, sql = ''] = /```sql\n(create schema shop;[^`]+)```/.exec(projectText('docs/tutorial.md')) ?? [];
+    const [, sql = ''] = /```sql\n(create schema shop;[^`]+)```/.exec(projectText('docs/start/tutorial.md')) ?? [];
     const ask = await (await apiOf(t, await adoptedShop(t, sql)))('read:orders', 'Bakery', 'ann@bakery.example');
     const { data, pagination } = (
       await ask<{ data: unknown; pagination: { total: number } }>('/orders?state=paid&perPage=1&total=true')

@@ -13,9 +13,9 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 const test = gatewayTest();
 const withTools = toolsInstalled ? test.serial : test.serial.skip;
 
-/** The programs of a page in docs/clients, in their order, with pages small enough that each list has several. */
+/** The programs of a page in docs/use, in their order, with pages small enough that each list has several. */
 function programs(page: string, language: string): string[] {
-  const text = readFileSync(join(projectRoot, 'docs/clients', page), 'utf8').replaceAll('10000', '500');
+  const text = readFileSync(join(projectRoot, 'docs/use', page), 'utf8').replaceAll('10000', '500');
   const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))];
   return blocks.map(([, program]) => program as string);
 }
@@ -53,7 +53,7 @@ const filePrograms: readonly (readonly [page: string, language: string, file: st
 for (const [page, language, file, command] of filePrograms) {
   const lacks = language === 'sh' ? programMissing('jq', '--version') : '';
   (lacks ? test.serial.skip : test.serial)(
-    `docs/clients/${page} reads every work order once, over broken connections, and doubles nothing in a second run${lacks}`,
+    `docs/use/${page} reads every work order once, over broken connections, and doubles nothing in a second run${lacks}`,
     async (t) => {
       const folder = workFolder({ [file]: programs(page, language)[0] as string });
       const expected = await idsIn(t.context, 'werkbonnen');
@@ -75,7 +75,7 @@ for (const [page, language, file, command] of filePrograms) {
 }
 
 const tsc = join(projectRoot, 'node_modules/.bin/tsc');
-withTools(`docs/clients/node.md compiles under tsc --strict and walks all four lists${toolsMissing}`, async (t) => {
+withTools(`docs/use/node.md compiles under tsc --strict and walks all four lists${toolsMissing}`, async (t) => {
   const document = (await t.context.client.get('/openapi.json')).text;
   const source = programs('node.md', 'ts')[0] as string;
   const folder = workFolder({ 'openapi.json': document, 'walk.ts': source, 'package.json': '{"type":"module"}' });
@@ -160,7 +160,7 @@ for (const [generator, args, client, data] of generators) {
   );
 }
 
-test.serial('docs/clients/duckdb.md makes a table of work orders with types, of an empty list as well', async (t) => {
+test.serial('docs/use/duckdb.md makes a table of work orders with types, of an empty list as well', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'duckdb-'));
   const [create = '', perMonth = '', change = ''] = programs('duckdb.md', 'sql').map((sql) =>
     sql.replaceAll("'werkbonnen.ndjson'", `'${folder}/werkbonnen.ndjson'`),
@@ -188,7 +188,7 @@ test.serial('docs/clients/duckdb.md makes a table of work orders with types, of 
 const python = '/usr/bin/python3';
 const noPandas = programMissing(python, '-c', 'import pandas, requests');
 (noPandas ? test.serial.skip : test.serial)(
-  `docs/clients/python.md reads every work order once into a data frame, over broken connections${noPandas}`,
+  `docs/use/python.md reads every work order once into a data frame, over broken connections${noPandas}`,
   async (t) => {
     const folder = workFolder({ 'orders.py': programs('python.md', 'python')[0] as string });
     const { broken } = await run(t.context, folder, [20_000, 60_000], [python, 'orders.py']);
@@ -236,7 +236,7 @@ print(json.dumps(rows))`,
 ];
 for (const [by, lacks, program] of keepers)
   (lacks ? test.serial.skip : test.serial)(
-    `the source of docs/clients/python.md keeps an equal copy ${by}, whatever changes, late commits and deletions included${lacks}`,
+    `the source of docs/use/python.md keeps an equal copy ${by}, whatever changes, late commits and deletions included${lacks}`,
     async (t) => {
       const [, source = '', load = ''] = programs('python.md', 'python');
       const folder = workFolder({ 'sync.py': source, 'load.py': load, 'keep.py': program });
@@ -266,7 +266,7 @@ for (const [by, lacks, program] of keepers)
 
 const noR = programMissing('Rscript', '-e', 'library(httr2); library(jsonlite)');
 (noR ? test.serial.skip : test.serial)(
-  `docs/clients/r.md reads every work order once into a data frame${noR}`,
+  `docs/use/r.md reads every work order once into a data frame${noR}`,
   async (t) => {
     const folder = workFolder({ 'orders.R': programs('r.md', 'r')[0] as string });
     await run(t.context, folder, [], ['Rscript', 'orders.R']);

@@ -132,8 +132,9 @@ const isOldest = process.versions.node.split('.')[0] === oldest;
   t.is((await commandLine(['serve', '--print-config'])).code, 0);
 });
 
-test('README, docs/deployment.md and image name the same versions of Node as package.json', (t) => {
-  for (const page of ['README.md', 'docs/deployment.md']) t.regex(projectText(page), /Node(\.js)? 24 LTS/, page);
+test('README, docs/operate/deployment.md and image name the same versions of Node as package.json', (t) => {
+  for (const page of ['README.md', 'docs/operate/deployment.md'])
+    t.regex(projectText(page), /Node(\.js)? 24 LTS/, page);
   t.regex(engines.node, /\|\| >=24/);
   t.true(projectText('README.md').includes(`the oldest is ${oldest}`));
   t.regex(projectText('Dockerfile'), /^ARG NODE_IMAGE=node:24\./m);

@@ -227,7 +227,7 @@ test('a version changes with the record and with each of its parts, also with on
   await expectChanged('delete from probe.uren where part_id = $1', [one?.part], other?.id);
 });
 
-// docs/sync.md, "Which changes sync does not see".
+// docs/understand/sync.md, "Which changes sync does not see".
 test('what a view shows of another table changes no version', async (t) => {
   const [view] = await sql<{ definition: string; columns: string }>(
     t,

@@ -211,9 +211,9 @@ test('each series that an alert uses is there before anything happens, so that i
       t.regex(scraped, new RegExp(`^${name}(?:\\{${label ? `[^}]*${label}="${value}"` : ''}[^}]*\\})? `, 'm'), text);
 });
 
-test('docs/monitoring.md and the test of the rules have every alert', (t) => {
+test('docs/operate/monitoring.md and the test of the rules have every alert', (t) => {
   const names = rules.map(({ alert }) => alert);
-  const listed = [...textOf('docs/monitoring.md').matchAll(/^\| `(Gateway\w+)` \|/gm)].map(([, name]) => name);
+  const listed = [...textOf('docs/operate/monitoring.md').matchAll(/^\| `(Gateway\w+)` \|/gm)].map(([, name]) => name);
   t.deepEqual(listed, names);
   const tested = textOf('deploy/prometheus/alerts.test.yml');
   t.deepEqual(

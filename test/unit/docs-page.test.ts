@@ -75,7 +75,7 @@ test('the samples of a change have the key, the version and the body, in the wor
 
 // Airbyte and Grafana cannot be installed from a registry that the tests use: their recipes are compared with the API.
 
-const read = (page: string): string => readFileSync(join(projectRoot, 'docs/clients', page), 'utf8');
+const read = (page: string): string => readFileSync(join(projectRoot, 'docs/use', page), 'utf8');
 const resourcesClientRecipes = new Map(loadResources('').map((resource) => [resource.name, resource]));
 const fieldsOf = (list: string): string[] => Object.keys(resourcesClientRecipes.get(list)?.fields ?? {});
 const all = (text: string, pattern: RegExp): string[] =>
@@ -228,7 +228,7 @@ withTools(
   },
 );
 
-const text = readFileSync(join(projectRoot, 'docs/clients/power-bi.md'), 'utf8');
+const text = readFileSync(join(projectRoot, 'docs/use/power-bi.md'), 'utf8');
 const [whole, first, last] = [...text.matchAll(/```powerquery\n(.*?)```/gs)].map(([, block]) => block) as [
   string,
   string,

@@ -367,8 +367,8 @@ test('a codec of cipher module is refused without a module', (t) => {
   });
 });
 
-test('the example of docs/keys.md decodes what node:crypto sealed', async (t) => {
-  const guide = readFileSync(join(projectRoot, 'docs/keys.md'), 'utf8');
+test('the example of docs/adopt/keys.md decodes what node:crypto sealed', async (t) => {
+  const guide = readFileSync(join(projectRoot, 'docs/adopt/keys.md'), 'utf8');
   const path = join(folder, 'example.mjs');
   writeFileSync(path, /```js\n([\s\S]*?)```/.exec(guide)?.[1] ?? '');
   const decode = (await loadCodecModule(path)) as DecodeFunction;

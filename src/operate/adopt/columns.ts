@@ -100,7 +100,8 @@ const reasonsByName: Reasons = {
 };
 
 /** The reason of sealed values: which codec opens them, and what clients may see of them, is for the operator to say. */
-export const sealed = 'sealed values, by the values: name their codec in the definition, as docs/adapting.md shows';
+export const sealed =
+  'sealed values, by the values: name their codec in the definition, as docs/adopt/adapting.md shows';
 
 const reasonsByValues: Reasons = {
   'states of other records, by the name': (column) => isNamed('state', column.name) && holdsDocuments(column),

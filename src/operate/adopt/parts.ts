@@ -104,7 +104,7 @@ function shortName(part: Table, { name }: Table): string {
   return own.startsWith(`${above}_`) ? own.slice(above.length + 1) : own;
 }
 
-/** How a resource is synced (docs/sync.md). */
+/** How a resource is synced (docs/understand/sync.md). */
 export interface SyncDraft {
   /** `sync` of the definition; absent: the resource has none. */
   readonly sync?: Readonly<Record<string, unknown>>;
@@ -122,7 +122,7 @@ export function syncOf(view: string, subject: Subject, survey: Survey, drafts: r
     return {
       files: [],
       open: [
-        `it has no sync, because rows of ${unfit.join(', ')} do not name their record and have an id of their own: show them in views with these (docs/sync.md).`,
+        `it has no sync, because rows of ${unfit.join(', ')} do not name their record and have an id of their own: show them in views with these (docs/understand/sync.md).`,
       ],
     };
   const index = (name: string, of: Table, fixed: readonly Column[], ordered: readonly Column[], isOfKept: boolean) =>

@@ -27,7 +27,7 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   const column = given ?? best?.column ?? sharedColumn(tables);
   if (column === undefined)
     throw new AdoptRefused(
-      `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no column such as workspace_id or tenant_id is in most of its tables. Name the column: --tenant COLUMN; docs/adapting.md shows the way for an app of one company.`,
+      `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no column such as workspace_id or tenant_id is in most of its tables. Name the column: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.`,
     );
   const found = given === undefined ? best : roots.find((each) => each.column === given);
   const { table: root, id: rootId } = found ?? {};

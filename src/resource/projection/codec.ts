@@ -58,7 +58,7 @@ export interface EncodedRows {
   readonly others?: ReadonlyMap<string, number>;
 }
 
-/** How sealed cells are decrypted: those of a row together (docs/decisions/0006-own-gcm.md), or each by node:crypto. */
+/** How sealed cells are decrypted: those of a row together (docs/contribute/decisions/0006-own-gcm.md), or each by node:crypto. */
 export type DecryptMode = 'batched' | 'native';
 
 /** Dependencies of the codecs. */

@@ -134,7 +134,7 @@ export function viewsOf(resource: Resource): string[] {
 /**
  * Operators that are not leakproof are no condition of an index behind a barrier. Of those that filters use, that is the equality of enumerated
  * types: a resource with such a filter has no barrier, and a second condition that costs less than every function. A JSON constructor,
- * which costs nothing, can then still see rows of other workspaces (docs/security.md).
+ * which costs nothing, can then still see rows of other workspaces (docs/understand/security.md).
  */
 function isOpen({ filters }: Resource): boolean {
   return Object.values(filters).some(({ type }) => type === 'enum');

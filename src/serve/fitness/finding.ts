@@ -1,6 +1,6 @@
 import { projectText } from '../../base/paths.js';
 
-/** The advice about an item that is not ok, by its code. docs/check.md has the meaning of each. */
+/** The advice about an item that is not ok, by its code. docs/reference/check.md has the meaning of each. */
 export const advice = {
   environment: 'Correct the name, or remove it from the environment.',
   replicas: 'Set REPLICA_URLS to the connection URL of at least one replica.',
@@ -36,7 +36,7 @@ export const advice = {
   ids: 'Let the view show an id that a unique index proves, or the newest of the rows with one id alone.',
   values:
     'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; where JSON has no such value (NaN, infinity), let the view show another. The row named is an example.',
-  schema: 'Let the view give the types of the contract (docs/definitions.md), or change the definition.',
+  schema: 'Let the view give the types of the contract (docs/reference/definitions.md), or change the definition.',
   plans:
     'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list; for sync the workspace and the id, or the workspace, the id of the record and the id of the part.',
   sorted_lists: 'Where a workspace has many such rows, give the table a column of the workspace.',

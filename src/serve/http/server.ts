@@ -7,7 +7,7 @@ import { requestId } from './exchange.js';
 import { ConnectionEnds } from './raw-answers.js';
 import { commonHeaders, renderProblem } from './render.js';
 
-/** Bounds of the API listener; docs/settings.md describes each. */
+/** Bounds of the API listener; docs/reference/settings.md describes each. */
 export type ServerBounds = Pick<
   Settings,
   'headersTimeoutMs' | 'requestTimeoutMs' | 'keepAliveTimeoutMs' | 'clientConnectionsMax' | 'slowClientMs'

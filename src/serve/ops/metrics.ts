@@ -194,7 +194,7 @@ const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null):
   },
 });
 
-/** The one table of gauges, by name without the prefix `gateway_`. docs/monitoring.md is compared with it. */
+/** The one table of gauges, by name without the prefix `gateway_`. docs/operate/monitoring.md is compared with it. */
 export const gauges: Readonly<Record<string, GaugeRow>> = {
   replica_healthy: replicaGauge(
     '1 while the replica may be used. Absent for the primary while a replica may be used.',

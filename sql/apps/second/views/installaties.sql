@@ -1,5 +1,5 @@
 -- Assets.
--- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/sync.md).
+-- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/understand/sync.md).
 -- Relies on fieldops.assets (tenant_id, created_at, id) for lists, (tenant_id, customer_id, created_at, id) for the list of one
 -- customer, both where deleted_at is null, and the primary key for details.
 create view records.installaties as

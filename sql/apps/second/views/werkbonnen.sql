@@ -1,5 +1,5 @@
 -- Work orders with their hours, and their actions, which the app keeps in one jsonb. The signature is not selected.
--- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/sync.md).
+-- row_xid is xmin as it is stored: by it a sync pass finds the rows that changed (docs/understand/sync.md).
 -- Relies on fieldops.work_orders (tenant_id, planned_on, id) where deleted_at is null for lists, the primary key for details,
 -- and (work_order_id, starts_at) for the hours of each row. The subqueries run for the rows of a page and no others.
 -- jsonb_array_elements() of anything but an array is an error, which would fail the page: such a cell has no actions.

@@ -250,7 +250,7 @@ const blocksMax = 1 + cipherBytesMax / blockBytes;
  *
  * node:crypto needs a decipher per message, 3 to 4 µs each, and a decipher cannot be given another IV. Here one ECB cipher
  * lives as long as the key and encrypts the counter blocks (§6.5) of several messages in one call; GHASH is the gateway's own.
- * With base64 and JSON about 0.75 µs a message. Figures and the other ways that were tried: docs/decisions/0006-own-gcm.md.
+ * With base64 and JSON about 0.75 µs a message. Figures and the other ways that were tried: docs/contribute/decisions/0006-own-gcm.md.
  *
  * AES itself stays OpenSSL's, constant in time. GHASH's table look-ups are not: a program that shares the processor's
  * caches may learn the hash subkey. With it an attacker can forge a value but not read any, and must
