@@ -4,11 +4,11 @@ import { projectRoot } from '../../base/paths.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { openMark } from '../../serve/fitness/settings.js';
 import { logWrite } from './audit-log.js';
-import { AdoptRefused } from './catalog.js';
 import { type Draft, draftOf } from './draft.js';
 import { keyIdsFile, tokensFile } from './files.js';
+import { AdoptRefused, type Survey } from './schema.js';
 import { printed, type SqlFile } from './sql.js';
-import { type Survey, type SurveyOptions, survey } from './survey.js';
+import { type SurveyOptions, survey } from './survey.js';
 
 /** Folder of the files, and names of the tables whose resources are drafted with writes. */
 export interface AdoptOptions extends SurveyOptions {

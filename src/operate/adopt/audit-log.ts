@@ -1,21 +1,8 @@
 import type { DiffShape } from '../../resource/projection/audit-diff.js';
-import type { Column, Table } from './catalog.js';
 import { holdsDocuments, isDocument, isInteger, isMoments, isTextual } from './columns.js';
 import { isNamed } from './names.js';
+import type { AuditLog, Column, Survey, Table } from './schema.js';
 import { as, type SqlFile, sequenceGrant } from './sql.js';
-import type { Survey } from './survey.js';
-
-/** The columns of an audit log. */
-export interface AuditLog {
-  readonly entity: Column;
-  readonly entityId: Column;
-  readonly action: Column;
-  readonly diff: Column;
-  /** Absent: no value of the sample has a shape that the gateway reads. */
-  readonly shape?: DiffShape;
-  /** The words of the log for its entities. */
-  readonly entities: readonly string[];
-}
 
 /** The audit log in a table, by the names of its columns and the shape of a JSON value; undefined: it is none. */
 export function auditLogIn({ columns }: Table): AuditLog | undefined {

@@ -1,81 +1,7 @@
 import pg from 'pg';
 import { projectText } from '../../base/paths.js';
 import { snakeCase, untaken } from './names.js';
-
-/** A schema that cannot be adopted; the message says why and what to do. */
-export class AdoptRefused extends Error {
-  override readonly name = 'AdoptRefused';
-}
-
-export interface Column {
-  readonly name: string;
-  /** The name as SQL writes it. */
-  readonly quoted: string;
-  /** The name in the view, of small letters; no other column of the table has it. */
-  readonly inView: string;
-  /** As format_type prints it without a length; of a domain the type below it; "enum" of every enumerated type. */
-  readonly type: string;
-  /** Characters that a varchar or char holds; null: no bound. */
-  readonly length: number | null;
-  readonly notNull: boolean;
-  /** Whether the database fills it: a default, also that of a domain, an identity, a generated column. */
-  readonly made: boolean;
-  /** Whether the database alone fills it: a generated column, or an identity that is always generated. */
-  readonly computed: boolean;
-  /** Whether each read computes it, so that no index can have it. */
-  readonly isVirtual: boolean;
-  /** The columns that the expression of a generated column reads. */
-  readonly madeOf: readonly string[];
-  /** Whether it is part of a foreign key, to a table of any schema. */
-  readonly refers: boolean;
-  /** Whether a BEFORE UPDATE trigger of the app sets it. */
-  readonly moved: boolean;
-  /** The sequence of its default (serial); an identity needs no privilege on its own. */
-  readonly sequence: string | null;
-  readonly isArray: boolean;
-  readonly comment: string | null;
-  /** Text forms of some values that are not NULL, as `sample` has found them; nothing of them gets into a draft but forms and words of logs. */
-  readonly values: string[];
-}
-
-export interface ForeignKey {
-  /** A table of the same schema. */
-  readonly table: string;
-  readonly columns: readonly string[];
-  readonly references: readonly string[];
-  /** Whether the row goes with the one it refers to (ON DELETE CASCADE). */
-  readonly cascades: boolean;
-}
-
-/** An index that can give rows in order. */
-export interface Index {
-  /** Its keys; null in the place of one that gives no order of a column, such as an expression. */
-  readonly columns: readonly (string | null)[];
-  /** Of each key, whether its order is DESC. */
-  readonly descending: readonly boolean[];
-  readonly isUnique: boolean;
-  /** Of a partial index, as PostgreSQL prints it. */
-  readonly condition: string | null;
-}
-
-export interface Table {
-  readonly name: string;
-  /** Schema and name as SQL writes them. */
-  readonly quoted: string;
-  /** PostgreSQL's estimate, of all partitions; by its size before the first ANALYZE. */
-  readonly rows: number;
-  readonly comment: string | null;
-  readonly columns: readonly Column[];
-  readonly primaryKey: readonly string[];
-  /** The columns that tell a row's partition; none: it has no partitions. */
-  readonly partitionKey: readonly string[];
-  readonly foreignKeys: readonly ForeignKey[];
-  readonly indexes: readonly Index[];
-  /** Whether its rows are not in the log of PostgreSQL, so that no replica has them. */
-  readonly isUnlogged: boolean;
-  /** Whether the app has row-level security on it. */
-  readonly rowSecurity: boolean;
-}
+import { AdoptRefused, type Column, type Table } from './schema.js';
 
 /** The tables of a schema. Throws AdoptRefused when there are none. */
 export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
@@ -117,11 +43,6 @@ function withViewNames(columns: readonly Omit<Column, 'inView' | 'values'>[]): C
     names.set(name, untaken(snake === 'id' || snake === 'workspace_id' ? `own_${snake}` : snake, taken));
   }
   return columns.map((column) => ({ ...column, inView: names.get(column.name) as string, values: [] }));
-}
-
-/** The column of the table, by name. */
-export function columnOf(table: Table, name: string | undefined): Column | undefined {
-  return table.columns.find((column) => column.name === name);
 }
 
 const rowsMax = 200;

@@ -1,7 +1,7 @@
 import type { FieldType } from '../../resource/definition/field-types.js';
 import { areAddresses, type Form, formOf } from '../../serve/fitness/forms.js';
-import type { Column, Table } from './catalog.js';
 import { isNamed } from './names.js';
+import type { Column, Table } from './schema.js';
 
 /** A column of a view, made of one of the table. */
 export interface Shown {

@@ -5,8 +5,8 @@ import { isPlain } from './indexes.js';
 import { leadOf, listOf } from './lists.js';
 import { isNamed, namesOf, singular, snakeCase } from './names.js';
 import { partsOf, syncOf } from './parts.js';
+import type { Subject, Survey } from './schema.js';
 import { as, fromOf, type SqlFile, workspaceSql } from './sql.js';
-import type { Subject, Survey } from './survey.js';
 import { idPoint } from './tenant.js';
 import { writeOf } from './write.js';
 

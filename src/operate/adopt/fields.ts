@@ -1,4 +1,3 @@
-import type { Column } from './catalog.js';
 import {
   formOfColumn,
   isMoments,
@@ -15,7 +14,7 @@ import {
 } from './columns.js';
 import type { Key } from './indexes.js';
 import { camelCase, isNamed, namesOf, untaken } from './names.js';
-import type { Subject, Survey } from './survey.js';
+import type { Column, Subject, Survey } from './schema.js';
 
 /** A member of the definition's `fields`. */
 export type FieldJson = Readonly<Record<string, unknown>>;

@@ -1,10 +1,9 @@
-import { columnOf, type Table } from './catalog.js';
 import { preset } from './columns.js';
 import type { ViewColumn } from './fields.js';
 import { isNamed } from './names.js';
+import { columnOf, type Subject, type Survey, type Table, type Tenant } from './schema.js';
 import { as, literal, type Points, type SqlFile } from './sql.js';
-import type { Subject, Survey } from './survey.js';
-import { idColumn, type Tenant } from './tenant.js';
+import { idColumn } from './tenant.js';
 
 /** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
 export function tokensFile({ tenant, users, subjects }: Survey): SqlFile {

@@ -1,6 +1,6 @@
 import { shortened } from '../migrate/indexes.js';
-import type { Column, Index, Table } from './catalog.js';
 import { alias, softDeleteOf } from './columns.js';
+import type { Column, Index, Table } from './schema.js';
 import type { SqlFile } from './sql.js';
 
 /** A key of an index: a column of the table, or an expression of a view over it. */

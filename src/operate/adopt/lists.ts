@@ -1,10 +1,9 @@
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
-import type { Column } from './catalog.js';
 import { type Fields, referenceOf, type ViewColumn } from './fields.js';
 import { isPlain, type Key, plainKey, proposedIndex, usableIndexes } from './indexes.js';
 import { isNamed } from './names.js';
+import type { Column, Subject, Survey } from './schema.js';
 import type { SqlFile } from './sql.js';
-import type { Subject, Survey } from './survey.js';
 
 const filtersMax = 16;
 const since =

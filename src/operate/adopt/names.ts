@@ -1,4 +1,4 @@
-import type { Subject, Survey } from './survey.js';
+import type { Subject, Survey } from './schema.js';
 
 /** Words by which the names of tables and columns, in snake case, tell their purpose. A guess is an open point of the draft. */
 export const purposes = {

@@ -1,6 +1,5 @@
 import { shortened } from '../migrate/indexes.js';
 import { documentsIn } from './audit-log.js';
-import { type Column, columnOf, type Table } from './catalog.js';
 import {
   alias,
   deletedPoints,
@@ -16,9 +15,9 @@ import {
 import type { Fields, ViewColumn } from './fields.js';
 import { plainKey, proposedIndex } from './indexes.js';
 import { camelCase, singular, snakeCase, untaken } from './names.js';
+import { type Column, columnOf, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
 import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
-import type { Subject, Survey } from './survey.js';
-import { idColumn, type WorkspaceOf } from './tenant.js';
+import { idColumn } from './tenant.js';
 
 /** The rows of another table as a list in each record; it is made of the record's id. */
 export interface PartDraft extends ViewColumn {

@@ -1,5 +1,5 @@
 import { alias } from './columns.js';
-import type { WorkspaceOf } from './tenant.js';
+import type { WorkspaceOf } from './schema.js';
 
 // Names of the catalog enter the SQL of a draft in three ways: as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
 

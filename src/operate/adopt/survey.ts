@@ -1,29 +1,17 @@
 import type pg from 'pg';
-import { type AuditLog, auditLogIn, documentsIn } from './audit-log.js';
-import { AdoptRefused, type Column, readCatalog, sample, type Table } from './catalog.js';
+import { auditLogIn, documentsIn } from './audit-log.js';
+import { readCatalog, sample } from './catalog.js';
 import { isNamed } from './names.js';
-import { findTenant, findUsers, idColumn, type Tenant, type WorkspaceOf, workspacesOf } from './tenant.js';
-
-/** A table of which a resource is drafted. */
-export interface Subject extends WorkspaceOf {
-  readonly table: Table;
-  readonly id: Column;
-  readonly log?: AuditLog;
-  /** Its columns with documents of an audit log, beside the diff. */
-  readonly documents: readonly Column[];
-  /** Tables whose rows are parts of its own, shown as a list in each record. */
-  readonly parts: readonly Table[];
-}
-
-/** A schema as it was found. */
-export interface Survey {
-  readonly tenant: Tenant;
-  readonly subjects: readonly Subject[];
-  /** Tables without a resource, each with the reason. */
-  readonly leftOut: readonly { readonly table: Table; readonly reason: string }[];
-  /** The people who log in to the app. */
-  readonly users: Table | undefined;
-}
+import {
+  AdoptRefused,
+  type Column,
+  type Subject,
+  type Survey,
+  type Table,
+  type Tenant,
+  type WorkspaceOf,
+} from './schema.js';
+import { findTenant, findUsers, idColumn, workspacesOf } from './tenant.js';
 
 export interface SurveyOptions {
   readonly schema: string;

@@ -1,21 +1,16 @@
-import { AdoptRefused, type Column, columnOf, type ForeignKey, type Index, type Table } from './catalog.js';
 import { isInteger, reasonToLeaveOut } from './columns.js';
 import { isNamed } from './names.js';
-
-/** How the rows of a schema belong to workspaces. */
-export interface Tenant {
-  /** The table with a row per workspace; absent: none was found. */
-  readonly root?: Table;
-  /** Its column that the others refer to, which need not be its primary key. */
-  readonly rootId?: Column;
-  /** The column of a table that holds the workspace; absent: the table has none. */
-  readonly columnIn: (table: Table) => Column | undefined;
-  /** Name of that column in most tables. */
-  readonly column: string;
-  /** Reason for the choice, and other candidates. */
-  readonly reason: string;
-  readonly isSure: boolean;
-}
+import {
+  AdoptRefused,
+  type Column,
+  columnOf,
+  type ForeignKey,
+  type Index,
+  type Step,
+  type Table,
+  type Tenant,
+  type WorkspaceOf,
+} from './schema.js';
 
 /** Types that gateway.workspace() can be cast to; `check` tries the wall with these. */
 const tenantTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
@@ -62,21 +57,6 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
       .join('; '),
     isSure: given !== undefined || (root !== undefined && other === '' && isNamed('workspaces', root.name)),
   };
-}
-
-/** A required reference: from a column of a table to a row of another. */
-export interface Step {
-  readonly from: Column;
-  readonly table: Table;
-  readonly to: Column;
-}
-
-/** Where the workspace of a row stands. */
-export interface WorkspaceOf {
-  /** The column of the workspace, in the row's own table or in that of the last step. */
-  readonly tenant: Column;
-  /** The references that lead to the workspace; none: the table has its column. */
-  readonly steps: readonly Step[];
 }
 
 const stepsMax = 3;

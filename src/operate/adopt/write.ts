@@ -1,12 +1,11 @@
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
 import type { LogWrite } from './audit-log.js';
-import { AdoptRefused, type Column, type Table } from './catalog.js';
 import { alias, isInteger, isTextual } from './columns.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { isNamed, snakeCase } from './names.js';
+import { AdoptRefused, type Column, type Subject, type Table } from './schema.js';
 import { as, type Points, sequenceGrant } from './sql.js';
-import type { Subject } from './survey.js';
 
 /** How a resource is written: parts of its definition, and of its view. */
 export interface WriteDraft {

@@ -1,4 +1,4 @@
-import type { Column, Index, Table } from '../../../src/operate/adopt/catalog.js';
+import type { Column, Index, Table } from '../../../src/operate/adopt/schema.js';
 
 /** A required column without a default. */
 export const column = (name: string, type = 'text', ...values: string[]): Column => ({
