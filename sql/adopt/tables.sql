@@ -1,20 +1,30 @@
 -- The tables of the schema $1 as `adopt` needs them: columns, keys, indexes and triggers. From the catalog alone, so that the
 -- cost does not depend on the rows. Partitions and tables of extensions are left out. Names are quoted by PostgreSQL, which
 -- knows its reserved words. `refers` holds for references to tables of any schema, `foreignKeys` has those of $1 alone. A domain's
--- default is in pg_type: its columns have none of their own. `indexes` are those that can give rows in order: btree, valid and ready,
+-- default is in pg_type: its columns have none of their own, and a domain copies the default of the domain below it when it is created.
+-- `indexes` are those that can give rows in order: btree, valid and ready,
 -- with their key columns, not those of INCLUDE, which have no operator class. Null stands for a key that gives no order of a column
 -- as ORDER BY takes it: an expression, another operator class or collation, NULLs at the other end (pg_index: indoption 0 and 3 are
 -- ASC NULLS LAST and DESC NULLS FIRST). The indexes of a table do not hold the rows of those that inherit from it, which a query
 -- of the table shows, too: it has none here. A constraint NOT NULL that is not validated (PostgreSQL 18) says nothing of older rows.
+with recursive below (of, type, modifier, required) as (
+  select oid, oid, -1, false from pg_type
+  union all
+  select b.of, t.typbasetype, t.typtypmod, b.required or t.typnotnull from below b join pg_type t on t.oid = b.type and t.typtype = 'd'
+), ground as ( -- of each type the one below all domains, and whether one of them is NOT NULL
+  select b.of, t.oid, t.typtype, t.typname, t.typnamespace, b.modifier, b.required from below b join pg_type t on t.oid = b.type and t.typtype <> 'd'
+)
 select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
   obj_description(c.oid, 'pg_class') as comment,
   c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity",
   (select coalesce(json_agg(json_build_object(
-      'name', a.attname, 'quoted', quote_ident(a.attname), 'type', case when t.typtype = 'e' then 'enum' else format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) end,
-      'length', case when t.typname in ('varchar', 'bpchar') and a.atttypmod > 4 then a.atttypmod - 4 end,
-      'notNull', a.attnotnull and not exists (select from pg_constraint v
+      'name', a.attname, 'quoted', quote_ident(a.attname),
+      'enumOfDomain', case when t.typtype = 'd' and base.typtype = 'e' then format('%I.%I', (select nspname from pg_namespace where oid = base.typnamespace), base.typname) end,
+      'type', case when base.typtype = 'e' then 'enum' else format_type(base.oid, null) end,
+      'length', case when base.typname in ('varchar', 'bpchar') and greatest(a.atttypmod, base.modifier) > 4 then greatest(a.atttypmod, base.modifier) - 4 end,
+      'notNull', base.required or a.attnotnull and not exists (select from pg_constraint v
         where v.conrelid = c.oid and v.contype = 'n' and not v.convalidated and v.conkey = array[a.attnum]), 'made', a.atthasdef or a.attidentity <> '' or t.typdefault is not null,
       'computed', a.attgenerated <> '' or a.attidentity = 'a', 'isVirtual', a.attgenerated = 'v',
       'madeOf', case when a.attgenerated = '' then '{}' else array(select o.attname::text from pg_attrdef f
@@ -28,7 +38,7 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
       'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
       'isArray', t.typcategory = 'A',
       'comment', col_description(c.oid, a.attnum)) order by a.attnum), '[]')
-    from pg_attribute a join pg_type t on t.oid = a.atttypid
+    from pg_attribute a join pg_type t on t.oid = a.atttypid join ground base on base.of = t.oid
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,
   (select coalesce(json_agg(a.attname order by k.place), '[]')
     from pg_constraint p cross join unnest(p.conkey) with ordinality k (number, place)

@@ -1,12 +1,16 @@
 -- The items of the views that $1 needs, a row for each: `views` must be there, `plain` are those whose owner and row-level security are
 -- judged, and `columns` the columns of each with the types that fit (none: any) and the privilege that the role must have, or must not
--- (`may` is false). A domain counts as the type below it. The views of the app's workspaces may have any owner.
+-- (`may` is false). A domain counts as the type below all domains. The views of the app's workspaces may have any owner.
 with recursive need as (
   select n.* from rows from (jsonb_to_recordset($1) as (code text, object text, file text, ok text, views text[], plain text[], columns jsonb))
     with ordinality n (code, object, file, ok, views, plain, columns, place)
 ), there as (
   select n.place, n.code, c.oid, c.relkind, c.relowner, c.reloptions, v.name, case when v.name <> n.object then v.name || ': ' else '' end as prefix
   from need n cross join unnest(n.plain) v (name) join pg_class c on c.oid = to_regclass(v.name)
+), ground (of, type) as ( -- each domain with the types below it
+  select oid, oid from pg_type
+  union
+  select g.of, t.typbasetype from ground g join pg_type t on t.oid = g.type and t.typtype = 'd'
 ), below (view, relation, reader) as (
   select oid, oid, relowner from there
   union
@@ -32,8 +36,8 @@ with recursive need as (
     join there v on v.place = n.place and v.name = c.view
     left join pg_attribute a on a.attrelid = v.oid and a.attname = c.name and a.attnum > 0
     left join lateral (
-      select case when t.typtype = 'e' then 'enum' else trim('"' from coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text) end as type
-      from pg_type t where t.oid = a.atttypid) t on true
+      select case when t.typtype = 'e' then 'enum' else trim('"' from t.oid::regtype::text) end as type
+      from ground g join pg_type t on t.oid = g.type and t.typtype <> 'd' where g.of = a.atttypid) t on true
   where case when a.attnum is null then c.may else c.types <> '{}' and not t.type = any (c.types)
     or has_column_privilege(v.oid, a.attnum, c.privilege) <> c.may end
   union all

@@ -37,8 +37,10 @@ const types: Readonly<Record<string, FieldType>> = {
 };
 
 /** The column as a field shows it. */
-export function shown({ quoted, type, isArray }: Column): Shown {
+export function shown({ quoted, type, isArray, enumOfDomain }: Column): Shown {
   const column = `${alias}.${quoted}`;
+  // A filter asks PostgreSQL for the labels of the type, which it does not give for a domain.
+  if (enumOfDomain !== null) return { type: 'enum', select: `${column}::${enumOfDomain}` };
   if (isArray) return { type: 'json', select: `to_json(${column})` };
   const known = types[type];
   if (known !== undefined) return { type: known, select: column };

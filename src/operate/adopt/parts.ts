@@ -60,7 +60,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       of: subject.id,
       name,
       member: untaken(camelCase(name), takenMembers, ''),
-      select: `(select coalesce(json_agg(p), '[]')
+      select: `(select coalesce(json_agg(p.*), '[]')
       from (select ${fields.join(', ')}
             from ${part.quoted} p
             where ${conditions.join(' and ')}${sorted.length > 0 ? `\n            order by ${sorted.join(', ')}` : ''}) p)`,

@@ -13,8 +13,10 @@ export interface Column {
   readonly quoted: string;
   /** The name in the view, of small letters; no other column of the table has it. */
   readonly inView: string;
-  /** As format_type prints it without a length; of a domain the type below it; "enum" of every enumerated type. */
+  /** As format_type prints it without a length; of a domain the type below all domains; "enum" of every enumerated type. */
   readonly type: string;
+  /** Of a domain over an enumerated type, the name of that type as SQL writes it. */
+  readonly enumOfDomain: string | null;
   /** Characters that a varchar or char holds; null: no bound. */
   readonly length: number | null;
   readonly notNull: boolean;

@@ -6,6 +6,7 @@ export const column = (name: string, type = 'text', ...values: string[]): Column
   quoted: name,
   inView: name,
   type,
+  enumOfDomain: null,
   length: null,
   notNull: true,
   made: false,
