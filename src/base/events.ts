@@ -153,10 +153,6 @@ export const events = {
       reason: null,
     }),
   }),
-  decrypt_mismatch: event<{ table: string; column: string; row: string }>('error', {
-    repeats: ['table', 'column'],
-    metrics: counter('decrypt_mismatches', 'Cells that only node:crypto could decrypt; its value was used.'),
-  }),
   limit_hit: event<{ limit: LimitName }>('info', {
     repeats: ['limit'],
     metrics: counter('limit_hits', 'Requests answered 429.', { limit: limitNames }),

@@ -37,25 +37,10 @@ export class Row {
   starts = new Int32Array(columnsAtFirst);
   ends = new Int32Array(columnsAtFirst);
   columns = 0;
-  /** Counts the pieces of bytes that were read through this object. The bytes of a piece can be those of the next: they are read into one buffer. */
-  piece = 0;
-  /** Where the row's message ends in `bytes`. */
-  end = 0;
 
   startPiece(bytes: Buffer): void {
     this.bytes = bytes;
     this.words = wordsOf(bytes);
-    this.piece++;
-  }
-
-  /** Reads the row whose message follows that of `row`. Returns false, and may have read part, when none follows or it has not arrived. */
-  readBehind(row: Row): boolean {
-    const { bytes, words, end, columns } = row;
-    if (end + headerBytes > bytes.length || bytes[end] !== dataRow || messageEnd(row, end) > bytes.length) return false;
-    this.bytes = bytes;
-    this.words = words;
-    this.read(end);
-    return this.columns === columns;
   }
 
   /** Reads the message of a row that begins at `start` in the piece. */
@@ -73,7 +58,6 @@ export class Row {
       ends[i] = size < 0 ? -1 : next + size;
       if (size > 0) next += size;
     }
-    this.end = next;
     this.columns = columns;
     return this;
   }
@@ -94,7 +78,6 @@ export class Row {
       if (text !== null) next += isAscii ? text.length : Buffer.byteLength(text);
       row.ends[i] = text === null ? -1 : next;
     }
-    row.end = next;
     return row;
   }
 

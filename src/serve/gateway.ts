@@ -17,9 +17,7 @@ import { Upkeep } from '../postgres/upkeep.js';
 import { type CompiledResource, compileResource, redactionOf } from '../resource/definition/compiled.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
-import { verifyKeys } from '../resource/projection/aes-gcm/verify-keys.js';
 import { loadCodecModule } from '../resource/projection/codec.js';
-import { decryptModeOf } from '../resource/projection/codecs.js';
 import { type Keyring, parseKeyring } from '../resource/projection/keyring.js';
 import type { ProjectionOptions } from '../resource/projection/redact.js';
 import { type AppDeps, app } from './app.js';
@@ -71,7 +69,6 @@ export async function startGateway(
     const resources = loadResources(given.resourcesDir);
     const checking = fittingSettings(given, resources, observe);
     checking.catch(() => undefined); // the keys can be refused first
-    if (decryptModeOf(given.decrypt) === 'batched') refusing(() => verifyKeys(keyring)); // while PostgreSQL answers
     const compiling = compile(given, resources, keyring, observe);
     compiling.catch(() => undefined); // the checks name this fault among all others
     const { settings, ...checked } = await checking;
@@ -218,7 +215,7 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
 
 /** The resources with all that their requests need. Throws an error when CODEC_MODULE cannot be loaded. */
 async function compile(
-  { codecModule, decodeLegacy, decrypt }: Settings,
+  { codecModule, decodeLegacy }: Settings,
   resources: readonly Resource[],
   keyring: Keyring,
   observe: Observe,
@@ -226,8 +223,6 @@ async function compile(
   const projection: ProjectionOptions = {
     keyring,
     legacy: decodeLegacy,
-    decrypt: decryptModeOf(decrypt),
-    reportMismatch: (cell) => observe({ type: 'decrypt_mismatch', ...cell }),
     redaction: redactionOf(resources),
     decode: await loadCodecModule(codecModule),
     moduleText: codecModule === '' ? undefined : readText(codecModule),

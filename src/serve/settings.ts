@@ -12,7 +12,6 @@ type Properties = (typeof schema)['properties'];
 
 /** The settings in force, typed by the defaults in their schema, and the constants; only `loadSettings` makes them. */
 export type Settings = Tuning & { readonly [S in keyof Properties]: Properties[S]['default'] } & {
-  readonly decrypt: 'batched' | 'native';
   readonly docs: 'public' | 'ops' | 'off';
 };
 

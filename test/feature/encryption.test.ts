@@ -3,12 +3,11 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/base/paths.js';
-import { GcmKey, Ghash } from '../../src/resource/projection/aes-gcm/gcm-key.js';
 import { parseKeyring } from '../../src/resource/projection/keyring.js';
 import type { Customer } from '../support/app.js';
-import { pages, records } from '../support/lists.js';
+import { records } from '../support/lists.js';
 import { makeWalls } from '../support/walls.js';
-import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
+import { eventually, gatewayTest } from '../support/workspace.js';
 
 // The encryption of the first app: a value per column, with its key in a prefix.
 const test = gatewayTest();
@@ -77,57 +76,6 @@ test.serial(
     await database.caughtUp();
   },
 );
-
-async function customers({ client }: Pick<TestContext, 'client'>): Promise<string> {
-  const texts: string[] = [];
-  for await (const { data } of pages<object>(client, '/klanten?perPage=1000')) texts.push(JSON.stringify(data));
-  return texts.join('');
-}
-
-test.serial('DECRYPT=native shows the same customers, and uses nothing of the batched way', async (t) => {
-  const batched = await customers(t.context);
-  const { open } = GcmKey.prototype;
-  GcmKey.prototype.open = () => t.fail() as unknown as boolean;
-  try {
-    const native = await t.context.database.gateway({ decrypt: 'native' });
-    t.is(await customers(native), batched);
-  } finally {
-    GcmKey.prototype.open = open;
-  }
-});
-
-test.serial('values that only node:crypto can decrypt are shown, logged and counted', async (t) => {
-  const { gateway, log } = t.context;
-  const whole = await customers(t.context);
-  t.false(log().includes('decrypt_mismatch'));
-  const { open } = GcmKey.prototype;
-  GcmKey.prototype.open = () => false;
-  try {
-    t.is(await customers(t.context), whole);
-  } finally {
-    GcmKey.prototype.open = open;
-  }
-  await eventually(t, 'the log', () => log().includes('"decrypt_mismatch"'));
-  const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
-  t.regex(metrics, /^gateway_decrypt_mismatches_total [1-9]/m);
-});
-
-test.serial('a gateway whose batched decryption is wrong does not start, unless DECRYPT is native', async (t) => {
-  const { database } = t.context;
-  const { finish } = Ghash.prototype;
-  Ghash.prototype.finish = function (associatedBytes, cipherBytes) {
-    finish.call(this, associatedBytes, cipherBytes + 1);
-  };
-  try {
-    const { message } = await t.throwsAsync(database.gateway());
-    t.regex(message, /^DATA_KEYS: Decryption \(batched\) under key "\w+" differs from node:crypto's/);
-    for (const key of Object.values(JSON.parse(database.settings.dataKeys) as Record<string, string>))
-      t.false(message.includes(key.slice(0, 8)));
-    await t.notThrowsAsync(database.gateway({ decrypt: 'native' }));
-  } finally {
-    Ghash.prototype.finish = finish;
-  }
-});
 
 test.serial('a page under a wrong key is a few log lines, which tell the number of values', async (t) => {
   const { dataKeys } = t.context.database.settings;
@@ -241,7 +189,6 @@ test('values sealed in another layout, and those of a codec module, are shown; w
 
     const settings = { resourcesDir: folder, codecModule };
     const { client, gateway, log } = await database.gateway(settings);
-    const native = await database.gateway({ ...settings, decrypt: 'native' });
     const token = await database.token({ scopes: ['read:guests', 'read:klanten'] });
     const { data } = (await client.get('/guests', { token })).json<{ data: unknown[] }>();
     const unreadable = { name: null, address: { town: null }, age: null };
@@ -257,7 +204,6 @@ test('values sealed in another layout, and those of a codec module, are shown; w
         decodeErrors: [...pointers, '/note', '/motto'],
       },
     ]);
-    t.deepEqual((await native.client.get('/guests', { token })).json<{ data: unknown[] }>().data, data);
     t.deepEqual((await client.get('/guests/1', { token })).json(), data[0]);
     t.is((await client.get('/klanten?perPage=1', { token })).status, 200);
     await eventually(t, 'the log', () => log().includes('"reason":"module"'));

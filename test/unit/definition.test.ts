@@ -259,8 +259,6 @@ const [customers] = load({ 'customers.json': definition }) as [Resource];
 const projectionOptions: ProjectionOptions = {
   keyring: parseKeyring('{}'),
   legacy: false,
-  decrypt: 'native',
-  reportMismatch: () => {},
   redaction: compileRedaction({}, []),
 };
 const base64 = (text: string): string => Buffer.from(text).toString('base64');

@@ -58,17 +58,11 @@ export interface EncodedRows {
   readonly others?: ReadonlyMap<string, number>;
 }
 
-/** How sealed cells are decrypted: those of a row together (docs/contribute/decisions/0006-own-gcm.md), or each by node:crypto. */
-export type DecryptMode = 'batched' | 'native';
-
 /** Dependencies of the codecs. */
 export interface CodecOptions {
   readonly keyring: Keyring;
   /** Whether older values, of which another codec is named, are still read. */
   readonly legacy: boolean;
-  readonly decrypt: DecryptMode;
-  /** Called when batched decryption refused a cell that node:crypto opened. */
-  readonly reportMismatch: (cell: { readonly table: string; readonly column: string; readonly row: string }) => void;
   /** The function of CODEC_MODULE; absent: the setting is empty. */
   readonly decode?: DecodeFunction | undefined;
 }

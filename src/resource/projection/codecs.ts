@@ -1,13 +1,10 @@
-import { getFips } from 'node:crypto';
 import { Row } from '../../postgres/row.js';
-import { SealedCells } from './aes-gcm/sealed-cells.js';
 import {
   type CellContext,
   type Codec,
   type CodecOptions,
   DecodeError,
   type DecodeFunction,
-  type DecryptMode,
   type EncodedColumn,
   type EncodedRows,
   formatOf,
@@ -19,11 +16,7 @@ import {
 } from './codec.js';
 import { encodingOf } from './encodings.js';
 import { isText, type JsonBytes } from './json-bytes.js';
-
-/** The mode of the setting; native in FIPS mode, because only OpenSSL's own GCM is validated. */
-export function decryptModeOf(setting: DecryptMode, fips = getFips()): DecryptMode {
-  return fips === 1 ? 'native' : setting;
-}
+import { SealedCells } from './sealed-cells.js';
 
 /** Makes the decoder of the columns of a table that have this codec. Prepares all that is the same for every row. */
 export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {

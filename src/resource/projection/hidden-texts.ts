@@ -1,8 +1,8 @@
-import { sealLayout } from './aes-gcm/gcm-key.js';
 import { type Codec, formatMin, formatOf, headOf } from './codec.js';
 import { type EncodingName, encodingOf } from './encodings.js';
 import { byteSet, hasRun } from './images.js';
 import { isText } from './json-bytes.js';
+import { sealLayout } from './seal-layout.js';
 
 type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
 

@@ -19,8 +19,6 @@ export async function checkedProjection(
   const projection: ProjectionOptions = {
     keyring: parseKeyring(dataKeys || '{}'),
     legacy,
-    decrypt: 'native',
-    reportMismatch: () => undefined,
     redaction: redactionOf(resources),
   };
   const refused = (fault: string) => ({ projection: null, items: [verdict('codec_module', [fault])] });
