@@ -1,6 +1,6 @@
+import { checkThoroughly } from '../operate/check/check.js';
 import { loadResources } from '../resource/definition/load.js';
 import { type Finding, found, type Level, titleOf, warning } from '../serve/fitness/finding.js';
-import { inspect } from '../serve/fitness/inspect.js';
 import { loadSettings, misspeltNames } from '../serve/settings.js';
 import { command, print, printText } from './command.js';
 
@@ -9,7 +9,7 @@ export const check = command({ json: { type: 'boolean' } }, async ({ json }) => 
   const settings = loadSettings(process.env);
   const findings = [
     ...misspeltNames(process.env).map((sentence) => found('settings', warning('environment', sentence))),
-    ...(await inspect(settings, loadResources(settings.resourcesDir), { thorough: true })).findings,
+    ...(await checkThoroughly(settings, loadResources(settings.resourcesDir))),
   ];
   const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
   if (json) printText(JSON.stringify({ ok: isOk, findings }, null, 2));

@@ -2,6 +2,7 @@ import type { ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
 import type pg from 'pg';
 import { startCluster } from '../../demo/cluster/cluster.js';
+import { checkThoroughly } from '../../src/operate/check/check.js';
 import type { CheckResult } from '../../src/postgres/probe.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { Finding } from '../../src/serve/fitness/finding.js';
@@ -36,7 +37,8 @@ async function wrong(
 ): Promise<Finding[]> {
   const { database } = t.context;
   await database.caughtUp();
-  const { findings } = await inspect({ ...database.settings, ...settings }, inspected, { thorough });
+  const asked = { ...database.settings, ...settings };
+  const findings = thorough ? await checkThoroughly(asked, inspected) : (await inspect(asked, inspected)).findings;
   return findings.filter(
     ({ level, code, detail }) =>
       level !== 'ok' && !(level === 'warning' && code === 'values' && damagedSeed.test(detail)),

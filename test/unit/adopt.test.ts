@@ -11,7 +11,7 @@ import { camelCase, isNamed, singular, snakeCase } from '../../src/operate/adopt
 import { partsOf } from '../../src/operate/adopt/parts.js';
 import type { Column, ForeignKey, Index, Subject, Survey, Table } from '../../src/operate/adopt/schema.js';
 import { findTenant, findUsers, idColumn, idPoint } from '../../src/operate/adopt/tenant.js';
-import { type Form, formOf } from '../../src/serve/fitness/forms.js';
+import { type Form, formOf } from '../../src/operate/check/forms.js';
 import { column, index, table } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 

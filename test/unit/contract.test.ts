@@ -1,7 +1,7 @@
 import test from 'ava';
+import { checkOpenPoints } from '../../src/operate/check/settings.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
-import { checkOpenPoints } from '../../src/serve/fitness/settings.js';
 import { openapi } from '../../src/serve/openapi/openapi.js';
 import { examplesOf } from '../../src/serve/openapi/values.js';
 import { loadSettings } from '../../src/serve/settings.js';

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { projectRoot } from '../../base/paths.js';
 import { asAdmin } from '../../postgres/admin.js';
-import { openMark } from '../../serve/fitness/settings.js';
+import { openMark } from '../check/settings.js';
 import { logWrite } from './audit-log.js';
 import { type Draft, draftOf } from './draft.js';
 import { keyIdsFile, tokensFile } from './files.js';

@@ -1,5 +1,5 @@
 import type { FieldType } from '../../resource/definition/field-types.js';
-import { areAddresses, type Form, formOf } from '../../serve/fitness/forms.js';
+import { areAddresses, type Form, formOf } from '../check/forms.js';
 import { isNamed } from './names.js';
 import type { Column, Table } from './schema.js';
 

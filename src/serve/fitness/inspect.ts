@@ -3,7 +3,6 @@ import { SettingsError, StartRefused } from '../../base/errors.js';
 import type { Observe, UnfitServer } from '../../base/events.js';
 import { connectionUrls, serverName } from '../../postgres/connection-url.js';
 import type { CheckResult } from '../../postgres/probe.js';
-import type { WorkspaceId } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { plainViewsOf } from '../../resource/statements/walls.js';
@@ -12,20 +11,29 @@ import { type Finding, found, type Item, titleOf, verdict } from './finding.js';
 import { scanItems } from './scans.js';
 import { checkKeyring, checkServer, checkTimeZone, checkTokens } from './server.js';
 import { broken, checkEncryption, checkPooler, connectTo } from './session.js';
-import { checkedProjection, checkOpenPoints, checkRedis } from './settings.js';
+import { checkedProjection } from './settings.js';
 import { type CheckedServer, checkResult, judge, type ServerKind } from './spared.js';
 import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
-import { checkIds, sampleWorkspaces } from './workspaces.js';
 
 /** The needs of the gateway. */
-interface Inspection {
+export interface Inspection {
   readonly settings: Settings;
   readonly resources: readonly Resource[];
   /** Null: CODEC_MODULE cannot be loaded, so no value can be decoded. */
   readonly projection: ProjectionOptions | null;
-  readonly thorough: boolean;
-  /** Workspaces whose records `check` reads; a start knows none. */
-  readonly workspaces: readonly WorkspaceId[];
+  readonly more: MoreItems;
+}
+
+/** The items that `check` adds to those of `serve`, on a server whose items are these. */
+export interface MoreItems {
+  replica?(
+    client: pg.Client,
+    inspection: Inspection,
+    views: readonly Item[],
+    scans: readonly Item[],
+  ): AsyncGenerator<Item[]>;
+  /** Called where writes can be tried: nothing that they need is missing. */
+  primary?(client: pg.Client, inspection: Inspection): AsyncGenerator<Item[]>;
 }
 
 /** The result of an inspection. */
@@ -40,21 +48,18 @@ export interface Inspected {
 
 /**
  * Checks every replica and every server of PRIMARY_URLS at the same time, and throws nothing: a server that cannot be reached
- * is a finding that does not refuse. `serve` starts when no finding refuses. Changes nothing; `thorough`, for `check` alone, also
- * decodes records, compares them with their schema, makes plans, and tries writes that are rolled back.
+ * is a finding that does not refuse. `serve` starts when no finding refuses. Changes nothing.
  */
 export async function inspect(
   settings: Settings,
   resources: readonly Resource[],
-  { thorough = false } = {},
+  more: MoreItems = {},
 ): Promise<Inspected> {
   const replicas = connectionUrls(settings.replicaUrls);
   const { projection, items } = await checkedProjection(settings, resources);
   if (replicas.length === 0)
     items.push(verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));
-  const sample = thorough ? await sampleWorkspaces(settings.adminUrl) : { ids: [], items: [] };
-  items.push(...sample.items);
-  const inspection = { settings, resources, projection, thorough, workspaces: sample.ids };
+  const inspection = { settings, resources, projection, more };
   const primaries = connectionUrls(settings.primaryUrls);
   const servers = await Promise.all([
     ...replicas.map((url, at) => inspectServer({ kind: 'replica', at, name: `replica ${at + 1}` }, url, inspection)),
@@ -64,8 +69,6 @@ export async function inspect(
   ]);
   const judged = judge(servers);
   items.push(...judged.cluster);
-  if (thorough && settings.redisUrl !== '') items.push(await checkRedis(settings));
-  if (thorough) items.push(...resources.flatMap(checkOpenPoints));
   return {
     findings: [...items.map((item) => found('settings', item)), ...judged.findings],
     unchecked: judged.unchecked('replica'),
@@ -114,7 +117,7 @@ export async function checkServerLate(
   { settings, resources, system }: Pick<Inspection, 'settings' | 'resources'> & Pick<Inspected, 'system'>,
 ): Promise<CheckResult> {
   const { projection } = await checkedProjection(settings, resources);
-  const inspection = { settings, resources, projection, thorough: false, workspaces: [] };
+  const inspection = { settings, resources, projection, more: {} };
   const server = await inspectServer({ kind, at: 0, name: kind }, url, inspection);
   if (system !== undefined && server.system !== system)
     return { refusal: 'it belongs to another cluster, or cannot be checked', uncheckedViews: new Set() };
@@ -122,7 +125,7 @@ export async function checkServerLate(
 }
 
 async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGenerator<Item[]> {
-  const { settings, resources, projection, thorough, workspaces } = inspection;
+  const { settings, resources, more } = inspection;
   yield await checkTimeZone(client, settings.timeZone);
   yield await checkTokens(client);
   yield await checkKeyring(client, settings);
@@ -131,36 +134,17 @@ async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGe
   yield await checkApplied(client, resources);
   const scans = await scanItems(client, resources.flatMap(plainViewsOf));
   yield scans;
-  if (!thorough) return;
-  const [{ checkRecords }, { checkPlans }] = await Promise.all([import('./records.js'), import('./plans.js')]);
-  const locked = scans.filter(({ code }) => code === 'connection');
-  for (const [i, resource] of resources.entries()) {
-    if (views[i]?.level !== 'ok' || locked.some(({ object }) => object === resource.view)) continue;
-    yield await checkIds(client, resource, workspaces);
-    if (projection) yield await checkRecords(client, resource, projection, workspaces);
-    yield await checkPlans(client, resource);
-  }
+  if (more.replica) yield* more.replica(client, inspection, views, scans);
 }
 
-async function* checkPrimary(
-  client: pg.Client,
-  { resources, projection, thorough, workspaces }: Inspection,
-  takesWrites: boolean,
-): AsyncGenerator<Item[]> {
+async function* checkPrimary(client: pg.Client, inspection: Inspection, takesWrites: boolean): AsyncGenerator<Item[]> {
+  const { resources, more } = inspection;
   const views = await checkViews(client, resources.flatMap(writeNeeds));
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);
   yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];
-  // Writes are tried on a server that accepts them, and where nothing that they need is missing already.
-  if (!thorough || projection === null || !takesWrites || views.some(({ level }) => level !== 'ok')) return;
-  const [{ compileResource }, { checkWrites }] = await Promise.all([
-    import('../../resource/definition/compiled.js'),
-    import('./writes.js'),
-  ]);
-  for (const resource of resources) {
-    const { write, ...compiled } = compileResource(resource, projection, () => undefined);
-    if (write !== null) yield [await checkWrites(client, { ...compiled, write }, workspaces)];
-  }
+  if (more.primary && takesWrites && views.every(({ level }) => level === 'ok'))
+    yield* more.primary(client, inspection);
 }
 
 async function inspectServer(

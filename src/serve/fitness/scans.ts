@@ -1,7 +1,26 @@
 import type pg from 'pg';
 import { checkSql, failure, type Item, verdict } from './finding.js';
-import type { Plan } from './plans.js';
 import { trial } from './session.js';
+
+/** A node of a plan as EXPLAIN (FORMAT JSON) prints it. */
+export interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Parent Relationship'?: string;
+  readonly 'Relation Name'?: string;
+  readonly Schema?: string;
+  readonly 'CTE Name'?: string;
+  readonly 'Subplan Name'?: string;
+  readonly 'Join Type'?: string;
+  readonly Output?: readonly string[];
+  readonly Alias?: string;
+  readonly 'Index Cond'?: string;
+  readonly 'Recheck Cond'?: string;
+  readonly 'Hash Cond'?: string;
+  readonly 'Merge Cond'?: string;
+  readonly 'Join Filter'?: string;
+  readonly Filter?: string;
+  readonly Plans?: readonly Plan[];
+}
 
 /** Plans that name every scan: of partitions as well, and with schemas in front of functions. */
 const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;

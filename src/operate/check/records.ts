@@ -8,8 +8,8 @@ import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '.
 import { compileSerializer } from '../../resource/definition/row-serializer.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { compileStatements } from '../../resource/statements/statements.js';
-import { failure, type Item, type Level, verdict, withFile } from './finding.js';
-import { trial } from './session.js';
+import { failure, type Item, type Level, verdict, withFile } from '../../serve/fitness/finding.js';
+import { trial } from '../../serve/fitness/session.js';
 
 /** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
 const rowsPerEnd = 250;

@@ -3,9 +3,9 @@ import { asAdmin } from '../../postgres/admin.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { viewInOrder } from '../../resource/statements/walls.js';
-import { failure, type Item, verdict, warning } from './finding.js';
-import { trial } from './session.js';
-import { checkViews } from './views.js';
+import { failure, type Item, verdict, warning } from '../../serve/fitness/finding.js';
+import { trial } from '../../serve/fitness/session.js';
+import { checkViews } from '../../serve/fitness/views.js';
 
 /** The views of the app's workspaces and users. They read as the role that ran `migrate`. */
 const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];

@@ -3,28 +3,9 @@ import type { Statement } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
-import { failure, type Item, verdict, warning } from './finding.js';
-import { trial } from './session.js';
-
-/** A node of a plan as EXPLAIN (FORMAT JSON) prints it. */
-export interface Plan {
-  readonly 'Node Type': string;
-  readonly 'Parent Relationship'?: string;
-  readonly 'Relation Name'?: string;
-  readonly Schema?: string;
-  readonly 'CTE Name'?: string;
-  readonly 'Subplan Name'?: string;
-  readonly 'Join Type'?: string;
-  readonly Output?: readonly string[];
-  readonly Alias?: string;
-  readonly 'Index Cond'?: string;
-  readonly 'Recheck Cond'?: string;
-  readonly 'Hash Cond'?: string;
-  readonly 'Merge Cond'?: string;
-  readonly 'Join Filter'?: string;
-  readonly Filter?: string;
-  readonly Plans?: readonly Plan[];
-}
+import { failure, type Item, verdict, warning } from '../../serve/fitness/finding.js';
+import type { Plan } from '../../serve/fitness/scans.js';
+import { trial } from '../../serve/fitness/session.js';
 
 /** The generic plan of a statement, in a transaction whose plan_cache_mode is force_generic_plan. */
 async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {

@@ -7,10 +7,10 @@ import { nested, OpenTransaction, type Transaction } from '../../postgres/transa
 import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
 import { fieldType, textOf } from '../../resource/definition/field-types.js';
 import { leaves } from '../../resource/definition/resource.js';
-import { etagOf, parseEntityTags } from '../read/reply.js';
-import type { Target, WriteRequest } from '../write/request.js';
-import { claimOf, lockOf, type Outcome, writeOnce } from '../write/write.js';
-import { failure, faultIf, type Item, verdict, warning } from './finding.js';
+import { failure, faultIf, type Item, verdict, warning } from '../../serve/fitness/finding.js';
+import { etagOf, parseEntityTags } from '../../serve/read/reply.js';
+import type { Target, WriteRequest } from '../../serve/write/request.js';
+import { claimOf, lockOf, type Outcome, writeOnce } from '../../serve/write/write.js';
 
 /** SQLSTATE not_null_violation. */
 const notNull = '23502';

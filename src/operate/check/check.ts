@@ -1,0 +1,45 @@
+import type { WorkspaceId } from '../../postgres/statement.js';
+import { compileResource } from '../../resource/definition/compiled.js';
+import type { Resource } from '../../resource/definition/resource.js';
+import { type Finding, found, type Item } from '../../serve/fitness/finding.js';
+import { inspect, type MoreItems } from '../../serve/fitness/inspect.js';
+import type { Settings } from '../../serve/settings.js';
+import { checkPlans } from './plans.js';
+import { checkRecords } from './records.js';
+import { checkOpenPoints, checkRedis } from './settings.js';
+import { checkIds, sampleWorkspaces } from './workspaces.js';
+import { checkWrites } from './writes.js';
+
+/**
+ * Inspects the databases as `serve` does, and more: decodes records of a few workspaces, compares them with their schema, makes plans, and
+ * tries writes that are rolled back.
+ */
+export async function checkThoroughly(settings: Settings, resources: readonly Resource[]): Promise<Finding[]> {
+  const { ids, items } = await sampleWorkspaces(settings.adminUrl);
+  const { findings } = await inspect(settings, resources, thorough(ids));
+  if (settings.redisUrl !== '') items.push(await checkRedis(settings));
+  items.push(...resources.flatMap(checkOpenPoints));
+  return [...items.map((item) => found('settings', item)), ...findings];
+}
+
+/** `workspaces`: those whose records are read. */
+function thorough(workspaces: readonly WorkspaceId[]): MoreItems {
+  return {
+    async *replica(client, { resources, projection }, views, scans): AsyncGenerator<Item[]> {
+      const locked = scans.filter(({ code }) => code === 'connection');
+      for (const [i, resource] of resources.entries()) {
+        if (views[i]?.level !== 'ok' || locked.some(({ object }) => object === resource.view)) continue;
+        yield await checkIds(client, resource, workspaces);
+        if (projection) yield await checkRecords(client, resource, projection, workspaces);
+        yield await checkPlans(client, resource);
+      }
+    },
+    async *primary(client, { resources, projection }): AsyncGenerator<Item[]> {
+      if (projection === null) return;
+      for (const resource of resources) {
+        const { write, ...compiled } = compileResource(resource, projection, () => undefined);
+        if (write !== null) yield [await checkWrites(client, { ...compiled, write }, workspaces)];
+      }
+    },
+  };
+}

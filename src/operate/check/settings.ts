@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
+import { failure, type Item, verdict, warning, withFile } from '../../serve/fitness/finding.js';
+import type { Settings } from '../../serve/settings.js';
+
+// Items about Redis and about definitions, for which no database is asked.
+
+/** Asks Redis as `serve` does, until its first answer: it must accept the login and run the script that counts. */
+export async function checkRedis(settings: Settings): Promise<Item> {
+  const { redisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
+  const peers = redisPeers(settings, 1, () => undefined);
+  const deadlineMs = performance.now() + 5000;
+  while (/^(not asked yet|no connection)$/.test(peers.redis()?.reason ?? '') && performance.now() < deadlineMs)
+    await sleep(20);
+  const reason = peers.redis()?.reason;
+  peers.close();
+  if (reason) return failure('redis', `It does not answer as it must: ${reason}.`);
+  return verdict('redis', [], 'It answers, accepts the login and runs scripts that write.');
+}
+
+/** The beginning of a description that marks a guess. */
+export const openMark = 'OPEN: ';
+
+/** Warns of the guesses in a definition that the operator has not decided. */
+export function checkOpenPoints(resource: Resource): Item[] {
+  const { description, name } = resource;
+  const described = [
+    ['/description', description] as const,
+    ...leaves(resource).map(({ field, path }) => [`${placeOf(path)}/description`, field.description] as const),
+  ];
+  const points = described
+    .filter(([, text]) => text.startsWith(openMark))
+    .map(([at, text]) => `${at}: ${text.slice(openMark.length).replace(/[.]$/, '')}`);
+  return points.length === 0 ? [] : [warning('open_points', `${withFile(points, resource).join('; ')}.`, name)];
+}
