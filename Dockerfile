@@ -1,8 +1,8 @@
 # The gateway as an image: `docker build -t workspace-data-gateway .`
 # Stages: compile to a program in one file; copy it into an image without compiler, packages and npm cache.
 
-# For a build that can be repeated give the digest of your registry: --build-arg NODE_IMAGE=node@sha256:…
-ARG NODE_IMAGE=node:24.12.0-bookworm-slim
+# The newest Node 26 LTS, with its fixes. For a build that can be repeated give the digest of your registry: --build-arg NODE_IMAGE=node@sha256:…
+ARG NODE_IMAGE=node:26-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build
 COPY package.json package-lock.json ./

@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { execFileSync, fork } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -63,6 +63,7 @@ for (const [name, contents] of Object.entries(loadedLater)) {
 }
 await writeProgram();
 writeLicenses();
+writeBillOfMaterials();
 await writeCache();
 
 async function writeProgram(): Promise<void> {
@@ -100,7 +101,7 @@ function notePackages({ inputs }: Metafile): void {
 function writeLicenses(): void {
   const packagesOf = new Map<string, string[]>();
   for (const path of [...bundled].sort().map((each) => join(projectRoot, each))) {
-    const { name, version, license } = JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
+    const { name, version, license } = packageIn(path);
     const file = readdirSync(path).find((each) => /^licen[cs]e/i.test(each));
     const text =
       file === undefined ? 'The package has no text of its license.' : readFileSync(join(path, file), 'utf8');
@@ -109,6 +110,38 @@ function writeLicenses(): void {
   }
   const texts = [...packagesOf].map(([text, packages]) => `${packages.join('\n')}\n\n${text}\n`);
   writeFileSync(join(folder, 'licenses.txt'), texts.join(`\n${'-'.repeat(80)}\n\n`));
+}
+
+/** A list of npm's that names its packages as "name@version". */
+interface BillOfMaterials {
+  readonly metadata: { readonly component: { 'bom-ref': string; name: string } };
+  components: { readonly 'bom-ref': string }[];
+  dependencies: { readonly ref: string; dependsOn?: string[] }[];
+}
+
+/**
+ * The packages whose code is in the program, as CycloneDX, beside their licenses: the packed manifest names none, and the image has no
+ * node_modules. npm's own --omit=dev leaves out what a tool needs as well, such as pg.
+ */
+function writeBillOfMaterials(): void {
+  const { name, version } = packageIn(projectRoot);
+  const options = ['--package-lock-only', '--sbom-format=cyclonedx', '--sbom-type=application'];
+  const bill: BillOfMaterials = JSON.parse(
+    execFileSync('npm', ['sbom', ...options], { cwd: projectRoot, encoding: 'utf8' }),
+  );
+  const explorer = 'node_modules/openapi-explorer'; // a script of the docs page, beside the program
+  const packages = [...bundled, explorer].map((path) => packageIn(join(projectRoot, path)));
+  const inside = new Set([`${name}@${version}`, ...packages.map((each) => `${each.name}@${each.version}`)]);
+  bill.metadata.component.name = name; // npm names it after the folder
+  bill.components = bill.components.filter((each) => inside.has(each['bom-ref']));
+  bill.dependencies = bill.dependencies.flatMap(({ ref, dependsOn = [] }) =>
+    inside.has(ref) ? [{ ref, dependsOn: dependsOn.filter((each) => inside.has(each)) }] : [],
+  );
+  writeFileSync(join(folder, 'sbom.cdx.json'), `${JSON.stringify(bill)}\n`);
+}
+
+function packageIn(path: string): { name: string; version: string; license: string } {
+  return JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')) as ReturnType<typeof packageIn>;
 }
 
 /** Lets `serve` start without a database and answer a request, under the flags with which it will run: others have another cache. */

@@ -134,10 +134,10 @@ const isOldest = process.versions.node.split('.')[0] === oldest;
 
 test('README, docs/operate/deployment.md and image name the same versions of Node as package.json', (t) => {
   for (const page of ['README.md', 'docs/operate/deployment.md'])
-    t.regex(projectText(page), /Node(\.js)? 24 LTS/, page);
-  t.regex(engines.node, /\|\| >=24/);
+    t.regex(projectText(page), /Node(\.js)? 26 LTS/, page);
+  t.regex(engines.node, /\|\| >=26/);
   t.true(projectText('README.md').includes(`the oldest is ${oldest}`));
-  t.regex(projectText('Dockerfile'), /^ARG NODE_IMAGE=node:24\./m);
+  t.regex(projectText('Dockerfile'), /^ARG NODE_IMAGE=node:26-/m);
 });
 
 // The settings as an operator gives them: in the environment of a process.

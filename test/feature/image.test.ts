@@ -58,10 +58,17 @@ test.serial(
     for (const folder of ['docs', 'deploy', 'sql', 'README.md', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE'])
       cpSync(join(projectRoot, folder), join(build, folder), { recursive: true });
     const npm = (...args: string[]) => execFileSync('npm', args, { cwd: installed, encoding: 'utf8' });
+    const manifest = readFileSync(join(build, 'package.json'), 'utf8');
+    const changeManifest = (mode: string) =>
+      spawnSync(process.execPath, [join(build, 'dist/bundle/packed-manifest.js'), mode], { encoding: 'utf8' });
+    t.regex(changeManifest('--publishable').stderr, /lacks repository, homepage, bugs/);
+    changeManifest('--pack'); // as prepack does
     const flags = ['--silent', '--ignore-scripts', '--offline', '--no-audit'];
     const [archive] = JSON.parse(npm('pack', build, '--json', ...flags)) as [
       { filename: string; size: number; files: { path: string }[] },
     ];
+    changeManifest('--restore'); // as postpack does
+    t.is(readFileSync(join(build, 'package.json'), 'utf8'), manifest);
     t.true(archive.size < 3_000_000, `${archive.size} bytes`);
     t.deepEqual(
       archive.files.filter(({ path }) => /^(test|bench|src|demo|pull|sql\/apps)\//.test(path)),
@@ -86,6 +93,11 @@ test.serial(
     const licenses = readFileSync(join(folder, 'dist/bundle/licenses.txt'), 'utf8');
     for (const name of ['koa', 'pg', 'koa-body', 'ioredis', '@opentelemetry/resources'])
       t.true(licenses.includes(`\n${name} `), name); // of the program's packages, and of those that are loaded later
+    const bill = JSON.parse(readFileSync(join(folder, 'dist/bundle/sbom.cdx.json'), 'utf8'));
+    const components = (bill.components as { name: string }[]).map(({ name }) => name);
+    t.is(bill.metadata.component.name, 'workspace-data-gateway');
+    for (const name of ['koa', 'pg', 'ioredis', 'openapi-explorer']) t.true(components.includes(name), name);
+    t.false(components.includes('ava'));
   },
 );
 
