@@ -230,7 +230,9 @@ test('commands that the documentation shows are npm scripts or commands of the p
       page,
     );
     const called = [
-      ...text.matchAll(/(?:npx --no-install workspace-data-gateway|`workspace-data-gateway|node dist\/src\/main\.js) ([a-z]+)\b/g),
+      ...text.matchAll(
+        /(?:npx --no-install workspace-data-gateway|`workspace-data-gateway|node dist\/src\/main\.js) ([a-z]+)\b/g,
+      ),
     ].map(([, name]) => name as string);
     t.deepEqual(
       called.filter((name) => !commands.has(name)),
