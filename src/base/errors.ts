@@ -147,22 +147,58 @@ export class SettingsError extends StartRefused {
  */
 export type DatabaseErrorKind = 'retry' | 'timeout' | 'permanent';
 
+/** How the app's database refuses a written value that the definition allows. */
+export interface Refusal {
+  readonly code: FieldErrorCode;
+  readonly detail: string;
+  /** Types of the fields that it can be about, where no column is known. */
+  readonly types: readonly string[] | 'all';
+}
+
 /** Meaning of an SQLSTATE. */
 interface SqlStateRow {
   readonly kind: DatabaseErrorKind;
-  /** Its meaning in a write, where that is another. */
-  readonly inWrite?: DatabaseErrorKind;
+  /** Its meaning for the values of a write. Absent: no value is the reason. */
+  readonly refusal?: Refusal;
   /** The fault of the database and its correction by the operator; absent: a bug of the gateway, or a passing fault. */
   readonly correction?: string;
+  /** The correction where a function of the app met the error. */
+  readonly correctionOfApp?: string;
 }
 
 const retry: SqlStateRow = { kind: 'retry' };
-const unfit = (correction: string): SqlStateRow => ({ kind: 'permanent', correction });
-const missing = unfit('A view, table, column or function is missing: run `migrate` or `views --create`, then `check`.');
+const unfit = (correction: string, correctionOfApp?: string): SqlStateRow => {
+  return { kind: 'permanent', correction, ...(correctionOfApp !== undefined && { correctionOfApp }) };
+};
+const missing = unfit(
+  'A view, table, column or function is missing: run `migrate` or `views --create`, then `check`.',
+  'A function of the app misses a table, column or function: it relies on the search_path of its caller. Give it its own by alter function … set search_path = ….',
+);
+const constraint =
+  'A constraint refuses a record that no value of the client makes wrong: correct the write view or the constraint.';
+const refused = (
+  code: FieldErrorCode,
+  detail: string,
+  types: Refusal['types'] = 'all',
+  correction?: string,
+): SqlStateRow => ({
+  kind: 'permanent',
+  refusal: { code, detail, types },
+  ...(correction !== undefined && { correction }),
+});
+
+/** An error that a function of the app raises, by any SQLSTATE: a rule of the app, and in a read a fault of the view. */
+const ruleOfApp = refused(
+  'invalid',
+  'a rule of the database does not allow it.',
+  'all',
+  "Rejected by a trigger or function of the app: PostgreSQL's log has its message.",
+);
 
 /**
- * SQLSTATE (PostgreSQL Appendix A), by code or by class, → meaning. Errors without a SQLSTATE come from the connection
- * and mean 'retry'. A read is repeated elsewhere on 'retry'; every SQLSTATE not listed is a bug of the gateway.
+ * SQLSTATE (PostgreSQL Appendix A), by code with the routine that raised it, by code, or by class, → meaning. Errors without a SQLSTATE come
+ * from the connection and mean 'retry'. A read is repeated elsewhere on 'retry', a write a few times on those that a repetition mends
+ * (postgres/primary). Every SQLSTATE of PostgreSQL that is not listed is a bug of the gateway.
  */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '08': retry, // connection exceptions
@@ -180,53 +216,69 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '42P05': retry, // a prepared statement that is there already: PgBouncer chose another server connection
   '55006': retry,
   '55P03': retry, // lock_timeout
-  '23503': retry, // foreign key: the row that an earlier statement saw is gone; the next run reports it as a field error
-  '0A000': {
-    kind: 'retry', // "cached plan must not change result type": DDL under a prepared statement; a write is repeated without names
-    inWrite: 'permanent',
-    correction:
-      'The write view computes a column that clients write: show the plain column, or make the field read-only.',
-  },
+  '0A000 RevalidateCachedQuery': retry, // "cached plan must not change result type": DDL under a prepared statement
+  '0A000 get_relation_info': unfit(
+    'A table below the view is UNLOGGED, so replicas do not have its rows: ALTER TABLE … SET LOGGED.',
+  ),
+  '0A000': unfit(
+    'The write view computes a column that clients write: show the plain column, or make the field read-only.',
+  ),
   '428C9': unfit('A column that the gateway writes is GENERATED ALWAYS: make it BY DEFAULT, or set "ids": "database".'),
   '55000': unfit(
     'The write view is not updatable: its FROM must be a single table, without DISTINCT, GROUP BY or LIMIT.',
   ),
   '44000': unfit('The WITH CHECK OPTION of the write view refuses a row of the workspace: correct its WHERE.'),
-  '42501': unfit('A role lacks a privilege, or row-level security refuses it: run `migrate`, then `check`.'),
+  '42501': unfit(
+    'A role lacks a privilege, or row-level security refuses it: run `migrate`, then `check`.',
+    'A function of the app, such as that of a trigger, writes with the rights of the gateway: make it SECURITY DEFINER, with a search_path of its own.',
+  ),
   '42P01': missing,
   '42703': missing,
   '42883': missing,
   '3F000': missing,
-  '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
-  '23502': unfit('A column that the gateway leaves NULL is NOT NULL: give it a default, or make its field required.'),
-  '23': unfit(
-    'A constraint refuses a record that no value of the client makes wrong: correct the write view or the constraint.',
+  '42704': unfit(
+    'The views do not fit the definitions of the resources: run `check`.',
+    'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and let the function do without it.',
   ),
-  P0: unfit("Rejected by a trigger or function of the app: PostgreSQL's log has its message."),
+  '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
+  '2201G': unfit(
+    'A BEFORE trigger of the app returns NULL, so the record was not written: let it raise an exception instead, or return the row.',
+  ), // of no other expression than that of write-statements
+  '22001': refused('too_long', 'the text is longer than its column.', ['text']),
+  '22003': refused('out_of_range', 'the number is too large for its column.', ['integer', 'number', 'bigint']),
+  '22008': refused('out_of_range', 'PostgreSQL has no such date.', ['date']),
+  '22P02': refused('invalid', 'its column has no such value.', ['enum']),
+  '22': refused('invalid', 'a rule of the database does not allow it.'), // data exceptions
+  '23502': refused(
+    'not_nullable',
+    'its column needs a value.',
+    [],
+    'A column that the gateway leaves NULL is NOT NULL: give it a default, or make its field required.',
+  ),
+  '23503': refused('unknown_reference', 'there is no record that it refers to.', 'all', constraint),
+  '23505': refused('taken', 'another record has it already.', 'all', constraint), // unique index
+  '23P01': refused('taken', 'another record has it already.', 'all', constraint), // exclusion constraint
+  '23514': refused('invalid', 'a rule of the database does not allow it.', 'all', constraint), // CHECK, of a domain as well
+  '23': unfit(constraint),
+  '54000': refused('too_long', 'the text is too long for an index.', ['text']),
+  P0: ruleOfApp, // of PL/pgSQL
 };
 
-/** SQLSTATEs by which PostgreSQL or the app's rules in it refuse a value that the definition allows → the field error, and types of the fields it can be. */
-export const refusedValues: Readonly<
-  Record<string, { readonly code: FieldErrorCode; readonly detail: string; readonly types: readonly string[] | 'all' }>
-> = {
-  '22001': { code: 'too_long', detail: 'the text is longer than its column.', types: ['text'] },
-  '22003': {
-    code: 'out_of_range',
-    detail: 'the number is too large for its column.',
-    types: ['integer', 'number', 'bigint'],
-  },
-  '22008': { code: 'out_of_range', detail: 'PostgreSQL has no such date.', types: ['date'] },
-  '22P02': { code: 'invalid', detail: 'its column has no such value.', types: ['enum'] },
-  '23514': { code: 'invalid', detail: 'a rule of the database does not allow it.', types: 'all' }, // CHECK, of a domain as well
-  P0001: { code: 'invalid', detail: 'a rule of the database does not allow it.', types: 'all' }, // raised by a trigger of the app
-  '23505': { code: 'taken', detail: 'another record has it already.', types: 'all' }, // unique index
-  '23P01': { code: 'taken', detail: 'another record has it already.', types: 'all' }, // exclusion constraint
-};
+/** The classes of PostgreSQL's own SQLSTATEs: another one is raised by the app. */
+const ownClasses = new Set(
+  '00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 44 53 54 55 57 58 72 F0 HV P0 XX'.split(
+    ' ',
+  ),
+);
 
 /** The SQLSTATEs that show a database that does not fit the gateway. */
-export const unfitSqlStates: readonly string[] = Object.keys(sqlStates).filter(
-  (state) => state.length === 5 && sqlStates[state]?.correction !== undefined,
-);
+export const unfitSqlStates: readonly string[] = [
+  ...new Set(
+    Object.keys(sqlStates).flatMap((key) =>
+      key.length >= 5 && sqlStates[key]?.correction !== undefined ? [key.slice(0, 5)] : [],
+    ),
+  ),
+];
 
 /** The client closed the connection: no answer can be sent, and a statement for it is given up. */
 export class ClientGone extends Error {
@@ -238,22 +290,47 @@ export class ClientGone extends Error {
 /** Errors of JavaScript that the gateway's own faults raise; those of a lost connection are plain errors. */
 const bugs = [TypeError, RangeError, ReferenceError, SyntaxError];
 
-/** Meaning of an error of a statement, for a read or for a write. A client that disconnected is no fault of the server. */
-export function databaseErrorKind(error: unknown, use: 'read' | 'write' = 'read'): DatabaseErrorKind {
+/** Meaning of an error of a statement. A client that disconnected is no fault of the server. */
+export function databaseErrorKind(error: unknown): DatabaseErrorKind {
   if (sqlStateOf(error) === undefined)
     return [ClientGone, ...bugs].some((kind) => error instanceof kind) ? 'permanent' : 'retry';
-  const row = rowOf(error);
-  return (use === 'write' ? row?.inWrite : undefined) ?? row?.kind ?? 'permanent';
+  return rowOf(error)?.kind ?? 'permanent';
+}
+
+/** How the app's database refuses the values of a write; undefined for all other errors. */
+export function refusalOf(error: unknown): Refusal | undefined {
+  return rowOf(error)?.refusal;
 }
 
 /** The fault of the database that an error of PostgreSQL shows, and its correction; undefined for a bug of the gateway. */
 export function correctionOf(error: unknown): string | undefined {
-  return rowOf(error)?.correction;
+  const row = rowOf(error);
+  if (row?.kind === 'retry' || row?.kind === 'timeout' || !isOfApp(error)) return row?.correction;
+  return row?.correctionOfApp ?? ruleOfApp.correction;
 }
 
+/** Fields of an error of PostgreSQL (PostgreSQL 55.8): its source file and routine, and the functions in which it arose. */
+type Origin = { readonly file?: string; readonly routine?: string; readonly where?: string };
+
 function rowOf(error: unknown): SqlStateRow | undefined {
-  const state = sqlStateOf(error) ?? '';
-  return sqlStates[state] ?? sqlStates[state.slice(0, 2)];
+  const state = sqlStateOf(error);
+  if (state === undefined) return undefined;
+  const kind = state.slice(0, 2);
+  const { file = '', routine = '' } = error as Origin;
+  const isRaised = routine === 'exec_stmt_raise' || /^(plpy_|plperl|pltcl|plv8)/.test(file);
+  if (isOfApp(error) && (isRaised || kind === '23')) return ruleOfApp;
+  return (
+    sqlStates[`${state} ${routine}`] ??
+    sqlStates[state] ??
+    sqlStates[kind] ??
+    (ownClasses.has(kind) ? undefined : ruleOfApp)
+  );
+}
+
+/** Whether the error arose in a procedural function, none of the gateway's: PostgreSQL names the innermost first, in words of its locale. */
+export function isOfApp(error: unknown): boolean {
+  const [innermost] = /PL\/\w.*/.exec((error as Origin).where ?? '') ?? [];
+  return innermost !== undefined && !/\bgateway\.\w+\(/.test(innermost);
 }
 
 /**

@@ -127,7 +127,7 @@ export class Primary {
   #reportFailure(error: unknown, named: boolean): string {
     const code = errorCode(error);
     if (error instanceof Problem) throw error;
-    if (databaseErrorKind(error, 'write') === 'permanent' && !(named && ofNames.has(code))) throw error;
+    if (databaseErrorKind(error) === 'permanent' && !(named && ofNames.has(code))) throw error;
     this.#observe({ type: 'primary_failed', code });
     return code;
   }
@@ -138,13 +138,7 @@ const ofNames = new Set(['0A000', '26000', '42P05']);
 
 /** Whether a repetition can succeed: after a lost connection or a failed serialization, not after other refusals. */
 function isRepeatable(code: string, named: boolean): boolean {
-  return (
-    isConnectionEnd(code) ||
-    code.startsWith('40') ||
-    code === '25P03' ||
-    code === '23503' ||
-    (named && ofNames.has(code))
-  );
+  return isConnectionEnd(code) || code.startsWith('40') || code === '25P03' || (named && ofNames.has(code));
 }
 
 /** 503; the write may have happened: the same request with the same Idempotency-Key returns its outcome. */

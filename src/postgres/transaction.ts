@@ -9,8 +9,8 @@ import { boundValues, guard, RoundTrip } from './wire/queries.js';
 export interface Step {
   readonly statement: Statement;
   readonly values: Values;
-  /** Turns an error of this statement into a Problem, by the rows of the steps before it; rethrows the errors that it does not know. */
-  readonly onError?: (error: unknown, before: readonly Rows[]) => never;
+  /** Turns an error of this statement into a Problem; rethrows the errors that it does not know. */
+  readonly onError?: (error: unknown) => never;
 }
 
 export type Rows = readonly TextRow[];
@@ -183,8 +183,7 @@ export function runSteps(
         const results = tags.map((tag, i) => ({ rows: rows[i] as Rows, tag })).slice(opening.length);
         if (error === null) return resolve(results);
         try {
-          const before = results.map((result) => result.rows);
-          steps[tags.length]?.onError?.(error, before);
+          steps[tags.length]?.onError?.(error);
           reject(error);
         } catch (turned) {
           reject(turned);

@@ -34,7 +34,7 @@ test.serial(
     t.is(failed.code, 1);
     t.regex(
       failed.stdout,
-      /^primary \(127\.0\.0\.1:\d+\/\w+\)$[\s\S]*^ {2}FAILED {3}writes installaties: permission denied .*\n {11}Run migrate/m,
+      /^primary \(127\.0\.0\.1:\d+\/\w+\)$[\s\S]*^ {2}FAILED {3}writes installaties: permission denied .*\n {11}A role lacks a privilege, .*: run `migrate`/m,
     );
   },
 );

@@ -41,10 +41,11 @@ test('a value that a rule of the app does not allow is a fault of the body, whos
     ];
     await primary.query(undo);
     const code = rule.includes('unique') ? 'taken' : 'invalid';
+    const place = rule.includes('trigger') ? '' : '/naam'; // a trigger names no column, and the customer was given, too
     t.deepEqual(
       replies.map((reply) => [reply.status, ...faultsOf(reply)]),
       [
-        [400, ` ${code}`], // the customer was given, too
+        [400, `${place} ${code}`],
         [400, `/naam ${code}`],
       ],
       rule,
@@ -208,7 +209,7 @@ test('a value that must be unique and is taken is a fault of the body, and an id
   const first = await created(client, { ...given, merk: 'only one' });
   const second = await post(client, { ...given, merk: 'only one' });
   t.is(second.status, 400);
-  t.deepEqual(faultsOf(second), [' taken']); // the customer and the name were given, too
+  t.deepEqual(faultsOf(second), ['/merk taken']);
   t.false(/serial|only one/.test(second.text));
   const other = await created(client, { ...given, merk: 'only two' });
   const changed = await patch(client, other.id, etagOf(other), { merk: 'only one' });

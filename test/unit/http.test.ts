@@ -19,6 +19,7 @@ import {
   type ProblemCode,
   problems,
   reasonOf,
+  refusalOf,
   sqlStateOf,
 } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
@@ -158,8 +159,9 @@ test('a stop breaks what is left after its time, also a connection that Node gav
   t.pass();
 });
 
-function fromPostgres(code: string): Error {
-  return Object.assign(new pg.DatabaseError('as PostgreSQL says it', 1, 'error'), { code, severity: 'ERROR' });
+function fromPostgres(code: string, origin: object = {}): Error {
+  const error = new pg.DatabaseError('as PostgreSQL says it', 1, 'error');
+  return Object.assign(error, { code, severity: 'ERROR', ...origin });
 }
 
 test('an error of the operating system or of Node is never taken for an SQLSTATE, whatever its code looks like', (t) => {
@@ -187,14 +189,48 @@ test('an SQLSTATE is read by its code, then by its class; all others are permane
   for (const [code, kind] of Object.entries(kinds)) t.is(databaseErrorKind(fromPostgres(code)), kind as never, code);
 });
 
-test('a database that does not fit has a correction, and DDL under a prepared statement is one only in a write', (t) => {
-  for (const code of ['42501', '428C9', '42P01', '42804', '23514'])
+test('a database that does not fit has a correction, and DDL under a prepared statement has none', (t) => {
+  for (const code of ['42501', '428C9', '42P01', '42804', '23514', '0A000'])
     t.regex(correctionOf(fromPostgres(code)) ?? '', /^[A-Z].*: .*[.]$/, code);
-  for (const code of ['40001', '57014', '23503', '22P02', 'XX000'])
-    t.is(correctionOf(fromPostgres(code)), undefined, code);
-  t.is(databaseErrorKind(fromPostgres('0A000')), 'retry');
-  t.is(databaseErrorKind(fromPostgres('0A000'), 'write'), 'permanent');
-  t.is(databaseErrorKind(fromPostgres('40001'), 'write'), 'retry');
+  for (const code of ['40001', '57014', '22P02', 'XX000']) t.is(correctionOf(fromPostgres(code)), undefined, code);
+  t.is(databaseErrorKind(fromPostgres('0A000', { routine: 'RevalidateCachedQuery' })), 'retry');
+  t.regex(correctionOf(fromPostgres('0A000', { routine: 'get_relation_info' })) ?? '', /UNLOGGED/);
+});
+
+const inTrigger = (language = 'PL/pgSQL function'): object => ({ where: `${language} app.f() line 3 at RAISE` });
+
+test('what a function of the app raises is a rule of the app whatever its SQLSTATE, and is never repeated', (t) => {
+  const code = fc.stringMatching(/^[0-9A-Z]{5}$/);
+  const language = fc.constantFrom('PL/pgSQL function', 'PL/pgSQL-Funktion', 'fonction PL/pgSQL');
+  const holds = fc.property(code, language, (state, words) => {
+    const raised = fromPostgres(state, { routine: 'exec_stmt_raise', ...inTrigger(words) });
+    return databaseErrorKind(raised) === 'permanent' && refusalOf(raised)?.code === 'invalid';
+  });
+  t.notThrows(() => fc.assert(holds));
+  for (const [state, file] of Object.entries({ U0001: 'plv8.cc', '40001': 'plpy_elog.c' }))
+    t.is(refusalOf(fromPostgres(state, { file, where: 'PL/Python function "f"' }))?.code, 'invalid');
+  const ofGateway = { routine: 'exec_stmt_raise', where: 'PL/pgSQL function gateway.f() line 3 at RAISE' };
+  t.is(refusalOf(fromPostgres('23503', ofGateway))?.code, 'unknown_reference');
+  for (const state of ['45000', 'PT422', 'U0001']) t.is(refusalOf(fromPostgres(state))?.code, 'invalid', state);
+  for (const state of ['40P01', '40001', '55P03', '57P01'])
+    t.is(databaseErrorKind(fromPostgres(state, inTrigger())), 'retry', 'PostgreSQL itself, during a trigger');
+  for (const state of ['0L000', '24000', '2F005', '3B001', '42601', 'HV000'])
+    t.is(refusalOf(fromPostgres(state)), undefined, state);
+});
+
+test('an error within a function of the app has a correction of that function, never of the gateway', (t) => {
+  const corrections: [string, RegExp][] = [
+    ['42501', /SECURITY DEFINER/],
+    ['42P01', /set search_path/],
+    ['42704', /current_setting\(name, true\)/],
+    ['2F005', /trigger or function of the app/],
+  ];
+  for (const [state, words] of corrections) {
+    const correction = correctionOf(fromPostgres(state, inTrigger())) ?? '';
+    t.regex(correction, words, state);
+    t.notRegex(correction, /`migrate`/, state);
+  }
+  t.is(correctionOf(fromPostgres('40P01', inTrigger())), undefined);
 });
 
 test('a lost connection has no code and is worth a retry; an error of the gateway itself is permanent', (t) => {

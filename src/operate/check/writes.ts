@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { Problem, sqlStateOf } from '../../base/errors.js';
+import { correctionOf, isOfApp, Problem, refusalOf, sqlStateOf } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { nested, OpenTransaction, type Transaction } from '../../postgres/transaction.js';
@@ -28,9 +28,9 @@ export async function checkWrites(
   workspaces: readonly WorkspaceId[],
 ): Promise<Item> {
   const { resource, write } = compiled;
-  const result = (faults: readonly string[], whenOk = ''): Item =>
+  const result = (faults: readonly string[], whenOk = '', advice?: string): Item =>
     faults.length > 0
-      ? failure('writes', `${faults.join('; ')}.`, resource.name)
+      ? { ...failure('writes', `${faults.join('; ')}.`, resource.name), advice }
       : verdict('writes', [], whenOk, resource.name);
   const text = `select id from ${resource.write?.view} where workspace_id = $1 limit 1`;
   const statement = { name: 'sample', text, parameters: ['workspace'] };
@@ -49,14 +49,14 @@ export async function checkWrites(
       const changed = await tryChange(transaction, compiled, workspace, row);
       const created = await tryCreate(transaction, write, request(workspace, members, null));
       const faults = [...(changed.faults ?? []), ...(created.faults ?? [])];
-      const doubt = changed.refused && created.refused ? allRefused(created.refused) : created.doubt;
-      if (faults.length === 0 && doubt !== undefined) return warning('writes', doubt, resource.name);
+      if (faults.length === 0 && changed.refused && created.refused) return allRefused(created.refused, resource.name);
+      if (faults.length === 0 && created.doubt !== undefined) return warning('writes', created.doubt, resource.name);
       return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
     }
     return result([], 'No workspace of the sample has a record to try them with.');
   } catch (error) {
     if (sqlStateOf(error) === undefined && !(error instanceof Problem) && !(error instanceof TypeError)) throw error;
-    return result([(error as Error).message]);
+    return result([(error as Error).message], '', correctionOf(error));
   } finally {
     await client.query('rollback');
   }
@@ -90,7 +90,7 @@ async function tryChange(
     const value = current !== null && field.nullable ? null : textOf(field.example ?? example);
     if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0
     const change = request(workspace, { [name]: value }, target);
-    const outcome = await tryWrite(transaction, write, change).catch(refusalOf);
+    const outcome = await tryWrite(transaction, write, change).catch(errorOfRefusal);
     if (!('row' in outcome)) {
       refused = outcome;
       continue;
@@ -111,15 +111,16 @@ async function tryCreate(transaction: Transaction, write: CompiledWrite, create:
     const { row } = await tryWrite(transaction, write, create);
     return { faults: faultIf(row[write.idAt] === null, 'a new record has no id') };
   } catch (error) {
-    if (sqlStateOf(error) === notNull)
+    const { code, column } = causeOf(error);
+    if (code === notNull && !isOfApp(causeOf(error)))
       return {
         faults: [
-          `a new record with its required fields alone leaves ${(error as pg.DatabaseError).column} without a value, which the table refuses: give the column a default, or a field that is required`,
+          `a new record with its required fields alone leaves ${column} without a value, which the table refuses: give the column a default, or a field that is required`,
         ],
       };
     const unknown =
       error instanceof Problem ? error.fieldErrors.filter(({ code }) => code === 'unknown_reference') : [];
-    if (unknown.length === 0) return { refused: refusalOf(error) };
+    if (unknown.length === 0) return { refused: errorOfRefusal(error) };
     const pointers = unknown.flatMap((field) => ('pointer' in field ? [field.pointer] : [])).join(', ');
     return {
       doubt: `A new record was not tried to its end, because the resource that ${pointers} refers to does not show the record to which an existing one refers. A deleted one is no fault; else the reference leads to another resource than its column.`,
@@ -132,16 +133,23 @@ async function tryWrite(transaction: Transaction, write: CompiledWrite, request:
   return outcome;
 }
 
-/** The error that refused values: class 22 data, 23 constraints, P0 exceptions of the app. Rethrows others. */
-function refusalOf(error: unknown): pg.DatabaseError {
-  const refusal = error instanceof Problem ? (error.cause ?? error) : error;
-  if (!/^(22|23|P0)/.test(sqlStateOf(refusal) ?? '')) throw error;
-  return refusal as pg.DatabaseError;
+/** The error of PostgreSQL behind a Problem, or the error itself. */
+function causeOf(error: unknown): pg.DatabaseError {
+  return ((error instanceof Problem ? error.cause : undefined) ?? error) as pg.DatabaseError;
+}
+
+/** The error of PostgreSQL by which the app's database refused values. Rethrows others. */
+function errorOfRefusal(error: unknown): pg.DatabaseError {
+  if (refusalOf(causeOf(error)) === undefined) throw error;
+  return causeOf(error);
 }
 
 /** Values of clients may be the reason; a rule of the audit log, or a trigger that misses a setting of the app, refuses those as well. */
-function allRefused({ message, table }: pg.DatabaseError): string {
-  return `Every trial of a change and of a new record was refused, the last by${table ? ` the table ${table}` : ' the app'}: ${message}. If no value of a client can satisfy that, no write succeeds.`;
+function allRefused({ message, table }: pg.DatabaseError, name: string): Item {
+  const detail = `Every trial of a change and of a new record was refused, the last by${table ? ` the table ${table}` : ' the app'}: ${message}. If no value of a client can satisfy that, no write succeeds.`;
+  const advice =
+    'Let the rules of the app take what clients may send; let a trigger do without parameters that only the app sets, read by current_setting(name, true).';
+  return { ...warning('writes', detail, name), advice };
 }
 
 function request(workspace: WorkspaceId, members: WriteRequest['members'], target: Target | null): WriteRequest {

@@ -149,9 +149,9 @@ function compileWrite(
     /** Position of the column id in a row. */
     idAt: columns.indexOf('id'),
     tag,
-    /** The writable members: position of the column in a row, and name in the app's audit log. */
+    /** The writable members: column and its position in a row, and name in the app's audit log. */
     members: all.flatMap(({ field: { column, type, write }, path: [name = ''] }) =>
-      write ? [{ name, at: columns.indexOf(column), type, auditName: write.auditName ?? column }] : [],
+      write ? [{ name, column, at: columns.indexOf(column), type, auditName: write.auditName ?? column }] : [],
     ),
     fullRecord: serializer,
     /** For tokens without the read scope: writable members, id, version and timestamps. */

@@ -61,15 +61,15 @@ export interface Finding {
   readonly object: string;
   /** A sentence without secrets and without values of customers. */
   readonly detail: string;
-  /** The advice of the table; empty when it is ok. */
+  /** That of the table, or one that fits the cause better; empty when it is ok. */
   readonly advice: string;
 }
 
-/** A finding without its server. */
-export type Item = Omit<Finding, 'where' | 'advice'>;
+/** A finding without its server; `advice` where the cause is known better than by the code. */
+export type Item = Omit<Finding, 'where' | 'advice'> & { readonly advice?: string | undefined };
 
 export function found(where: string, item: Item): Finding {
-  return { ...item, where, advice: item.level === 'ok' ? '' : advice[item.code] };
+  return { ...item, where, advice: item.level === 'ok' ? '' : (item.advice ?? advice[item.code]) };
 }
 
 /** Such as "view gateway.klanten". */

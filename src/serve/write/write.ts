@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { type FieldError, invalid, notFound, Problem, refusedValues, sqlStateOf } from '../../base/errors.js';
+import { type FieldError, invalid, isOfApp, notFound, Problem, type Refusal, refusalOf } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { WritePositions } from '../../postgres/heartbeat.js';
 import type { Primary } from '../../postgres/primary.js';
 import { Row, type TextRow } from '../../postgres/row.js';
 import type { Values } from '../../postgres/statement.js';
-import type { Committed, Rows, Step, Transaction } from '../../postgres/transaction.js';
+import type { Committed, Step, Transaction } from '../../postgres/transaction.js';
 import type { CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
 import { type FieldType, fieldType } from '../../resource/definition/field-types.js';
 import { diffOf, type NewChange } from '../../resource/projection/audit-diff.js';
@@ -74,18 +74,13 @@ export function writeOnce(
 
 /**
  * One round trip: claim the key, look up references, insert, audit entry, store, COMMIT. A second finds out why the key was not
- * claimed. A value can be refused before PostgreSQL knows that, because it reads all values first.
+ * claimed: a value can be refused before PostgreSQL knows that, because it reads all values first.
  */
 async function create(
   transaction: Transaction,
   write: CompiledWrite,
   request: WriteRequest,
 ): Promise<Committed<Outcome>> {
-  const refuse = asRefusedValue(write.members, request.members);
-  const onError = (error: unknown, [claimed]: readonly Rows[]): never => {
-    if (claimed?.length === 1) refuse(error);
-    throw error;
-  };
   const members = newMembers(write, request);
   const entries = diffOfMembers(write, null, request.members);
   const values = { id: randomUUID(), ...members, ...storedValues(request), ...changesOf(write, 'created', entries) };
@@ -93,13 +88,12 @@ async function create(
     const { outcome, position } = await transaction.commit(claimOf(write, request), {
       statement: write.statements.create,
       values,
-      onError,
     });
     const [stored] = outcome[1];
     if (stored !== undefined) return { outcome: outcomeOf(201, stored, request), position };
   } catch (error) {
-    if (refusedValues[sqlStateOf(error) ?? ''] === undefined) throw error;
-    return recall(transaction, write, request, () => refuse(error));
+    if (refusalOf(error) === undefined) throw error;
+    return recall(transaction, write, request, () => refuse(transaction, write, request, error));
   }
   return recall(transaction, write, request);
 }
@@ -130,7 +124,7 @@ async function update(
     statement: entries.length === 0 ? write.statements.keep : write.statements.update,
     values: { id, ...after, ...storedValues(request), ...changesOf(write, 'changed', entries) },
   });
-  const { outcome, position } = await changed.catch(asRefusedValue(write.members, members)); // COMMIT can refuse it, too
+  const { outcome, position } = await changed.catch((error) => refuse(transaction, write, request, error)); // COMMIT can refuse it, too
   return { outcome: outcomeOf(200, outcome[0][0] as TextRow, request), position };
 }
 
@@ -197,9 +191,7 @@ async function recall(
   transaction: Transaction,
   write: CompiledWrite,
   request: WriteRequest,
-  otherwise: () => never = () => {
-    throw inProgress();
-  },
+  otherwise: () => Promise<never> = () => Promise.reject(inProgress()),
 ): Promise<Committed<Outcome>> {
   const values = Object.assign(newMembers(write, request), keyOf(request));
   const { outcome, position } = await transaction.commit({ statement: write.statements.recall, values });
@@ -228,25 +220,50 @@ function refuseUnknown(references: readonly string[]): void {
 }
 
 /**
- * Turns PostgreSQL's refusal of a written value into a 400: the column holds less than the definition allows, a unique index holds the value
- * already, or a CHECK or a trigger of the app does not allow it. Names the member where only one of those given has such a type; the log names the
- * constraint. Rethrows all other errors.
+ * Turns the refusal of a written value into a 400: its column holds less than the definition allows, or a constraint or a trigger of the app
+ * does not allow it. Names the member where it is known; the log names SQLSTATE and constraint. Rethrows all other errors, and those of a
+ * constraint over columns that no client writes.
  */
-function asRefusedValue(
-  writable: readonly WritableMember[],
-  given: Readonly<Record<string, string | null>>,
-): (error: unknown) => never {
-  return (error) => {
-    const refusal = refusedValues[sqlStateOf(error) ?? ''];
-    if (refusal === undefined || isPrimaryKey(error as pg.DatabaseError)) throw error;
-    const { code, detail, types } = refusal;
-    const members = writable.filter(
-      ({ name, type }) => (types === 'all' || types.includes(type)) && (given[name] ?? null) !== null,
-    );
-    const pointer = members.length === 1 ? `/${members[0]?.name}` : '';
-    const sentence = pointer === '' ? `A value is refused: ${detail}` : `This is refused: ${detail}`;
-    throw invalid([{ pointer, code, detail: sentence }], 'invalid_request', error as Error);
-  };
+async function refuse(
+  transaction: Transaction,
+  write: CompiledWrite,
+  request: WriteRequest,
+  error: unknown,
+): Promise<never> {
+  const refusal = refusalOf(error);
+  if (refusal === undefined || isPrimaryKey(error as pg.DatabaseError)) throw error;
+  const members = await membersRefused(transaction, write, request, error as pg.DatabaseError, refusal);
+  if (members === null) throw error;
+  const pointer = members.length === 1 ? `/${members[0]?.name}` : '';
+  const sentence = `${pointer === '' ? 'A value' : 'This'} is refused: ${refusal.detail}`;
+  throw invalid([{ pointer, code: refusal.code, detail: sentence }], 'invalid_request', error as Error);
+}
+
+/**
+ * The given members that a refusal can be about: those of the columns that PostgreSQL names, itself or by a constraint, else those of a fitting
+ * type. Null where no value of the client is the reason: the row of another table, such as the audit log, or a column that it cannot write.
+ */
+async function membersRefused(
+  transaction: Transaction,
+  { members, statements }: CompiledWrite,
+  { members: given, target }: WriteRequest,
+  error: pg.DatabaseError,
+  { code, types }: Refusal,
+): Promise<readonly WritableMember[] | null> {
+  const { schema = null, table = null, column = null, constraint = null } = error;
+  if (schema !== null && table !== null && !isOfApp(error)) {
+    const parts = { schema, table, column, constraint };
+    const values = Object.fromEntries(Object.entries(parts).map(([part, name]) => [`refused.${part}`, name]));
+    const shown = await transaction.run({ statement: statements.refused, values }).catch(() => null); // its catalogs can be closed to the role
+    if (shown?.[0].length === 0) return null;
+    const named = shown?.[0].flatMap(([name, isNamed]) => (isNamed === 't' ? [name] : [])) ?? [];
+    const refused = members.filter((member) => named.includes(member.column));
+    if (refused.length === 0 && code === 'not_nullable') return null;
+    if (named.length > 0) return refused.filter(({ name }) => target === null || name in given);
+  }
+  return members.filter(
+    ({ name, type }) => (types === 'all' || types.includes(type)) && (given[name] ?? null) !== null,
+  );
 }
 
 /** Whether an id is taken that no client gave, such as by a sequence that was restored behind its table; by PostgreSQL's name of the index. */

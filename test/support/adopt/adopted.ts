@@ -117,10 +117,14 @@ export type Ask = <Body = Readonly<Record<string, unknown>>>(
   more?: { readonly body?: object; readonly etag?: string },
 ) => Promise<Answer<Body>>;
 
-/** A gateway with the definitions, stopped after the test. */
-export async function served(t: ExecutionContext, { settings }: Pick<Adopted, 'settings'>): Promise<string> {
+/** A gateway with the definitions, stopped after the test; it adds the lines of its log to `lines`. */
+export async function served(
+  t: ExecutionContext,
+  { settings }: Pick<Adopted, 'settings'>,
+  lines: string[] = [],
+): Promise<string> {
   const own = { host: '127.0.0.1', port: 0, opsPort: 0 };
-  const gateway = await startGateway(loadSettings({}, { ...settings, ...own }), { write: () => undefined });
+  const gateway = await startGateway(loadSettings({}, { ...settings, ...own }), { write: (line) => lines.push(line) });
   t.teardown(() => gateway.stop());
   return gateway.url;
 }
@@ -144,8 +148,9 @@ export async function tokenOf(
 export async function apiOf(
   t: ExecutionContext<TestContext>,
   draft: Pick<Adopted, 'settings' | 'run'>,
+  lines: string[] = [],
 ): Promise<(scopes: string, workspace?: string, owner?: string) => Promise<Ask>> {
-  const url = await served(t, draft);
+  const url = await served(t, draft, lines);
   return async (...of) => {
     const token = await tokenOf(t, draft, ...of);
     return async (path, { body, etag } = {}) => {

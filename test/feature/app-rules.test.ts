@@ -1,0 +1,168 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import pg from 'pg';
+import { type Adopted, type Ask, adoptedShop, apiOf, shopOf } from '../support/adopt/adopted.js';
+import { gatewayTest, type TestContext } from '../support/workspace.js';
+
+// Rules that the app's database has and the definition does not: triggers, look-up tables, constraints of other tables.
+
+const test = gatewayTest();
+
+/** A job whose title names an SQLSTATE is refused with it: raised, or by PostgreSQL itself within the trigger. */
+const ruled = shopOf(`
+  create table priorities (priority text primary key);
+  create table stages (stage text primary key);
+  insert into priorities values ('low'), ('high');
+  insert into stages values ('open');
+  create table labels (label text primary key);
+  create table jobs ($own, title text, priority text references priorities, stage text, serial text, opens integer, closes integer,
+    created_at timestamptz not null default now(),
+    constraint known_stage foreign key (stage) references stages deferrable initially deferred,
+    constraint in_turn check (opens < closes), unique (company_id, serial));
+  insert into jobs (company_id, title) values (1, 'first');
+  create function obey() returns trigger language plpgsql as $$
+    begin
+      if new.title ~ '^[0-9A-Z]{5}$' then raise exception 'no %', new.title using errcode = new.title; end if;
+      case new.title
+        when 'assert' then assert false;
+        when 'strict' then select 'x' into strict new.title where false;
+        when 'divide' then new.title := 1 / (new.id - new.id);
+        when 'nothing' then return null;
+        when 'denied' then insert into shop.labels values ('x');
+        when 'lost' then insert into labels values ('x');
+        when 'parameter' then new.title := current_setting('shop.user');
+        else null;
+      end case;
+      return new;
+    end $$;
+  create trigger obey before insert or update on jobs for each row execute function obey();
+  create function late() returns trigger language plpgsql as $$
+    begin
+      if new.title = 'late' then raise exception 'no' using errcode = '40001'; end if;
+      return null;
+    end $$;
+  create constraint trigger late after insert or update on jobs deferrable initially deferred for each row execute function late()`);
+
+/** SQLSTATEs of which PostgreSQL's own mean a fault that passes, a fault of the database, a bug, or nothing at all. */
+const raised =
+  '45000 PT422 22023 22000 22012 U0001 P0001 P0002 P0004 23000 23502 23503 40001 40P01 42501 53100 55P03 57014 XX000 0A000';
+
+/** The app, whose draft lets clients write the values of its look-up tables, too. */
+async function ruledShop(t: ExecutionContext<TestContext>): Promise<Adopted> {
+  const draft = await adoptedShop(t, ruled, { args: ['--write', 'jobs'] });
+  const file = join(draft.folder, 'config/resources/jobs.json');
+  const definition = JSON.parse(await readFile(file, 'utf8'));
+  for (const name of ['priority', 'stage']) definition.fields[name].write = {};
+  await writeFile(file, JSON.stringify(definition));
+  const { code, stderr } = await draft.run('migrate', '--views', join(draft.folder, 'sql/views'));
+  t.is(code, 0, stderr);
+  await t.context.database.caughtUp();
+  return draft;
+}
+
+/** The API without a limit of requests; the log goes to `lines`. */
+async function rulesApi(t: ExecutionContext<TestContext>, draft: Adopted, lines: string[]): Promise<Ask> {
+  const settings = { ...draft.settings, rateLimitPerMinute: 10_000 };
+  return (await apiOf(t, { ...draft, settings }, lines))('read:jobs,write:jobs');
+}
+
+type Body = { errors?: { pointer: string; code: string }[] };
+const faultsIn = (body: Body) => (body.errors ?? []).map(({ pointer, code }) => `${pointer} ${code}`).join();
+
+test.serial('what the rules of the app refuse is a 400 at once, with the member where it is known', async (t) => {
+  const draft = await ruledShop(t);
+  const lines: string[] = [];
+  const ask = await rulesApi(t, draft, lines);
+  const beganMs = performance.now();
+  const { etag } = await ask<Body>('/jobs/1');
+  for (const title of [...raised.split(' '), 'assert', 'strict', 'divide', 'late']) {
+    lines.length = 0;
+    const replies = [
+      await ask<Body>('/jobs', { body: { title, stage: 'open' } }),
+      await ask<Body>('/jobs/1', { body: { title }, etag }),
+    ];
+    const seen = replies.map(({ status, body }) => `${status} ${faultsIn(body)}`);
+    t.deepEqual(seen, ['400  invalid', '400 /title invalid'], title);
+    const refused = lines.filter((line) => line.includes('"value_refused"'));
+    t.is(refused.length, 2, title);
+    if (/^[0-9A-Z]{5}$/.test(title))
+      t.is(JSON.parse(refused[0] as string).causes?.[0]?.code ?? JSON.parse(refused[0] as string).code, title);
+  }
+  t.true(performance.now() - beganMs < 20_000, 'nothing is repeated');
+
+  const values: [object, string][] = [
+    [{ title: 'x', priority: 'none' }, '/priority unknown_reference'],
+    [{ title: 'x', stage: 'none' }, '/stage unknown_reference'], // at COMMIT
+    [{ title: 'x', priority: 'none', stage: 'none' }, '/priority unknown_reference'],
+    [{ title: 'x', opens: 3, closes: 2 }, ' invalid'],
+    [{ title: 'x'.repeat(9), serial: 'one' }, ''],
+    [{ title: 'x', priority: 'low', serial: 'one' }, '/serial taken'],
+  ];
+  for (const [body, faults] of values) {
+    const reply = await ask<Body>('/jobs', { body });
+    t.deepEqual([reply.status, faultsIn(reply.body)], [faults === '' ? 201 : 400, faults], JSON.stringify(body));
+    if (faults === '') continue;
+    const { title, ...change } = body as { title: string };
+    const changed = await ask<Body>('/jobs/1', { body: change, etag });
+    t.deepEqual([changed.status, faultsIn(changed.body)], [400, faults], JSON.stringify(change));
+  }
+  t.is(
+    (await ask<Body>('/jobs/1', { body: { priority: 'high', stage: 'open', opens: 1, closes: 2 }, etag })).status,
+    200,
+  );
+});
+
+test.serial('a trigger that fails as the gateway runs it is a 500 whose correction is of the trigger', async (t) => {
+  const draft = await ruledShop(t);
+  const lines: string[] = [];
+  const ask = await rulesApi(t, draft, lines);
+  const faults: [title: string, correction: RegExp][] = [
+    ['nothing', /BEFORE trigger of the app returns NULL/],
+    ['denied', /SECURITY DEFINER/],
+    ['lost', /set search_path/],
+    ['parameter', /current_setting\(name, true\)/],
+  ];
+  for (const [title, correction] of faults) {
+    lines.length = 0;
+    const { etag } = await ask<Body>('/jobs/1');
+    for (const reply of [
+      await ask<Body>('/jobs', { body: { title } }),
+      await ask<Body>('/jobs/1', { body: { title }, etag }),
+    ]) {
+      t.is(reply.status, 500, title);
+      t.is(JSON.stringify(reply.body).includes('must be corrected first'), true, title);
+    }
+    const events = lines.filter((line) => line.includes('"database_unfit"')).map((line) => JSON.parse(line));
+    t.is(events.length, 2, title);
+    for (const event of events) t.regex(event.correction, correction);
+    for (const event of events) t.notRegex(event.correction, /`migrate`/);
+  }
+});
+
+test.serial('check says of a trigger what mends it, and never to run migrate', async (t) => {
+  const draft = await ruledShop(t);
+  const admin = new pg.Client(draft.settings.adminUrl as string);
+  await admin.connect();
+  t.teardown(() => admin.end());
+  const faults: [body: string, advice: RegExp][] = [
+    [`insert into shop.labels values ('x')`, /SECURITY DEFINER/],
+    [`insert into labels values ('x')`, /set search_path/],
+    [`perform current_setting('shop.user')`, /current_setting\(name, true\)/],
+    [`raise exception 'no user'`, /current_setting\(name, true\)/],
+    ['return null', /BEFORE trigger/],
+  ];
+  for (const [body, advice] of faults) {
+    await admin.query(
+      `create or replace function shop.obey() returns trigger language plpgsql as $$ begin ${body}; return new; end $$`,
+    );
+    const { stdout } = await draft.run('check', '--json');
+    const findings = (
+      JSON.parse(stdout) as { findings: { code: string; level: string; advice: string; detail: string }[] }
+    ).findings;
+    const writes = findings.find(({ code }) => code === 'writes');
+    t.not(writes?.level, 'ok', body);
+    t.regex(writes?.advice ?? '', advice, body);
+    t.notRegex(writes?.advice ?? '', /migrate/, body);
+  }
+});
