@@ -1,7 +1,7 @@
 import { drainSocketReads } from '../base/flow/event-loop.js';
 import type { Connect, Connection } from './connection.js';
 import type { TextRow } from './row.js';
-import type { Statement } from './statement.js';
+import { prepared } from './statement.js';
 import { type Lsn, parseLsn, walPositionStatement } from './wal-position.js';
 
 /** How a server is probed; times in milliseconds. */
@@ -24,15 +24,14 @@ export interface ServerState {
 }
 
 /** The functions of the sub-select fail in recovery: its condition is evaluated before them. */
-const stateStatement: Statement = {
-  name: 'probe',
-  text: `select pg_is_in_recovery(), system_identifier, coalesce(flushed, pg_last_wal_replay_lsn(), '0/0'), coalesce(lsn, '0/0'),
+const stateStatement = prepared(
+  'probe',
+  `select pg_is_in_recovery(), system_identifier, coalesce(flushed, pg_last_wal_replay_lsn(), '0/0'), coalesce(lsn, '0/0'),
       coalesce(timeline, ''), (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint
     from pg_control_system() left join lateral (
       select pg_current_wal_flush_lsn() as flushed, lsn, timeline from (${walPositionStatement}) position
       where (select not pg_is_in_recovery())) primary_side on true`,
-  parameters: [],
-};
+);
 
 function stateOf([inRecovery, systemIdentifier, lsn, insertLsn, timeline, replayedAtMs]: TextRow): ServerState {
   return {

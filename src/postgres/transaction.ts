@@ -1,7 +1,7 @@
 import { Problem } from '../base/errors.js';
 import { inSqlSpan } from '../base/tracing.js';
 import { Row, type TextRow } from './row.js';
-import type { Statement, Values, WorkspaceId } from './statement.js';
+import { prepared, type Statement, type Values, type WorkspaceId } from './statement.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
 import { boundValues, guard, RoundTrip } from './wire/queries.js';
 
@@ -56,7 +56,7 @@ export interface TransactionResult<T> {
   readonly position: WalPosition;
 }
 
-const command = (text: string, name = text): Step => ({ statement: { name, text, parameters: [] }, values: {} });
+const command = (text: string, label = text): Step => ({ statement: prepared(label, text), values: {} });
 /** The commands of a transaction, and the tag of the one that keeps its changes. */
 interface Commands {
   readonly begin: Step;

@@ -2,7 +2,7 @@ import { correctionOf, sqlStateOf } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { Primary } from './primary.js';
 import type { TextRow } from './row.js';
-import type { Statement } from './statement.js';
+import { prepared, type Statement } from './statement.js';
 
 const rowsPerRun = 500;
 /** Pause between two runs while expired rows are left: 2,500 rows a second, more than the writes of one gateway add. */
@@ -11,16 +11,8 @@ const backlogPauseMs = 200;
 const tokensMax = 10_000;
 
 /** Deletes the oldest expired rows, `rowsPerRun` at most, and returns their number. */
-const expire: Statement = {
-  name: 'idempotency.expire',
-  text: `select gateway.expire_idempotency_keys(${rowsPerRun})`,
-  parameters: [],
-};
-const noteUses: Statement = {
-  name: 'token.uses',
-  text: 'select gateway.note_token_uses($1::uuid[])',
-  parameters: ['ids'],
-};
+const expire = prepared('idempotency.expire', `select gateway.expire_idempotency_keys(${rowsPerRun})`);
+const noteUses = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[])', ['ids']);
 
 /**
  * Statements on the primary that no client waits for: deletes expired stored answers, also while no client writes, and stores which
@@ -81,7 +73,7 @@ export class Upkeep {
       const correction = correctionOf(error);
       const code = sqlStateOf(error) ?? '';
       if (correction !== undefined)
-        this.#observe({ type: 'upkeep_failed', statement: statement.name, code, correction });
+        this.#observe({ type: 'upkeep_failed', statement: statement.label, code, correction });
       return [];
     }
   }

@@ -1,5 +1,5 @@
 import type { TextRow } from './row.js';
-import type { Statement } from './statement.js';
+import { prepared } from './statement.js';
 
 /** A write-ahead log sequence number (PostgreSQL 8.20, pg_lsn). Comparable within one history only. */
 export type Lsn = bigint;
@@ -74,15 +74,14 @@ export interface ReplicaMark extends WalPosition {
  * a server that is no replica. The control file shows a new timeline once a page or a restart point was written in it, which can take
  * minutes; the receiver shows it with the first record of it.
  */
-export const markStatement: Statement = {
-  name: 'replica-mark',
-  text: `select pg_snapshot_xmin(pg_current_snapshot()),
+export const markStatement = prepared(
+  'replica-mark',
+  `select pg_snapshot_xmin(pg_current_snapshot()),
     case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end,
     lpad(upper(to_hex(greatest(c.timeline_id, r.min_recovery_end_timeline, gateway.received_timeline()))), 8, '0'), s.system_identifier,
     (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint
     from pg_control_checkpoint() c, pg_control_recovery() r, pg_control_system() s`,
-  parameters: [],
-};
+);
 
 /** The mark in a row of the statement; null from a server that is no replica. */
 export function parseMark([xmin, lsn, timeline, systemIdentifier, replayedAtMs]: TextRow): ReplicaMark | null {

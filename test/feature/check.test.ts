@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectText } from '../../src/base/paths.js';
+import { prepared } from '../../src/postgres/statement.js';
 import { RoundTrip } from '../../src/postgres/wire/queries.js';
 import type { Finding } from '../../src/serve/fitness/finding.js';
 import { commandLine, connections } from '../support/command-line.js';
@@ -55,7 +56,7 @@ test.serial(
     await client.connect();
     const outcomes: string[] = [];
     const batch = (text: string): RoundTrip => {
-      const statement = { name: 'any', text, parameters: [] };
+      const statement = prepared('any', text);
       return new RoundTrip([{ statement, values: [] }], false, (error, [tag]) =>
         outcomes.push(error?.message ?? `${tag}`),
       );

@@ -11,14 +11,14 @@ const test = gatewayTest().serial;
 /** Statements that the gateway runs by itself, with or without requests. */
 const background = new Set(['probe', 'position']);
 
-/** Runs requests, and gives back the statements that PostgreSQL itself logged meanwhile for a database, by name. */
+/** Runs requests, and gives back the statements that PostgreSQL itself logged meanwhile for a database, by label. */
 async function logged(file: string, database: string, work: () => Promise<unknown>): Promise<string[]> {
   const { size } = await stat(file);
   await work();
   const log = (await readFile(file)).subarray(size).toString('utf8');
   const ours = log.split('\n').filter((line) => line.includes(`] ${database}|workspace-data-gateway|`));
   return ours
-    .map((line) => /(?:execute ([^:]+)|statement): /.exec(line))
+    .map((line) => /(?:execute ([^:]+)_[\w-]{22}|statement): /.exec(line))
     .flatMap((match) => (match && !background.has(match[1] ?? '') ? [match[1] ?? 'simple query'] : []));
 }
 
@@ -32,7 +32,7 @@ async function requests(client: ApiClient): Promise<{ path: string; statement: s
     found.push({ path: `/${list}?cursor=${pagination.endCursor}`, statement: `${list}.rows-after` });
     if (list !== 'logboeken') found.push({ path: `/${list}/${data[0]?.id}`, statement: `${list}.detail` });
   }
-  const filtered = { path: '/logboeken?entity=klant&from=2024-01-01', statement: 'logboeken.rows-all.entity.from' };
+  const filtered = { path: '/logboeken?entity=klant&from=2024-01-01', statement: 'logboeken.rows-all' };
   return [...found, filtered];
 }
 
@@ -66,7 +66,7 @@ test('the count sees the background statements of both servers, so it would see 
       .split('\n')
       .filter((line) => line.includes(`${database.name}|workspace-data-gateway|`));
   for (const log of [shared.logs.replica, shared.logs.primary])
-    t.true((await text(log)).some((line) => line.includes('execute probe:')));
+    t.true((await text(log)).some((line) => line.includes('execute probe_')));
 });
 
 test('a refused request runs no statement on any server', async (t) => {
@@ -216,7 +216,7 @@ test('a create is one round trip, a change two: BEGIN travels with the first sta
 /** A proxy in front of a PostgreSQL server that takes down what its clients ask. */
 interface WireTap {
   readonly port: number;
-  /** The statements of each round trip so far, by name: all that was bound before one Sync. */
+  /** The statements of each round trip so far, by label: all that was bound before one Sync. */
   roundTrips(): string[][];
   close(): Promise<void>;
 }
@@ -252,6 +252,9 @@ async function wireTap(target: URL): Promise<WireTap> {
   };
 }
 
+/** The name of a statement without its digest. */
+const labelOf = (name: string): string => name.replace(/_[\w-]{22}$/, '');
+
 /** Reads frontend messages (PostgreSQL 54.7): after the start-up packet a type byte, then a length that counts itself. */
 function reader(onSync: (statements: string[]) => void): (bytes: Buffer) => void {
   let pending = Buffer.alloc(0);
@@ -268,7 +271,7 @@ function reader(onSync: (statements: string[]) => void): (bytes: Buffer) => void
       const body = pending.subarray(typeBytes + 4, end);
       pending = pending.subarray(end);
       started = true;
-      if (type === 'B') bound.push(body.toString('utf8').split('\0')[1] as string);
+      if (type === 'B') bound.push(labelOf(body.toString('utf8').split('\0')[1] as string));
       if (type === 'Q') onSync([`simple query: ${body.toString('utf8')}`]);
       if (type !== 'S') continue;
       onSync(bound);

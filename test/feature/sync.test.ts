@@ -1,8 +1,12 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import { projectRoot } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
+import { definitionsWith } from '../support/definitions.js';
 import { changedPlace, changedToken } from '../support/sync/token.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
@@ -94,6 +98,36 @@ test('a pass since the last one finds changes without updated_at, by a part alon
     for (const { syncVersion, ...row } of rows)
       t.deepEqual(row, (await t.context.client.get(`/werkbonnen/${row.id}`)).json());
   }
+});
+
+test('filters and parts that have the names of statements find their rows, and a pass brings every change', async (t) => {
+  const { database } = t.context;
+  const from = database.settings.resourcesDir || join(projectRoot, 'config/resources');
+  const { $schema, ...definition } = JSON.parse(readFileSync(join(from, 'werkbonnen.json'), 'utf8'));
+  const [sync, hashed] = Object.values(definition.sync.parts);
+  const filters = { ...definition.filters, desc: definition.filters.status, all: definition.filters.installationId };
+  const changed = { ...definition, filters, sync: { parts: { sync, hashed } } };
+  const { client } = await database.gateway({ resourcesDir: definitionsWith(t, { werkbonnen: changed }, from) });
+  const read = async (path: string): Promise<Page> => (await client.get(path)).json();
+  const all = (await read('/werkbonnen?perPage=10000')).data;
+  const { status, installationId } = all[0] as Page['data'][number];
+  for (const [query, member, value] of [
+    [`desc=${status}`, 'status', status],
+    [`all=${installationId}`, 'installationId', installationId],
+  ] as const)
+    for (const more of ['', '&order=desc', '&total=true'])
+      t.deepEqual(
+        (await read(`/werkbonnen?perPage=10000&${query}${more}`)).data.map(({ id }) => id).sort(),
+        all.flatMap((row) => (row[member] === value ? [row.id] : [])).sort(),
+      );
+  const { since } = (await read('/sync/werkbonnen?perPage=10000')).pagination;
+  const few = all.slice(0, 5).map(({ id }) => id);
+  await sql(t, 'select probe.add_hours(id) from probe.werkbonnen where id::text = any ($1)', [few.slice(0, 2)]);
+  await sql(t, 'update probe.werkbonnen set nummer = nummer where id::text = any ($1)', [few.slice(2)]);
+  await read('/sync/werkbonnen/digest?depth=1');
+  await read('/sync/werkbonnen?prefix=0');
+  const { data } = await read(`/sync/werkbonnen?since=${since}`);
+  t.deepEqual(data.map(({ id }) => id).sort(), few.sort());
 });
 
 test('a transaction that began before a pass and commits after it is in the next pass', async (t) => {

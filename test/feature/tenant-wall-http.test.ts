@@ -1,6 +1,6 @@
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { Connection } from '../../src/postgres/connection.js';
-import type { WorkspaceId } from '../../src/postgres/statement.js';
+import { prepared, type Statement, type WorkspaceId } from '../../src/postgres/statement.js';
 import { app } from '../support/app.js';
 import { listNames, type Page, records } from '../support/lists.js';
 import { gatewayTest, shared } from '../support/workspace.js';
@@ -47,22 +47,19 @@ test('a connection carries no workspace from a statement to the next, and a stat
     namedStatements: true,
   });
   const rows: (readonly (string | null)[])[] = [];
-  const run = (name: string, text: string, workspace: string | null) =>
+  const run = (statement: Statement, workspace: string | null) =>
     new Promise<void>((resolve, reject) =>
       connection.start(
-        { statement: { name, text, parameters: [] }, workspace: workspace as WorkspaceId, values: {} },
+        { statement, workspace: workspace as WorkspaceId, values: {} },
         (row) => rows.push(row.texts()),
         (error) => (error ? reject(error) : resolve()),
       ),
     );
-  const count = 'select count(*) > 0 from gateway.klanten';
+  const count = prepared('count', 'select count(*) > 0 from gateway.klanten');
+  const peek = prepared('peek', "select nullif(current_setting('gateway.workspace_id', true), '')");
   try {
     // Pipelined: all three are on their way before the first is answered.
-    await Promise.all([
-      run('count', count, database.workspaces[0]?.id as string),
-      run('count', count, null),
-      run('peek', "select nullif(current_setting('gateway.workspace_id', true), '')", null),
-    ]);
+    await Promise.all([run(count, database.workspaces[0]?.id as string), run(count, null), run(peek, null)]);
     t.deepEqual(rows, [['t'], ['f'], [null]]);
   } finally {
     connection.close();

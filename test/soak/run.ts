@@ -7,6 +7,7 @@ import { soakPullDamage } from './pull-damage.js';
 import { soakPullLarge } from './pull-large.js';
 import { soakPullReferences } from './pull-references.js';
 import { soakSlowClients } from './slow-clients.js';
+import { soakStatements } from './statements.js';
 import { soakSync } from './sync.js';
 import { soakTokens } from './tokens.js';
 import { soakWrites } from './writes.js';
@@ -31,6 +32,7 @@ const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   'pull-damage': soakPullDamage,
   'pull-large': soakPullLarge,
   'pull-references': soakPullReferences,
+  statements: soakStatements,
   sync: soakSync,
   tokens: soakTokens,
 };

@@ -13,7 +13,7 @@ export function tuningFlags(settings: Partial<Settings>): string[] {
     ([name, value]) => Object.hasOwn(tuning, name) && value !== tuning[name as keyof typeof tuning],
   );
   if (changed.length === 0) return [];
-  const module = new URL('../../src/tuning.js', import.meta.url).href;
+  const module = new URL('../../src/base/tuning.js', import.meta.url).href;
   const text = `import { tuning } from '${module}'; Object.assign(tuning, ${JSON.stringify(Object.fromEntries(changed))});`;
   return ['--import', `data:text/javascript,${encodeURIComponent(text)}`];
 }

@@ -47,9 +47,9 @@ export async function holdingProxy({ port, hostname }: URL): Promise<HoldingProx
   };
 }
 
-/** Takes the entry of the statement that the message binds: Bind has its name between two NULs (PostgreSQL 55.7). */
+/** Takes the entry of the statement that the message binds: Bind has its name behind a NUL (PostgreSQL 55.7), label first. */
 function taken<T>(entries: Map<string, T>, bytes: Buffer): T | undefined {
-  const statement = [...entries.keys()].find((name) => bytes.includes(`\0${name}\0`));
+  const statement = [...entries.keys()].find((name) => bytes.includes(`\0${name}_`));
   const entry = statement === undefined ? undefined : entries.get(statement);
   if (statement !== undefined) entries.delete(statement);
   return entry;

@@ -7,7 +7,10 @@ import test from 'ava';
 import fc from 'fast-check';
 import { readSqlFiles } from '../../src/operate/migrate/sql-files.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
+import { prepared } from '../../src/postgres/statement.js';
+import { RoundTrip } from '../../src/postgres/wire/queries.js';
 import { tapRows } from '../../src/postgres/wire/row-tap.js';
+import type { Wire } from '../../src/postgres/wire/wire.js';
 import { addressKey } from '../../src/serve/http/admit.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
 
@@ -101,3 +104,52 @@ test('a file of the views whose name does not count is refused, not passed over'
   writeFileSync(join(folder, 'work.orders.sql'), 'select 1');
   t.throws(names, { message: /not named such as klanten\.sql, .*: work\.orders\.sql\. Rename them/ });
 });
+
+test('a connection keeps 100 statements, 12 of a resource: the least recently used one is closed, and prepared again at its next use', (t) => {
+  for (const [max, label] of [
+    [100, (number: number) => `s${number}.rows`],
+    [12, (number: number) => `${'long'.repeat(10)}.${number}`],
+  ] as const) {
+    const sent: string[] = [];
+    const wire = wireThat((message) => sent.push(message.replace(/ .*/, '')));
+    const run = (number: number): string[] => {
+      sent.length = 0;
+      const statement = prepared(label(number), `select ${number}`);
+      new RoundTrip([{ statement, values: [] }], true, () => undefined).prepare(wire);
+      return [...sent];
+    };
+    for (let number = 0; number < max; number++) t.deepEqual(run(number), ['parse', 'bind', 'sync']);
+    for (const number of [0, max - 1]) t.deepEqual(run(number), ['bind', 'sync']);
+    t.deepEqual(run(max), ['close', 'parse', 'bind', 'sync'], '1 was the least recently used one');
+    t.deepEqual(run(0), ['bind', 'sync']);
+    t.deepEqual(run(1), ['close', 'parse', 'bind', 'sync'], '2 now');
+    t.deepEqual(run(3), ['bind', 'sync']);
+    t.deepEqual(run(2), ['close', 'parse', 'bind', 'sync']);
+  }
+});
+
+test('no statement is sent under the name of another text, and the fault is an error of the gateway', async (t) => {
+  const sent: string[] = [];
+  const wire = wireThat((message) => sent.push(message));
+  const statement = prepared('a', 'select 1');
+  new RoundTrip([{ statement, values: [] }], true, () => undefined).prepare(wire);
+  sent.length = 0;
+  const error = await new Promise<Error | null>((resolve) => {
+    const other = new RoundTrip([{ statement: { ...statement, text: 'select 2' }, values: [] }], true, resolve);
+    other.prepare(wire);
+    other.handleReadyForQuery();
+  });
+  t.regex(error?.message ?? '', /^the statement a_[\w-]{22} has another text$/);
+  t.deepEqual(sent, ['sync']);
+});
+
+/** A connection of pg that notes what is sent. */
+function wireThat(note: (message: string) => void): Wire {
+  return {
+    parse: ({ name }: { name: string }) => note(`parse ${name}`),
+    bind: ({ statement }: { statement: string }) => note(`bind ${statement}`),
+    close: ({ name }: { name: string }) => note(`close ${name}`),
+    execute: () => undefined,
+    sync: () => note('sync'),
+  } as unknown as Wire;
+}

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { correctionOf, isOfApp, Problem, refusalOf, sqlStateOf } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
-import type { WorkspaceId } from '../../postgres/statement.js';
+import { prepared, type WorkspaceId } from '../../postgres/statement.js';
 import { nested, OpenTransaction, type Transaction } from '../../postgres/transaction.js';
 import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
 import { fieldType, textOf } from '../../resource/definition/field-types.js';
@@ -33,7 +33,7 @@ export async function checkWrites(
       ? { ...failure('writes', `${faults.join('; ')}.`, resource.name), advice }
       : verdict('writes', [], whenOk, resource.name);
   const text = `select id from ${resource.write?.view} where workspace_id = $1 limit 1`;
-  const statement = { name: 'sample', text, parameters: ['workspace'] };
+  const statement = prepared('sample', text, ['workspace']);
   const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
   const taken = write.members.filter(({ name }) => required.includes(name));
   await client.query(begin);

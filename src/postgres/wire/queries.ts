@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Row, TextRow } from '../row.js';
-import type { Statement, Values, WorkspaceId } from '../statement.js';
+import { digestMax, prepared, type Statement, type Values, type WorkspaceId } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';
 
 /** A statement of a round trip. */
@@ -14,7 +14,7 @@ export interface Part {
 
 /**
  * Statements that are all bound before one Sync, so that they share an implicit transaction and a round trip, and PostgreSQL skips the
- * rest after an error (PostgreSQL 55.2.3 and 55.2.4). With `isNamed` each is prepared once per connection. `done` gets the command
+ * rest after an error (PostgreSQL 55.2.3 and 55.2.4). With `isNamed` a connection keeps the last of them. `done` gets the command
  * tags (55.7, CommandComplete) of the statements that completed; with an error, the next one failed. pg calls the methods.
  */
 export class RoundTrip extends pg.Query {
@@ -32,9 +32,12 @@ export class RoundTrip extends pg.Query {
     this.#isNamed = isNamed;
   }
 
-  /** pg sends the messages in one write. */
+  /** pg sends the messages in one write. No part is sent where the connection keeps another text under one of the names. */
   prepare(wire: Wire): void {
-    for (const part of this.#parts) addPart(wire, part, this.#isNamed);
+    const texts = keptOn(wire);
+    const other = this.#parts.find(({ statement: { name, text } }) => (texts.get(name) ?? text) !== text);
+    if (other !== undefined) this.#failure = new Error(`the statement ${other.statement.name} has another text`);
+    else for (const part of this.#parts) addPart(wire, part, this.#isNamed);
     wire.sync();
   }
 
@@ -62,30 +65,55 @@ export class RoundTrip extends pg.Query {
   }
 }
 
-/** Writes Parse, unless the connection has the statement by its name already, then Bind and Execute. */
+/** Writes Parse, unless the connection keeps the statement, then Bind and Execute. */
 function addPart(wire: Wire, { statement, values }: Part, isNamed: boolean): void {
-  const { text } = statement;
   const name = isNamed ? statement.name : '';
-  const isPrepared = name !== '' && (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
-  if (!isPrepared) wire.parse({ name, text });
-  if (!isPrepared && isNamed) wire.submittedNamedStatements[name] = text;
+  if (!isNamed || !keep(wire, statement)) wire.parse({ name, text: statement.text });
   wire.bind({ statement: name, values });
   wire.execute({});
 }
 
+/**
+ * Statements that a connection keeps, each with its plan: clients choose among thousands of combinations of filters and members, and a plan
+ * over 131 partitions takes a megabyte of the backend. One resource cannot take the place of all others.
+ */
+const keptMax = { all: 100, ofResource: 12 };
+
+/** The texts of the statements that a connection keeps, by name; the one that was used last is the last. */
+const kept = new WeakMap<Wire, Map<string, string>>();
+
+function keptOn(wire: Wire): Map<string, string> {
+  const texts = kept.get(wire) ?? new Map<string, string>();
+  kept.set(wire, texts);
+  return texts;
+}
+
+/** The resource of a statement's name, which is its label's first part. */
+const resourceOf = (name: string): string => name.slice(0, -digestMax).split('.')[0] as string;
+
+/** Whether the connection keeps the statement already. If not it does from now on, and one that was not used for long makes room. */
+function keep(wire: Wire, { name, text }: Statement): boolean {
+  const texts = keptOn(wire);
+  const isKept = texts.delete(name); // so that it becomes the last
+  const siblings = isKept ? [] : [...texts.keys()].filter((each) => resourceOf(each) === resourceOf(name));
+  const [oldest] = siblings.length >= keptMax.ofResource ? siblings : texts.size >= keptMax.all ? texts.keys() : [];
+  if (oldest !== undefined) {
+    texts.delete(oldest);
+    wire.close({ type: 'S', name: oldest });
+  }
+  texts.set(name, text);
+  return isKept;
+}
+
 /** Sets the workspace until the end of the transaction: without it the tenant wall shows no row and takes none. */
-export const guard: Statement = {
-  name: 'workspace-guard',
-  text: "select set_config('gateway.workspace_id', $1, true)",
-  parameters: ['workspace'],
-};
+export const guard = prepared('workspace-guard', "select set_config('gateway.workspace_id', $1, true)", ['workspace']);
 
 /** Without the other ways to a row the planner uses bitmap scans. Generic plans keep to the settings of their first run. */
-const guardInTableOrder: Statement = {
-  name: 'workspace-guard-in-table-order',
-  text: `${guard.text}, set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true)`,
-  parameters: guard.parameters,
-};
+const guardInTableOrder = prepared(
+  'workspace-guard-in-table-order',
+  `${guard.text}, set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true)`,
+  guard.parameters,
+);
 
 /** The guard of a statement. */
 export const guardOf = ({ inTableOrder }: Statement): Statement => (inTableOrder ? guardInTableOrder : guard);

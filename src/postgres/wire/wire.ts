@@ -7,12 +7,12 @@ import pg from 'pg';
  */
 export interface Wire extends EventEmitter {
   readonly stream: Socket;
-  readonly parsedStatements: Record<string, string | undefined>;
-  readonly submittedNamedStatements: Record<string, string | undefined>;
   /** Each writes a message of the extended query protocol (PostgreSQL 55.7). */
   parse(statement: { readonly name: string; readonly text: string }): void;
   bind(portal: { readonly statement: string; readonly values: readonly BoundValue[] }): void;
   execute(portal: object): void;
+  /** Frees a prepared statement (`type` S) and its plan. */
+  close(target: { readonly type: 'S'; readonly name: string }): void;
   sync(): void;
 }
 

@@ -82,7 +82,7 @@ function compileCuts(resource: Resource, options: ProjectionOptions, observe: Ob
     if (members.length === all.length) return null;
     const fields = [...new Set(members.map(({ path }) => path[0] as string))];
     const columns = columnsOf(resource, members);
-    const name = fields.join();
+    const name = JSON.stringify(fields);
     const cut = cuts.get(name) ?? {
       fields,
       columns,

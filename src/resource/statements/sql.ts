@@ -1,4 +1,4 @@
-import type { Statement } from '../../postgres/statement.js';
+import { prepared, type Statement } from '../../postgres/statement.js';
 import { type FieldType, fieldType } from '../definition/field-types.js';
 import type { Direction } from '../definition/resource.js';
 
@@ -27,8 +27,8 @@ export function typed(type: FieldType, value: Sql): Sql {
 }
 
 /** The statement of an SQL text, whose parameters are numbered in their order. */
-export function statement(name: string, sql: Sql): Statement {
+export function statement(label: string, sql: Sql, inTableOrder?: true): Statement {
   const parameters: string[] = [];
   const text = sql.replace(/\{([\w.-]+)\}/g, (_, parameter: string) => `$${parameters.push(parameter)}`);
-  return { name, text, parameters };
+  return prepared(label, text, parameters, inTableOrder);
 }

@@ -11,7 +11,7 @@ import {
   type Resource,
 } from '../definition/resource.js';
 import { orderBy, quoted, quotedList, type Sql, statement, typed, where } from './sql.js';
-import { orderFrom, shortName, viewInOrder } from './walls.js';
+import { orderFrom, viewInOrder } from './walls.js';
 
 /** Where a chunk begins and ends: nothing, behind a key, up to a key, or both. */
 export type Bounds = 'all' | 'after' | 'until' | 'between';
@@ -48,36 +48,25 @@ export interface Cut {
 /** How many combinations of filters, and how many with a cut, are kept; the least recently used one makes room. */
 const combinationsKept = 128;
 
-/**
- * Builds the statements of the resource, each over the view that has its order. Each connection keeps the statements that have names: beyond
- * that number of combinations they have none.
- */
+/** Builds the statements of the resource, each over the view that has its order. */
 export function compileStatements(resource: Resource): ResourceStatements {
   const lists = {
     whole: new LRUCache<string, ListStatements>({ max: combinationsKept }),
     cut: new LRUCache<string, ListStatements>({ max: combinationsKept }),
   };
-  const combinations = { whole: 0, cut: 0 };
-  // Rows of a pass have a column more, so their statements have names of their own.
-  const prefix = resource.versionSeed === undefined ? resource.name : `${resource.name}.versioned`;
   const list: ResourceStatements['list'] = (filters, direction = 'asc', cut = null) => {
     const names = [...filters].sort();
     const kind = cut === null ? 'whole' : 'cut';
-    const key = `${direction} ${names.join('+')} ${cut?.fields.join('+')}`;
+    const key = JSON.stringify([direction, names, cut?.fields]);
     let made = lists[kind].get(key);
     if (made === undefined) {
-      const isNamed = ++combinations[kind] <= combinationsKept;
-      made = compileList(resource, names, direction, cut, isNamed ? prefix : null);
+      made = compileList(resource, names, direction, cut);
       if (cut !== null) made = { ...list(names, direction), rows: made.rows };
       lists[kind].set(key, made);
     }
     return made;
   };
   return { list, detail: resource.detail ? statement(`${resource.name}.detail`, byId(resource, '{id}')) : null };
-}
-
-export function statementName(...parts: readonly string[]): string {
-  return shortName(parts.join('.'));
 }
 
 export const limit = ` limit {limit}`;
@@ -94,13 +83,12 @@ const farEnd = { asc: 'upper', desc: 'lower' } as const;
  */
 const fewMax = 1000;
 
-/** The statements of a combination of filters, of all columns or of a cut; their names begin with the prefix, null: they have none. */
+/** The statements of a combination of filters, of all columns or of a cut. */
 function compileList(
   resource: Resource,
   filters: readonly string[],
   direction: Direction,
   cut: Cut | null,
-  prefix: string | null,
 ): ListStatements {
   const opposite = direction === 'asc' ? 'desc' : 'asc';
   const key = keyOf(resource);
@@ -176,13 +164,8 @@ function compileList(
     return `select count(*) from (${read(key, [], direction, '')}) as found`;
   };
 
-  const parts = [
-    ...(direction === 'desc' ? ['desc'] : []),
-    ...filters,
-    ...(cut ? [`only ${cut.fields.join(' ')}`] : []),
-  ];
-  const named = (part: string, made: Sql): Statement =>
-    statement(prefix === null ? '' : statementName(prefix, part, ...parts), made);
+  const label = resource.versionSeed === undefined ? resource.name : `${resource.name}.versioned`;
+  const named = (part: string, made: Sql): Statement => statement(`${label}.${part}`, made);
   const within = (bounds: Bounds): Sql[] => bounded(resource.order, bounds, operators[direction], comparison);
   const keys = (part: string, bounds: readonly Sql[], reading: Direction): Statement =>
     named(`keys-${part}`, read(key, bounds, reading, limitBehindSkipped));

@@ -2,7 +2,7 @@ import type { Statement } from '../../postgres/statement.js';
 import type { IdType } from '../definition/field-types.js';
 import { type OrderColumn, type Resource, type ResourceSync, xidColumn } from '../definition/resource.js';
 import { orderBy, quoted, quotedList, type Sql, statement, where } from './sql.js';
-import { type Bounds, bounded, byBounds, limit, limitBehindSkipped, statementName } from './statements.js';
+import { type Bounds, bounded, byBounds, limit, limitBehindSkipped } from './statements.js';
 import { noPartsVersion, partInOrder, partsVersion, sourceColumn, versionOf, viewInOrder } from './walls.js';
 
 /** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
@@ -53,7 +53,7 @@ const hasPrefix = (hash: string): Sql => `${hash} ^@ any({prefixes}::text[])`;
 /** The id as it is shown. A cast would drop the spaces at the end of a character(n). */
 const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
-/** The rows of a view in an order; `name` begins the names of the statements. */
+/** The rows of a view in an order; `name` begins the labels of the statements. */
 interface Rows {
   readonly name: string;
   readonly view: string;
@@ -98,15 +98,15 @@ function compileSection(rows: Rows, condition: Sql, inTableOrder?: true): Sectio
   const inOrder = (bounds: Bounds): Sql =>
     `select ${quotedList(keys)} from ${quoted(rows.inOrder)}${where(within(bounds))}`;
   const ahead = (bounds: 'all' | 'after'): Statement =>
-    statement(statementName(name, `ahead-${bounds}`), `${inOrder(bounds)}${limitBehindSkipped}`);
+    statement(`${name}.ahead-${bounds}`, `${inOrder(bounds)}${limitBehindSkipped}`);
   const [view, sorted] = inTableOrder ? [rows.view, orderBy(keys)] : [rows.inOrder, ''];
   const find = (bounds: Bounds): Statement => {
     const found = `select ${onePerRecord ? 'distinct on (id) ' : ''}${quotedList(keys)} from ${quoted(view)}${where([...within(bounds), condition])}${sorted}${limit}`;
-    return { ...statement(statementName(name, `find-${bounds}`), found), ...(inTableOrder && { inTableOrder }) };
+    return statement(`${name}.find-${bounds}`, found, inTableOrder);
   };
   return {
     order,
-    estimate: statement(statementName(name, 'estimate'), `explain (format json) ${inOrder('all')}`),
+    estimate: statement(`${name}.estimate`, `explain (format json) ${inOrder('all')}`),
     ahead: { all: ahead('all'), after: ahead('after') },
     find: byBounds(find),
     idAt: keys.indexOf('id'),
@@ -143,14 +143,14 @@ function digestOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bo
   // Of depth 0 no id is hashed.
   const digest = `select case ${depth} when 0 then '' else left(${shortHashOf('id')}, ${depth}) end as prefix, count(*), ${hash}
     from (${versioned(resource, sync, rows, bounds)}) as versions group by 1`;
-  return { ...statement(statementName(rows.name, `digest-${bounds}`), digest), inTableOrder: true };
+  return statement(`${rows.name}.digest-${bounds}`, digest, true);
 }
 
 /** Ids and versions of the rows whose hash begins with a prefix. */
 function versionsOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bounds): Statement {
   const versions = `select id, version from (${versioned(resource, sync, rows, bounds)}) as versions
     ${where([hasPrefix(hashOf('id'))])}${limit}`;
-  return { ...statement(statementName(rows.name, `versions-${bounds}`), versions), inTableOrder: true };
+  return statement(`${rows.name}.versions-${bounds}`, versions, true);
 }
 
 /** A version as it is shown: 16 hexadecimal digits. */

@@ -35,7 +35,7 @@ function wall(name: string, statements: readonly string[]): Wall {
 const nameBytesMax = 63;
 
 /** A name that PostgreSQL does not cut (NAMEDATALEN - 1 bytes): of a longer one the end becomes a digest of the whole. */
-export function shortName(name: string): string {
+function shortName(name: string): string {
   if (Buffer.byteLength(name) <= nameBytesMax) return name;
   const digest = createHash('sha256').update(name).digest('hex').slice(0, 22);
   return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}_${digest}`;

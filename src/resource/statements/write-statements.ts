@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Statement } from '../../postgres/statement.js';
 import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from '../definition/resource.js';
 import { quoted, quotedList, type Sql, statement, typed } from './sql.js';
-import { statementName } from './statements.js';
 import { entryOf } from './walls.js';
 
 type Writable = Resource & { readonly write: ResourceWrite };
@@ -63,7 +62,7 @@ export function compileWriteStatements(resource: Writable) {
     read,
     refused: refusedColumns(resource.write.view),
   };
-  const made = Object.entries(texts).map(([part, sql]) => [part, statement(statementName(resource.name, part), sql)]);
+  const made = Object.entries(texts).map(([part, sql]) => [part, statement(`${resource.name}.${part}`, sql)]);
   const statements: Record<keyof typeof texts, Statement> = Object.fromEntries(made);
   return {
     ...statements,

@@ -3,7 +3,7 @@ import { atMost } from '../../base/cache-bound.js';
 import type { Observe } from '../../base/events.js';
 import type { Gate } from '../../base/flow/gate.js';
 import type { Replica } from '../../postgres/replica.js';
-import type { Statement, WorkspaceId } from '../../postgres/statement.js';
+import { prepared, type WorkspaceId } from '../../postgres/statement.js';
 import { type ReadTarget, withServer } from '../read/routing.js';
 import { tokenKey, wellFormed } from './token-format.js';
 
@@ -44,12 +44,12 @@ interface LookUp {
   readonly access: Access | null;
 }
 
-const findToken: Statement = {
-  name: 'find-token',
-  text: `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint, revoked_at is not null, name
+const findToken = prepared(
+  'find-token',
+  `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint, revoked_at is not null, name
     from gateway.find_token($1)`,
-  parameters: ['hash'],
-};
+  ['hash'],
+);
 /** How long a token that was not found is refused without a look-up; short, because a new token reaches the replica late. */
 const refusalMs = 1000;
 
