@@ -32,9 +32,19 @@ const dateOrInstant: QueryForm = {
   },
 };
 
-/** A date as it is compared with a column of the type: of a timestamp it is the start of the day. */
-const startOf = (date: Sql, type: FieldType): Sql =>
-  type === 'date' ? date : `${date}::timestamp at time zone {timeZone}`;
+/** A date as it is compared with a column of the type: of a timestamp it is the first moment of the day. */
+const startOf = (date: Sql, type: FieldType): Sql => (type === 'date' ? date : firstMoment(`${date}::timestamp`));
+
+/**
+ * Of a midnight that comes twice PostgreSQL takes the second, in standard time. The first is where the clock of the day before shows it, unless
+ * the clock went back before it was reached. No subquery, so that PostgreSQL still prunes partitions before it runs.
+ */
+function firstMoment(midnight: Sql): Sql {
+  const usual = `(${midnight} at time zone {timeZone})`;
+  const clockOfDayBefore = `((${usual} - interval '24 hours') at time zone {timeZone} + interval '24 hours')`;
+  const sooner = `(${usual} - (${clockOfDayBefore} - ${midnight}))`;
+  return `case when ${sooner} < ${usual} and ${sooner} at time zone {timeZone} >= ${midnight} then ${sooner} else ${usual} end`;
+}
 
 /** Values in a list. */
 export const listValuesMax = 100;
