@@ -24,7 +24,7 @@ const formOf = (type: FieldType): QueryForm => fieldType(type).query as QueryFor
 
 /** A date or an instant; PostgreSQL tells them apart by the length of a date. */
 const dateOrInstant: QueryForm = {
-  schema: { anyOf: [formOf('date').schema, formOf('timestamp').schema] },
+  schema: { type: 'string', anyOf: [formOf('date').schema, formOf('timestamp').schema] },
   isValue: (text) => formOf('date').isValue(text) || formOf('timestamp').isValue(text),
   error: {
     code: 'invalid_instant',

@@ -62,10 +62,13 @@ export interface MediaType {
 
 export interface Header extends MediaType {
   readonly description: string;
-  readonly required?: boolean;
+  /** `required`, which OpenAPI 2.0 does not allow in a header of a response. */
+  readonly 'x-always-sent'?: boolean;
 }
 
-export interface Parameter extends Header {
+export interface Parameter extends MediaType {
+  readonly description: string;
+  readonly required?: boolean;
   readonly name: string;
   readonly in: 'query' | 'path' | 'header';
 }
