@@ -1,7 +1,7 @@
 -- Access tokens. The functions below use three views of the operator, which sql/views/tokens.sql defines over the reference app:
 --   gateway.api_tokens     the table of tokens: gateway.tokens, or the app's own table with these columns
 --   gateway.workspaces     id, name
---   gateway.token_owners   workspace_id, id, email: the users who may have tokens made
+--   gateway.token_owners   workspace_id, id, email: the users who may have tokens
 -- Their ids have the app's types; here ids are text, to which every type can be cast.
 -- The views are created after this file and replaced while it stays, so the bodies are checked when they run.
 set local check_function_bodies = off;
@@ -43,14 +43,32 @@ alter function gateway.note_token_uses(uuid[]) owner to gateway_owner;
 revoke all on function gateway.note_token_uses(uuid[]) from public;
 grant execute on function gateway.note_token_uses(uuid[]) to gateway_writer;
 
+-- Whether a token's workspace and user are still there: the app may mark them as deleted, and a user may lose the right to tokens.
+-- The text of the statement holds the ids, so that they take the types of the views, of whatever app, and its indexes are used.
+create function gateway.is_token_owner(workspace text, owner text) returns boolean
+  language plpgsql stable set search_path = ''
+  as $$
+  declare
+    is_owner boolean;
+  begin
+    execute format('select exists (select from gateway.workspaces where id = %1$L)
+        and exists (select from gateway.token_owners where workspace_id = %1$L and id = %2$L)', workspace, owner) into is_owner;
+    return is_owner;
+  end $$;
+alter function gateway.is_token_owner(text, text) owner to gateway_owner;
+revoke all on function gateway.is_token_owner(text, text) from public;
+
 -- One token by the SHA-256 of its text, for any workspace: the only question the reader can ask without a workspace.
 -- Relies on the unique index on token_hash: one index probe.
 -- Returns expiry and revocation without judging them: the gateway goes by its own clock, also while the answer is cached.
+-- A token whose workspace or user is gone counts as revoked, for as long as they are.
 create function gateway.find_token(hash bytea)
   returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text)
   language sql stable security definer set search_path = ''
   as $$
-    select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at, t.revoked_at, t.name::text
+    select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at,
+      case when gateway.is_token_owner(t.workspace_id::text, t.created_by::text) then t.revoked_at else coalesce(t.revoked_at, now()) end,
+      t.name::text
     from gateway.api_tokens t
     where t.token_hash = hash
   $$;
@@ -110,7 +128,8 @@ create function gateway.create_token(id uuid, workspace text, owner text, name t
   declare
     token gateway.api_tokens;
   begin
-    if not exists (select from gateway.token_owners o where o.id::text = owner and o.workspace_id::text = workspace) then
+    if not exists (select from gateway.workspaces w where w.id::text = workspace)
+      or not exists (select from gateway.token_owners o where o.id::text = owner and o.workspace_id::text = workspace) then
       raise sqlstate 'WG003' using message = format('User %s is no token owner of workspace %s.', owner, workspace);
     end if;
     token.id := create_token.id;
@@ -132,7 +151,10 @@ create function gateway.list_tokens(workspace text)
   language sql stable
   as $$
     select t.id, t.workspace_id::text, coalesce(w.name, t.workspace_id::text), t.created_by::text, t.name, t.scopes, t.created_at, t.expires_at, t.revoked_at,
-      t.rotated_from, case when t.revoked_at is not null then 'revoked' when t.expires_at <= now() then 'expired' else 'active' end,
+      t.rotated_from, case when t.revoked_at is not null then 'revoked' when t.expires_at <= now() then 'expired'
+        when w.id is null or not exists (select from gateway.token_owners o
+          where o.id::text = t.created_by::text and o.workspace_id::text = t.workspace_id::text) then 'without owner'
+        else 'active' end,
       u.used_at
     from gateway.api_tokens t left join gateway.workspaces w on w.id::text = t.workspace_id::text
       left join gateway.token_uses u on u.token_id = t.id

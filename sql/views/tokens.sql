@@ -10,5 +10,7 @@ create view gateway.api_tokens as
 grant select on gateway.api_tokens to gateway_owner; -- the owner of find_token
 
 create view gateway.workspaces as select id, naam as name from app.workspaces;
+grant select (id) on gateway.workspaces to gateway_owner;
 
 create view gateway.token_owners as select workspace_id, id, email from app.users where rol = 'owner';
+grant select (workspace_id, id) on gateway.token_owners to gateway_owner;

@@ -145,7 +145,7 @@ test.serial(
     );
     t.regex(
       readFileSync(join(folder, 'sql/views/tokens.sql'), 'utf8'),
-      /"userNo" as id, "e-mail" as email from .*\n {2}where "?role"? = 'owner';/,
+      /"userNo" as id, t."e-mail" as email from .*\n {2}where t."?role"? = 'owner';/,
     );
     t.regex(draft.output, /left out: Secret \(secrets, by the name\)/);
     t.deepEqual(await wrong(t, draft), []);
@@ -239,7 +239,7 @@ test.serial('a schema that cannot be adopted is refused in a plain sentence, and
   const cases: [string, number, RegExp, Partial<Settings>?][] = [
     ['--schema none', 1, /^There is no table in a schema "none"\. Schemas with tables: Shop Floor, lonely\./],
     ['--schema bare', 1, /^There is no table in a schema "bare"\./],
-    ['--schema lonely', 1, /divides its rows among workspaces: .*--tenant COLUMN; docs\/adapting\.md /],
+    ['--schema lonely', 1, /divides its rows among workspaces: .*--tenant COLUMN; docs\/adopt\/adapting\.md /],
     [`${own} --write nothing`, 1, /^--write names no table that becomes a resource: nothing\./],
     [`${own} --tenant nothing`, 1, /^No table of "Shop Floor" has the column "nothing"/],
     [own, 1, /permission denied for schema Shop Floor .*Give the URL of a role that may do this\./, stranger],

@@ -3,7 +3,8 @@ import test from 'ava';
 import type pg from 'pg';
 import { auditLogIn, documentsIn } from '../../src/operate/adopt/audit-log.js';
 import { sample } from '../../src/operate/adopt/catalog.js';
-import { deletedPoints, reasonToLeaveOut } from '../../src/operate/adopt/columns.js';
+import { reasonToLeaveOut } from '../../src/operate/adopt/columns.js';
+import { deletedPoints, keptConditions } from '../../src/operate/adopt/deletion.js';
 import { fieldsOf } from '../../src/operate/adopt/fields.js';
 import { keyIdsFile, tokensFile } from '../../src/operate/adopt/files.js';
 import { leads } from '../../src/operate/adopt/indexes.js';
@@ -220,9 +221,37 @@ test('a draft says which rows count as deleted, and which may', (t) => {
   t.deepEqual(pointsOf('deleted_at', 'timestamp with time zone'), [
     'rows with deleted_at count as deleted and are not shown.',
   ]);
-  for (const type of ['smallint', 'bigint', 'character'])
-    t.regex(pointsOf('is_deleted', type)[0] ?? '', /^rows are shown whatever is_deleted \(\w+\) says: /);
+  t.regex(pointsOf('is_deleted', 'uuid')[0] ?? '', /^rows are shown whatever is_deleted \(uuid\) says: /);
+  t.regex(pointsOf('is_deleted', 'character')[0] ?? '', /says: /, 'no value tells which word means yes');
+  t.regex(pointsOf('archived_at', 'date')[0] ?? '', /^rows are shown whatever archived_at says: /);
   t.deepEqual(pointsOf('deleted_by', 'bigint'), []);
+});
+
+test('each mark of deletion is compared by its type, and a time that need not be null with the moment', (t) => {
+  const nullable = { notNull: false };
+  const ofNow = "coalesce(t.x > now() or t.x < '1970-01-03', true)";
+  const cases: readonly (readonly [column: Column, condition: string])[] = [
+    [column('discarded_at', 'timestamp with time zone'), ofNow],
+    [{ ...column('deletedAt', 'date'), ...nullable }, 't.x is null'],
+    [{ ...column('deleted_at', 'timestamp without time zone', 'infinity'), ...nullable }, ofNow],
+    [{ ...column('delete_at', 'timestamp with time zone'), ...nullable }, ofNow],
+    [column('is_deleted', 'boolean'), 'not t.x'],
+    [{ ...column('isdeleted', 'boolean'), ...nullable }, 't.x is not true'],
+    [column('del_flag', 'smallint'), 't.x = 0'],
+    [{ ...column('deleted', 'bigint'), ...nullable }, 'coalesce(t.x, 0) = 0'],
+    [
+      column('trashed', 'character', 'N', 'Y'),
+      `lower(btrim(coalesce(t.x::text, ''))) in ('', '0', 'f', 'false', 'n', 'no', 'nee')`,
+    ],
+    [column('deleted_on', 'text', '2026-01-01T00:00:00Z'), `coalesce(t.x, '') = ''`],
+    [column('status', 'enum', 'open', 'deleted'), `t.x is distinct from 'deleted'`],
+  ];
+  for (const [each, condition] of cases)
+    t.deepEqual(keptConditions(table('jobs', [{ ...each, quoted: 'x' }])), [condition], each.name);
+  const both = [column('is_deleted', 'boolean'), { ...column('deleted_at', 'date'), ...nullable }];
+  t.is(keptConditions(table('jobs', both)).length, 2);
+  for (const name of ['status', 'undeleted_items', 'removed_by', 'archived_at', 'is_active'])
+    t.deepEqual(keptConditions(table('jobs', [column(name, 'boolean')])), [], name);
 });
 
 test('users are found under the names that Django and ASP.NET give them', (t) => {

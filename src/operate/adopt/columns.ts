@@ -1,7 +1,7 @@
 import type { FieldType } from '../../resource/definition/field-types.js';
 import { areAddresses, type Form, formOf } from '../check/forms.js';
 import { isNamed } from './names.js';
-import type { Column, Table } from './schema.js';
+import type { Column } from './schema.js';
 
 /** A column of a view, made of one of the table. */
 export interface Shown {
@@ -173,34 +173,6 @@ function isPreset(values: readonly string[]): boolean {
 
 function holdsValue({ type }: Column): boolean {
   return type !== 'boolean' && !/timestamp|date/.test(type);
-}
-
-/**
- * The column, by name and type, of rows that count as deleted and stay in the table, with SQL of those that are not deleted, and the
- * same as PostgreSQL prints it for a partial index; `as` is the alias of the table in the condition.
- */
-export function softDeleteOf({ columns }: Table, as = alias) {
-  const column = columns.find(
-    ({ name, type }) => isNamed('deleted', name) && (type === 'boolean' || /timestamp|date/.test(type)),
-  );
-  if (column === undefined) return undefined;
-  const { quoted, notNull, type } = column;
-  const mark = `${as}.${quoted}`;
-  if (type !== 'boolean') return { column, condition: `${mark} is null`, printed: [`(${quoted} IS NULL)`] };
-  if (notNull) return { column, condition: `not ${mark}`, printed: [`(NOT ${quoted})`, `(${quoted} = false)`] };
-  return { column, condition: `${mark} is not true`, printed: [`(${quoted} IS NOT TRUE)`] };
-}
-
-/** The open point of rows that count as deleted, and of those that may: of a column of another type nothing tells which value says so. */
-export function deletedPoints(rows: string, table: Table): string[] {
-  const known = softDeleteOf(table)?.column;
-  if (known) return [`${rows} with ${known.name} count as deleted and are not shown.`];
-  return table.columns
-    .filter(({ name }) => isNamed('deleted', name))
-    .map(
-      ({ name, type }) =>
-        `${rows} are shown whatever ${name} (${type}) says: if it marks those that are deleted, leave them out by a condition.`,
-    );
 }
 
 /** Whether all values are times in UTC (RFC 3339) that are kept as texts. */

@@ -1,5 +1,6 @@
 import { logWrite } from './audit-log.js';
-import { alias, deletedPoints, leftPoints, rowXid, softDeleteOf } from './columns.js';
+import { alias, leftPoints, rowXid } from './columns.js';
+import { deletedPoints, markColumns, ownersOf, ownersPoint, viewConditions } from './deletion.js';
 import { fieldsOf, type ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { leadOf, listOf } from './lists.js';
@@ -26,8 +27,9 @@ export interface Draft {
 /** Drafts the resource of a table. Throws AdoptRefused when it is to be written and cannot be. */
 export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): Draft {
   const { table, log, id, steps } = subject;
-  const softDelete = softDeleteOf(table);
-  const drafted = fieldsOf(subject, survey, [softDelete?.column]);
+  const owners = ownersOf(subject, survey.tables);
+  const conditions = viewConditions(subject, owners, survey.tenant);
+  const drafted = fieldsOf(subject, survey, markColumns(table));
   const { view, name, record } = namesOf(subject, survey);
   const list = listOf(view, name, subject, survey, drafted);
   const parts = partsOf(subject, survey, drafted);
@@ -89,6 +91,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
         `its workspace is that of ${way}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
       ...drafted.open,
       ...deletedPoints('rows', table),
+      ownersPoint(subject, owners),
       ...parts.flatMap((part) => part.open),
       ...(write?.open ?? []),
       ...sync.open,
@@ -100,7 +103,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       ),
     ],
     sql: [
-      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, subject)}${softDelete ? `\n  where ${softDelete.condition}` : ''};`,
+      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, subject)}${conditions.length > 0 ? `\n  where ${conditions.join('\n    and ')}` : ''};`,
       ...(write?.sql ?? []),
       ...hidden.flatMap(({ quoted }) => [
         `drop policy if exists gateway on ${quoted};`,

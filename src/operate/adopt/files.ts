@@ -1,4 +1,5 @@
 import { preset } from './columns.js';
+import { gonePoint, presentConditions } from './deletion.js';
 import type { ViewColumn } from './fields.js';
 import { isNamed } from './names.js';
 import { columnOf, type Subject, type Survey, type Table, type Tenant } from './schema.js';
@@ -13,14 +14,16 @@ export function tokensFile({ tenant, users, subjects }: Survey): SqlFile {
   const small = subjects.filter(({ steps }) => steps.length === 0).sort((a, b) => a.table.rows - b.table.rows)[0];
   const listed = small?.tenant.quoted;
   const workspaces = root
-    ? `select ${as(`${id}`, 'id')}, ${as(label ?? `${id}::text`, 'name')} from ${root.quoted}`
+    ? `select ${as(`t.${id}`, 'id')}, ${as(label ? `t.${label}` : `t.${id}::text`, 'name')} from ${root.quoted} t${whereOf(presentConditions(root))}`
     : `select distinct ${listed} as id, ${listed}::text as name from ${small?.table.quoted}\n  where ${listed} is not null`;
   const owners = ownersOf(users, tenant);
   const open: Points = [
     !isSure && `the workspace is a guess: ${reason}.`,
     !root && 'no table lists the workspaces, so they are read from the rows of a small table: show them from a list.',
     root && !label && `no column of ${root.quoted} names a workspace, so its id does.`,
+    root && gonePoint('workspaces', root),
     owners.open,
+    users && gonePoint('users', users),
   ];
   return {
     path: 'tokens.sql',
@@ -32,8 +35,10 @@ export function tokensFile({ tenant, users, subjects }: Survey): SqlFile {
 grant select on gateway.api_tokens to gateway_owner; -- the owner of find_token
 
 create view gateway.workspaces as ${workspaces};
+grant select (id) on gateway.workspaces to gateway_owner;
 
-create view gateway.token_owners as ${owners.sql};`,
+create view gateway.token_owners as ${owners.sql};
+grant select (workspace_id, id) on gateway.token_owners to gateway_owner;`,
   };
 }
 
@@ -47,18 +52,23 @@ function ownersOf(users: Table | undefined, tenant: Tenant): { sql: string; open
     };
   const email = users.columns.find(({ name }) => isNamed('email', name))?.quoted;
   const id = (idColumn(users, tenant) ?? columnOf(users, 'id'))?.quoted ?? email;
-  const select = `select ${as(workspace, 'workspace_id')}, ${as(`${id}`, 'id')}, ${as(`${email}`, 'email')} from ${users.quoted}`;
+  const select = `select ${as(`t.${workspace}`, 'workspace_id')}, ${as(`t.${id}`, 'id')}, ${as(`t.${email}`, 'email')} from ${users.quoted} t`;
   const condition = ownerCondition(users);
-  if (condition !== undefined) return { sql: `${select}\n  where ${condition}` };
-  return { sql: select, open: `every user of ${users.quoted} may have tokens made: add a condition for the owners.` };
+  const sql = `${select}${whereOf([...(condition === undefined ? [] : [condition]), ...presentConditions(users)])}`;
+  if (condition !== undefined) return { sql };
+  return { sql, open: `every user of ${users.quoted} may have tokens made: add a condition for the owners.` };
+}
+
+function whereOf(conditions: readonly string[]): string {
+  return conditions.length === 0 ? '' : `\n  where ${conditions.join(' and ')}`;
 }
 
 function ownerCondition({ columns }: Table): string | undefined {
   const flag = columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
-  if (flag) return flag.quoted;
+  if (flag) return `t.${flag.quoted}`;
   const role = columns.find(({ name }) => isNamed('role', name));
   const word = role?.values.find((value) => isNamed('owner', value));
-  return word === undefined ? undefined : `${role?.quoted} = ${literal(word)}`;
+  return word === undefined ? undefined : `t.${role?.quoted} = ${literal(word)}`;
 }
 
 /** key_ids.sql: counts of the key ids in use, of every sealed column of the preset, with one scan per table. */

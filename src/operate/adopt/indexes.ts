@@ -1,5 +1,6 @@
 import { shortened } from '../migrate/indexes.js';
-import { alias, softDeleteOf } from './columns.js';
+import { alias } from './columns.js';
+import { indexConditions, printedConditions } from './deletion.js';
 import type { Column, Index, Table } from './schema.js';
 import type { SqlFile } from './sql.js';
 
@@ -31,7 +32,7 @@ export function proposedIndex(
   fixed: number,
   isOfKept = true,
 ): SqlFile[] {
-  const condition = isOfKept ? softDeleteOf(table)?.condition : undefined;
+  const conditions = isOfKept ? indexConditions(table) : [];
   const usable = usableIndexes(table, isOfKept);
   const names = keys.map(({ of }) => of.name);
   if (keys.every(isPlain) && usable.some((index) => leads(index, names, fixed))) return [];
@@ -42,14 +43,14 @@ export function proposedIndex(
       path: `indexes/${file}.sql`,
       about: [purpose],
       sql: `create index concurrently if not exists gateway_${file}
-  on ${table.quoted} (${listed.join(', ')})${condition === undefined ? '' : ` where (${withoutAlias(condition)})`};`,
+  on ${table.quoted} (${listed.join(', ')})${conditions.length === 0 ? '' : ` where (${withoutAlias(conditions.join(' and '))})`};`,
     },
   ];
 }
 
 /** The indexes on all rows, or also those on all that are not deleted. */
 export function usableIndexes(table: Table, isOfKept: boolean): Index[] {
-  const conditions = (isOfKept && softDeleteOf(table)?.printed) || [];
+  const conditions = isOfKept ? printedConditions(table) : [];
   return table.indexes.filter(({ condition }) => condition === null || conditions.includes(condition));
 }
 

@@ -20,7 +20,14 @@ export const purposes = {
   created:
     /^(date_?)?(created|inserted|registered|aangemaakt|made|opened|added|logged|happened|occurred|recorded|gebeurd)(_?(at|on|op|date|time|ts))?$/,
   updated: /^(date_?)?(updated|modified|changed|gewijzigd|bijgewerkt)(_?(at|on|op|date|time|ts))?$/,
-  deleted: /^(is_)?(deleted|removed|trashed|verwijderd|gewist)(_?(at|on|op|date|time|ts))?$/,
+  deleted:
+    /^((is|was|soft|date|time)_?)*(deleted|removed|trashed|discarded|destroyed|purged|erased|verwijderd|gewist)(_?(at|on|op|date|time|ts|timestamp|flag|mark))?$|^(is_?|soft_?)?(delete|del|deletion)_?(flag|mark|at|on|date|time|ts)$|^(is|soft)_?delete$/,
+  /** Rows out of use, which an app can mean as deleted. */
+  setAside:
+    /^((is|was|date)_?)?(active|actief|archived|hidden|voided|withdrawn|retired|obsolete|inactive|disabled|deactivated|gearchiveerd|verborgen|inactief)(_?(at|on|op|date|time|ts))?$/,
+  /** Marks of users and of workspaces that the app lets in no more. */
+  barred:
+    /^((is|was|date)_?)?(active|actief|enabled|archived|disabled|deactivated|inactive|inactief|suspended|blocked|banned|geblokkeerd|closed)(_?(at|on|op|date|time|ts))?$/,
   version: /^((lock|row|record)_?)?(version|versie|revision)(_?(no|number|nr))?$/,
   movedVersion: /^((lock|row|record)_?(version|versie|revision)(_?(no|number|nr))?|version|versie)$/,
   status: /^(status|state|stage|toestand|kind|soort)$/,

@@ -1,17 +1,7 @@
 import { shortened } from '../migrate/indexes.js';
 import { documentsIn } from './audit-log.js';
-import {
-  alias,
-  deletedPoints,
-  formOfColumn,
-  judged,
-  leftPoints,
-  reasonNotToShow,
-  rowXid,
-  sealed,
-  shownId,
-  softDeleteOf,
-} from './columns.js';
+import { alias, formOfColumn, judged, leftPoints, reasonNotToShow, rowXid, sealed, shownId } from './columns.js';
+import { deletedPoints, keptConditions, markColumns } from './deletion.js';
 import type { Fields, ViewColumn } from './fields.js';
 import { plainKey, proposedIndex } from './indexes.js';
 import { camelCase, singular, snakeCase, untaken } from './names.js';
@@ -36,15 +26,15 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
     const name = untaken(shortName(part, subject.table), takenColumns);
     const key = keyOf(part, subject);
     const tenant = survey.tenant.columnIn(part);
-    const softDelete = softDeleteOf(part, 'p');
     const conditions = key.columns.map(
       (column, i) =>
         `p.${columnOf(part, column)?.quoted} = ${alias}.${columnOf(subject.table, key.references[i])?.quoted}`,
     );
     if (tenant && !key.columns.includes(tenant.name)) conditions.push(`p.${tenant.quoted} = ${workspaceSql(subject)}`);
-    if (softDelete) conditions.push(softDelete.condition);
+    conditions.push(...keptConditions(part, 'p'));
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
-    const others = part.columns.filter((column) => !isKey(column) && column !== softDelete?.column);
+    const marks = markColumns(part);
+    const others = part.columns.filter((column) => !isKey(column) && !marks.includes(column));
     // In a list nothing decodes sealed values and other bytes.
     const isReadable = (column: Column): boolean => column.type !== 'bytea' && formOfColumn(column).kind !== 'sealed';
     const { shown, leftOut } = judged(
@@ -174,7 +164,9 @@ function partFile(view: string, name: string, part: Table, keys: PartKeys): SqlF
     path: `${name}.sql`,
     about: [
       `The rows of ${part.quoted} for sync: a record of records.${view} counts as changed when ${rowXid} of one of them does.`,
-      ...(softDeleteOf(part) ? ['Deleted rows are here, too: the record changes when a row is deleted.'] : []),
+      ...(keptConditions(part).length > 0
+        ? ['Deleted rows are here, too: the record changes when a row is deleted.']
+        : []),
       `A pass reads them here in one scan, in the order of the records. Relies on an index on ${part.quoted} (${read}).`,
     ],
     sql: `create view records.${name} as

@@ -141,6 +141,8 @@ export interface Subject extends WorkspaceOf {
 export interface Survey {
   readonly tenant: Tenant;
   readonly subjects: readonly Subject[];
+  /** All tables of the schema. */
+  readonly tables: readonly Table[];
   /** Tables without a resource, each with the reason. */
   readonly leftOut: readonly { readonly table: Table; readonly reason: string }[];
   /** The people who log in to the app. */

@@ -51,7 +51,7 @@ export function fromOf(quoted: string, { steps }: WorkspaceOf): string {
 }
 
 /** The alias of the table that so many steps lead to. */
-function aliasOf(steps: number): string {
+export function aliasOf(steps: number): string {
   return steps === 0 ? alias : `w${steps}`;
 }
 

@@ -64,13 +64,21 @@ export async function survey(client: pg.Client, { schema, tenantColumn, only }: 
   }
   const chosen = fit.filter(({ name }) => only?.includes(name) ?? true);
   const partsIn = (table: Table): readonly Table[] => partsOf.get(table) ?? [];
-  for (const table of [...chosen, ...chosen.flatMap(partsIn), ...(users ? [users] : [])]) await sample(client, table);
+  const above = tables.filter(({ name }) =>
+    chosen.some(
+      (table) =>
+        table.foreignKeys.some((key) => key.table === name) ||
+        workspaces.get(table)?.steps.some((step) => step.table.name === name),
+    ),
+  );
+  const read = [...chosen, ...chosen.flatMap(partsIn), ...above, users, tenant.root];
+  for (const table of new Set(read)) if (table) await sample(client, table);
   const subjects = chosen.map((table): Subject => {
     const [workspace, id] = [workspaces.get(table) as WorkspaceOf, idColumn(table, tenant) as Column];
     const log = auditLogIn(table);
     return { table, ...workspace, id, parts: partsIn(table), documents: documentsIn(table, log), ...(log && { log }) };
   });
-  return { tenant, subjects, leftOut, users };
+  return { tenant, subjects, tables, leftOut, users };
 }
 
 /** The table of which this one holds parts: it refers to that one alone, no table refers to it, and it has no time of its own. */

@@ -1,0 +1,213 @@
+import { alias, isMoments, isTextual } from './columns.js';
+import { isNamed } from './names.js';
+import { type Column, columnOf, type Subject, type Table, type Tenant } from './schema.js';
+import { aliasOf, workspaceSql } from './sql.js';
+
+// Rows that count as deleted although they stay in the table: which columns say so, and SQL of those that do not.
+
+/** A column that marks deleted rows. */
+interface Mark {
+  readonly column: Column;
+  /** SQL of the rows that are not deleted; `sql` is the column. */
+  readonly kept: (sql: string) => string;
+  /** The same as PostgreSQL prints it for a partial index. */
+  readonly printed: readonly string[];
+  /** Whether it depends on the moment, so that no index can have it. */
+  readonly isOfNow?: true;
+}
+
+const isTime = ({ type }: Column): boolean => /^(timestamp|date)/.test(type);
+const isCount = ({ type }: Column): boolean => /^(bigint|integer|smallint|numeric)$/.test(type);
+/** Words of a text that say no, and those that say yes. */
+const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
+const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
+/** Of a status, words that mean a deleted row. */
+const deletedWords = /^(soft_?)?(deleted|trashed|trash|verwijderd|gewist)$/i;
+
+/** The meaning of a mark of deletion by its type: the first rule that holds. */
+const rules: readonly (readonly [
+  holds: (column: Column) => boolean,
+  mark: (quoted: string) => Omit<Mark, 'column'>,
+])[] = [
+  [
+    ({ type, notNull }) => type === 'boolean' && notNull,
+    (q) => ({ kept: (sql) => `not ${sql}`, printed: [`(NOT ${q})`, `(${q} = false)`] }),
+  ],
+  [({ type }) => type === 'boolean', (q) => ({ kept: (sql) => `${sql} is not true`, printed: [`(${q} IS NOT TRUE)`] })],
+  [
+    (column) => isTime(column) && !column.notNull && !isPlanned(column),
+    (q) => ({ kept: (sql) => `${sql} is null`, printed: [`(${q} IS NULL)`] }),
+  ],
+  // Kept rows can have a moment to come or one of long ago: "infinity", 9999-12-31, 1970-01-01. An offset of hours is no matter.
+  [
+    isTime,
+    () => ({
+      kept: (sql) => `coalesce(${sql} > now() or ${sql} < '1970-01-03', true)`,
+      printed: [],
+      isOfNow: true as const,
+    }),
+  ],
+  [(column) => isCount(column) && column.notNull, (q) => ({ kept: (sql) => `${sql} = 0`, printed: [`(${q} = 0)`] })],
+  [isCount, () => ({ kept: (sql) => `coalesce(${sql}, 0) = 0`, printed: [] })],
+  [
+    (column) => isTextual(column) && isMoments(column.values),
+    (q) => ({ kept: (sql) => `coalesce(${sql}, '') = ''`, printed: [`(${q} IS NULL)`] }),
+  ],
+  [
+    (column) =>
+      isTextual(column) &&
+      column.values.length > 0 &&
+      column.values.every((value) => [...no, ...yes].includes(value.trim().toLowerCase())),
+    () => ({
+      kept: (sql) => `lower(btrim(coalesce(${sql}::text, ''))) in (${no.map((word) => `'${word}'`).join(', ')})`,
+      printed: [],
+    }),
+  ],
+];
+
+/** Whether the time of a deletion can be one to come, or one that means none. */
+function isPlanned({ name, values }: Column): boolean {
+  return (
+    /delete_|deletion/i.test(name) || values.some((value) => /infinity|^\d{5}|^9\d{3}-|^(0\d{3}|1970)-|BC$/.test(value))
+  );
+}
+
+/** Every mark of a table by which a draft leaves rows out. */
+function marksOf({ columns }: Table): Mark[] {
+  return columns.flatMap((column): Mark[] => {
+    if (isNamed('deleted', column.name)) {
+      const [, mark] = rules.find(([holds]) => holds(column)) ?? [];
+      return mark ? [{ column, ...mark(column.quoted) }] : [];
+    }
+    return isNamed('status', column.name) ? statusMarks(column, deletedWords) : [];
+  });
+}
+
+/** The mark in a status, which clients see in a field all the same: other rows have other words. */
+function statusMarks(column: Column, of: RegExp): Mark[] {
+  const words = [...new Set(column.values.filter((value) => of.test(value)))].sort();
+  if (words.length === 0) return [];
+  const kept = (sql: string): string => words.map((word) => `${sql} is distinct from '${word}'`).join(' and ');
+  return [{ column, kept, printed: [] }];
+}
+
+/** The columns that are marks alone, which no field shows. */
+export function markColumns(table: Table): Column[] {
+  return marksOf(table).flatMap(({ column }) => (isNamed('deleted', column.name) ? [column] : []));
+}
+
+/** SQL conditions of the rows that are not deleted; `as` is the alias of the table. */
+export function keptConditions(table: Table, as = alias): string[] {
+  return marksOf(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
+}
+
+/** Those of the conditions that an index can have. */
+export function indexConditions(table: Table): string[] {
+  return marksOf(table).flatMap(({ column, kept, isOfNow }) => (isOfNow ? [] : [kept(`${alias}.${column.quoted}`)]));
+}
+
+/** The conditions of partial indexes that hold for all rows that are not deleted, as PostgreSQL prints them. */
+export function printedConditions(table: Table): string[] {
+  return marksOf(table).flatMap(({ printed }) => printed);
+}
+
+/** Of a status of a workspace or a user, words that take the right to be served. */
+const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|closed|archived)$/i;
+
+/** Every mark by which a workspace or a user is gone: deleted, or out of use. */
+function goneMarks(table: Table): Mark[] {
+  const barred = table.columns.filter(({ name }) => isNamed('barred', name));
+  return [
+    ...marksOf(table),
+    ...barred.flatMap((column): Mark[] => {
+      const isActive = /active|actief|enabled/i.test(column.name) && !/inacti|deacti/i.test(column.name);
+      if (isActive) {
+        if (column.type !== 'boolean') return [];
+        return [{ column, kept: (sql) => `${sql} is not false`, printed: [] }];
+      }
+      const [, mark] = rules.find(([holds]) => holds(column)) ?? [];
+      return mark && (column.type === 'boolean' || isTime(column)) ? [{ column, ...mark(column.quoted) }] : [];
+    }),
+    ...table.columns.flatMap((column) => (isNamed('status', column.name) ? statusMarks(column, barredWords) : [])),
+  ];
+}
+
+/** SQL conditions of the workspaces or users that are there and in use, with the alias t. */
+export function presentConditions(table: Table): string[] {
+  return goneMarks(table).map(({ column, kept }) => kept(`${alias}.${column.quoted}`));
+}
+
+/** The open point of workspaces or users that are gone. */
+export function gonePoint(rows: string, table: Table): string | false {
+  const names = [...new Set(goneMarks(table).map(({ column }) => column.name))];
+  return names.length > 0 && `${rows} count as gone by ${names.join(', ')}: their tokens are refused.`;
+}
+
+/** A record whose deletion takes the row with it. */
+export interface Owner {
+  readonly table: Table;
+  /** Columns of the row, and those of the record that they refer to. */
+  readonly columns: readonly Column[];
+  readonly references: readonly Column[];
+}
+
+/**
+ * The records with marks that a row goes with (ON DELETE CASCADE) by a required reference: where such a record counts as deleted, so does
+ * the row. Those on the way to its workspace are not among them.
+ */
+export function ownersOf({ table, steps }: Pick<Subject, 'table' | 'steps'>, tables: readonly Table[]): Owner[] {
+  return table.foreignKeys.flatMap(({ table: name, columns, references, cascades }): Owner[] => {
+    const to = tables.find((each) => each.name === name);
+    const own = columns.flatMap((column) => columnOf(table, column) ?? []);
+    if (!cascades || to === undefined || to === table || keptConditions(to).length === 0) return [];
+    if (!own.every(({ notNull }) => notNull) || steps.some((step) => own.includes(step.from))) return [];
+    return [{ table: to, columns: own, references: references.flatMap((column) => columnOf(to, column) ?? []) }];
+  });
+}
+
+/**
+ * A subquery for each row, not a join: PostgreSQL reads the list in its order whatever it knows of the records. The tenant wall compares
+ * the workspaces of row and record.
+ */
+function ownerCondition({ table, columns, references }: Owner, subject: Subject, tenant: Column | undefined): string {
+  const on = columns.map(({ quoted }, i) => `o.${references[i]?.quoted} = ${alias}.${quoted}`);
+  if (tenant && !references.includes(tenant)) on.push(`o.${tenant.quoted} = ${workspaceSql(subject)}`);
+  return `(select ${keptConditions(table, 'o').join(' and ')} from ${table.quoted} o where ${on.join(' and ')})`;
+}
+
+/** The conditions of a view's rows: neither they, nor a record on the way to their workspace or that they go with, are deleted. */
+export function viewConditions(subject: Subject, owners: readonly Owner[], { columnIn }: Tenant): string[] {
+  return [
+    ...keptConditions(subject.table),
+    ...subject.steps.flatMap((step, i) => keptConditions(step.table, aliasOf(i + 1))),
+    ...owners.map((owner) => ownerCondition(owner, subject, columnIn(owner.table))),
+  ];
+}
+
+/** The open points of rows that count as deleted, and of those that may. */
+export function deletedPoints(rows: string, table: Table): string[] {
+  const marks = marksOf(table);
+  const names = marks.map(({ column }) => column.name).join(', ');
+  const others = table.columns.filter((column) => !marks.some((mark) => mark.column === column));
+  const unknown = others.filter(({ name }) => isNamed('deleted', name));
+  const aside = others.filter((column) => isNamed('setAside', column.name) && column.type !== 'enum' && !column.refers);
+  return [
+    ...(names ? [`${rows} with ${names} count as deleted and are not shown.`] : []),
+    ...unknown.map(
+      ({ name, type }) =>
+        `${rows} are shown whatever ${name} (${type}) says: if it marks those that are deleted, leave them out by a condition.`,
+    ),
+    ...(aside.length > 0
+      ? [
+          `${rows} are shown whatever ${aside.map(({ name }) => name).join(', ')} says: leave out by a condition those that clients must not see.`,
+        ]
+      : []),
+  ];
+}
+
+/** The open point of rows whose parents are deleted. */
+export function ownersPoint({ steps }: Subject, owners: readonly Owner[]): string | false {
+  const above = [...steps.map((step) => step.table), ...owners.map((owner) => owner.table)];
+  const marked = above.filter((table) => keptConditions(table).length > 0).map(({ quoted }) => quoted);
+  return marked.length > 0 && `rows whose record in ${marked.join(', ')} counts as deleted are not shown.`;
+}
