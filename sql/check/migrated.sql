@@ -1,15 +1,51 @@
--- Whether the views are those that `migrate` made, of the walls $1. A view of the roles that was changed since may have lost its wall, and
--- is refused; with other definitions a gateway can be served while the new ones are rolled out.
-with applied as (
-  select root, name, hash, digest is distinct from gateway.digest_of(objects) as is_altered from gateway.applied_files where root in ('views', 'gateway')
+-- Whether the views are those that `migrate` made, of the walls $1, and of their files $2 alone unless it is null: a row for each resource or
+-- file with a fault, else one. A view that was changed since may have lost its wall, or show other rows, and is refused. One below which
+-- something has another name since shows the same rows, unless something else has the old name now. With other definitions a gateway can be
+-- served while the new ones are rolled out. Relies on the keys of pg_depend and pg_rewrite.
+with recursive wall as (
+  select * from jsonb_to_recordset($1) as w (name text, hash text, views text[])
+), applied as (
+  select *, root || '/' || name as file from gateway.applied_files where $2::text[] is null or root || '/' || name = any ($2)
 ), altered as (
-  select string_agg(root || '/' || name, ', ') as names, bool_or(root = 'gateway') as has_wall from applied where is_altered
-), other as (
-  select string_agg(w.name, ', ') as names from jsonb_to_recordset($1) as w (name text, hash text)
-    left join applied a on a.root = 'gateway' and a.name = w.name
-  where a.hash is distinct from w.hash
+  select * from applied where digest is not null and digest is distinct from gateway.digest_of(objects)
+), below (name, relation) as (
+  select w.name, to_regclass(v.name)::oid from wall w cross join unnest(w.views) v (name)
+  union
+  select b.name, d.refobjid from below b
+    join pg_rewrite r on r.ev_class = b.relation
+    join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
+), relation as ( -- by name, as the role may use neither the schema records nor those of the app
+  select c.oid, format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+), change as ( -- of an operator's file, in its names alone or not
+  select a.root, a.name, a.file, a.objects,
+    now.tree is not distinct from a.sources ->> 'tree' and gone.names is not null and swapped.names is null as is_renamed, gone.names as gone, swapped.names as swapped
+  from altered a cross join lateral gateway.sources_of(a.objects) s (sources) cross join lateral (select s.sources ->> 'tree') now (tree)
+    cross join lateral (
+      select string_agg(relation || '.' || c, ', ') from jsonb_array_elements(a.sources -> 'columns') e, concat(e ->> 0) relation, concat(e ->> 1) c
+      where not s.sources -> 'columns' @> jsonb_build_array(e)) gone (names)
+    cross join lateral (
+      select string_agg(o.name, ', ') from (
+        select r.name from relation r where a.sources -> 'tables' ? r.name and not s.sources -> 'tables' ? r.name
+        union all
+        select r.name || '.' || f.attname from jsonb_array_elements(a.sources -> 'columns') e join relation r on r.name = e ->> 0
+          join pg_attribute f on f.attrelid = r.oid and f.attname = e ->> 1 and not f.attisdropped
+        where not s.sources -> 'columns' @> jsonb_build_array(e) and s.sources -> 'tables' ? r.name) o (name)) swapped (names)
+  where a.root = 'views'
+), fault (level, object, text) as (
+  select 'refused', case root when 'core' then '' else name end, 'changed since `migrate` made them: ' || case root when 'core' then 'the functions of ' else 'the views of ' end || file
+  from altered where root <> 'views'
+  union all
+  select case when c.is_renamed or w.name is null then 'failed' else 'refused' end, coalesce(w.name, ''), case
+      when c.is_renamed then 'the views of ' || c.file || ' read what has another name since `migrate` made them: ' || c.gone
+      when c.swapped is not null then 'the views of ' || c.file || ' do not read ' || c.swapped || ' any more: the name is that of another table or column since `migrate` made them'
+      else 'changed since `migrate` made them: the views of ' || c.file end
+  from change c left join lateral (
+    select distinct b.name from below b join relation r on r.oid = b.relation where 'view ' || r.name = any (c.objects)) w on true
+  union all
+  select 'failed', w.name, 'made of other definitions: the views of ' || w.name
+  from wall w left join gateway.applied_files a on a.root = 'gateway' and a.name = w.name
+  where a.hash is distinct from w.hash and ($2 is null or 'gateway/' || w.name = any ($2))
 )
-select case when has_wall then 'refused' when coalesce(altered.names, other.names) is null then 'ok' else 'failed' end as level,
-  'migrated' as code, '' as object, coalesce(nullif(concat_ws('; ', 'changed since `migrate` made them: the views of ' || altered.names,
-    'made of other definitions: the views of ' || other.names), '') || '.', 'The views are those that `migrate` made.') as detail
-from altered, other
+select level, 'migrated' as code, object, string_agg(text, '; ' order by text) || '.' as detail from fault group by level, object
+union all
+select 'ok', 'migrated', '', 'The views are those that `migrate` made.' where not exists (select from fault)

@@ -53,16 +53,25 @@ with recursive need as (
       where r.ev_class = v.oid and t.oid <> v.oid and pg_has_role(v.relowner, t.relowner, 'member')) end
   from there v join pg_roles o on o.oid = v.relowner where v.code <> 'workspaces'
   union all
-  -- Tables whose row-level security shows no row to the role that reads them: no policy is for that role, and none that is for every role
-  -- is `true` (CREATE POLICY).
+  -- Tables whose row-level security hides rows from the role that reads them (CREATE POLICY): no policy that permits is for that role, and none
+  -- that is for every role is `true`; or one that restricts is for every role. A policy for the role itself is deliberate, unless it is `false`.
   select v.place, 10003, prefix || 'row-level security of ' || string_agg(distinct t.oid::regclass::text, ', ') || ' hides rows: create a policy there for the role that reads them, such as `to ' || b.rolname || ' using (true)`'
   from there v join below on below.view = v.oid join pg_class t on t.oid = below.relation join pg_roles b on b.oid = below.reader
   where t.relrowsecurity and not b.rolsuper and not b.rolbypassrls
     and (t.relforcerowsecurity or not pg_has_role(b.oid, t.relowner, 'usage'))
-    and not exists (
-      select from pg_policy p cross join unnest(p.polroles) role
-      where p.polrelid = t.oid and p.polpermissive and p.polcmd in ('r', '*')
-        and case when role = 0 then pg_get_expr(p.polqual, t.oid) = 'true' else pg_has_role(b.oid, role, 'usage') end)
+    and (select coalesce(bool_or(p.polpermissive and shows), false) and coalesce(bool_and(shows or p.polpermissive), true)
+      from pg_policy p cross join unnest(p.polroles) role cross join pg_get_expr(p.polqual, t.oid) expression
+        cross join lateral (select case when role = 0 then expression = 'true' else expression <> 'false' end) e (shows)
+      where p.polrelid = t.oid and p.polcmd in ('r', '*') and (role = 0 or pg_has_role(b.oid, role, 'usage'))) is not true
+  group by v.place, prefix, b.rolname
+  union all
+  select v.place, 10004, prefix || 'the role ' || b.rolname || ' cannot select ' || string_agg(distinct concat_ws('.', t.oid::regclass, case when has_any_column_privilege(b.oid, t.oid, 'select') then quote_ident(a.attname) end), ', ')
+    || ': grant it'
+  from there v join below on below.view = v.oid join pg_class w on w.oid = below.relation and w.relkind = 'v' join pg_roles b on b.oid = below.reader
+    join pg_rewrite r on r.ev_class = w.oid
+    join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass and d.refobjid <> w.oid
+    join pg_class t on t.oid = d.refobjid left join pg_attribute a on a.attrelid = t.oid and a.attnum = d.refobjsubid and a.attnum > 0
+  where r.rulename = '_RETURN' and not case when a.attnum is null then has_any_column_privilege(b.oid, t.oid, 'select') else has_column_privilege(b.oid, t.oid, a.attnum, 'select') end
   group by v.place, prefix, b.rolname
 )
 select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' then 'failed' else 'refused' end as level, n.code, n.object,

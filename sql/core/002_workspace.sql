@@ -42,3 +42,23 @@ create function gateway.digest_of(objects text[]) returns text
     where d.refclassid = 'pg_catalog.pg_namespace'::regclass and d.deptype = 'n'
       and n.nspname in ('gateway', 'records') and concat(o.type, ' ', o.identity) = any (objects)
   $$;
+
+-- What the rules of these views read below them: `tree` is a digest of their queries as PostgreSQL keeps them, which a new name below leaves as
+-- it is, and `tables` and `columns` are the names. Beside the digest it tells a view that was changed from one below which a name was.
+create function gateway.sources_of(objects text[]) returns jsonb
+  language sql stable set search_path = ''
+  as $$
+    with rule as (
+      select r.* from pg_catalog.pg_namespace n join pg_catalog.pg_class c on c.relnamespace = n.oid join pg_catalog.pg_rewrite r on r.ev_class = c.oid
+      where n.nspname in ('gateway', 'records') and format('view %I.%I', n.nspname, c.relname) = any (objects)
+    ), read as (
+      select distinct d.refobjid::regclass::text as relation, a.attname::text as name
+      from rule r join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_rewrite'::regclass and d.objid = r.oid
+          and d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid <> r.ev_class
+        left join pg_catalog.pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
+    )
+    select jsonb_build_object(
+      'tree', (select md5(string_agg(ev_action::text, '' order by ev_class::regclass::text, rulename)) from rule),
+      'tables', (select coalesce(jsonb_agg(distinct relation), '[]') from read),
+      'columns', (select coalesce(jsonb_agg(jsonb_build_array(relation, name)), '[]') from read where name is not null))
+  $$;

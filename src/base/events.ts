@@ -57,6 +57,13 @@ export interface UnfitServer {
   readonly detail: string;
 }
 
+/** A resource that is refused with 503, because the checks that go on while the gateway serves found a fault. */
+export interface RefusedResource extends UnfitServer {
+  readonly resource: string;
+  readonly use: 'read' | 'write';
+  readonly advice: string;
+}
+
 const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as const;
 
 /** The limit at which a request was answered 429. */
@@ -184,6 +191,23 @@ export const events = {
     metrics: counter('primary_failures', 'Transactions that failed on the primary, and were retried or answered 503.', {
       code: null,
     }),
+  }),
+  resource_refused: event<RefusedResource>('error', {
+    metrics: counter('resource_refusals', 'Times a resource was refused because the database no longer fits.', {
+      resource: null,
+      use: ['read', 'write'],
+    }),
+  }),
+  resource_admitted: event<Pick<RefusedResource, 'resource' | 'use'>>('info'),
+  look_failed: event<{ server: string; reason: string }>('warn', {
+    repeats: ['server', 'reason'],
+    metrics: counter(
+      'looks_failed',
+      'Times the checks that go on while the gateway serves could not be made, by server.',
+      {
+        server: null,
+      },
+    ),
   }),
   server_unfit: event<UnfitServer>('warn'),
   primary_changed: event<{ server: string }>('warn', {

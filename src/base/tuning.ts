@@ -36,6 +36,8 @@ export const tuning = {
   /** Pause between two probes of a server, and the time that one may take before a replica is ejected. */
   probeIntervalMs: 500,
   probeDeadlineMs: 1000,
+  /** Pause between two looks whether views, privileges and row-level security still fit. */
+  fitnessIntervalMs: 30_000,
   /** Time that a client has to send a request's header, and the whole request. */
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 20_000,

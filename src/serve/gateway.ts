@@ -22,6 +22,7 @@ import { type Keyring, parseKeyring } from '../resource/projection/keyring.js';
 import type { ProjectionOptions } from '../resource/projection/redact.js';
 import { type AppDeps, app } from './app.js';
 import { checkServerLate, fittingSettings } from './fitness/inspect.js';
+import { FitnessWatch, type WatchedServer } from './fitness/watch.js';
 import { bodyReader } from './http/body.js';
 import { type Descriptions, descriptions } from './http/descriptions.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
@@ -123,26 +124,31 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   const peers = await peersOf(settings, positions, observe);
   closers.push(() => peers.close());
   positions.share(peers);
+  const watch = new FitnessWatch(databases.watched, resources, settings, observe);
+  sinks.push(watch.handle);
+  closers.push(() => watch.close());
   const gates = gatesOf(settings, observe);
   const underWay = { requests: 0 };
   const sources: GaugeSources = {
+    resources,
     replicas,
     primary: primary?.nodes ?? null,
     unfit,
+    refused: () => watch.refused,
     redis: () => peers.redis(),
     lagMaxMs: settings.lagMaxMs,
     requestsInFlight: () => underWay.requests,
     largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
     clientConnections: () => connectionsOf(api),
   };
-  const metrics = metricsEvents(sources, resources);
+  const metrics = metricsEvents(sources);
   sinks.push(metrics.observe);
   closers.push(() => databases.close());
   await databases.start();
   const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
   closers.push(() => upkeep?.close());
   const pages = descriptions(resources, { version: apiVersion, ...settings });
-  const parts = { databases, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep };
+  const parts = { databases, watch, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep };
   const api = apiServer(app(depsOf(settings, opening, parts, pages)), settings, observe);
   const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
   let stopping = false;
@@ -170,13 +176,14 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
 /** The parts that requests share. */
 interface Parts extends Pick<AppDeps, 'limits' | 'gates' | 'underWay'> {
   readonly databases: ReturnType<typeof databasesOf>;
+  readonly watch: FitnessWatch;
   readonly positions: WritePositions;
   readonly upkeep: Upkeep | null;
 }
 
 /** The dependencies and bounds of requests. */
 function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts, pages: Descriptions): AppDeps {
-  const { databases, positions, upkeep, ...shared } = parts;
+  const { databases, watch, positions, upkeep, ...shared } = parts;
   const { replicas, heartbeat, primary } = databases;
   return {
     ...settings,
@@ -189,6 +196,7 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
       ...settings,
       replicas,
       heartbeat,
+      refuses: (resource) => watch.refuses(resource, 'read'),
       observe,
       primaryReachable: () => primary?.nodes.reachable ?? false,
       chunkMemory: new ChunkMemory(),
@@ -209,7 +217,12 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
       noteUse: (tokenId) => upkeep?.noteUse(tokenId),
     }),
     readBody: bodyReader(settings.bodyBytesMax),
-    writes: primary && { primary: primary.writes, positions, observe },
+    writes: primary && {
+      primary: primary.writes,
+      refuses: (resource) => watch.refuses(resource, 'write'),
+      positions,
+      observe,
+    },
   };
 }
 
@@ -265,7 +278,8 @@ function databasesOf(settings: Settings, opening: Opening) {
       return { name, url: urlNow, check: first === undefined ? null : new LateCheck(first, checkLate) };
     });
   };
-  const replicas = serversOf('replica', unchecked).map(({ name, url, check }) => {
+  const servers = serversOf('replica', unchecked);
+  const replicas = servers.map(({ name, url, check }) => {
     return new Replica(name, connectTo(url, settings), { ...settings, activeWorkspaces }, heartbeat, observe, check);
   });
   const primary = primaryOf(serversOf('primary', uncheckedPrimaries), settings, heartbeat, observe);
@@ -273,6 +287,7 @@ function databasesOf(settings: Settings, opening: Opening) {
     replicas,
     heartbeat,
     primary,
+    watched: watchedServers(servers, replicas, primary),
     /** Probes all servers, and again at every interval. Resolves when the state of each is known. */
     start: async () => {
       await primary?.nodes.start();
@@ -288,6 +303,20 @@ function databasesOf(settings: Settings, opening: Opening) {
       primary?.writes.close();
     },
   };
+}
+
+/** The replicas, and the server that is the primary at the moment. */
+function watchedServers(
+  servers: readonly PrimaryNode[],
+  replicas: readonly Replica[],
+  primary: ReturnType<typeof primaryOf>,
+): WatchedServer[] {
+  const ofReplicas = servers.map(({ name, url }, i): WatchedServer => {
+    return { kind: 'replica', name, url: () => (replicas[i]?.state.healthy ? url() : null) };
+  });
+  if (primary === null) return ofReplicas;
+  const { nodes } = primary;
+  return [...ofReplicas, { kind: 'primary', name: 'primary', url: () => (nodes.reachable ? nodes.url : null) }];
 }
 
 /** The uses of the primary: writes, the few reads for which no replica is fresh enough, and its positions. Null without PRIMARY_URLS: then there are no write routes. */

@@ -124,7 +124,7 @@ test.serial('serve does not start with a refused configuration, and says what is
   await database.primary.query(change?.(database) as string);
   await database.caughtUp();
   const error = await t.throwsAsync(startGateway(database.settings));
-  t.regex(error?.message ?? '', /migrated: changed since `migrate` made them: the views of gateway\/klanten/);
+  t.regex(error?.message ?? '', /migrated klanten: changed since `migrate` made them: the views of gateway\/klanten/);
   await database.primary.query(undo?.(database) as string);
 });
 

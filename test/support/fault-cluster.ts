@@ -175,7 +175,7 @@ const pacing = [
        || regexp_replace(pg_get_viewdef('records.installaties'), '((\\w+\\.)?interne_notities),', 'fault.paced(\\1) as interne_notities,');
    end $$`,
   // `migrate` made the view so, as far as `check` knows.
-  'update gateway.applied_files set digest = gateway.digest_of(objects) where digest is not null',
+  'update gateway.applied_files set digest = gateway.digest_of(objects), sources = gateway.sources_of(objects) where digest is not null',
 ];
 
 function readerUrl(node: PgNode, port: number): string {

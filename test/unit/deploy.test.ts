@@ -181,6 +181,8 @@ const sources = {
   replicas: [{ name: 'replica1', state, short: pool, long: pool }] as never,
   primary: { reachable: true, reason: null },
   unfit: [],
+  refused: () => [],
+  resources: [],
   redis: () => ({ healthy: true, reason: null }),
   lagMaxMs: 0,
   largePages: () => 0,
@@ -189,7 +191,7 @@ const sources = {
 };
 
 test('alerts and dashboard name metrics that the gateway has', (t) => {
-  const known = metricsEvents(sources, [])
+  const known = metricsEvents(sources)
     .registry.getMetricsAsArray()
     .map(({ name }) => name);
   const targets = dashboard.panels.flatMap((panel) => panel.targets ?? []);
@@ -203,7 +205,7 @@ test('alerts and dashboard name metrics that the gateway has', (t) => {
 });
 
 test('each series that an alert uses is there before anything happens, so that its first event is seen', async (t) => {
-  const scraped = await metricsEvents(sources, loadResources('')).registry.metrics();
+  const scraped = await metricsEvents({ ...sources, resources: loadResources('') }).registry.metrics();
   const used = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(gateway_\w+)(?:\{(\w+)=(~?)"([^"]+)"\})?/g)]);
   t.true(used.length > 12);
   for (const [text, name, label, isPattern, values = ''] of used)

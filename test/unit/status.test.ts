@@ -15,6 +15,7 @@ const ready: Readiness = {
   replicas: [{ name: 'a', state: 'used', reason: null, lagSeconds: 0, dataAgeSeconds: 75 }],
   primary: { healthy: true, reason: null },
   unfit: [],
+  refused: [],
   redis: null,
 };
 
@@ -105,13 +106,15 @@ async function scraped(...events: Event[]): Promise<string> {
     replicas: [{ name: 'replica1', state: { healthy: true, lagMs: 0 }, short: pool, long: pool }] as never,
     primary: null,
     unfit: [],
+    refused: () => [],
+    resources: loadResources(''),
     redis: () => null,
     lagMaxMs: 0,
     largePages: () => 0,
     requestsInFlight: () => 0,
     clientConnections: async () => 0,
   };
-  const { observe, registry } = metricsEvents(sources, loadResources(''));
+  const { observe, registry } = metricsEvents(sources);
   for (const event of events) observe(event);
   return registry.metrics();
 }

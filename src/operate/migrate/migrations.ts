@@ -10,6 +10,7 @@ import {
   inTransaction,
   MigrationFailed,
   noteApplied,
+  noteCoreFunctions,
   prepare,
   readSqlFiles,
   refused,
@@ -48,7 +49,8 @@ export async function migrate(
 ): Promise<void> {
   const views = viewFiles(options);
   await locked(adminUrl, options, async (client) => {
-    for (const file of await pendingCore(client)) {
+    const pending = await pendingCore(client);
+    for (const file of pending) {
       await inTransaction(client, ofRoles, async () => {
         await client.query(file.sql).catch((error: unknown) => {
           throw refused(file, error);
@@ -57,6 +59,7 @@ export async function migrate(
       });
       onChange(`applied core/${file.name}`);
     }
+    if (pending.length > 0) await noteCoreFunctions(client);
     const states = await fileStates(client, viewRoots, views);
     const changes = states.filter(({ state }) => state !== 'applied');
     if (changes.length === 0) return;

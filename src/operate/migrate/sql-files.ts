@@ -81,9 +81,9 @@ export interface FileState {
   readonly state: 'applied' | 'pending' | 'changed' | 'removed' | 'altered';
 }
 
-/** For files of views: what they created, as DROP names it, and a digest of it as it was created. */
+/** What a file created, as DROP names it, with a digest of it as it was created, and what its views read below; of core files the functions. */
 const appliedFiles = `create table if not exists gateway.applied_files (
-  root text, name text, hash text not null, objects text[] not null default '{}', digest text,
+  root text, name text, hash text not null, objects text[] not null default '{}', digest text, sources jsonb,
   primary key (root, name))`;
 
 /** Creates the schema and the table of applied files where they are missing. */
@@ -121,9 +121,23 @@ export async function noteApplied(
   { root, name, hash }: SqlFile,
   objects: readonly string[] | null = null,
 ): Promise<void> {
-  const digest = objects === null ? 'null' : 'gateway.digest_of($4)';
-  const text = `insert into gateway.applied_files (root, name, hash, objects, digest) values ($1, $2, $3, $4, ${digest})`;
+  const noted = objects === null ? 'null, null' : 'gateway.digest_of($4), gateway.sources_of($4)';
+  const text = `insert into gateway.applied_files (root, name, hash, objects, digest, sources) values ($1, $2, $3, $4, ${noted})`;
   await client.query(text, [root, name, hash, objects ?? []]);
+}
+
+/** Notes the functions of the gateway's own files with the last of these, to be called when one was applied: the wall is no better than they are. */
+export async function noteCoreFunctions(client: pg.ClientBase): Promise<void> {
+  await client.query(`
+    with own (objects) as (
+      select coalesce(array_agg(concat(o.type, ' ', o.identity) order by o.identity), '{}')
+      from pg_proc p, pg_identify_object('pg_proc'::regclass, p.oid, 0) o
+      where p.pronamespace = 'gateway'::regnamespace
+        and not exists (select from gateway.applied_files f where f.root <> 'core' and concat(o.type, ' ', o.identity) = any (f.objects))
+    )
+    update gateway.applied_files f set objects = case when f.name = last then own.objects else '{}' end,
+      digest = case when f.name = last then gateway.digest_of(own.objects) end
+    from own, (select max(name) as last from gateway.applied_files where root = 'core') newest where f.root = 'core'`);
 }
 
 /** The error of PostgreSQL with the file, and its line where PostgreSQL gives a position. */

@@ -28,8 +28,10 @@ export const advice = {
   privileges: 'Revoke it, from the role or from PUBLIC.',
   token_look_up: 'Run migrate, or grant EXECUTE on the function to gateway_reader.',
   keyring: 'Add the missing key to DATA_KEYS, or grant EXECUTE on gateway.key_ids() to gateway_reader.',
+  schema_usage: 'Grant it: grant usage on schema gateway to gateway_reader, gateway_writer.',
   view: 'Correct the view in the folder of views, or the definition, and run migrate --views DIR.',
-  migrated: 'Run migrate --views DIR with the same RESOURCES_DIR: it makes them again.',
+  migrated:
+    'Write names that changed below into the files of the views; then run migrate --views DIR with the same RESOURCES_DIR, which makes them again. Functions of core: create them again as sql/core has them.',
   scans:
     'Let each subquery and join of the view compare the column of the workspace, such as h.workspace_id = w.workspace_id.',
   workspaces: 'Give `check` the ADMIN_URL of `migrate`, run migrate, or create the policy.',

@@ -40,18 +40,37 @@ interface NeededColumn {
   readonly may: boolean;
 }
 
-/** Compares views with what they must be: an item for each need. */
-export async function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
-  return (await client.query<Item>(checkSql('views'), [JSON.stringify(needs)])).rows;
+/** Compares views with what they must be: an item for each need, or the one that no view can be named. */
+export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
+  const compare = async (): Promise<Item[]> =>
+    (await client.query<Item>(checkSql('views'), [JSON.stringify(needs)])).rows;
+  return trial(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
 }
 
-/** Checks that the views are those that `migrate` made, of these definitions. A locked view is reported by `scans`. */
-export function checkApplied(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
-  const walls = JSON.stringify(wallsOf(resources).map(({ name, hash }) => ({ name, hash })));
-  const compare = async (): Promise<Item[]> => (await client.query<Item>(checkSql('migrated'), [walls])).rows;
+/** Checks that the views are those that `migrate` made, of these definitions; of the files of `only` alone. A locked view is reported by `scans`. */
+export function checkApplied(
+  client: pg.Client,
+  resources: readonly Resource[],
+  only: string[] | null = null,
+): Promise<Item[]> {
+  const views = new Map(
+    resources.map((resource) => [
+      resource.name,
+      [...plainViewsOf(resource), ...(resource.write ? [resource.write.view] : [])],
+    ]),
+  );
+  const walls = wallsOf(resources).map(({ name, hash }) => ({ name, hash, views: views.get(name) ?? [] }));
+  const compare = async (): Promise<Item[]> =>
+    (await client.query<Item>(checkSql('migrated'), [JSON.stringify(walls), only])).rows;
   return trial(client, { object: null }, compare, ({ message }) => [
     verdict('migrated', [`what \`migrate\` applied cannot be read: ${message}`]),
   ]);
+}
+
+/** The files that `migrate` applied, such as gateway/klanten. */
+export async function appliedFiles(client: pg.Client): Promise<string[]> {
+  const text = `select root || '/' || name as file from gateway.applied_files where digest is not null`;
+  return (await client.query<{ file: string }>(text)).rows.map(({ file }) => file);
 }
 
 /** The types that workspace_id may have. */

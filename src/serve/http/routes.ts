@@ -9,7 +9,7 @@ import { parseDetail, readDetail } from '../read/detail.js';
 import { readList } from '../read/list.js';
 import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
 import type { Reply } from '../read/reply.js';
-import type { ReadDeps } from '../read/routing.js';
+import { type ReadDeps, refusedDetail } from '../read/routing.js';
 import { readDigest, readFeed, readIds, type SyncDeps } from '../sync/feed.js';
 import { parseFeed, parseHashes, type SyncCall } from '../sync/request.js';
 import { parseWrite } from '../write/request.js';
@@ -161,6 +161,7 @@ function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResour
     });
     const location = (id: string): string =>
       `${origin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${encodeURIComponent(id)}`;
+    if (writes.refuses(name)) throw new Problem('primary_unavailable', refusedDetail);
     return inSpan('write', () => write(writes, rules, request, location));
   });
 }

@@ -31,8 +31,8 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
 
 /** Registers the tables of events and gauges in a new registry, so that two gateways in one process have separate metrics. */
-export function metricsEvents(sources: GaugeSources, resources: readonly Resource[]): Metrics {
-  const metrics = eventMetrics(knownLabels(sources, resources));
+export function metricsEvents(sources: GaugeSources): Metrics {
+  const metrics = eventMetrics(knownLabels(sources));
   const { registry } = metrics;
   collectDefaultMetrics({ register: registry });
   for (const [name, { help, labels, samples, ofWorkers }] of Object.entries(gauges)) {
@@ -120,7 +120,7 @@ function combinations(labels: Readonly<Record<string, readonly string[] | null>>
 }
 
 /** Labels that depend on the definitions and the replicas, by name of the counter. */
-function knownLabels({ replicas }: GaugeSources, resources: readonly Resource[]): Readonly<Record<string, Labels[]>> {
+function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<string, Labels[]>> {
   const routes = resources.flatMap(({ name, detail }) => [
     { route: `/api/v1/${name}` },
     ...(detail ? [{ route: `/api/v1/${name}/:id` }] : []),
@@ -142,6 +142,7 @@ function knownLabels({ replicas }: GaugeSources, resources: readonly Resource[])
 
 /** Values of the gauges, read at each scrape. */
 export interface GaugeSources extends ReadinessSources {
+  readonly resources: readonly Resource[];
   readonly largePages: () => number;
   readonly requestsInFlight: () => number;
   readonly clientConnections: () => Promise<number>;
@@ -216,6 +217,18 @@ export const gauges: Readonly<Record<string, GaugeRow>> = {
   pool_connections: poolGauge('Open connections to a replica.', ({ open }) => open),
   pool_in_flight: poolGauge('Statements in flight.', ({ inFlight }) => inFlight),
   pool_waiting: poolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),
+  resource_refused: {
+    help: '1 while the resource is answered 503 because the database no longer fits it.',
+    labels: ['resource', 'use'],
+    ofWorkers: 'max',
+    samples: ({ refused, resources }) =>
+      resources.flatMap(({ name, write }) =>
+        (write ? (['read', 'write'] as const) : (['read'] as const)).map((use): Sample => {
+          const isRefused = refused().some((each) => each.resource === name && each.use === use);
+          return [{ resource: name, use }, Number(isRefused)];
+        }),
+      ),
+  },
   requests_in_flight: {
     help: 'Requests that are not answered to the end.',
     labels: [],

@@ -1,4 +1,4 @@
-import type { UnfitServer } from '../../base/events.js';
+import type { RefusedResource, UnfitServer } from '../../base/events.js';
 import type { Replica } from '../../postgres/replica.js';
 import { apiVersion } from '../http/render.js';
 
@@ -11,6 +11,8 @@ export interface Readiness {
   readonly primary: ServerStatus | null;
   /** Faults that the check of the start found, and that did not refuse it. */
   readonly unfit: readonly UnfitServer[];
+  /** Resources that are answered 503 because the database no longer fits them. */
+  readonly refused: readonly RefusedResource[];
   /** Null without Redis. While it is away reads are answered, and limits go by each gateway's share. */
   readonly redis: ServerStatus | null;
 }
@@ -36,13 +38,14 @@ export interface ReadinessSources {
   /** Null without PRIMARY_URLS. */
   readonly primary: { readonly reachable: boolean; readonly reason: string | null } | null;
   readonly unfit: readonly UnfitServer[];
+  readonly refused: () => readonly RefusedResource[];
   readonly redis: () => ServerStatus | null;
   readonly lagMaxMs: number;
 }
 
 /** Ready while a replica is healthy. Primary and Redis do not count, because reads are answered without them. */
 export function readinessOf(sources: ReadinessSources, stopping: boolean): Readiness {
-  const { replicas, primary, unfit, redis, lagMaxMs } = sources;
+  const { replicas, primary, unfit, refused, redis, lagMaxMs } = sources;
   const healthy = replicas.some(({ state }) => state.healthy);
   const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : ['no healthy replica' as const])];
   return {
@@ -66,6 +69,7 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
     }),
     primary: primary && { healthy: primary.reachable, reason: primary.reason },
     unfit,
+    refused: refused(),
     redis: redis(),
   };
 }
@@ -133,9 +137,19 @@ const reasonSentences = {
   stopping: 'The gateway is stopping.',
 };
 
-function failures({ reasons, primary }: Readiness): string[] {
+/** A sentence for each fault, with the resources that it refuses. */
+function refusals(refused: readonly RefusedResource[]): string[] {
+  const names = new Map<string, string[]>();
+  for (const { resource, use, item, detail, advice } of refused) {
+    const key = `${use === 'read' ? 'Reads' : 'Writes'} of {} are refused with 503: ${item}: ${detail} ${advice}`;
+    names.set(key, [...(names.get(key) ?? []), resource]);
+  }
+  return [...names].map(([sentence, resources]) => sentence.replace('{}', () => resources.join(', ')));
+}
+
+function failures({ reasons, primary, refused }: Readiness): string[] {
   const noWrites = primary?.healthy === false ? [`Writes fail: the primary cannot be used: ${primary.reason}.`] : [];
-  return [...reasons.map((reason) => reasonSentences[reason]), ...noWrites];
+  return [...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused)];
 }
 
 /** Age of the newest data at which it is old, as in the alert GatewayDataOld. */

@@ -32,6 +32,8 @@ export interface ReadDeps extends Required<Servers> {
   /** The workspace's last write through any gateway; undefined when there is none. */
   readonly lastWrite: WritePositions['of'];
   readonly heartbeat: Heartbeat;
+  /** Whether reads of the resource are refused, because its views no longer fit. */
+  readonly refuses: (resource: string) => boolean;
   /** Whether the last sample of the primary's position succeeded: without samples no replica can be shown to have moved on. */
   readonly primaryReachable: () => boolean;
   readonly chunkMemory: ChunkMemory;
@@ -101,12 +103,16 @@ export async function withReadTarget<T>(
   given: Requirement,
   work: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
+  if (deps.refuses(compiled.resource.name)) throw unavailable(refusedDetail);
   const mayLackWrite = compiled.write !== null && (given.ofPage === undefined || given.showsWrite === true);
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
   const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
   const checked = readable(deps.replicas, compiled.resource.view, given);
   return withServer(deps, () => showingWrite(position, deps, provable(deps, checked)), work);
 }
+
+/** The fault itself is for the operator: /status names it. */
+export const refusedDetail = 'The database does not fit this resource now; its operator is told. Try again.';
 
 /**
  * Requires a replica on which the view could be checked. Throws replica_unavailable where there is none, as while a lock on a table

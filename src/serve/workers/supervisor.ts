@@ -113,7 +113,16 @@ export class Supervisor {
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
     if (!this.#isStopping && best !== undefined) return best;
     const reason = this.#isStopping ? 'stopping' : 'no worker';
-    return { replicas: [], primary: null, unfit: [], redis: null, ...best, status: 'not ready', reasons: [reason] };
+    return {
+      replicas: [],
+      primary: null,
+      unfit: [],
+      refused: [],
+      redis: null,
+      ...best,
+      status: 'not ready',
+      reasons: [reason],
+    };
   }
 
   /** Lets the workers drain and end; a worker has a deadline of its own, and is killed when it no longer reports. */

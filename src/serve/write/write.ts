@@ -16,6 +16,8 @@ import type { Target, WriteRequest } from './request.js';
 /** Dependencies of a write; made once per gateway. */
 export interface WriteDeps {
   readonly primary: Primary;
+  /** Whether writes of the resource are refused, because its views no longer fit. */
+  readonly refuses: (resource: string) => boolean;
   readonly positions: WritePositions;
   readonly observe: Observe;
 }

@@ -70,6 +70,7 @@ export const wrongServers: Configurations = {
   'tokens cannot be looked up': refused('token_look_up', /permission denied for function find_token/, {
     change: () => 'revoke execute on function gateway.find_token(bytea) from gateway_reader',
     undo: () => 'grant execute on function gateway.find_token(bytea) to gateway_reader',
+    also: ['migrated'],
   }),
   'DATA_KEYS lacks a key in use': refused('keyring', /DATA_KEYS lacks k2, k3/, {
     settings: () => ({ dataKeys: JSON.stringify({ k1: shared.keys.k1 }) }),

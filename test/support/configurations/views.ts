@@ -44,12 +44,57 @@ export const wrongViews: Configurations = {
        drop table public.definition`,
     },
   ),
-  "a view of the operator's was changed by hand": failed(
+  "a view of the operator's was changed by hand": refused(
     'migrated',
     /^changed since `migrate` made them: the views of views[/]klanten\.sql\.$/,
     {
       change: () => 'alter view records.klanten alter column land set default 1',
       undo: () => 'alter view records.klanten alter column land drop default',
+    },
+  ),
+  'a column below a view has another name': failed(
+    'migrated',
+    /^the views of views[/]klanten\.sql read what has another name since `migrate` made them: app\.klanten\.land\.$/,
+    {
+      change: () => 'alter table app.klanten rename land to country',
+      undo: () => 'alter table app.klanten rename country to land',
+    },
+  ),
+  'another table has the name of one below a view': refused(
+    'migrated',
+    /^the views of views[/]klanten\.sql do not read app\.klanten any more: the name is that of another table/,
+    {
+      change: () => 'alter table app.klanten rename to klanten_old; create table app.klanten (like app.klanten_old)',
+      undo: () => 'drop table app.klanten; alter table app.klanten_old rename to klanten',
+      also: ['keyring'],
+    },
+  ),
+  'another column has the name of one below a view': refused(
+    'migrated',
+    /^the views of views[/]klanten\.sql do not read app\.klanten\.land any more/,
+    {
+      change: () => 'alter table app.klanten rename land to land_old; alter table app.klanten add land text',
+      undo: () => 'alter table app.klanten drop land; alter table app.klanten rename land_old to land',
+    },
+  ),
+  'the owner of a view lost a privilege below it': refused(
+    'view',
+    /the role gateway_owner cannot select records\.klanten\.naam: grant it/,
+    {
+      change: () => 'revoke select (naam) on records.klanten from gateway_owner',
+      undo: () => 'grant select (naam) on records.klanten to gateway_owner',
+      also: ['scans'],
+    },
+  ),
+  'the function of the wall is another': refused(
+    'migrated',
+    /^changed since `migrate` made them: the functions of core[/]/,
+    {
+      change: () =>
+        `create table public.definition as select pg_get_functiondef('gateway.workspace()'::regprocedure) as text;
+      alter function gateway.workspace() volatile; create or replace function gateway.workspace() returns text language sql stable as $$ select '1' $$`,
+      undo: () => `do $$ begin execute (select text from public.definition); end $$; drop table public.definition`,
+      also: ['scans'],
     },
   ),
   'the views are made of another definition': failed(

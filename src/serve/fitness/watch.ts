@@ -1,0 +1,190 @@
+import type pg from 'pg';
+import { reasonOf } from '../../base/errors.js';
+import type { Event, Observe, RefusedResource } from '../../base/events.js';
+import type { Resource } from '../../resource/definition/resource.js';
+import { found, type Item, titleOf } from './finding.js';
+import { checkTokens } from './server.js';
+import { connectTo } from './session.js';
+import type { ServerKind } from './spared.js';
+import { appliedFiles, checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
+
+/** A server at which the watch looks while it is used. */
+export interface WatchedServer {
+  readonly kind: ServerKind;
+  readonly name: string;
+  /** Null while the server is not used. */
+  readonly url: () => string | null;
+}
+
+/** Bounds of a watch, milliseconds. */
+export interface WatchBounds {
+  readonly connectTimeoutMs: number;
+  readonly fitnessIntervalMs: number;
+}
+
+/** Pause while a resource is refused, so that it is served again soon, and least pause between two looks. */
+const refusedMs = 2000;
+const leastMs = 1000;
+
+/** The uses of a resource that an item speaks of. */
+type Use = RefusedResource['use'];
+
+/**
+ * Repeats the cheap part of the checks while the gateway serves: hashes of the views and the functions of the wall, columns, privileges, owners, row-level
+ * security. A resource with a refused item is refused until all servers in use pass: rows that must not be shown, or a page that lacks rows, look
+ * like an answer. A server that cannot be asked keeps its last result.
+ */
+export class FitnessWatch {
+  readonly #servers: readonly WatchedServer[];
+  readonly #resources: readonly Resource[];
+  readonly #bounds: WatchBounds;
+  readonly #observe: Observe;
+  /** The refused items of each server, by its name. */
+  readonly #items = new Map<WatchedServer, readonly Item[]>();
+  #refused: readonly RefusedResource[] = [];
+  #looking: Promise<void> | null = null;
+  #lookedMs = performance.now();
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(
+    servers: readonly WatchedServer[],
+    resources: readonly Resource[],
+    bounds: WatchBounds,
+    observe: Observe,
+  ) {
+    this.#servers = servers;
+    this.#resources = resources;
+    this.#bounds = bounds;
+    this.#observe = observe;
+    this.#plan(bounds.fitnessIntervalMs * (0.5 + Math.random() / 2)); // not in step with other gateways
+  }
+
+  /** The resources that are refused now. */
+  get refused(): readonly RefusedResource[] {
+    return this.#refused;
+  }
+
+  /** Whether requests for the resource are refused. */
+  refuses(resource: string, use: Use): boolean {
+    return this.#refused.some((each) => each.resource === resource && each.use === use);
+  }
+
+  /** Takes an event; one that tells of a change of the database brings the next look forward. */
+  readonly handle = (event: Event): void => {
+    const tells =
+      event.type === 'database_unfit' || (event.type === 'replica_failed' && /^(0A000|42)/.test(event.code));
+    if (tells) this.#plan(Math.max(0, this.#lookedMs + leastMs - performance.now()));
+  };
+
+  /** Looks at all servers in use now; callers share a look. Never rejects. */
+  look(): Promise<void> {
+    this.#looking ??= this.#lookOnce().finally(() => {
+      this.#looking = null;
+      this.#lookedMs = performance.now();
+      this.#plan(this.#refused.length > 0 ? refusedMs : this.#bounds.fitnessIntervalMs);
+    });
+    return this.#looking;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #plan(ms: number): void {
+    clearTimeout(this.#timer);
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.look(), ms).unref();
+  }
+
+  async #lookOnce(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => this.#lookAt(server)));
+    if (!this.#isClosed) this.#judge();
+  }
+
+  async #lookAt(server: WatchedServer): Promise<void> {
+    const url = server.url();
+    if (url === null) return void this.#items.delete(server);
+    let client: pg.Client | null = null;
+    try {
+      client = await connectTo(url, this.#bounds.connectTimeoutMs);
+      const look = server.kind === 'replica' ? lookAtReplica : lookAtPrimary;
+      const before = this.#items.get(server) ?? [];
+      const items = await look(client, this.#resources, before);
+      this.#items.set(
+        server,
+        items.filter(({ level }) => level === 'refused'),
+      );
+    } catch (error) {
+      this.#observe({ type: 'look_failed', server: server.name, reason: reasonOf(error as Error) });
+    } finally {
+      await client?.end().catch(() => undefined);
+    }
+  }
+
+  #judge(): void {
+    const keyOf = ({ resource, use }: RefusedResource): string => `${use} ${resource}`;
+    const refused = new Map<string, RefusedResource>();
+    for (const [server, items] of this.#items)
+      for (const item of items)
+        for (const [resource, use] of usesOf(item, this.#resources)) {
+          const { detail, advice } = found(server.name, item);
+          const each = { resource, use, server: server.name, item: titleOf(item), detail, advice };
+          if (!refused.has(keyOf(each))) refused.set(keyOf(each), each);
+        }
+    const before = new Set(this.#refused.map(keyOf));
+    for (const [key, each] of refused) if (!before.has(key)) this.#observe({ type: 'resource_refused', ...each });
+    for (const { resource, use, ...rest } of this.#refused)
+      if (!refused.has(keyOf({ resource, use, ...rest }))) this.#observe({ type: 'resource_admitted', resource, use });
+    this.#refused = [...refused.values()];
+  }
+}
+
+/** Resources and their uses that the item makes unfit: an item without an object all of them. */
+function usesOf({ code, object }: Item, resources: readonly Resource[]): [resource: string, use: Use][] {
+  const uses = resources.flatMap(({ name, view, write }): [string, Use, boolean][] => [
+    [name, 'read', code === 'view' ? object === view : code === 'migrated' && object === name],
+    ...(write
+      ? [
+          [name, 'write', code === 'write_view' ? object === write.view : code === 'migrated' && object === name] as [
+            string,
+            Use,
+            boolean,
+          ],
+        ]
+      : []),
+  ]);
+  const named = uses.filter(([, , isNamed]) => isNamed);
+  // Else it is of all resources, or of the view of a log into which every write inserts.
+  const meant = named.length > 0 ? named : uses.filter(([, use]) => object === '' || use === 'write');
+  return meant.map(([name, use]) => [name, use]);
+}
+
+async function lookAtReplica(
+  client: pg.Client,
+  resources: readonly Resource[],
+  before: readonly Item[],
+): Promise<Item[]> {
+  return [
+    ...(await checkViews(client, resources.map(viewNeed))),
+    ...(await lookAtFiles(client, resources, before)),
+    ...(await checkTokens(client)), // last: without the schema, of which the first tells, the advice is another
+  ];
+}
+
+function lookAtPrimary(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
+  return checkViews(client, resources.flatMap(writeNeeds));
+}
+
+/** Where a lock hides the definition of a view, the other files are compared one by one, and earlier findings stand. */
+async function lookAtFiles(
+  client: pg.Client,
+  resources: readonly Resource[],
+  before: readonly Item[],
+): Promise<Item[]> {
+  const all = await checkApplied(client, resources);
+  if (all.length > 0) return all;
+  const items = before.filter(({ code }) => code === 'migrated');
+  for (const file of await appliedFiles(client)) items.push(...(await checkApplied(client, resources, [file])));
+  return items;
+}
