@@ -43,7 +43,7 @@ create function gateway.digest_of(objects text[]) returns text
       and n.nspname in ('gateway', 'records') and concat(o.type, ' ', o.identity) = any (objects)
   $$;
 
--- What the rules of these views read below them: `tree` is a digest of their queries as PostgreSQL keeps them, which a new name below leaves as
+-- The tables and columns that these views read, and their queries: `tree` is a digest of their queries as PostgreSQL keeps them, which a new name below leaves as
 -- it is, and `tables` and `columns` are the names. Beside the digest it tells a view that was changed from one below which a name was.
 create function gateway.sources_of(objects text[]) returns jsonb
   language sql stable set search_path = ''

@@ -40,7 +40,7 @@ interface Unfit {
   readonly undo: string;
   /** The sentence of the status. */
   readonly sentence: RegExp;
-  /** What else is refused. */
+  /** Faults of writes, and those of all resources. */
   readonly writes?: true;
   readonly all?: true;
 }
@@ -99,7 +99,7 @@ const faults: Readonly<Record<string, Unfit>> = {
     sentence: /^Writes of installaties are refused with 503: write view .* may update koudemiddel/,
     writes: true,
   },
-  'the schema of the views may not be used': {
+  'the reader cannot use the schema of the views': {
     change: 'revoke usage on schema gateway from gateway_reader',
     undo: 'grant usage on schema gateway to gateway_reader',
     sentence:

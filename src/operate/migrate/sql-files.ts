@@ -81,7 +81,7 @@ export interface FileState {
   readonly state: 'applied' | 'pending' | 'changed' | 'removed' | 'altered';
 }
 
-/** What a file created, as DROP names it, with a digest of it as it was created, and what its views read below; of core files the functions. */
+/** Objects that a file created, as DROP names them, with a digest of them and the names below its views; of core files the functions. */
 const appliedFiles = `create table if not exists gateway.applied_files (
   root text, name text, hash text not null, objects text[] not null default '{}', digest text, sources jsonb,
   primary key (root, name))`;
