@@ -74,6 +74,23 @@ for (const [page, language, file, command] of filePrograms) {
   );
 }
 
+const noJq = programMissing('jq', '--version');
+(noJq ? test.serial.skip : test.serial)(
+  `what the README shows in a shell works as it stands, and changes an installation once${noJq}`,
+  async (t) => {
+    const readme = readFileSync(join(projectRoot, 'README.md'), 'utf8');
+    const blocks = [...readme.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) => block as string);
+    const script = `set -e\n${blocks.join('\n').replaceAll(/^(BASE|TOKEN)=.*$/gm, '')}\nprintf '\\n%s' "$ID"`;
+    const folder = workFolder({ 'readme.sh': script });
+    const { printed } = await run(t.context, folder, [], ['sh', 'readme.sh']);
+    t.true(printed.includes('"pagination":{"page":1,"perPage":1,"count":1'));
+    t.regex(printed, /HTTP\/1\.1 200 OK/);
+    const id = printed.slice(printed.lastIndexOf('\n') + 1);
+    t.is((await t.context.client.get(`/installaties/${id}`)).json<{ locatie: string }>().locatie, 'Kelder');
+    rmSync(folder, { recursive: true });
+  },
+);
+
 const tsc = join(projectRoot, 'node_modules/.bin/tsc');
 withTools(`docs/use/node.md compiles under tsc --strict and walks all four lists${toolsMissing}`, async (t) => {
   const document = (await t.context.client.get('/openapi.json')).text;
