@@ -91,6 +91,27 @@ const noJq = programMissing('jq', '--version');
   },
 );
 
+const writers: readonly (readonly [language: string, file: string, command: readonly string[], lacks: string])[] = [
+  ['js', 'write.mjs', [process.execPath, 'write.mjs'], ''],
+  ['python', 'write.py', ['/usr/bin/python3', 'write.py'], programMissing('/usr/bin/python3', '-c', 'import requests')],
+];
+for (const [language, file, command, lacks] of writers)
+  (lacks ? test.serial.skip : test.serial)(
+    `the loop of docs/use/write-safely.md in ${language} changes and creates once, over broken connections${lacks}`,
+    async (t) => {
+      const folder = workFolder({ [file]: programs('write-safely.md', language)[0] as string });
+      const total = async () =>
+        (await t.context.client.get('/installaties?perPage=1&total=true')).json<{ pagination: { total: number } }>()
+          .pagination.total;
+      const before = await total();
+      const { printed, broken } = await run(t.context, folder, [1, 2500, 4000], command);
+      const [changed = '', created = ''] = printed.trim().split('\n');
+      t.true(broken > 0 && changed.endsWith('(nieuw)') && created.startsWith('201 '), printed);
+      t.is(await total(), before + 1);
+      rmSync(folder, { recursive: true });
+    },
+  );
+
 const tsc = join(projectRoot, 'node_modules/.bin/tsc');
 withTools(`docs/use/node.md compiles under tsc --strict and walks all four lists${toolsMissing}`, async (t) => {
   const document = (await t.context.client.get('/openapi.json')).text;
