@@ -30,7 +30,6 @@ const app = shopOf(`
   create table job_history ($own, job_id bigint not null references jobs, record_type text, record_id bigint, event text, old_row jsonb, noticed_by text);
   create table job_contacts (job_id bigint primary key references jobs, email text, phone text);
   create table job_settings (job_id bigint primary key references jobs, settings json, label text);
-  create table job_places (job_id bigint not null references jobs, place point, label text);
   create table key_ids ($own, label text, created_at timestamptz not null default now());
   create table audit_log ($own, table_name text not null, record_id text not null, action text not null, old_data jsonb, new_data jsonb, row_data hstore,
     changed text[], dump text, created_at timestamptz not null default now());
@@ -46,7 +45,6 @@ const app = shopOf(`
   insert into job_history (company_id, job_id, record_type, record_id, event, old_row, noticed_by) values (1, 1, 'staff', 1, 'update', '${json}', 'anna');
   insert into job_contacts values (1, 'hidden@x.example', '06-hidden');
   insert into job_settings values (1, '{"size": 2}', 'a');
-  insert into job_places values (1, '(1,2)', 'b'), (1, '(1,2)', 'a');
   insert into audit_log (company_id, table_name, record_id, action, old_data, new_data, row_data, changed, dump)
     select 1, 'staff', 1, 'UPDATE', r, r, hstore('email', r ->> 'email'), array['${row.email}'], r::text from (select '${json}'::jsonb) v (r);
   insert into audits (company_id, event, auditable_type, auditable_id, old_values, new_values, url) values (1, 'updated', 'User', 1, '[]', '${json}', 'https://shop.example/1');
@@ -60,7 +58,7 @@ const shown = {
   audits: 'event auditableType auditableId url createdAt',
   changes: 'event tags createdAt',
   customers: 'first last priority assigneeId fullName createdAt rowVersion notes',
-  jobs: 'title createdAt contacts history places settings',
+  jobs: 'title createdAt contacts history settings',
   'key-ids': 'label createdAt',
   versions: 'entity entityId event whodunnit createdAt objectChanges',
 };
@@ -99,7 +97,6 @@ test.serial('a draft shows no personal data, no rows of logs, no search index an
   t.like((await ask('/jobs/1')).body, {
     contacts: [{}],
     settings: [{ settings: { size: 2 }, label: 'a' }],
-    places: ['a', 'b'].map((label) => ({ place: '(1,2)', label })),
   });
   const refused = { first: 'Dirk', priority: 'high', assigneeId: 7, fullName: 'x' };
   t.is((await ask('/customers', { body: refused })).status, 400);

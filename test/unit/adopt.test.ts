@@ -8,10 +8,11 @@ import { deletedPoints, keptConditions } from '../../src/operate/adopt/deletion.
 import { fieldsOf } from '../../src/operate/adopt/fields.js';
 import { keyIdsFile, tokensFile } from '../../src/operate/adopt/files.js';
 import { leads } from '../../src/operate/adopt/indexes.js';
+import { idColumn, idPoint } from '../../src/operate/adopt/keys.js';
 import { camelCase, isNamed, singular, snakeCase } from '../../src/operate/adopt/names.js';
 import { partsOf } from '../../src/operate/adopt/parts.js';
 import type { Column, ForeignKey, Index, Subject, Survey, Table } from '../../src/operate/adopt/schema.js';
-import { findTenant, findUsers, idColumn, idPoint } from '../../src/operate/adopt/tenant.js';
+import { findTenant, findUsers } from '../../src/operate/adopt/tenant.js';
 import { type Form, formOf } from '../../src/operate/check/forms.js';
 import { column, index, table } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
@@ -281,7 +282,7 @@ test('without a table of users the draft says that no token can be made', (t) =>
 
 // The id of a record and the order of a list, as `adopt` takes them from indexes.
 
-test('an id is a column that a unique index proves, alone or beside the workspace', (t) => {
+test('an id is a column, or several, that a unique index proves, alone or beside the workspace', (t) => {
   const [id, company, from] = [column('id', 'bigint'), column('company_id', 'bigint'), column('valid_from', 'date')];
   const made = { ...id, made: true };
   const own = { ...column('history_no', 'bigint'), made: true };
@@ -296,25 +297,36 @@ test('an id is a column that a unique index proves, alone or beside the workspac
   };
   const columns = [id, company, from];
   const history = index(['id', 'valid_from']);
-  t.is(found(columns, [history]), undefined);
-  t.is(found(columns, [history, index(['id'], { isUnique: false })]), undefined);
-  t.is(found(columns, [history, index(['id'], { condition: '(valid_to IS NULL)' })]), undefined, 'of some rows');
-  t.is(found(columns, [history, index(['id', null])]), undefined, 'an expression');
+  const both = 'id, valid_from';
+  t.is(found(columns, [history]), both);
+  t.is(found(columns, [history, index(['id'], { isUnique: false })]), both);
+  t.is(found(columns, [history, index(['id'], { condition: '(valid_to IS NULL)' })]), both, 'of some rows');
+  t.is(found(columns, [history, index(['id', null])]), both, 'an expression');
   t.is(found([{ ...id, notNull: false }, company, from], [history, index(['id'])]), undefined, 'NULL repeats');
   t.is(found(columns, [history, index(['id'])]), 'id');
   t.is(found(columns, [history, index(['company_id', 'id'])]), 'id');
   t.is(found([...columns, own], [history, index(['history_no'])]), 'history_no');
-  t.is(found([...columns, { ...own, refers: true }], [history, index(['history_no'])]), undefined, 'of another table');
-  t.is(found([...columns, column('reset_token', 'uuid')], [history, index(['reset_token'])]), undefined, 'a secret');
+  t.is(
+    found([...columns, { ...own, refers: true }], [history, index(['history_no'])]),
+    'history_no',
+    'of another table',
+  );
+  t.is(found([...columns, column('reset_token', 'uuid')], [index(['reset_token'])]), undefined, 'a secret');
+  t.is(found(columns, [index(['company_id'])]), 'company_id', 'a row for each workspace');
+  t.is(
+    found([...columns, column('kind', 'enum')], [index(['company_id', 'kind'])]),
+    undefined,
+    'no index has its text',
+  );
   t.is(
     found([column('email'), company], [index(['company_id', 'email'])], { primaryKey: ['company_id', 'email'] }),
     undefined,
     'clients see ids',
   );
   const parts = { partitionKey: ['valid_from'] };
-  t.is(found(columns, [history], parts), undefined, 'the app gives ids');
+  t.is(found(columns, [history], parts), both, 'the app gives ids');
   t.is(found([made, company, from], [history], parts), 'id open');
-  t.is(found([made, company, from], [history], { partitionKey: ['company_id'] }), undefined);
+  t.is(found([made, company, from], [history], { partitionKey: ['company_id'] }), both);
 });
 
 test('an index serves an order where all its columns go one way', (t) => {

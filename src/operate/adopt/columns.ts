@@ -37,7 +37,8 @@ const types: Readonly<Record<string, FieldType>> = {
 };
 
 /** The column as a field shows it. */
-export function shown({ quoted, type, isArray, enumOfDomain }: Column): Shown {
+export function shown({ quoted, type, isArray, enumOfDomain, composedOf }: Column): Shown {
+  if (composedOf) return { type: 'text', select: composedText(composedOf) };
   const column = `${alias}.${quoted}`;
   // A filter asks PostgreSQL for the labels of the type, which it does not give for a domain.
   if (enumOfDomain !== null) return { type: 'enum', select: `${column}::${enumOfDomain}` };
@@ -53,9 +54,33 @@ export function shown({ quoted, type, isArray, enumOfDomain }: Column): Shown {
 export function shownId(column: Column): Shown {
   const { type, select } = shown(column);
   if (type === 'integer') return { type: 'bigint', select: column.type === 'smallint' ? `${select}::integer` : select };
-  return type === 'uuid' || type === 'text'
-    ? { type, select }
-    : { type: 'text', select: `${alias}.${column.quoted}::text` };
+  if (type === 'uuid' || type === 'text') return { type, select };
+  return { type: 'text', select: textInKey(column) ?? `${alias}.${column.quoted}::text` };
+}
+
+/** SQL of a composed id: texts of free form last, and where there are several, with a mark before each hyphen of their own. */
+function composedText(columns: readonly Column[]): string {
+  const free = columns.filter(isFreeText);
+  const texts = [...columns.filter((column) => !isFreeText(column)), ...free].map((column) => {
+    const text = textInKey(column) as string;
+    return free.length > 1 && isFreeText(column) ? `replace(replace(${text}, '~', '~~'), '-', '~-')` : text;
+  });
+  return texts.join(` || '-' || `);
+}
+
+function isFreeText(column: Column): boolean {
+  return isTextual(column) || typeName(column) === 'citext';
+}
+
+/** SQL of a value as text that an index can have: each function in it is immutable. Undefined: its type has none, such as an enumerated one. */
+export function textInKey(column: Column): string | undefined {
+  const { type, isArray, quoted } = column;
+  const value = `${alias}.${quoted}`;
+  if (isArray) return undefined;
+  if (type === 'text') return value;
+  if (isFreeText(column) || isInteger(column) || ['uuid', 'numeric', 'boolean'].includes(type)) return `${value}::text`;
+  if (type === 'timestamp with time zone') return `extract(epoch from ${value} at time zone 'UTC')::text`;
+  return type === 'date' || type === 'timestamp without time zone' ? `extract(epoch from ${value})::text` : undefined;
 }
 
 /** Whether the type is a character type, whose values can be encoded. */

@@ -3,12 +3,12 @@ import { alias, leftPoints, rowXid } from './columns.js';
 import { deletedPoints, markColumns, ownersOf, ownersPoint, viewConditions } from './deletion.js';
 import { fieldsOf, type ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
+import { idPoint } from './keys.js';
 import { leadOf, listOf } from './lists.js';
 import { isNamed, namesOf, singular, snakeCase } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import type { Subject, Survey } from './schema.js';
 import { as, fromOf, type SqlFile, workspaceSql } from './sql.js';
-import { idPoint } from './tenant.js';
 import { writeOf } from './write.js';
 
 /** A resource as it is drafted: its view and its definition. */
@@ -34,7 +34,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const list = listOf(view, name, subject, survey, drafted);
   const parts = partsOf(subject, survey, drafted);
   // A log that is in the order of its times is only added to.
-  const ofLog = { sync: list.order[0]?.field.type === 'timestamp' ? { appendOnly: {} } : {}, files: [], open: [] };
+  const ofLog = { sync: list.order[0]?.field.type === 'timestamp' ? { appendOnly: {} } : {}, files: [] };
   const sync = log ? ofLog : syncOf(view, subject, survey, parts);
   const entity = log
     ? undefined
@@ -94,7 +94,6 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       ownersPoint(subject, owners),
       ...parts.flatMap((part) => part.open),
       ...(write?.open ?? []),
-      ...sync.open,
       list.order.length === 1 && 'no column tells when a row was created, so the list is in the order of the id.',
       // Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies").
       ...hidden.map(

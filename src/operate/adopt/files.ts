@@ -1,10 +1,10 @@
 import { preset } from './columns.js';
 import { gonePoint, presentConditions } from './deletion.js';
 import type { ViewColumn } from './fields.js';
+import { idColumn } from './keys.js';
 import { isNamed } from './names.js';
 import { columnOf, type Subject, type Survey, type Table, type Tenant } from './schema.js';
 import { as, literal, type Points, type SqlFile } from './sql.js';
-import { idColumn } from './tenant.js';
 
 /** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
 export function tokensFile({ tenant, users, subjects }: Survey): SqlFile {

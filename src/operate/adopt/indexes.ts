@@ -28,10 +28,11 @@ export function proposedIndex(
   table: Table,
   name: string,
   purpose: string,
-  keys: readonly Key[],
+  given: readonly Key[],
   fixed: number,
   isOfKept = true,
 ): SqlFile[] {
+  const keys = given.filter(({ select }, i) => given.findIndex((key) => key.select === select) === i);
   const conditions = isOfKept ? indexConditions(table) : [];
   const usable = usableIndexes(table, isOfKept);
   const names = keys.map(({ of }) => of.name);

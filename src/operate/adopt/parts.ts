@@ -4,10 +4,10 @@ import { alias, formOfColumn, judged, leftPoints, reasonNotToShow, rowXid, seale
 import { deletedPoints, keptConditions, markColumns } from './deletion.js';
 import type { Fields, ViewColumn } from './fields.js';
 import { plainKey, proposedIndex } from './indexes.js';
+import { type PartKeys, partKeys, referenceTo } from './keys.js';
 import { camelCase, singular, snakeCase, untaken } from './names.js';
-import { type Column, columnOf, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
+import { type Column, columnOf, type Subject, type Survey, type Table } from './schema.js';
 import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
-import { idColumn } from './tenant.js';
 
 /** The rows of another table as a list in each record; it is made of the record's id. */
 export interface PartDraft extends ViewColumn {
@@ -24,7 +24,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
   const takenMembers = new Set(columns.map(({ member }) => member));
   return subject.parts.map((part) => {
     const name = untaken(shortName(part, subject.table), takenColumns);
-    const key = keyOf(part, subject);
+    const key = referenceTo(subject.table, part);
     const tenant = survey.tenant.columnIn(part);
     const conditions = key.columns.map(
       (column, i) =>
@@ -41,9 +41,8 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       others,
       (column) => reasonNotToShow(column, documentsIn(part)) ?? (isReadable(column) ? undefined : sealed),
     );
-    const order = orderOf(part, isKey).map(({ quoted }) => `p.${quoted}`);
-    // Of a key that is the reference alone nothing is left to sort by; the types of other columns, such as json, may have no order.
-    const sorted = order.length > 0 ? order : shown.map(({ quoted }) => `p.${quoted}::text`);
+    const id = partKeys(part, subject, subject, survey.tenant)?.id;
+    const order = orderOf(part, id?.composedOf ?? [id], isKey).map(({ quoted }) => `p.${quoted}`);
     const fields = shown.map(({ quoted, name, inView }) => as(`p.${quoted}`, name === 'id' ? quoted : inView));
     return {
       part,
@@ -53,7 +52,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       select: `(select coalesce(json_agg(p.*), '[]')
       from (select ${fields.join(', ')}
             from ${part.quoted} p
-            where ${conditions.join(' and ')}${sorted.length > 0 ? `\n            order by ${sorted.join(', ')}` : ''}) p)`,
+            where ${conditions.join(' and ')}${order.length > 0 ? `\n            order by ${order.join(', ')}` : ''}) p)`,
       field: {
         column: name,
         type: 'json',
@@ -70,19 +69,14 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
   });
 }
 
-/** The reference by which the rows of a part name their record. */
-function keyOf(part: Table, { table }: Subject): Table['foreignKeys'][number] {
-  return part.foreignKeys.find((key) => key.table === table.name) as Table['foreignKeys'][number];
-}
-
-/** The rest of an index that leads with the reference, and the primary key: the index then gives the rows in order. */
-function orderOf(part: Table, isKey: (column: Column) => boolean): Column[] {
+/** The rest of an index that leads with the reference, and the id: the index then gives the rows in order. */
+function orderOf(part: Table, id: readonly (Column | undefined)[], isKey: (column: Column) => boolean): Column[] {
   const columnsIn = (names: readonly (string | null)[]): (Column | undefined)[] =>
     names.map((name) => columnOf(part, name ?? undefined));
   const keys = part.indexes
     .map(({ columns }) => columnsIn(columns))
     .find(([first, ...rest]) => first && isKey(first) && rest.length > 0);
-  return [...new Set([...(keys ?? []), ...columnsIn(part.primaryKey)])].filter(
+  return [...new Set([...(keys ?? []), ...columnsIn(part.primaryKey), ...id])].filter(
     (column) => column !== undefined && !isKey(column),
   ) as Column[];
 }
@@ -95,25 +89,15 @@ function shortName(part: Table, { name }: Table): string {
 
 /** How a resource is synced (docs/understand/sync.md). */
 export interface SyncDraft {
-  /** `sync` of the definition; absent: the resource has none. */
-  readonly sync?: Readonly<Record<string, unknown>>;
+  /** `sync` of the definition. */
+  readonly sync: Readonly<Record<string, unknown>>;
   /** Views of its parts, and proposals of indexes. */
   readonly files: readonly SqlFile[];
-  readonly open: Points;
 }
 
-/** Drafts sync for a resource whose parts all name their record and themselves. */
+/** Drafts sync for a resource. */
 export function syncOf(view: string, subject: Subject, survey: Survey, drafts: readonly PartDraft[]): SyncDraft {
   const { table, tenant, steps, id } = subject;
-  const parts = drafts.map(({ name, part }) => ({ name, part, keys: partKeys(part, subject, survey) }));
-  const unfit = parts.filter(({ keys }) => keys === undefined).map(({ part }) => part.quoted);
-  if (unfit.length > 0)
-    return {
-      files: [],
-      open: [
-        `it has no sync, because rows of ${unfit.join(', ')} do not name their record and have an id of their own: show them in views with these (docs/understand/sync.md).`,
-      ],
-    };
   const index = (name: string, of: Table, fixed: readonly Column[], ordered: readonly Column[], isOfKept: boolean) =>
     proposedIndex(
       of,
@@ -126,31 +110,14 @@ export function syncOf(view: string, subject: Subject, survey: Survey, drafts: r
     );
   const files = steps.length > 0 ? [] : index(partView(view, ''), table, [tenant], [id], true);
   const sync: Record<string, object> = {};
-  for (const { name, part, keys } of parts) {
-    if (keys === undefined) continue;
+  for (const { name, part } of drafts) {
+    const keys = partKeys(part, subject, subject, survey.tenant) as PartKeys; // others are no parts
     const path = partView(view, name);
     sync[name] = { view: `records.${path}`, idType: shownId(keys.id).type };
     const fixed = keys.steps.length > 0 ? [] : [keys.tenant];
     files.push(partFile(view, path, part, keys), ...index(path, part, fixed, [keys.link, keys.id], false));
   }
-  return { sync: parts.length === 0 ? {} : { parts: sync }, files, open: [] };
-}
-
-/** The columns by which a part names its workspace, its record and itself. */
-interface PartKeys extends WorkspaceOf {
-  readonly link: Column;
-  readonly id: Column;
-}
-
-function partKeys(part: Table, subject: Subject, { tenant }: Survey): PartKeys | undefined {
-  const { table, id } = subject;
-  const key = keyOf(part, subject);
-  const link = columnOf(part, key.columns[key.references.indexOf(id.name)]);
-  const partId = idColumn(part, tenant, key.columns);
-  if (link === undefined || partId === undefined) return undefined;
-  const own = tenant.columnIn(part);
-  const ofRecord = { tenant: subject.tenant, steps: [{ from: link, table, to: id }, ...subject.steps] };
-  return { ...(own ? { tenant: own, steps: [] } : ofRecord), link, id: partId };
+  return { sync: drafts.length === 0 ? {} : { parts: sync }, files };
 }
 
 function partView(view: string, name: string): string {

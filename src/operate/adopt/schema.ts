@@ -15,6 +15,8 @@ export interface Column {
   readonly inView: string;
   /** As format_type prints it without a length; of a domain the type below all domains; "enum" of every enumerated type. */
   readonly type: string;
+  /** Of an id that is no column of its own: the columns that make it together. */
+  readonly composedOf?: readonly Column[];
   /** Of a domain over an enumerated type, the name of that type as SQL writes it. */
   readonly enumOfDomain: string | null;
   /** Characters that a varchar or char holds; null: no bound. */

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { auditLogIn, documentsIn } from './audit-log.js';
 import { readCatalog, sample } from './catalog.js';
+import { idColumn, partKeys } from './keys.js';
 import { isNamed } from './names.js';
 import {
   AdoptRefused,
@@ -11,7 +12,7 @@ import {
   type Tenant,
   type WorkspaceOf,
 } from './schema.js';
-import { findTenant, findUsers, idColumn, workspacesOf } from './tenant.js';
+import { findTenant, findUsers, workspacesOf } from './tenant.js';
 
 export interface SurveyOptions {
   readonly schema: string;
@@ -38,15 +39,18 @@ export async function survey(client: pg.Client, { schema, tenantColumn, only }: 
     if (!workspaces.has(table))
       return `it has no column ${tenant.column} and no required reference to a table with one`;
     if (idColumn(table, tenant) === undefined)
-      return 'no unique index proves that a column which clients may see alone identifies a row of a workspace';
+      return 'no unique index over columns that are NOT NULL, and that clients may see, identifies its rows: give it a primary key';
     return undefined;
+  };
+  const isPart = (part: Table, above: Table): boolean => {
+    const [workspace, id] = [workspaces.get(above), idColumn(above, tenant)];
+    return workspace !== undefined && id !== undefined && !!partKeys(part, { table: above, id }, workspace, tenant);
   };
   const partsOf = new Map<Table, Table[]>();
   for (const table of tables) {
     const above = only?.includes(table.name) || table === users ? undefined : parent(table, tables, tenant, users);
-    const isFit = above && workspaces.has(above) && idColumn(above, tenant);
     const parts = (above && partsOf.get(above)) ?? [];
-    if (isFit && parts.length < partsMax) partsOf.set(above, [...parts, table]);
+    if (above && isPart(table, above) && parts.length < partsMax) partsOf.set(above, [...parts, table]);
   }
   const allParts = [...partsOf.values()].flat();
   const wholes = all.filter((table) => !allParts.includes(table));

@@ -1,11 +1,9 @@
-import { isInteger, reasonToLeaveOut } from './columns.js';
 import { isNamed } from './names.js';
 import {
   AdoptRefused,
   type Column,
   columnOf,
   type ForeignKey,
-  type Index,
   type Step,
   type Table,
   type Tenant,
@@ -141,41 +139,6 @@ function mostFrequent(names: readonly string[]): string | undefined {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
-}
-
-/**
- * The column that alone tells a row from the others of its workspace, or from those that have the same `others`: an index proves it,
- * because a walk by cursor loses rows whose id repeats. That of the primary key, or the one that is called id, or else a number or
- * UUID of its own; none whose name speaks of personal data, because clients see ids. Undefined: there is none.
- */
-export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
-  const beside = [tenant.columnIn(table)?.name ?? '', ...others];
-  const own = table.primaryKey.filter((name) => !beside.includes(name));
-  const isKey = ({ name, refers }: Column): boolean => !refers && !beside.includes(name);
-  const keys = table.columns.filter((column) => isKey(column) && (column.type === 'uuid' || isInteger(column)));
-  const candidates = [columnOf(table, own.length === 1 ? own[0] : undefined), columnOf(table, 'id'), ...keys];
-  return candidates.find((column) => {
-    if (column === undefined || reasonToLeaveOut(column) !== undefined) return false;
-    // In a table with partitions no index of the whole proves it: values that the database makes are taken, and UUIDs.
-    const ofPartitions = column.made || column.type === 'uuid' ? table.partitionKey : [];
-    return isUnique(table, column, beside) || isUnique(table, column, [...beside, ...ofPartitions]);
-  });
-}
-
-/** Whether an index allows each value once, beside columns that are the same for the rows to tell apart. */
-function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonly string[]): boolean {
-  const isSame = (each: string | null): boolean => each === name || (each !== null && beside.includes(each));
-  const proves = ({ isUnique, condition, columns }: Index): boolean =>
-    isUnique && condition === null && columns.includes(name) && columns.every(isSame);
-  return notNull && indexes.some(proves);
-}
-
-/** The open point of an id that PostgreSQL proves for each partition alone. */
-export function idPoint(table: Table, id: Column, tenant: Tenant): string | false {
-  return (
-    !isUnique(table, id, [tenant.columnIn(table)?.name ?? '']) &&
-    `${id.name} is unique beside ${table.partitionKey.join(', ')} alone, as PostgreSQL has it in a table with partitions: where the app gives an id twice, take another column.`
-  );
 }
 
 /** The table of people with addresses by which they are known, that with a column of the workspace before others. */

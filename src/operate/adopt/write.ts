@@ -55,6 +55,7 @@ export function writeOf(
     );
   };
   if (steps.length > 0) refuse('it has no column of the workspace', 'Give it one');
+  if (id.composedOf) refuse(`its key has ${id.composedOf.length} columns`, 'Give it an id of its own');
   const takesUuid = isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
   if (!id.made && id.type !== 'uuid' && !takesUuid) refuse(`its id of type ${id.type} has no default`, 'Give it one');
   const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];

@@ -1,0 +1,123 @@
+import { isInteger, reasonToLeaveOut, textInKey } from './columns.js';
+import {
+  type Column,
+  columnOf,
+  type ForeignKey,
+  type Index,
+  type Subject,
+  type Table,
+  type Tenant,
+  type WorkspaceOf,
+} from './schema.js';
+
+// Ids of rows. A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
+
+/**
+ * The id of a table's rows among those of their workspace, or among those that have the same `others`: the column of the primary key, or
+ * the one that is called id, or else a number or UUID of its own; else one that is composed of a unique index. Undefined: there is none.
+ */
+export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
+  const beside = [tenant.columnIn(table)?.name ?? '', ...others];
+  const own = table.primaryKey.filter((name) => !beside.includes(name));
+  const isKey = ({ name, refers }: Column): boolean => !refers && !beside.includes(name);
+  const keys = table.columns.filter((column) => isKey(column) && (column.type === 'uuid' || isInteger(column)));
+  const candidates = [columnOf(table, own.length === 1 ? own[0] : undefined), columnOf(table, 'id'), ...keys];
+  return candidates.find((column) => isIdentity(table, column, beside)) ?? composedId(table, beside);
+}
+
+/** Whether the column is fit for an id, and an index proves it. */
+function isIdentity(table: Table, column: Column | undefined, beside: readonly string[]): boolean {
+  if (column === undefined || !isFitForId(column)) return false;
+  // In a table with partitions no index of the whole proves it: values that the database makes are taken, and UUIDs.
+  const ofPartitions = column.made || column.type === 'uuid' ? table.partitionKey : [];
+  return isUnique(table, column, beside) || isUnique(table, column, [...beside, ...ofPartitions]);
+}
+
+/** Whether an index allows each value once, beside columns that are the same for the rows to tell apart. */
+function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonly string[]): boolean {
+  const isSame = (each: string | null): boolean => each === name || (each !== null && beside.includes(each));
+  return (
+    notNull && indexes.some((each) => provesAll(each) && each.columns.includes(name) && each.columns.every(isSame))
+  );
+}
+
+function provesAll({ isUnique, condition }: Index): boolean {
+  return isUnique && condition === null;
+}
+
+/** Whether clients may see the column, and an index can have its text. */
+function isFitForId(column: Column): boolean {
+  return textInKey(column) !== undefined && reasonToLeaveOut(column) === undefined;
+}
+
+/** The open point of an id that PostgreSQL proves for each partition alone. */
+export function idPoint(table: Table, id: Column, tenant: Tenant): string | false {
+  return (
+    id.composedOf === undefined &&
+    !isUnique(table, id, [tenant.columnIn(table)?.name ?? '']) &&
+    `${id.name} is unique beside ${table.partitionKey.join(', ')} alone, as PostgreSQL has it in a table with partitions: where the app gives an id twice, take another column.`
+  );
+}
+
+/**
+ * The id that the columns of the shortest unique index make together; where the index has no columns but those `beside`, each of these has
+ * one row, and the last of them is its id.
+ */
+function composedId(table: Table, beside: readonly string[]): Column | undefined {
+  const found = table.indexes
+    .filter((index) => provesAll(index))
+    .map(({ columns }) => columns.map((name) => columnOf(table, name ?? undefined)))
+    .filter((columns): columns is Column[] => columns.every((column) => column?.notNull))
+    .map((columns) => ({ last: columns.at(-1), own: columns.filter(({ name }) => !beside.includes(name)) }))
+    .filter(({ own }) => own.every(isFitForId))
+    .sort((a, b) => a.own.length - b.own.length)[0];
+  if (found === undefined) return undefined;
+  const { last, own } = found as { last: Column; own: Column[] };
+  if (own.length > 0) return own.length === 1 ? own[0] : composed(own);
+  // As a text: before version 17 PostgreSQL sorts what a list of ids finds in an index whose order is the workspace alone.
+  return last.name === beside[0] ? composed([last]) : last;
+}
+
+/** The id that the columns make: their texts with hyphens between, so that no two rows have the same. */
+function composed(columns: readonly Column[]): Column {
+  const names = columns.map(({ quoted }) => quoted).join(', ');
+  const [first] = columns as [Column, ...Column[]];
+  const { computed, isVirtual } = { computed: true, isVirtual: columns.some((column) => column.isVirtual) };
+  return {
+    ...first,
+    ...{ name: names, quoted: names, inView: 'id', type: 'text', enumOfDomain: null, length: null, notNull: true },
+    ...{ made: false, computed, isVirtual, madeOf: [], refers: false, moved: false, sequence: null, comment: null },
+    composedOf: columns,
+    values: [],
+  };
+}
+
+/** The columns by which a part names its workspace, its record and itself. */
+export interface PartKeys extends WorkspaceOf {
+  readonly link: Column;
+  readonly id: Column;
+}
+
+/** The first reference from a part to the table of its record. */
+export function referenceTo(table: Table, part: Table): ForeignKey {
+  return part.foreignKeys.find((key) => key.table === table.name) as ForeignKey;
+}
+
+/** How the rows of a part name the record; undefined: sync could not tell them apart, or whose they are. */
+export function partKeys(
+  part: Table,
+  { table, id }: Pick<Subject, 'table' | 'id'>,
+  workspace: WorkspaceOf,
+  tenant: Tenant,
+): PartKeys | undefined {
+  const { columns, references } = referenceTo(table, part);
+  const links = (id.composedOf ?? [id]).map(({ name }) => columnOf(part, columns[references.indexOf(name)]));
+  const partId = idColumn(part, tenant, columns);
+  const own = tenant.columnIn(part);
+  const [link] = links;
+  if (link === undefined || links.includes(undefined) || partId === undefined) return undefined;
+  if (own) return { tenant: own, steps: [], link: id.composedOf ? composed(links as Column[]) : link, id: partId };
+  // A step compares one column.
+  if (id.composedOf) return undefined;
+  return { tenant: workspace.tenant, steps: [{ from: link, table, to: id }, ...workspace.steps], link, id: partId };
+}
