@@ -73,9 +73,17 @@ with recursive need as (
     join pg_class t on t.oid = d.refobjid left join pg_attribute a on a.attrelid = t.oid and a.attnum = d.refobjsubid and a.attnum > 0
   where r.rulename = '_RETURN' and not case when a.attnum is null then has_any_column_privilege(b.oid, t.oid, 'select') else has_column_privilege(b.oid, t.oid, a.attnum, 'select') end
   group by v.place, prefix, b.rolname
+  union all
+  -- A replica refuses every statement that reads such a table.
+  select v.place, 10004, prefix || string_agg(distinct t.oid::regclass::text, ', ') || ' is UNLOGGED, so replicas do not have its rows'
+  from there v join below on below.view = v.oid
+    cross join lateral (select below.relation as id union select relid from pg_partition_tree(below.relation)) r
+    join pg_class t on t.oid = r.id and t.relpersistence = 'u'
+  group by v.place, prefix
 )
 select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' then 'failed' else 'refused' end as level, n.code, n.object,
-  coalesce(string_agg(f.text, '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail
+  coalesce(string_agg(f.text, '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail,
+  case when min(f.rank) = 10004 then 'ALTER TABLE … SET LOGGED on the primary; it writes the table again, under a lock.' end as advice
 from need n left join fault f on f.place = n.place and f.text is not null
   and (f.rank = 0 or not exists (select from fault m where m.place = n.place and m.rank = 0))
 group by n.place, n.code, n.object, n.file, n.ok order by n.place

@@ -46,7 +46,7 @@ grant execute on function gateway.note_token_uses(uuid[]) to gateway_writer;
 -- Whether a token's workspace and user are still there: the app may mark them as deleted, and a user may lose the right to tokens.
 -- The text of the statement holds the ids, so that they take the types of the views, of whatever app, and its indexes are used.
 create function gateway.is_token_owner(workspace text, owner text) returns boolean
-  language plpgsql stable set search_path = ''
+  language plpgsql volatile set search_path = ''
   as $$
   declare
     is_owner boolean;
@@ -62,9 +62,11 @@ revoke all on function gateway.is_token_owner(text, text) from public;
 -- Relies on the unique index on token_hash: one index probe.
 -- Returns expiry and revocation without judging them: the gateway goes by its own clock, also while the answer is cached.
 -- A token whose workspace or user is gone counts as revoked, for as long as they are.
+-- VOLATILE, as is_token_owner, so that its statement takes its snapshot after it has waited for a lock: an ALTER TABLE or REPACK that rewrites the table writes
+-- rows that no earlier snapshot sees, and a STABLE function, which reads by the snapshot of its caller, would find no token.
 create function gateway.find_token(hash bytea)
   returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text)
-  language sql stable security definer set search_path = ''
+  language sql volatile security definer set search_path = ''
   as $$
     select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at,
       case when gateway.is_token_owner(t.workspace_id::text, t.created_by::text) then t.revoked_at else coalesce(t.revoked_at, now()) end,

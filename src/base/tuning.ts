@@ -14,8 +14,10 @@ export const tuning = {
   /** Statements that one workspace may have in flight per replica; of long ones only one while other workspaces are served too. */
   shortPerWorkspace: 32,
   longPerWorkspace: 2,
-  /** Requests for the index and the OpenAPI document per minute and client address. */
+  /** Requests that need no token, such as for the OpenAPI document or an unknown path, per minute and client address. */
   publicRequestsPerMinute: 60,
+  /** Look-ups of unknown tokens per minute and client address whose failed authentications are used up. */
+  lookUpsPerMinute: 10,
   /** Longest wait for a connection, and statements that wait per pool, before 503 overloaded. */
   queueWaitMs: 200,
   queueMax: 1000,

@@ -127,7 +127,7 @@ export class LateCheck {
   #running: Promise<void> | null = null;
   #checkedMs = Number.NEGATIVE_INFINITY;
 
-  /** `first` is the result of the start. `check` never rejects. */
+  /** `first` is the result of the start. */
   constructor(first: CheckResult, check: () => Promise<CheckResult>) {
     this.result = first;
     this.#check = check;
@@ -144,7 +144,7 @@ export class LateCheck {
   }
 
   async #run(): Promise<void> {
-    this.result = await this.#check();
+    this.result = await this.#check().catch(() => this.result); // it is made again
     this.#checkedMs = performance.now();
     this.#running = null;
   }

@@ -46,7 +46,7 @@ export function app(deps: AppDeps): Koa {
       checkHost(ctx.req);
       checkTransferEncoding(ctx.req);
       checkTarget(ctx.req);
-      await route(ctx, async () => unrouted(ctx));
+      await route(ctx, () => unrouted(deps, ctx));
     } catch (error) {
       answerError(deps, ctx, error);
     }

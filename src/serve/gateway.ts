@@ -23,7 +23,7 @@ import type { ProjectionOptions } from '../resource/projection/redact.js';
 import { type AppDeps, app } from './app.js';
 import { checkServerLate, fittingSettings } from './fitness/inspect.js';
 import { FitnessWatch, type WatchedServer } from './fitness/watch.js';
-import { bodyReader } from './http/body.js';
+import { type BodyReader, bodyReader } from './http/body.js';
 import { type Descriptions, descriptions } from './http/descriptions.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
@@ -148,7 +148,8 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
   closers.push(() => upkeep?.close());
   const pages = descriptions(resources, { version: apiVersion, ...settings });
-  const parts = { databases, watch, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep };
+  const readBody = primary && (await bodyReader(settings.bodyBytesMax));
+  const parts = { databases, watch, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep, readBody };
   const api = apiServer(app(depsOf(settings, opening, parts, pages)), settings, observe);
   const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
   let stopping = false;
@@ -179,11 +180,12 @@ interface Parts extends Pick<AppDeps, 'limits' | 'gates' | 'underWay'> {
   readonly watch: FitnessWatch;
   readonly positions: WritePositions;
   readonly upkeep: Upkeep | null;
+  readonly readBody: BodyReader | null;
 }
 
 /** The dependencies and bounds of requests. */
 function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts, pages: Descriptions): AppDeps {
-  const { databases, watch, positions, upkeep, ...shared } = parts;
+  const { databases, watch, positions, upkeep, readBody, ...shared } = parts;
   const { replicas, heartbeat, primary } = databases;
   return {
     ...settings,
@@ -216,13 +218,14 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
       gate: shared.gates.unknownTokens,
       noteUse: (tokenId) => upkeep?.noteUse(tokenId),
     }),
-    readBody: bodyReader(settings.bodyBytesMax),
-    writes: primary && {
-      primary: primary.writes,
-      refuses: (resource) => watch.refuses(resource, 'write'),
-      positions,
-      observe,
-    },
+    writes: primary &&
+      readBody && {
+        primary: primary.writes,
+        refuses: (resource) => watch.refuses(resource, 'write'),
+        positions,
+        observe,
+        readBody,
+      },
   };
 }
 

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
-import { type Adopted, type Ask, adoptedShop, apiOf, shopOf } from '../support/adopt/adopted.js';
+import { type Adopted, type Ask, adoptedShop, apiOf, shopOf, titleOf, wrong } from '../support/adopt/adopted.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 // Rules that the app's database has and the definition does not: triggers, look-up tables, constraints of other tables.
@@ -165,4 +165,43 @@ test.serial('check says of a trigger what mends it, and never to run migrate', a
     t.regex(writes?.advice ?? '', advice, body);
     t.notRegex(writes?.advice ?? '', /migrate/, body);
   }
+});
+
+/** Names that every object of JavaScript inherits, and that of a codec that is one of them. */
+const inherited = shopOf(`
+  create table jobs ($own, to_string text, constructor text, value_of text not null, has_own_property integer, created_at timestamptz not null default now());
+  insert into jobs (company_id, to_string, value_of) values (1, 'first', 'v')`);
+
+test.serial('members can have the names that every object inherits, in check, in reads and in writes', async (t) => {
+  const draft = await adoptedShop(t, inherited, { args: ['--write', 'jobs'] });
+  const ask = await rulesApi(t, draft, []);
+  const [{ etag }, list] = [await ask('/jobs/1'), await ask('/jobs?fields=toString,constructor')];
+  t.like(list.body, { data: [{ id: '1', toString: 'first', constructor: null }] });
+  const missing = await ask<Body>('/jobs', { body: { toString: 'x' } });
+  t.deepEqual([missing.status, faultsIn(missing.body)], [400, '/valueOf required']);
+  const created = await ask('/jobs', { body: { valueOf: 'second' } });
+  t.is(created.status, 201);
+  t.like(created.body, { valueOf: 'second', toString: null, constructor: null, hasOwnProperty: null });
+  const changed = await ask('/jobs/1', { body: { constructor: 'c', hasOwnProperty: 5 }, etag });
+  t.like(changed.body, { valueOf: 'v', toString: 'first', constructor: 'c', hasOwnProperty: 5 });
+});
+
+test.serial('a table that replicas do not have is a 500 with its correction, and check names it', async (t) => {
+  const draft = await adoptedShop(t, inherited, { args: ['--write', 'jobs'] });
+  const lines: string[] = [];
+  const ask = await rulesApi(t, draft, lines);
+  t.is((await ask('/jobs')).status, 200);
+  const admin = new pg.Client(draft.settings.adminUrl as string);
+  await admin.connect();
+  t.teardown(() => admin.end());
+  await admin.query('alter table shop.jobs set unlogged');
+  await t.context.database.caughtUp();
+  for (const path of ['/jobs', '/jobs/1']) t.is((await ask(path)).status, 500);
+  const events = lines.filter((line) => line.includes('"database_unfit"')).map((line) => JSON.parse(line));
+  t.is(events.length, 2);
+  for (const event of events) t.regex(event.correction, /UNLOGGED.*SET LOGGED/);
+  const wrongs = (await wrong(t, draft)).filter(({ where }) => where.startsWith('replica'));
+  t.deepEqual(wrongs.map(titleOf), ['refused view gateway.jobs', 'failed scans gateway.jobs']);
+  t.regex(wrongs[0]?.detail ?? '', /^shop\.jobs is UNLOGGED/);
+  for (const { advice } of wrongs) t.regex(advice, /SET LOGGED/);
 });

@@ -190,6 +190,84 @@ test.serial(
   },
 );
 
+test.serial('a valid token is never refused while its table is locked or written again', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway({ tokenCacheMs: 0, rateLimitPerMinute: 100_000 });
+  const tokens = await Promise.all(Array.from({ length: 8 }, () => database.token()));
+  const ask = (token: string) => client.get('/klanten?perPage=1', { token }).then(({ status }) => status);
+  // A volatile default writes every row again.
+  const rewrites = ['api_tokens', 'users', 'workspaces'].map((table): [string, string] => [
+    `alter table app.${table} add column again uuid default gen_random_uuid()`,
+    `alter table app.${table} drop column again`,
+  ]);
+  const swaps: [string, string][] = [
+    ...rewrites,
+    [
+      'create temporary table kept on commit drop as select * from app.api_tokens; truncate app.api_tokens; insert into app.api_tokens select * from kept',
+      'select',
+    ],
+    ['lock table app.api_tokens in access exclusive mode', 'select'],
+  ];
+  for (const [swap, undo] of swaps) {
+    let isOver = false;
+    const statuses = new Set<number>();
+    const clients = tokens.map(async (token) => {
+      while (!isOver) statuses.add(await ask(token));
+    });
+    await database.primary.query(`begin; ${swap}; select pg_sleep(0.7); commit`);
+    await database.caughtUp();
+    statuses.add(await ask(tokens[0] as string));
+    isOver = true;
+    await Promise.all(clients);
+    await database.primary.query(undo);
+    await database.caughtUp();
+    t.true(statuses.has(200), swap);
+    t.deepEqual(
+      [...statuses].filter((status) => status !== 200 && status !== 503),
+      [],
+      swap,
+    );
+  }
+});
+
+test('an address whose failures are used up costs few look-ups more, and a token that was valid lately is let in', async (t) => {
+  const { database } = t.context;
+  const { client, token } = await database.gateway({ authFailuresPerMinute: 3, lookUpsPerMinute: 2, tokenCacheMs: 0 });
+  const ask = (given: string) => client.get('/klanten?perPage=1', { token: given });
+  t.is((await ask(token)).status, 200);
+  for (let i = 0; i < 3; i++) t.is((await ask(newToken())).status, 401);
+  const [first, second, third] = await Promise.all([database.token(), database.token(), database.token()]);
+  t.is((await ask(first)).status, 200, 'within the budget');
+  t.is((await ask(newToken())).status, 429);
+  for (const given of [newToken(), second, newToken(), third]) {
+    const refused = await ask(given);
+    t.deepEqual([refused.status, codeOf(refused)], [429, 'rate_limited'], 'without a look-up');
+  }
+  for (const known of [token, first]) t.is((await ask(known)).status, 200);
+});
+
+test('requests without a route are limited per client address, as the documents are', async (t) => {
+  const { gateway } = await t.context.database.gateway({ publicRequestsPerMinute: 4, trustedProxyHops: 1 });
+  const ask = async (method: string, path: string, address: string): Promise<number> => {
+    const headers = { 'x-forwarded-for': address };
+    const response = await fetch(`${gateway.url}${path}`, { method, headers });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  const requests: [string, string, number][] = [
+    ['OPTIONS', '/api/v1/klanten', 204],
+    ['GET', '/api/v1/nothing', 404],
+    ['DELETE', '/api/v1/klanten', 405],
+    ['OPTIONS', '/nothing', 404],
+  ];
+  for (const [method, path, status] of requests)
+    t.is(await ask(method, path, '192.0.2.1'), status, `${method} ${path}`);
+  for (const [method, path] of requests) t.is(await ask(method, path, '192.0.2.1'), 429, `${method} ${path}`);
+  t.is(await ask('GET', '/api/v1/openapi.json', '192.0.2.1'), 429);
+  t.is(await ask('GET', '/api/v1/nothing', '192.0.2.2'), 404);
+  t.is(await ask('GET', '/api/v1/klanten', '192.0.2.1'), 401, 'a failed authentication has its own limit');
+});
+
 test('a refused token in a loop exhausts only itself, not the other tokens of its address', async (t) => {
   const { database } = t.context;
   const { client, gateway } = await database.gateway({ authFailuresPerMinute: 4 });

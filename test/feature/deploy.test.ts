@@ -7,6 +7,7 @@ import { request as secureRequest } from 'node:https';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect as connectSecure } from 'node:tls';
 import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
@@ -144,6 +145,17 @@ testWith(
     t.like(await send('GET', `/klanten?search=${long}`), { status: 414, json: { code: 'uri_too_long' } });
     t.like(await send('GET', '/klanten', { 'X-Long': long }), { status: 431, json: { code: 'headers_too_large' } });
     t.like(await send('GET', '/klanten', { Host: 'a b' }), { status: 400, json: { code: 'invalid_request' } });
+    for (const line of malformedLines) {
+      const answer = await rawAnswer(port, `${line}\r\nHost: data.example.com\r\n\r\n`);
+      t.regex(answer, /^HTTP\/1\.1 400 [\s\S]*"code":"invalid_request"/, line);
+      t.regex(answer, /^Content-Type: application\/problem\+json\r$/m, line);
+      t.notRegex(answer, /nginx\/|<html>/, line);
+    }
+    t.regex(
+      await rawAnswer(port, 'TRACE / HTTP/1.1\r\nHost: data.example.com\r\n\r\n'),
+      /^HTTP\/1\.1 405 [\s\S]*method_not_allowed/,
+    );
+    t.like(await send('GET', '/../../problem/malformed'), { status: 404, json: { code: 'not_found' } });
     const plain = await fetch(`http://127.0.0.1:${port}/api/v1/klanten`);
     t.is(((await plain.json()) as { code: string }).code, 'invalid_request');
     const open = { host: '127.0.0.1', port, rejectUnauthorized: false, agent: false, method: 'POST' };
@@ -261,6 +273,37 @@ interface Answer {
     readonly code?: string;
     readonly pagination?: { readonly next: string | null };
   };
+}
+
+/** Request lines that nginx cannot parse, or that have no URL. */
+const malformedLines = [
+  'CONNECT data.example.com:443 HTTP/1.1',
+  'OPTIONS * HTTP/1.1',
+  'GET * HTTP/1.1',
+  'GET /api/v1/%00 HTTP/1.1',
+  'GET /api/v1/%zz HTTP/1.1',
+  'GET \\api HTTP/1.1',
+  'GET /../.. HTTP/1.1',
+  'GET /a b HTTP/1.1',
+  'GET  HTTP/1.1',
+  'get / HTTP/1.1',
+  'GET / HTTP/9.9',
+  'GET / FOO',
+  '\u0000\u0001',
+  'PRI * HTTP/2.0',
+];
+
+/** The answer of nginx to bytes. */
+async function rawAnswer(port: number, bytes: string): Promise<string> {
+  const socket = connectSecure({ host: '127.0.0.1', port, rejectUnauthorized: false });
+  socket.on('error', () => undefined);
+  socket.write(bytes, 'latin1');
+  let text = '';
+  for await (const part of socket) {
+    text += String(part);
+    if (text.includes('}')) break;
+  }
+  return text;
 }
 
 function secureAnswer(port: number, options: object, body: string): Promise<Answer> {

@@ -177,6 +177,15 @@ test('while the counter is away each gateway grants its share, what it granted b
   t.is(await spend(200), 0);
 });
 
+test('a gateway alone grants one request at least, however many share a small quota', async (t) => {
+  const { state, limiters } = gatewaysOf(8, 5);
+  state.isAway = true;
+  for (const limiter of limiters) {
+    t.true((await limiter.consume('key')).allowed);
+    t.false((await limiter.consume('key')).allowed);
+  }
+});
+
 test('a gateway alone grants no more than it knew to be left', async (t) => {
   const { state, limiters } = gatewaysOf(2, 60);
   const [busy, idle] = limiters as [Limiter, Limiter];

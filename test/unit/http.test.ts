@@ -338,6 +338,21 @@ test('a number is read only if JavaScript can hold all of it', (t) => {
 
 const text = JSON.stringify(Array.from({ length: 500 }, (_, i) => `installation ${i}`));
 
+test('a document that could not be made is made at the next request', async (t) => {
+  let fault: Error | null = new Error('EMFILE');
+  let made = 0;
+  const document = new FixedBody(async () => {
+    if (fault !== null) throw fault;
+    made++;
+    return { text };
+  });
+  const replies = [document.reply(undefined), document.reply(undefined)];
+  for (const reply of replies) await t.throwsAsync(reply, { message: 'EMFILE' });
+  fault = null;
+  for (let i = 0; i < 2; i++) t.is((await document.reply(undefined)).status, 200);
+  t.is(made, 1);
+});
+
 test('every coding holds the text and has a strong ETag of its own, which another gateway gives as well', async (t) => {
   const decoded = { br: brotliDecompressSync, gzip: gunzipSync, identity: (bytes: Buffer) => bytes };
   const etags = new Set<string>();

@@ -50,7 +50,9 @@ export interface Limits {
   readonly write: Limiter | null;
   /** Failed authentications of a client address, and of a refused token that is repeated. */
   readonly address: Limiter;
-  /** Requests of a client address that need no token. */
+  /** Look-ups of unknown tokens of a client address whose failed authentications are used up. */
+  readonly lookUp: Limiter;
+  /** Requests of a client address that need no token: documents, OPTIONS, and those without a route. */
   readonly public: Limiter;
 }
 
@@ -60,6 +62,7 @@ interface LimitSettings {
   readonly writesPerMinute: number;
   readonly authFailuresPerMinute: number;
   readonly publicRequestsPerMinute: number;
+  readonly lookUpsPerMinute: number;
 }
 
 /** Makes the limiters; `peers` counts the requests of all gateways together. */
@@ -71,6 +74,7 @@ export function limitsOf(
     token: peers.limiter('token', settings.rateLimitPerMinute),
     write: settings.writesPerMinute === 0 ? null : peers.limiter('write', settings.writesPerMinute),
     address: peers.limiter('address', settings.authFailuresPerMinute),
+    lookUp: peers.limiter('look_up', settings.lookUpsPerMinute),
     public: peers.limiter('public', settings.publicRequestsPerMinute),
   };
 }

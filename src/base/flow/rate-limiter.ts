@@ -98,7 +98,7 @@ export function rateLimiter(quota: number, gateways = 1, counter?: SharedCounter
   });
   const countAlone = (key: string, requests: 0 | 1): RateLimitResult => {
     const window = windowOf(key) ?? (requests === 0 ? newWindow() : begin(key));
-    const left = Math.min(Math.floor(quota / gateways) - window.granted, quota - window.consumed);
+    const left = Math.min(Math.max(1, Math.floor(quota / gateways)) - window.granted, quota - window.consumed);
     if (requests === 1 && left > 0) {
       window.granted++;
       window.consumed++;

@@ -134,7 +134,7 @@ function levelOf({ stored, empty }: Member): Level {
 
 /** A function that names the members of a record that do not fit, each with the keyword of the schema; below a member the data may give names. */
 function misfitsIn(resource: Resource): (record: object) => string[] {
-  const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false });
+  const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false, ownProperties: true });
   const validate = ajv.compile(recordSchema(resource));
   const members = leaves(resource).map(({ path }) => path);
   return (record) => {

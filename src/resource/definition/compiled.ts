@@ -173,7 +173,7 @@ export function redactionOf(resources: readonly Resource[]): Redaction {
  * the others, whatever a log lists for it.
  */
 function redactionRules(resources: readonly Resource[]): RedactionRules {
-  const rules: Record<string, readonly string[]> = {};
+  const rules: Record<string, readonly string[]> = Object.create(null); // an entity of the app can have any name
   for (const { auditFieldsOfOthers } of resources) Object.assign(rules, auditFieldsOfOthers);
   for (const resource of resources) {
     if (resource.auditEntity === undefined) continue;

@@ -68,7 +68,7 @@ export interface Finding {
 }
 
 /** A finding without its server; `advice` where the cause is known better than by the code. */
-export type Item = Omit<Finding, 'where' | 'advice'> & { readonly advice?: string | undefined };
+export type Item = Omit<Finding, 'where' | 'advice'> & { readonly advice?: string | null | undefined };
 
 export function found(where: string, item: Item): Finding {
   return { ...item, where, advice: item.level === 'ok' ? '' : (item.advice ?? advice[item.code]) };

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { correctionOf } from '../../base/errors.js';
 import { checkSql, failure, type Item, verdict } from './finding.js';
 import { trial } from './session.js';
 
@@ -272,7 +273,9 @@ export async function scanItems(client: pg.Client, views: readonly string[]): Pr
       found.set(name, scansOf(row?.['QUERY PLAN'][0].Plan as Plan));
       return [];
     };
-    const refused = ({ message }: Error): Item[] => [failure('scans', `It cannot be planned: ${message}.`, name)];
+    const refused = (error: Error): Item[] => [
+      { ...failure('scans', `It cannot be planned: ${error.message}.`, name), advice: correctionOf(error) },
+    ];
     items.push(...(await trial(client, { settings: planned, object: name }, plan, refused)));
   }
   const relations = await relationsOf(client, [...found.values()]);

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { correctionOf } from '../../base/errors.js';
 import { primaryReadConnections } from '../../postgres/primary.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
@@ -56,8 +57,11 @@ export function checkTokens(client: pg.Client): Promise<Item[]> {
     const faults = rows.map(({ fault }) => fault);
     return [verdict('token_look_up', faults, 'gateway.find_token works.')];
   };
-  return trial(client, {}, look, ({ message }) => [
-    verdict('token_look_up', [`gateway.find_token cannot be executed: ${message}`]),
+  return trial(client, {}, look, (error) => [
+    {
+      ...verdict('token_look_up', [`gateway.find_token cannot be executed: ${error.message}`]),
+      advice: error.code === '42501' ? undefined : correctionOf(error),
+    },
   ]);
 }
 

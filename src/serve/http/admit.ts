@@ -93,7 +93,8 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   const address = addressKey(ctx.ip);
   let failureKeys: readonly string[] = [address];
   try {
-    const found = await deps.tokens.find(tokenOf(authorization, deps.basicAuth), address);
+    const token = tokenOf(authorization, deps.basicAuth);
+    const found = await deps.tokens.find(token, address, () => mayLookUp(deps.limits, address));
     if ('tokenId' in found) return found;
     failureKeys = found.failureKeys;
     throw tokenInvalid(deps.basicAuth);
@@ -109,6 +110,11 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
     const limit = limited.key === address ? 'address' : 'refused_token';
     return refuse(deps, limit, deps.limits.address, limited, detail);
   }
+}
+
+/** Whether an unknown token of the address is looked up: a flood of them would otherwise cost a look-up for each 429. */
+async function mayLookUp({ address: failures, lookUp }: Limits, address: string): Promise<boolean> {
+  return (await failures.peek(address)).allowed || (await lookUp.consume(address)).allowed;
 }
 
 const throttleMs = 200;

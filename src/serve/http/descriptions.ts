@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Resource } from '../../resource/definition/resource.js';
-import type { OpenApiOptions } from '../openapi/values.js';
+import { openapi } from '../openapi/openapi.js';
+import { docsPage } from '../openapi/page.js';
+import { apiIndex, type OpenApiOptions } from '../openapi/values.js';
 import { matchesWeakly, parseEntityTags, type Reply } from '../read/reply.js';
 import { chooseEncoding, compressed } from './encodings.js';
 
-/** The descriptions of the API. Each is made, and its code loaded, at its first request: no start waits for it. */
+/** The descriptions of the API. Each is made at its first request: no start waits for it. */
 export interface Descriptions {
   readonly index: FixedBody;
   readonly openapi: FixedBody;
@@ -13,17 +15,13 @@ export interface Descriptions {
 }
 
 export function descriptions(resources: readonly Resource[], options: OpenApiOptions): Descriptions {
-  const openapi = async () => (await import('../openapi/openapi.js')).openapi(resources, options);
+  const document = () => openapi(resources, options);
   return {
-    index: new FixedBody(async () => {
-      const { apiIndex } = await import('../openapi/values.js');
-      return { text: JSON.stringify(apiIndex(resources, options)) };
-    }),
-    openapi: new FixedBody(async () => ({ text: JSON.stringify(await openapi()) })),
+    index: new FixedBody(async () => ({ text: JSON.stringify(apiIndex(resources, options)) })),
+    openapi: new FixedBody(async () => ({ text: JSON.stringify(document()) })),
     docs: (servedByApi) =>
       new FixedBody(async () => {
-        const { docsPage } = await import('../openapi/page.js');
-        const { html, policy } = docsPage(await openapi(), servedByApi);
+        const { html, policy } = docsPage(document(), servedByApi);
         return { text: html, headers: pageHeaders(policy) };
       }),
   };
@@ -57,7 +55,10 @@ export class FixedBody {
   /** Replies 304 if If-None-Match names the representation that Accept-Encoding prefers, else 200 with it. */
   async reply(acceptEncoding: string | undefined, ifNoneMatch = ''): Promise<FixedReply> {
     const encoding = chooseEncoding(acceptEncoding);
-    this.#made ??= withHash(this.#make());
+    this.#made ??= withHash(this.#make()).catch((error) => {
+      this.#made = undefined; // the next request tries again
+      throw error;
+    });
     const { text, hash, headers } = await this.#made;
     const etag = `"${hash}${encoding === undefined ? '' : `-${encoding.name}`}"`;
     const all = { ETag: etag, Vary: 'Accept-Encoding', ...headers };

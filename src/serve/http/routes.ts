@@ -35,9 +35,8 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly openapi: FixedBody;
   /** Null where DOCS puts the page elsewhere, or has none. */
   readonly docs: FixedBody | null;
-  readonly readBody: BodyReader;
   /** Null without a primary: then there are no write routes. */
-  readonly writes: WriteDeps | null;
+  readonly writes: (WriteDeps & { readonly readBody: BodyReader }) | null;
 }
 
 const apiPrefix = '/api/v1';
@@ -143,10 +142,15 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
  * The stages of a write: media type and size → headers and parameters → body → transaction on the primary. All is checked before the
  * primary is contacted.
  */
-function writeRoute(deps: RouteDeps, writes: WriteDeps, compiled: CompiledResource, rules: CompiledWrite): Middleware {
+function writeRoute(
+  deps: RouteDeps,
+  writes: NonNullable<RouteDeps['writes']>,
+  compiled: CompiledResource,
+  rules: CompiledWrite,
+): Middleware {
   const { name } = compiled.resource;
   return admitted(deps, { kind: 'write', scope: `write:${name}`, compressible: false }, async (ctx, access) => {
-    const body = await deps.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
+    const body = await writes.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
     refuseParameters(ctx.querystring);
     const request = parseWrite(rules, access, access.scopes.has(`read:${name}`), {
       method: ctx.method,
@@ -205,8 +209,9 @@ function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middl
   };
 }
 
-/** Answers requests without a route: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
-export function unrouted(ctx: Context): void {
+/** Answers requests without a route, within the limit of their address: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
+export async function unrouted(deps: Admission, ctx: Context): Promise<void> {
+  await admitPublic(deps, ctx);
   const matched = (ctx.matched ?? []) as { methods: string[] }[];
   const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');
   if (matched.length === 0) throw new Problem('not_found', 'There is nothing at this path.');

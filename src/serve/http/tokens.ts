@@ -103,11 +103,14 @@ export class Tokens {
 
   /**
    * The rights of the token, or the refusal of an unknown, expired, revoked or malformed token. `address` is the client's
-   * (addressKey). Throws Problem `overloaded` when too many look-ups of unknown tokens wait.
+   * (addressKey); `mayLookUp` says whether a token of it that was not valid lately is looked up. Throws Problem `overloaded` when too many
+   * look-ups of unknown tokens wait.
    */
-  async find(token: string, address: string): Promise<Access | Refusal> {
+  async find(token: string, address: string, mayLookUp: () => Promise<boolean>): Promise<Access | Refusal> {
     if (!wellFormed(token)) return { failureKeys: [address] };
     const key = tokenKey(token);
+    const isKept = this.#lookUps.has(key) || this.#known.has(key);
+    if (!isKept && !(await mayLookUp())) return { failureKeys: [address] };
     const { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
     return access === null || access.expiresAtMs <= Date.now() ? this.#refuse(key, address) : access;
   }

@@ -5,6 +5,7 @@ import { projectText } from '../../base/paths.js';
 import type { FixedBody } from '../http/descriptions.js';
 import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
+import { pagePolicy } from '../openapi/page.js';
 import type { Settings } from '../settings.js';
 import type { Readiness, StatusReport } from './status.js';
 
@@ -53,8 +54,7 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
 };
 
 /** A page whose script shows /status.json. Its style and its script are inline: a Content-Security-Policy can allow them by their hashes. */
-async function statusPage(): Promise<Answer> {
-  const { pagePolicy } = await import('../openapi/page.js');
+function statusPage(): Answer {
   const file = (name: string): string => projectText(`config/status/${name}`);
   const body = file('page.html').replace(/<(style|script) src="([\w.]+)">/g, (_, tag, name) => `<${tag}>${file(name)}`);
   const policy = `${pagePolicy(body, true)}; frame-ancestors 'none'`;

@@ -165,7 +165,7 @@ function keyOf({ caller, key, fingerprint }: WriteRequest): Values {
 /** Every writable member of a new record: those given, else null. */
 function newMembers(write: CompiledWrite, { members }: WriteRequest): Members {
   const all: Record<string, string | null> = {};
-  for (const { name } of write.members) all[name] = members[name] ?? null;
+  for (const { name } of write.members) all[name] = textOf(members, name);
   return all;
 }
 
@@ -261,11 +261,9 @@ async function membersRefused(
     const named = shown?.[0].flatMap(([name, isNamed]) => (isNamed === 't' ? [name] : [])) ?? [];
     const refused = members.filter((member) => named.includes(member.column));
     if (refused.length === 0 && code === 'not_nullable') return null;
-    if (named.length > 0) return refused.filter(({ name }) => target === null || name in given);
+    if (named.length > 0) return refused.filter(({ name }) => target === null || Object.hasOwn(given, name));
   }
-  return members.filter(
-    ({ name, type }) => (types === 'all' || types.includes(type)) && (given[name] ?? null) !== null,
-  );
+  return members.filter(({ name, type }) => (types === 'all' || types.includes(type)) && textOf(given, name) !== null);
 }
 
 /** Whether an id is taken that no client gave, such as by a sequence that was restored behind its table; by PostgreSQL's name of the index. */
@@ -276,6 +274,11 @@ function isPrimaryKey({ constraint }: pg.DatabaseError): boolean {
 /** The writable members of a record, in PostgreSQL's text form. */
 type Members = Readonly<Record<string, string | null>>;
 
+/** The member's own text, or null: a member can have the name of one that every object inherits, such as "constructor". */
+function textOf(members: Members, name: string): string | null {
+  return Object.hasOwn(members, name) ? (members[name] as string | null) : null;
+}
+
 /** The members that differ, by their names in the audit log; `before` is null for a new record. */
 export function diffOfMembers(
   { members }: Pick<CompiledWrite, 'members'>,
@@ -284,7 +287,7 @@ export function diffOfMembers(
 ): NewChange[] {
   const changes: NewChange[] = [];
   for (const { name, type, auditName } of members) {
-    const texts = [before?.[name] ?? null, after[name] ?? null] as const;
+    const texts = [before && textOf(before, name), textOf(after, name)] as const;
     if (texts[0] === texts[1]) continue;
     const change = { name: auditName, before: auditValue(type, texts[0]), after: auditValue(type, texts[1]) };
     if (change.before !== change.after) changes.push(change);
