@@ -50,8 +50,7 @@ test('imports point downwards only', (t) => {
 });
 
 /** Code that a start must not wait for: it is loaded by the first request, setting or command that needs it. */
-const loadedLater =
-  /^src\/operate\/|^src\/serve\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
+const loadedLater = /^src\/operate\/|^src\/serve\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
 
 test('serve loads no code that only some requests, settings or other commands need', (t) => {
   const loaded = new Set(['src/cli/serve.ts', 'src/serve/gateway.ts']);
