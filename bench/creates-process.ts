@@ -10,7 +10,8 @@ import { treeCpuMsOf } from './processes.js';
 /** Creates of installations without a server: one connection for each of the customers sends its next transaction when the last is answered. */
 export interface Creates {
   readonly url: string;
-  readonly workspace: string;
+  /** The workspace, sealed. */
+  readonly sealed: string;
   readonly tokenId: string;
   readonly customers: readonly string[];
   readonly primaryPid: number;
@@ -28,7 +29,7 @@ export interface CreatesResult {
 }
 
 // The creates as JSON in the argument, the result as JSON on stdout.
-const { url, workspace, tokenId, customers, primaryPid, leadInSeconds, seconds } = JSON.parse(
+const { url, sealed, tokenId, customers, primaryPid, leadInSeconds, seconds } = JSON.parse(
   process.argv[2] as string,
 ) as Creates;
 const resource = loadResources('').find(({ name }) => name === 'installaties') as Resource & { write: ResourceWrite };
@@ -36,7 +37,7 @@ const { claim, create } = compileWriteStatements(resource);
 const plain = (text: string, parameters: string[] = []): Statement => prepared(text, text, parameters);
 const statements = [
   plain('begin'),
-  plain("select set_config('gateway.workspace_id', $1, true)", ['workspace']),
+  plain("select set_config('gateway.workspace_id', $1, true)", ['sealed']),
   claim,
   create,
   plain('commit'),
@@ -46,7 +47,7 @@ const statements = [
 const { actorType = '', created = '' } = resource.write.audit || {};
 const constants: Values = {
   ...Object.fromEntries(create.parameters.map((name) => [name, null])),
-  ...{ workspace, naam: 'Koelcel', 'may-read': 't', 'claim.token': tokenId, 'claim.fingerprint': Buffer.alloc(32) },
+  ...{ sealed, naam: 'Koelcel', 'may-read': 't', 'claim.token': tokenId, 'claim.fingerprint': Buffer.alloc(32) },
   ...{ 'log.entity': resource.auditEntity ?? '', 'log.actorType': actorType },
   'log.action': created,
   'log.changes': JSON.stringify([{ veld: 'naam', oud: null, nieuw: 'Koelcel' }]),

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { urlAs } from '../demo/cluster/passwords.js';
+import { sealWith } from '../src/postgres/seal.js';
+import type { WorkspaceId } from '../src/postgres/statement.js';
 import { type Child, startChild } from './processes.js';
 
 /** The servers that all cases measure: `demo` with the large data set, its gateway a process of its own. */
@@ -22,6 +24,8 @@ export interface Stage {
   readonly primaryUrl: string;
   /** The workspace with the 200,000 work orders, and a token with every scope. */
   readonly workspace: string;
+  /** The workspace as the tenant wall accepts it. */
+  readonly sealed: string;
   readonly token: string;
   /** Another, small workspace, with a token that reads all of it. */
   readonly other: { readonly workspace: string; readonly token: string };
@@ -38,10 +42,11 @@ interface Ready {
   readonly replicaUrls: readonly [string];
   readonly pids: { readonly gateway: number; readonly primary: number; readonly replicas: readonly [number] };
   readonly workspaces: readonly [ReadyWorkspace, ReadyWorkspace];
+  readonly wallKey: string;
 }
 
 interface ReadyWorkspace {
-  readonly id: string;
+  readonly id: WorkspaceId;
   readonly tokens: { readonly all: string };
 }
 
@@ -87,6 +92,7 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
       replicaUrl,
       primaryUrl: ready.primaryUrl,
       workspace: id,
+      sealed: sealWith(ready.wallKey)(id),
       token: tokens.all,
       other: { workspace: other.id, token: other.tokens.all },
       postgresVersion: (await rowsOf(replicaUrl, 'show server_version'))[0]?.[0] ?? 'unknown',

@@ -152,6 +152,7 @@ async function writeCache(): Promise<void> {
     env: {
       REPLICA_URLS: noServer,
       PRIMARY_URLS: noServer,
+      WALL_KEY: randomBytes(32).toString('base64'),
       DATA_KEYS: JSON.stringify({ k: randomBytes(32).toString('base64') }),
     },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],

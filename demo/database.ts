@@ -44,7 +44,7 @@ const hourMs = 3_600_000;
 export async function makeDatabase(
   cluster: Cluster,
   app: SeededApp,
-  { rows, keys }: DemoState,
+  { rows, keys, wallKey }: DemoState,
   onProgress: (done: number, what: string) => void,
 ): Promise<DemoWorkspace[]> {
   await cluster.primary.query(`drop database if exists ${databaseName} with (force)`);
@@ -57,7 +57,7 @@ export async function makeDatabase(
       keys: Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')])),
       onProgress,
     });
-    await bringUpToDate(cluster, app);
+    await bringUpToDate(cluster, app, wallKey);
     const made: DemoWorkspace[] = [];
     for (const { id, name, ownerId } of workspaces)
       made.push({ id, name, tokens: await makeTokens(client, app, id, ownerId) });
@@ -66,22 +66,23 @@ export async function makeDatabase(
 }
 
 /** Applies missing migrations and indexes, which a newer gateway on kept data may have, and sets the roles' passwords. */
-export async function bringUpToDate(cluster: Cluster, { viewsDir, resourcesDir }: SeededApp): Promise<void> {
+export async function bringUpToDate(
+  cluster: Cluster,
+  { viewsDir, resourcesDir }: SeededApp,
+  wallKey: string,
+): Promise<void> {
   const url = cluster.primary.url(databaseName);
-  await migrate(url, { viewsDir, resourcesDir });
+  await migrate(url, { viewsDir, resourcesDir, wallKey });
   await createIndexes(url, { viewsDir });
   await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
 }
 
-/** Ids to show in examples. */
-export async function exampleIds(
-  url: string,
-  workspaceId: string,
-): Promise<{ installationId: string; customerId: string }> {
+/** Ids of the sealed workspace, to show in examples. */
+export async function exampleIds(url: string, sealed: string): Promise<{ installationId: string; customerId: string }> {
   const text =
     'select id as "installationId", customer_id as "customerId" from gateway.installaties order by created_at, id limit 1';
   const ids = await asAdmin(url, async (client) => {
-    await client.query("select set_config('gateway.workspace_id', $1, false)", [workspaceId]);
+    await client.query("select set_config('gateway.workspace_id', $1, false)", [sealed]);
     return client.query<{ installationId: string; customerId: string }>(text);
   });
   return ids.rows[0] ?? { installationId: '', customerId: '' };
@@ -113,6 +114,8 @@ export interface DemoState {
   readonly rows: string;
   /** Key id → base64 of 32 bytes, as DATA_KEYS. */
   readonly keys: Readonly<Record<string, string>>;
+  /** As WALL_KEY. */
+  readonly wallKey: string;
   /** Absent until the database is complete, so that the data of an interrupted run is made again. */
   readonly workspaces?: readonly DemoWorkspace[];
 }
@@ -121,7 +124,8 @@ export interface DemoState {
 export function demoState({ dir, app, rows }: Pick<DemoOptions, 'dir' | 'app' | 'rows'>): DemoState {
   const found = dir === undefined ? undefined : read(join(dir, 'demo.json'));
   const kept = found && { ...found, app: found.app ?? 'first' };
-  if (kept?.workspaces === undefined) return { app, rows: rows ?? 'small', keys: kept?.keys ?? newKeys() };
+  if (kept?.workspaces === undefined)
+    return { app, rows: rows ?? 'small', keys: kept?.keys ?? newKeys(), wallKey: kept?.wallKey ?? newKey() };
   if (app !== kept.app)
     throw new Failure(`${dir} holds a demo with --app ${kept.app}; name another folder for --app ${app}.`);
   if (rows !== undefined && rows !== kept.rows) {
@@ -153,5 +157,7 @@ function read(path: string): (Omit<DemoState, 'app'> & Partial<Pick<DemoState, '
 
 /** Three keys, as in an app that has rotated its key twice. */
 function newKeys(): Record<string, string> {
-  return Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
+  return Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, newKey()]));
 }
+
+const newKey = (): string => randomBytes(32).toString('base64');

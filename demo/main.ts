@@ -2,6 +2,8 @@ import { rmSync } from 'node:fs';
 import { projectText } from '../src/base/paths.js';
 import { type Command, Failure, printText, say, sayText } from '../src/cli/command.js';
 import { runProgram, type Usage } from '../src/cli/program.js';
+import { sealWith } from '../src/postgres/seal.js';
+import type { WorkspaceId } from '../src/postgres/statement.js';
 import { loadResources } from '../src/resource/definition/load.js';
 import { fill } from '../src/serve/openapi/template.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
@@ -68,7 +70,7 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
 async function filled(cluster: Cluster, state: DemoState, dir: string | undefined): Promise<DemoState> {
   const app = apps[state.app];
   if (state.workspaces !== undefined) {
-    await bringUpToDate(cluster, app);
+    await bringUpToDate(cluster, app, state.wallKey);
     return state;
   }
   if (dir !== undefined) keepState(dir, state);
@@ -79,7 +81,7 @@ async function filled(cluster: Cluster, state: DemoState, dir: string | undefine
 
 async function announce(
   cluster: Cluster,
-  { app, workspaces = [] }: DemoState,
+  { app, wallKey, workspaces = [] }: DemoState,
   { url, opsUrl }: { url: string; opsUrl: string },
   { readyFile, settings }: DemoOptions,
   gatewayPid: number,
@@ -87,7 +89,7 @@ async function announce(
   const primaryUrl = cluster.primary.url(databaseName);
   const replicaUrls = cluster.replicas.map((replica) => replica.url(databaseName));
   if (!(await fetch(`${url}/api/v1/openapi.json`)).ok) throw new Failure(`${url} does not answer.`);
-  const examples = await exampleIds(primaryUrl, workspaces[0]?.id ?? '');
+  const examples = await exampleIds(primaryUrl, sealWith(wallKey)((workspaces[0]?.id ?? '') as WorkspaceId));
   const docs =
     settings.docs === 'off'
       ? 'none: DOCS is off'
@@ -95,7 +97,7 @@ async function announce(
   printText(demoText({ url, opsUrl, docs, primaryUrl, replicaUrls, workspaces, entity: entityOf(app), ...examples }));
   if (readyFile === undefined) return;
   const pids = { primary: cluster.primary.pid, replicas: cluster.replicas.map(({ pid }) => pid), gateway: gatewayPid };
-  writeWhole(readyFile, { baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces });
+  writeWhole(readyFile, { baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces, wallKey });
 }
 
 /** The name of installations in the log of the app. */
@@ -104,12 +106,13 @@ function entityOf(app: AppName): string {
   return resources.find(({ name }) => name === 'installaties')?.auditEntity ?? '';
 }
 
-function environment(cluster: Cluster, { app, keys }: DemoState): NodeJS.ProcessEnv {
+function environment(cluster: Cluster, { app, keys, wallKey }: DemoState): NodeJS.ProcessEnv {
   return {
     ...demoEnvironment(),
     REPLICA_URLS: cluster.replicas.map((replica) => replica.url(databaseName, 'gateway_reader')).join(' '),
     PRIMARY_URLS: cluster.primary.url(databaseName, 'gateway_writer'),
     DATA_KEYS: JSON.stringify(keys),
+    WALL_KEY: wallKey,
     RESOURCES_DIR: apps[app].resourcesDir,
   };
 }

@@ -60,7 +60,7 @@ export function demoEnvironment(): NodeJS.ProcessEnv {
     ...process.env,
     CONFIG_FILE: process.env.CONFIG_FILE ?? join(projectRoot, 'demo/settings.json'),
   };
-  for (const name of ['REPLICA_URLS', 'PRIMARY_URLS', 'ADMIN_URL', 'DATA_KEYS', 'RESOURCES_DIR']) {
+  for (const name of ['REPLICA_URLS', 'PRIMARY_URLS', 'ADMIN_URL', 'DATA_KEYS', 'WALL_KEY', 'RESOURCES_DIR']) {
     delete env[name];
     delete env[`${name}_FILE`];
   }

@@ -100,7 +100,7 @@ async function copy(stage: Stage, { resource, rows }: Page): Promise<Timed> {
   const found = loadResources('').find(({ name }) => name === resource);
   const statement = found && compileStatements(found).list([]).rows.all;
   if (statement === undefined) throw new Error(`There is no list ${resource}.`);
-  const values: Readonly<Record<string, string>> = { workspace: stage.workspace, limit: String(rows) };
+  const values: Readonly<Record<string, string>> = { limit: String(rows) };
   const select = statement.text.replace(
     /\$(\d+)/g,
     (_, n) => `'${values[statement.parameters[Number(n) - 1] as string]}'`,
@@ -110,12 +110,12 @@ async function copy(stage: Stage, { resource, rows }: Page): Promise<Timed> {
 
 /** Wall time, in milliseconds, of a psql process that runs the command as the reader of the workspace and drops its output. */
 export async function psqlMs(
-  { readerUrl, workspace }: Pick<Stage, 'readerUrl' | 'workspace'>,
+  { readerUrl, sealed }: Pick<Stage, 'readerUrl' | 'sealed'>,
   command: string,
 ): Promise<number> {
   const url = new URL(readerUrl);
   // In the environment: every user of the machine can read a process's arguments.
-  const env = { PGOPTIONS: `-c gateway.workspace_id=${workspace}`, PGPASSWORD: url.password };
+  const env = { PGOPTIONS: `-c gateway.workspace_id=${sealed}`, PGPASSWORD: url.password };
   url.password = '';
   const startedMs = performance.now();
   await outputOf('psql', ['-X', '-q', '-o', '/dev/null', '-c', command, url.href], { env });

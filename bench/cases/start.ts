@@ -11,7 +11,7 @@ import type { Stage } from '../stage.js';
 /** When the memory of a process is read after its first answer: V8 gives back what only the start used some ten seconds after it. */
 const restMs = 30_000;
 const startMsMax = 60_000;
-const settings = ['REPLICA_URLS', 'PRIMARY_URLS', 'DATA_KEYS', 'RESOURCES_DIR'];
+const settings = ['REPLICA_URLS', 'PRIMARY_URLS', 'DATA_KEYS', 'WALL_KEY', 'RESOURCES_DIR'];
 /** As the image runs it. */
 const bundle = fileURLToPath(new URL('../../bundle/gateway.cjs', import.meta.url));
 

@@ -5,6 +5,8 @@ import { createToken } from '../../src/cli/tokens.js';
 import { createIndexes } from '../../src/operate/migrate/indexes.js';
 import { migrate } from '../../src/operate/migrate/migrations.js';
 import { asAdmin } from '../../src/postgres/admin.js';
+import { sealWith } from '../../src/postgres/seal.js';
+import type { WorkspaceId } from '../../src/postgres/statement.js';
 
 /** Workspaces of a size: the numbers of the first and the last, and the rows of each. */
 export interface Tenants {
@@ -34,6 +36,13 @@ export const loadingSettings = {
   maintenance_work_mem: '1GB',
   max_parallel_maintenance_workers: '0',
 };
+
+/** WALL_KEY of the data sets. */
+export const wallKey = Buffer.alloc(32, 'wall').toString('base64');
+
+const seal = sealWith(wallKey);
+/** A workspace as the tenant wall accepts it. */
+export const sealed = (workspace: string): string => seal(workspace as WorkspaceId);
 
 /** The workspace of a number. */
 export function workspaceOf(number: number): string {
@@ -69,7 +78,7 @@ export async function makeData(cluster: Cluster, { database, tenants }: DataSet)
     const values = sizes.map((row) => `(${row.join(', ')})`).join(', ');
     await client.query(projectText('bench/scale/tenants.sql').replace(/\$SIZES(?=\) sizes)/, values));
   });
-  await migrate(url);
+  await migrate(url, { wallKey });
   await createIndexes(url);
   const tables = lists.flat().map(({ table }) => table);
   await asAdmin(url, async (client) => {

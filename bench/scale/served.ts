@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { startGatewayProcess } from '../../demo/gateway-process.js';
-import { type DataSet, loadingSettings, makeData, readToken, workspaceOf } from './data.js';
+import { type DataSet, loadingSettings, makeData, readToken, wallKey, workspaceOf } from './data.js';
 import type { Subject } from './subject.js';
 
 /** The settings of the servers while they are measured: those of the demo, with more memory. */
@@ -73,6 +73,7 @@ function startGateway(
     RATE_LIMIT_PER_MINUTE: requestsPerMinute,
     REPLICA_URLS: replica.url(database, 'gateway_reader'),
     PRIMARY_URLS: cluster.primary.url(database, 'gateway_writer'),
+    WALL_KEY: wallKey,
     DATA_KEYS: JSON.stringify({ k1: randomBytes(32).toString('base64') }),
   });
 }

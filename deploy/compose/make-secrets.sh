@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the files in ./secrets that compose.yaml hands to the containers: random passwords, a data key, and URLs with them.
+# Makes the files in ./secrets that compose.yaml hands to the containers: random passwords, the key of the tenant wall, a data key, and URLs with them.
 # Files that are there stay. `docker compose up` comes after it.
 set -eu
 cd "$(dirname "$0")"
@@ -9,6 +9,7 @@ cd secrets
 
 make() { [ -s "$1" ] || printf '%s\n' "$2" >"$1"; }
 for name in postgres replicator gateway_reader gateway_writer; do make "password_$name" "$(openssl rand -hex 24)"; done
+make wall_key "$(openssl rand -base64 32)"
 make data_keys "{\"k1\":\"$(openssl rand -base64 32)\"}"
 make replica_urls "postgres://gateway_reader:$(cat password_gateway_reader)@standby/workspace"
 make primary_urls "postgres://gateway_writer:$(cat password_gateway_writer)@primary/workspace"

@@ -1,6 +1,19 @@
--- The workspace of the running statement, or NULL, which equals nothing: unset or '' means no rows.
--- The gateway sets it for the transaction only, bound in the same message as the statement it guards.
--- It is text, because the ids of workspaces have the app's type: each view casts it to the type of its column.
+-- The keys of the wall: HMAC-SHA-256 (RFC 2104) needs a key only as two blocks of 64 bytes, the key XOR ipad and the key XOR opad. `migrate`
+-- stores them of WALL_KEY, from which they are derived one way. Two keys are valid while gateways with the one are replaced by gateways with
+-- the other. No login can read them: a login that knows one can name any workspace.
+create table gateway.wall_keys (
+  inner_pad bytea primary key check (length(inner_pad) = 64),
+  outer_pad bytea not null check (length(outer_pad) = 64),
+  stored_at timestamptz not null default clock_timestamp()
+);
+alter table gateway.wall_keys owner to gateway_owner;
+
+-- The workspace of the running statement, or NULL, which equals nothing: without a workspace there are no rows. A wrong MAC is an error and
+-- not NULL, because a client would take the answer of a gateway with a retired key for a workspace without records.
+-- The gateway sets both for the transaction only, as 64 hexadecimal digits and the id, in the same message as the statement that they guard.
+-- SECURITY DEFINER, because no login can read the key. In PL/pgSQL, which keeps its plan: a function in SQL is planned for each statement,
+-- four times as slow. MACs are hashed again under the key before they are compared, so that the time of a comparison tells nothing of them.
+-- The result is text, because the ids of workspaces have the app's type: each view casts it to the type of its column.
 -- The tenant wall stands in the views that `migrate` makes (src/resource/statements/walls.ts):
 --   workspace_id = (select gateway.workspace()::uuid)
 -- in views with security_barrier, so that no condition of a statement sees a row before the wall, whatever the condition costs. The cast
@@ -11,8 +24,20 @@
 -- than any built-in function. Functions of a lower cost can be made by a role that can create one: so the login roles can create
 -- nothing, nowhere (001). json_value() and its like are no functions, and cost nothing: docs/understand/security.md says what that means.
 create function gateway.workspace() returns text
-  language sql stable parallel safe
-  as $$ select nullif(current_setting('gateway.workspace_id', true), '') $$;
+  language plpgsql stable parallel safe security definer set search_path = ''
+  as $$
+  declare
+    sealed text := current_setting('gateway.workspace_id', true);
+    workspace text := substr(sealed, 65);
+  begin
+    if sealed is null or sealed = '' then return null; end if;
+    if exists (
+      select from gateway.wall_keys k
+      where sha256(k.outer_pad || convert_to(left(sealed, 64), 'UTF8'))
+        = sha256(k.outer_pad || convert_to(encode(sha256(k.outer_pad || sha256(k.inner_pad || convert_to(workspace, 'UTF8'))), 'hex'), 'UTF8')))
+    then return workspace; end if;
+    raise sqlstate 'WG006' using message = 'The MAC of the workspace is of no key that the database has.';
+  end $$;
 alter function gateway.workspace() owner to gateway_owner;
 revoke all on function gateway.workspace() from public;
 grant execute on function gateway.workspace() to gateway_owner, gateway_reader, gateway_writer;

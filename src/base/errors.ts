@@ -240,6 +240,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
     'The views do not fit the definitions of the resources: run `check`.',
     'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and let the function do without it.',
   ),
+  WG006: retry, // the wall refuses the MAC: another replica can have the key already, and another gateway the key of now
   '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
   '2201G': unfit(
     'A BEFORE trigger of the app returns NULL, so the record was not written: let it raise an exception instead, or return the row.',

@@ -18,6 +18,7 @@ export const adoptCommand = command(
     section('Left out', drafted.leftOut);
     section('Open points, marked OPEN: in the files', drafted.open);
     section('Next, after a look at each file', [
+      'export WALL_KEY=$(openssl rand -base64 32)',
       `${program} migrate --views ${folder(out, viewsFolder)}`,
       ...(drafted.files.some((file) => file.startsWith(`${viewsFolder}/indexes/`))
         ? [`${program} migrate --views ${folder(out, viewsFolder)} --indexes`]

@@ -1,5 +1,11 @@
 import { createIndexes } from '../operate/migrate/indexes.js';
-import { dropAllViews, type LockOptions, listFiles, migrate } from '../operate/migrate/migrations.js';
+import {
+  dropAllViews,
+  dropOtherWallKeys,
+  type LockOptions,
+  listFiles,
+  migrate,
+} from '../operate/migrate/migrations.js';
 import { defaultViewsDir } from '../operate/migrate/sql-files.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings } from '../serve/settings.js';
@@ -10,30 +16,37 @@ const flag = { type: 'boolean' } as const;
 const shared = { views: { type: 'string' }, wait: { type: 'string', default: '60' } } as const;
 
 /** `migrate`: applies sql/core, the views and index proposals. */
-export const migrateCommand = command({ ...shared, list: flag, pending: flag, indexes: flag }, async (given) => {
-  const { views: viewsDir = defaultViewsDir, list, pending, indexes } = given;
-  if ([list, pending, indexes].filter(Boolean).length > 1)
-    throw new UsageError('Give one of --list, --pending and --indexes.');
-  const settings = loadSettings(process.env);
-  const options = { viewsDir, resourcesDir: settings.resourcesDir };
-  if (!indexes) loadResources(settings.resourcesDir);
-  if (list || pending) {
-    const files = (await listFiles(adminUrl(), options)).filter((file) => list || !file.startsWith('applied '));
-    for (const file of files) print(file);
-    if (files.length === 0) print('nothing to do');
-    return files.length === 0 || list ? 0 : 1;
-  }
-  const wait = lockOptions(given.wait);
-  let changes = 0;
-  const note = (change: string): void => {
-    changes++;
-    print(change);
-  };
-  if (indexes) await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
-  else await migrate(adminUrl(), { ...options, onChange: note, ...wait });
-  if (changes === 0) print('nothing to do');
-  return 0;
-});
+export const migrateCommand = command(
+  { ...shared, list: flag, pending: flag, indexes: flag, 'retire-wall-keys': flag },
+  async (given) => {
+    const { views: viewsDir = defaultViewsDir, list, pending, indexes, 'retire-wall-keys': retires } = given;
+    if ([list, pending, indexes, retires].filter(Boolean).length > 1)
+      throw new UsageError('Give one of --list, --pending, --indexes and --retire-wall-keys.');
+    const settings = loadSettings(process.env);
+    const { resourcesDir, wallKey } = settings;
+    const options = { viewsDir, resourcesDir, wallKey };
+    if (!indexes) loadResources(settings.resourcesDir);
+    if (list || pending) {
+      const files = (await listFiles(adminUrl(), options)).filter((file) => list || !file.startsWith('applied '));
+      for (const file of files) print(file);
+      if (files.length === 0) print('nothing to do');
+      return files.length === 0 || list ? 0 : 1;
+    }
+    const wait = lockOptions(given.wait);
+    let changes = 0;
+    const note = (change: string): void => {
+      changes++;
+      print(change);
+    };
+    if (indexes) await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
+    else if (retires) {
+      const dropped = await dropOtherWallKeys(adminUrl(), wallKey, wait);
+      if (dropped > 0) note(`dropped ${dropped} other key of the tenant wall`);
+    } else await migrate(adminUrl(), { ...options, onChange: note, ...wait });
+    if (changes === 0) print('nothing to do');
+    return 0;
+  },
+);
 
 /** `views`: drops and creates the views around changes of the app's tables. */
 export const viewsCommand = command({ ...shared, drop: flag, create: flag }, async ({ drop, create, views, wait }) => {
@@ -43,8 +56,8 @@ export const viewsCommand = command({ ...shared, drop: flag, create: flag }, asy
   if (create) loadResources(settings.resourcesDir);
   if (drop) await dropAllViews(adminUrl(), lockOptions(wait));
   else {
-    const { resourcesDir } = settings;
-    await migrate(adminUrl(), { viewsDir: views ?? defaultViewsDir, resourcesDir, ...lockOptions(wait) });
+    const { resourcesDir, wallKey } = settings;
+    await migrate(adminUrl(), { viewsDir: views ?? defaultViewsDir, resourcesDir, wallKey, ...lockOptions(wait) });
   }
   print(drop ? 'dropped the views' : 'created the views');
   return 0;

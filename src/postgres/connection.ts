@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { Problem } from '../base/errors.js';
 import type { Row, TextRow } from './row.js';
+import type { Seal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
 import { boundValues, guardOf, type Part, RoundTrip } from './wire/queries.js';
@@ -20,6 +21,8 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
   /** Whether statements are prepared by name, once per connection; a pooler in front of PostgreSQL must support that. */
   readonly namedStatements: boolean;
+  /** Seals the workspace of each statement. */
+  readonly seal: Seal;
 }
 
 /** Opens a connection to a server. Rejects as Connection.open does. */
@@ -51,6 +54,7 @@ const closeMsMax = 1000;
 export class Connection {
   readonly #client: pg.Client;
   readonly #named: boolean;
+  readonly #seal: Seal;
   readonly #started = new Set<{ readonly atMs: number; readonly stallMsMax: number; overdue: boolean }>();
   readonly #openedMs = performance.now();
   #readAtMs = 0;
@@ -60,9 +64,10 @@ export class Connection {
   /** Called once, when the connection has ended. */
   onEnd: () => void = () => undefined;
 
-  private constructor(client: pg.Client, named: boolean) {
+  private constructor(client: pg.Client, { namedStatements, seal }: ConnectionOptions) {
     this.#client = client;
-    this.#named = named;
+    this.#named = namedStatements;
+    this.#seal = seal;
     client.on('error', () => {
       this.destroy();
       this.#handleEnd();
@@ -99,7 +104,7 @@ export class Connection {
     }
     tapRows(wireOf(client));
     reuse();
-    return new Connection(client, options.namedStatements);
+    return new Connection(client, options);
   }
 
   /** Statements sent and not yet answered. */
@@ -139,7 +144,7 @@ export class Connection {
     };
     let parts: readonly Part[];
     try {
-      parts = partsOf(run, onRow);
+      parts = partsOf(run, this.#seal, onRow);
     } catch (error) {
       return done(error as Error); // a value of the statement is missing
     }
@@ -219,9 +224,9 @@ export class Connection {
  * The statement after its guard, which lasts until the end of their common transaction, so that the next user of the connection, also
  * behind PgBouncer, does not inherit the workspace; with `onMark` a mark of the server before the statement and after it.
  */
-function partsOf({ statement, workspace, values, onMark }: Run, onRow: (row: Row) => void): Part[] {
-  const rows = { statement, values: boundValues(statement, workspace, values), onRow };
-  const guarded = workspace === null ? [] : [{ statement: guardOf(statement), values: [workspace] }];
+function partsOf({ statement, workspace, values, onMark }: Run, seal: Seal, onRow: (row: Row) => void): Part[] {
+  const rows = { statement, values: boundValues(statement, values), onRow };
+  const guarded = workspace === null ? [] : [{ statement: guardOf(statement), values: [seal(workspace)] }];
   if (onMark === undefined) return [...guarded, rows];
   const mark = { statement: markStatement, values: [], onRow: (row: Row) => onMark(row.texts()) };
   return [...guarded, mark, rows, mark];

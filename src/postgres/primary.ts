@@ -13,6 +13,7 @@ import { ConnectionPool } from './connection-pool.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import type { TextRow } from './row.js';
+import type { Seal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { OpenTransaction, runSteps, type TransactionResult, type Work } from './transaction.js';
 
@@ -26,6 +27,7 @@ export interface PrimaryBounds {
   readonly writeTimeoutMs: number;
   /** Whether statements are prepared by name; a pooler in front of PostgreSQL must support that. */
   readonly namedStatements: boolean;
+  readonly seal: Seal;
 }
 
 /** Runs of a transaction in all: a repetition mostly succeeds after a serialization failure, a deadlock or a lost connection. */
@@ -64,7 +66,7 @@ export class Primary {
       const named = this.#bounds.namedStatements && failedMs === 0;
       try {
         return await this.#hold(workspace, beganMs, async (connection) => {
-          const open = new OpenTransaction(connection, workspace, named);
+          const open = new OpenTransaction(connection, this.#bounds.seal(workspace), named);
           const result = await open.end(work);
           if (open.hasFailed) connection.close();
           return result;
@@ -83,7 +85,7 @@ export class Primary {
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waiting > 0) throw primaryUnavailable();
     const [result] = await this.#hold('', performance.now(), (connection) =>
-      runSteps(connection, null, false, [{ statement, values }]),
+      runSteps(connection, false, [{ statement, values }]),
     );
     return result?.rows ?? [];
   }

@@ -1,7 +1,7 @@
 import { Problem } from '../base/errors.js';
 import { inSqlSpan } from '../base/tracing.js';
 import { Row, type TextRow } from './row.js';
-import { prepared, type Statement, type Values, type WorkspaceId } from './statement.js';
+import { prepared, type Statement, type Values } from './statement.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
 import { boundValues, guard, RoundTrip } from './wire/queries.js';
 
@@ -79,7 +79,8 @@ export const nested: Commands = {
   undo: command('rollback to savepoint gateway'),
 };
 const position = command(walPositionStatement, 'wal-position');
-export const guarded: Step = { statement: guard, values: {} };
+/** Sets a sealed workspace. */
+export const guardStep = (sealed: string): Step => ({ statement: guard, values: { sealed } });
 
 /**
  * A transaction on a connection. BEGIN and the guard travel with its first statements, COMMIT with its last. The guard lasts until the
@@ -87,19 +88,20 @@ export const guarded: Step = { statement: guard, values: {} };
  */
 export class OpenTransaction implements Transaction {
   readonly #sender: Sender;
-  readonly #workspace: WorkspaceId;
+  readonly #guard: Step;
   readonly #commands: Commands;
   #named: boolean;
   #opening: readonly Step[];
   /** Whether a statement failed: then it is not known which names the connection has, so it must not be used again. */
   hasFailed = false;
 
-  constructor(sender: Sender, workspace: WorkspaceId, named: boolean, commands: Commands = whole) {
+  /** For the workspace that is sealed. */
+  constructor(sender: Sender, sealed: string, named: boolean, commands: Commands = whole) {
     this.#sender = sender;
-    this.#workspace = workspace;
+    this.#guard = guardStep(sealed);
     this.#named = named;
     this.#commands = commands;
-    this.#opening = [commands.begin, guarded];
+    this.#opening = [commands.begin, this.#guard];
   }
 
   async run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>> {
@@ -113,7 +115,7 @@ export class OpenTransaction implements Transaction {
       this.#opening = [this.#commands.undo];
       throw error;
     } finally {
-      this.#opening = [...this.#opening, this.#commands.begin, guarded];
+      this.#opening = [...this.#opening, this.#commands.begin, this.#guard];
     }
   }
 
@@ -150,7 +152,7 @@ export class OpenTransaction implements Transaction {
   #send(steps: readonly Step[]): Promise<readonly StepResult[]> {
     const opening = this.#opening;
     this.#opening = [];
-    return runSteps(this.#sender, this.#workspace, this.#named, steps, opening).catch((error) => {
+    return runSteps(this.#sender, this.#named, steps, opening).catch((error) => {
       this.hasFailed = true;
       this.#named = false; // PostgreSQL has skipped the Parse of the statements behind the failed one
       throw error;
@@ -165,7 +167,6 @@ function rowsOf<Steps extends readonly Step[]>(results: readonly StepResult[]): 
 /** Runs the steps after those of `opening`, in one round trip. Throws the error of the first that fails, as its `onError` turns it. */
 export function runSteps(
   sender: Sender,
-  workspace: WorkspaceId | null,
   named: boolean,
   own: readonly Step[],
   opening: readonly Step[] = [],
@@ -174,7 +175,7 @@ export function runSteps(
   const rows: TextRow[][] = steps.map(() => []);
   const parts = steps.map(({ statement, values }, i) => ({
     statement,
-    values: boundValues(statement, workspace, values),
+    values: boundValues(statement, values),
     onRow: (row: Row | TextRow) => rows[i]?.push(row instanceof Row ? row.texts() : row),
   }));
   const work = (): Promise<readonly StepResult[]> =>

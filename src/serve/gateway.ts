@@ -13,6 +13,7 @@ import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
 import { Primary, type PrimaryNode, PrimaryNodes, primaryReadConnections } from '../postgres/primary.js';
 import { type CheckResult, LateCheck } from '../postgres/probe.js';
 import { Replica } from '../postgres/replica.js';
+import { type Seal, sealWith } from '../postgres/seal.js';
 import { Upkeep } from '../postgres/upkeep.js';
 import { type CompiledResource, compileResource, redactionOf } from '../resource/definition/compiled.js';
 import { loadResources } from '../resource/definition/load.js';
@@ -268,6 +269,7 @@ async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): P
 /** Constructs the pools and the probes of all servers; opens no connection. */
 function databasesOf(settings: Settings, opening: Opening) {
   const { resources, system, unchecked, uncheckedPrimaries, readAgain, observe } = opening;
+  const bounds = { ...settings, seal: sealWith(settings.wallKey) };
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const activeWorkspaces = new ActiveKeys();
   /** The servers of a setting, each with the check to make before its first use where the start could not check it. */
@@ -283,9 +285,9 @@ function databasesOf(settings: Settings, opening: Opening) {
   };
   const servers = serversOf('replica', unchecked);
   const replicas = servers.map(({ name, url, check }) => {
-    return new Replica(name, connectTo(url, settings), { ...settings, activeWorkspaces }, heartbeat, observe, check);
+    return new Replica(name, connectTo(url, bounds), { ...bounds, activeWorkspaces }, heartbeat, observe, check);
   });
-  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), settings, heartbeat, observe);
+  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), bounds, heartbeat, observe);
   return {
     replicas,
     heartbeat,
@@ -323,7 +325,12 @@ function watchedServers(
 }
 
 /** The uses of the primary: writes, the few reads for which no replica is fresh enough, and its positions. Null without PRIMARY_URLS: then there are no write routes. */
-function primaryOf(all: readonly PrimaryNode[], settings: Settings, heartbeat: Heartbeat, observe: Observe) {
+function primaryOf(
+  all: readonly PrimaryNode[],
+  settings: Settings & { readonly seal: Seal },
+  heartbeat: Heartbeat,
+  observe: Observe,
+) {
   if (all.length === 0) return null;
   const nodes: PrimaryNodes = new PrimaryNodes(all, settings, heartbeat, observe, () => {
     writes.moveToNewPrimary();

@@ -4,6 +4,7 @@ import { SettingsError } from '../base/errors.js';
 import { meantBy, nearestName } from '../base/nearest-name.js';
 import { projectRoot, projectText, readFault, readText } from '../base/paths.js';
 import { type Tuning, tuning } from '../base/tuning.js';
+import { wallKeyAdvice } from '../base/wall-key.js';
 import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from '../postgres/connection-url.js';
 import { repeatedKeys } from '../resource/definition/load.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
@@ -129,6 +130,10 @@ const unusableValues: Readonly<
     if (URL.canParse(value) && !endsBeforeLogin(new URL(value))) return [];
     return [`${name} must be a URL, redis://USER:PASSWORD@HOST:PORT; ${percentEncoding}`];
   },
+  wallKey: (name, value) =>
+    value === '' || /^[A-Za-z0-9+/]{43}=$/.test(value)
+      ? []
+      : [`${name} must be the base64 of exactly 32 random bytes: ${wallKeyAdvice}.`],
   dataKeys: (name, value) => {
     try {
       parseKeyring(value || '{}');

@@ -6,6 +6,7 @@ import { prepared } from '../../src/postgres/statement.js';
 import { RoundTrip } from '../../src/postgres/wire/queries.js';
 import type { Finding } from '../../src/serve/fitness/finding.js';
 import { commandLine, connections } from '../support/command-line.js';
+import { wallKey } from '../support/walls.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 // `check` and `migrate` as processes, as an operator runs them.
@@ -86,7 +87,7 @@ test.serial(
     await client.connect();
     try {
       await client.query(projectText('sql/apps/first/schema.sql'));
-      const { stdout, code } = await commandLine(['migrate'], { adminUrl });
+      const { stdout, code } = await commandLine(['migrate'], { adminUrl, wallKey });
       t.is(code, 0, stdout);
       const { rows } = await client.query<{ role: string }>(
         `select rolname as role from pg_roles where rolname = any ($1) and has_database_privilege(rolname, current_database(), 'temporary')`,

@@ -10,6 +10,7 @@ import { misspeltNames, type Settings } from '../../src/serve/settings.js';
 import { commandLine, connections, programLine } from '../support/command-line.js';
 import { until } from '../support/patience.js';
 import { serveProcess } from '../support/serve-process.js';
+import { wallKey } from '../support/walls.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 // Commands as an operator calls them: wrong lines, settings, what they print.
@@ -25,7 +26,7 @@ const wrong: readonly (readonly [args: string, message: string, hint: string])[]
   ['serve --prot 1', "Unknown option '--prot': did you mean --port?", ' serve'],
   ['serve --port 70000', '--port must be a whole number from 0 to 65535, not "70000".', ' serve'],
   ['migrate --lst', "Unknown option '--lst': did you mean --list?", ' migrate'],
-  ['migrate --list --pending', 'Give one of --list, --pending and --indexes.', ' migrate'],
+  ['migrate --list --pending', 'Give one of --list, --pending, --indexes and --retire-wall-keys.', ' migrate'],
   ['tokens lst', 'tokens needs one of: create, list, rotate, revoke: did you mean list?', ' tokens'],
   ['tokens revoke wdg_x', 'That is not the id of a token; `tokens list` shows it.', ' tokens'],
 ];
@@ -84,7 +85,13 @@ test('a listener that cannot have its address says why, with the code of the sys
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.teardown(() => server.close());
   const { port } = server.address() as AddressInfo;
-  const settings = { replicaUrls: 'postgres://gateway_reader@127.0.0.1:1/app', host: '127.0.0.1', port: 0, opsPort: 0 };
+  const settings = {
+    replicaUrls: 'postgres://gateway_reader@127.0.0.1:1/app',
+    wallKey,
+    host: '127.0.0.1',
+    port: 0,
+    opsPort: 0,
+  };
   for (const [other, sentence] of [
     [
       { port },
@@ -99,7 +106,13 @@ test('a listener that cannot have its address says why, with the code of the sys
 });
 
 test('SIGHUP without workers is logged, and serve goes on', async (t) => {
-  const settings = { replicaUrls: 'postgres://gateway_reader@127.0.0.1:1/app', host: '127.0.0.1', port: 0, opsPort: 0 };
+  const settings = {
+    replicaUrls: 'postgres://gateway_reader@127.0.0.1:1/app',
+    wallKey,
+    host: '127.0.0.1',
+    port: 0,
+    opsPort: 0,
+  };
   const { child, stop, log, opsUrl } = await serveProcess(settings);
   t.teardown(() => stop('SIGKILL'));
   child.kill('SIGHUP');

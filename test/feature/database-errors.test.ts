@@ -135,6 +135,7 @@ test('writes go on, each once, when DDL changes the rows of their prepared state
     drop view gateway.installaties_write;
     execute '${view} ' || replace(definition, 'koudemiddel_gwp,', 'koudemiddel_gwp::bigint as koudemiddel_gwp,') || ' with check option';
     alter view gateway.installaties_write owner to gateway_owner;
+    alter view gateway.installaties_write alter workspace_id set default gateway.workspace()::uuid;
     grant select, insert, update on gateway.installaties_write to gateway_writer;
   end $$`);
   t.deepEqual([...new Set((await writes()).map(({ status }) => status))], [201]);

@@ -71,6 +71,7 @@ test('the secrets of compose.yaml are settings that the gateway takes', async (t
     REPLICA_URLS_FILE: secret('replica_urls'),
     PRIMARY_URLS_FILE: secret('primary_urls'),
     ADMIN_URL_FILE: secret('admin_url'),
+    WALL_KEY_FILE: secret('wall_key'),
     DATA_KEYS_FILE: secret('data_keys'),
   });
   t.regex(settings.replicaUrls, /^postgres:\/\/gateway_reader:\w{48}@standby\/workspace$/);

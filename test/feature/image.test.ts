@@ -160,7 +160,7 @@ const commands = [...text.matchAll(/^ *CMD (\["node", .*\])$/gm)].map(([, list =
 
 test("the image's start command loads what only some settings and requests need, and a client creates a record", async (t) => {
   const { database, token } = t.context;
-  const { replicaUrls, primaryUrls, dataKeys } = connections(database);
+  const { replicaUrls, primaryUrls, dataKeys, wallKey } = connections(database);
   const collector = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1');
   t.teardown(() => collector.close());
   const traced = once(collector, 'request');
@@ -168,7 +168,7 @@ test("the image's start command loads what only some settings and requests need,
   const { port } = collector.address() as AddressInfo;
   const codecModule = join(image, 'codec.mjs');
   writeFileSync(codecModule, 'export default () => null;');
-  const settings = { replicaUrls, primaryUrls, dataKeys, codecModule, host: '127.0.0.1', port: 0, opsPort: 0 };
+  const settings = { replicaUrls, primaryUrls, dataKeys, wallKey, codecModule, host: '127.0.0.1', port: 0, opsPort: 0 };
   const env = Object.fromEntries(
     Object.entries({ ...settings, redisUrl: 'redis://127.0.0.1:1' }).map(([name, value]) => [
       environmentName(name),
@@ -198,8 +198,8 @@ test("the image's start command loads what only some settings and requests need,
 });
 
 test("the image's start command serves, its health check asks /livez, and its stop signal ends it with 0", async (t) => {
-  const { replicaUrls, primaryUrls, dataKeys } = connections(t.context.database);
-  const settings = { replicaUrls, primaryUrls, dataKeys, host: '127.0.0.1', port: 0, opsPort: 0 };
+  const { replicaUrls, primaryUrls, dataKeys, wallKey } = connections(t.context.database);
+  const settings = { replicaUrls, primaryUrls, dataKeys, wallKey, host: '127.0.0.1', port: 0, opsPort: 0 };
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );

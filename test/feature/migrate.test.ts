@@ -10,6 +10,7 @@ import { projectRoot, projectText } from '../../src/base/paths.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
 import { commandLine } from '../support/command-line.js';
 import { until } from '../support/patience.js';
+import { wallKey } from '../support/walls.js';
 import { shared } from '../support/workspace.js';
 
 // `migrate` and other commands whose output has no reader any more, such as behind `| head -1`, or stands on a full disk; `migrate`
@@ -17,7 +18,7 @@ import { shared } from '../support/workspace.js';
 
 const name = `migrate_${randomUUID().slice(0, 8)}`;
 const adminUrl = urlAs(shared.primary, 'postgres', name);
-const migrate = (...args: string[]) => commandLine(['migrate', ...args], { adminUrl });
+const migrate = (...args: string[]) => commandLine(['migrate', ...args], { adminUrl, wallKey });
 
 /** Runs SQL on a connection of its own. */
 async function run<Row extends object>(url: string, sql: string): Promise<Row[]> {
@@ -29,7 +30,7 @@ async function run<Row extends object>(url: string, sql: string): Promise<Row[]>
 /** Runs the program with its stdout closed at the other end, or as this descriptor. */
 function commandTo(stdout: 'nothing' | number, args: string[]): Promise<{ code: number | null; stderr: string }> {
   const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), ...args], {
-    env: { PATH: process.env.PATH, ADMIN_URL: adminUrl },
+    env: { PATH: process.env.PATH, ADMIN_URL: adminUrl, WALL_KEY: wallKey },
     stdio: ['ignore', stdout === 'nothing' ? 'pipe' : stdout, 'pipe'],
   });
   child.stdout?.destroy();
@@ -152,7 +153,7 @@ test('an admin without CREATEROLE migrates, once a DBA has run deploy/roles.sql'
   await run(shared.primary, `create database ${admin} owner ${admin}`);
   try {
     const login = { username: admin, password: 'secret', pathname: admin };
-    const own = { adminUrl: Object.assign(new URL(shared.primary), login).href };
+    const own = { adminUrl: Object.assign(new URL(shared.primary), login).href, wallKey };
     await run(own.adminUrl, projectText('sql/apps/first/schema.sql'));
     const refused = await commandLine(['migrate'], own);
     t.is(refused.code, 1);

@@ -8,6 +8,7 @@ import { compileStatements } from '../../src/resource/statements/statements.js';
 import { compileSyncStatements, type SyncStatements } from '../../src/resource/statements/sync-statements.js';
 import { analyzed, buffersIn, indexesOf, type Plan } from '../support/plan-buffers.js';
 import { actFor } from '../support/replica-reader.js';
+import { sealed } from '../support/walls.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const resources = loadResources('');
@@ -276,7 +277,7 @@ async function someValues(workspace: string, { view, order }: Resource): Promise
 /** Buffers the statement reads on the replica, as the reader, with the plan the gateway gets. */
 async function buffersOf(statement: Statement, values: Readonly<Record<string, string | number>>): Promise<number> {
   await client.query('begin');
-  await client.query(guardOf(statement).text, [largestWorkspace]);
+  await client.query(guardOf(statement).text, [sealed(largestWorkspace)]);
   await client.query(`prepare guarded as ${statement.text}`);
   const plan = await analyzed(client, statement, values);
   await client.query('deallocate guarded');

@@ -1,8 +1,10 @@
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { Connection } from '../../src/postgres/connection.js';
+import { sealWith } from '../../src/postgres/seal.js';
 import { prepared, type Statement, type WorkspaceId } from '../../src/postgres/statement.js';
 import { app } from '../support/app.js';
 import { listNames, type Page, records } from '../support/lists.js';
+import { wallKey } from '../support/walls.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -45,6 +47,7 @@ test('a connection carries no workspace from a statement to the next, and a stat
   const connection = await Connection.open(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name), {
     connectTimeoutMs: 5000,
     namedStatements: true,
+    seal: sealWith(wallKey),
   });
   const rows: (readonly (string | null)[])[] = [];
   const run = (statement: Statement, workspace: string | null) =>

@@ -7,6 +7,7 @@ import { migrate } from '../../src/operate/migrate/migrations.js';
 import { faultCluster } from '../support/fault-cluster.js';
 import { asInProduction, serveProcess } from '../support/serve-process.js';
 import { templateName } from '../support/template.js';
+import { wallKey } from '../support/walls.js';
 import type { Figures } from './run.js';
 
 const tables = 60;
@@ -37,7 +38,7 @@ export async function soakMigrate(): Promise<Figures> {
       writeFileSync(join(resourcesDir, `${name}.json`), JSON.stringify(definitionOf(name)));
     }
     const adminUrl = setUp.cluster.primary.url(templateName);
-    const apply = (): Promise<void> => migrate(adminUrl, { viewsDir, resourcesDir });
+    const apply = (): Promise<void> => migrate(adminUrl, { viewsDir, resourcesDir, wallKey });
     await apply();
     await setUp.caughtUp();
     const serving = await serveProcess(setUp.settings({ resourcesDir, logLevel: 'warn' }), asInProduction);

@@ -12,6 +12,7 @@ import { startSeeded } from './seeded-cluster.js';
 import { type Shared, shared } from './shared.js';
 import { type TcpProxy, tcpProxy } from './tcp-proxy.js';
 import { makeTemplate, type SharedTemplate, templateName } from './template.js';
+import { wallKey } from './walls.js';
 
 /** The roles' application name, by which the gateway's connections are told from ours. */
 const gatewayName = 'workspace-data-gateway';
@@ -115,6 +116,7 @@ async function fill(
           .join(' '),
         primaryUrls: primary.url(templateName, 'gateway_writer'),
         dataKeys: JSON.stringify(keys),
+        wallKey,
         rateLimitPerMinute: 1_000_000,
         authFailuresPerMinute: 1_000_000,
         publicRequestsPerMinute: 1_000_000,

@@ -1,5 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
+import { sealed } from './walls.js';
 import type { TestContext } from './workspace.js';
 
 /** A connection of the gateway's role to the replica, acting for the first workspace, that ends with the test. */
@@ -14,7 +15,8 @@ export async function replicaReader(t: ExecutionContext<TestContext>): Promise<p
 
 /** The connection's statements see the workspace. */
 export async function actFor(client: pg.Client, workspace: string): Promise<void> {
-  await client.query("select set_config('gateway.workspace_id', $1, false)", [workspace]);
+  await client.query("select set_config('gateway.workspace_id', $1, false)", [sealed(workspace)]);
+  await client.query('select gateway.workspace()'); // the first call of a session reads its body from the catalog
 }
 
 /**

@@ -7,6 +7,7 @@ import { seed } from '../../demo/seed/seed.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { createIndexes } from '../../src/operate/migrate/indexes.js';
 import { migrate } from '../../src/operate/migrate/migrations.js';
+import { wallKey } from './walls.js';
 
 /** The seeded workspaces of a template; [0] has some 10,000 rows, or 20,000 in that of the fault tests, [1] few. */
 export interface SharedTemplate {
@@ -44,7 +45,7 @@ export async function makeTemplate(
       keys: bytes,
       now: new Date('2026-11-21T12:00:00Z'),
     });
-    await migrate(url, { viewsDir: app.viewsDir, resourcesDir: app.resourcesDir });
+    await migrate(url, { viewsDir: app.viewsDir, resourcesDir: app.resourcesDir, wallKey });
     await createIndexes(url, { viewsDir: app.viewsDir });
     await client.query(await readFile(join(projectRoot, `test/support/probe/${app.name}.sql`), 'utf8'));
     await cluster.setPasswords(['gateway_reader', 'gateway_writer']);

@@ -15,6 +15,7 @@ import { contractValidator } from './contract.js';
 import { limitMs, until } from './patience.js';
 import { shared } from './shared.js';
 import { cloned, type SharedTemplate } from './template.js';
+import { wallKey } from './walls.js';
 
 export { shared };
 
@@ -145,6 +146,7 @@ async function cloneTemplate(app: AppName): Promise<TestDatabase> {
       primaryUrls: urlAs(shared.primary, 'gateway_writer', name),
       adminUrl: urlAs(shared.primary, 'postgres', name),
       dataKeys: JSON.stringify(shared.keys),
+      wallKey,
       resourcesDir: apps[app].resourcesDir,
       rateLimitPerMinute: 1_000_000,
       authFailuresPerMinute: 1_000_000,

@@ -1,3 +1,4 @@
+import { type Seal, sealWith } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { compileResource } from '../../resource/definition/compiled.js';
 import type { Resource } from '../../resource/definition/resource.js';
@@ -15,22 +16,23 @@ import { checkWrites } from './writes.js';
  * tries writes that are rolled back.
  */
 export async function checkThoroughly(settings: Settings, resources: readonly Resource[]): Promise<Finding[]> {
-  const { ids, items } = await sampleWorkspaces(settings.adminUrl);
-  const { findings } = await inspect(settings, resources, thorough(ids));
+  const { adminUrl, wallKey } = settings;
+  const { ids, items } = wallKey === '' ? { ids: [], items: [] } : await sampleWorkspaces(adminUrl);
+  const { findings } = await inspect(settings, resources, thorough(ids, sealWith(wallKey)));
   if (settings.redisUrl !== '') items.push(await checkRedis(settings));
   items.push(...resources.flatMap(checkOpenPoints));
   return [...items.map((item) => found('settings', item)), ...findings];
 }
 
 /** `workspaces`: those whose records are read. */
-function thorough(workspaces: readonly WorkspaceId[]): MoreItems {
+function thorough(workspaces: readonly WorkspaceId[], seal: Seal): MoreItems {
   return {
     async *replica(client, { resources, projection }, views, scans): AsyncGenerator<Item[]> {
       const locked = scans.filter(({ code }) => code === 'connection');
       for (const [i, resource] of resources.entries()) {
         if (views[i]?.level !== 'ok' || locked.some(({ object }) => object === resource.view)) continue;
-        yield await checkIds(client, resource, workspaces);
-        if (projection) yield await checkRecords(client, resource, projection, workspaces);
+        yield await checkIds(client, resource, workspaces, seal);
+        if (projection) yield await checkRecords(client, resource, projection, workspaces, seal);
         yield await checkPlans(client, resource);
       }
     },
@@ -38,7 +40,7 @@ function thorough(workspaces: readonly WorkspaceId[]): MoreItems {
       if (projection === null) return;
       for (const resource of resources) {
         const { write, ...compiled } = compileResource(resource, projection, () => undefined);
-        if (write !== null) yield [await checkWrites(client, { ...compiled, write }, workspaces)];
+        if (write !== null) yield [await checkWrites(client, { ...compiled, write }, workspaces, seal)];
       }
     },
   };

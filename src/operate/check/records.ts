@@ -1,8 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type pg from 'pg';
 import { Row, type TextRow } from '../../postgres/row.js';
+import type { Seal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
-import { guarded, runSteps } from '../../postgres/transaction.js';
+import { guardStep, runSteps } from '../../postgres/transaction.js';
 import { mayLackValue, recordSchema } from '../../resource/definition/record-schema.js';
 import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../../resource/definition/resource.js';
 import { compileSerializer } from '../../resource/definition/row-serializer.js';
@@ -42,6 +43,7 @@ export async function checkRecords(
   resource: Resource,
   projection: ProjectionOptions,
   workspaces: readonly WorkspaceId[],
+  seal: Seal,
 ): Promise<Item[]> {
   const reasons = new Map<string, string>();
   const serializer = compileSerializer(resource, projection, (event) => {
@@ -58,7 +60,7 @@ export async function checkRecords(
   let sampled = 0;
   const read = async (): Promise<Item[]> => {
     for (const workspace of workspaces) {
-      const rows = await bothEnds(client, resource, workspace);
+      const rows = await bothEnds(client, resource, seal(workspace));
       for (const texts of rows) {
         reasons.clear();
         const record = JSON.parse(serializer.json(Row.of(texts), workspace)) as object;
@@ -91,13 +93,13 @@ function valueAt(record: object, { path }: Pick<Leaf, 'path'>): unknown {
   return path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], record);
 }
 
-async function bothEnds(client: pg.Client, resource: Resource, workspace: WorkspaceId): Promise<TextRow[]> {
+async function bothEnds(client: pg.Client, resource: Resource, sealed: string): Promise<TextRow[]> {
   const { list } = compileStatements(resource);
   const idAt = columnsOf(resource).indexOf('id');
   const rows = new Map<string, TextRow>();
   for (const direction of ['asc', 'desc'] as const) {
     const step = { statement: list([], direction).rows.all, values: { limit: rowsPerEnd } };
-    const [found] = await runSteps(client, workspace, false, [step], [guarded]);
+    const [found] = await runSteps(client, false, [step], [guardStep(sealed)]);
     for (const row of found?.rows ?? []) rows.set(row[idAt] as string, row);
     if (rows.size < rowsPerEnd) break;
   }

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { correctionOf, isOfApp, Problem, refusalOf, sqlStateOf } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
+import type { Seal } from '../../postgres/seal.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
 import { nested, OpenTransaction, type Transaction } from '../../postgres/transaction.js';
 import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
@@ -26,20 +27,20 @@ export async function checkWrites(
   client: pg.Client,
   compiled: Writable,
   workspaces: readonly WorkspaceId[],
+  seal: Seal,
 ): Promise<Item> {
   const { resource, write } = compiled;
   const result = (faults: readonly string[], whenOk = '', advice?: string): Item =>
     faults.length > 0
       ? { ...failure('writes', `${faults.join('; ')}.`, resource.name), advice }
       : verdict('writes', [], whenOk, resource.name);
-  const text = `select id from ${resource.write?.view} where workspace_id = $1 limit 1`;
-  const statement = prepared('sample', text, ['workspace']);
+  const statement = prepared('sample', `select id from ${resource.write?.view} limit 1`);
   const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
   const taken = write.members.filter(({ name }) => required.includes(name));
   await client.query(begin);
   try {
     for (const workspace of workspaces) {
-      const transaction = new OpenTransaction(client, workspace, false, nested);
+      const transaction = new OpenTransaction(client, seal(workspace), false, nested);
       const [[sample]] = await transaction.run({ statement, values: {} });
       if (sample === undefined) continue;
       const held = request(workspace, {}, null);

@@ -18,6 +18,7 @@ import {
   wallFiles,
 } from './sql-files.js';
 import { dropViews, replaceViews } from './views.js';
+import { requireWallKey, retireWallKeys, storeWallKey } from './wall-key.js';
 
 /** How to wait for the end of another migration. */
 export interface LockOptions {
@@ -27,10 +28,11 @@ export interface LockOptions {
   readonly onWait?: ((sentence: string) => void) | undefined;
 }
 
-/** The folders of the views and of the definitions, and a listener to each committed change, such as "applied core/001_roles.sql". */
+/** The folders of the views and of the definitions, WALL_KEY ('': the database keeps its own), and a listener to each committed change, such as "applied core/001_roles.sql". */
 export interface MigrateOptions extends LockOptions {
   readonly viewsDir?: string;
   readonly resourcesDir?: string;
+  readonly wallKey?: string;
   readonly onChange?: (change: string) => void;
 }
 
@@ -45,10 +47,11 @@ const viewRoots = ['views', 'gateway'] as const;
  */
 export async function migrate(
   adminUrl: string,
-  { onChange = () => undefined, ...options }: MigrateOptions = {},
+  { onChange = () => undefined, wallKey = '', ...options }: MigrateOptions = {},
 ): Promise<void> {
   const views = viewFiles(options);
   await locked(adminUrl, options, async (client) => {
+    await requireWallKey(client, wallKey);
     const pending = await pendingCore(client);
     for (const file of pending) {
       await inTransaction(client, ofRoles, async () => {
@@ -60,6 +63,7 @@ export async function migrate(
       onChange(`applied core/${file.name}`);
     }
     if (pending.length > 0) await noteCoreFunctions(client);
+    for (const change of await storeWallKey(client, wallKey)) onChange(change);
     const states = await fileStates(client, viewRoots, views);
     const changes = states.filter(({ state }) => state !== 'applied');
     if (changes.length === 0) return;
@@ -80,6 +84,15 @@ export async function listFiles(adminUrl: string, options: MigrateOptions = {}):
 /** Drops all that the files of the views created. */
 export async function dropAllViews(adminUrl: string, wait: LockOptions = {}): Promise<void> {
   await locked(adminUrl, wait, dropViews);
+}
+
+/** Drops every key of the tenant wall but this one, which the gateways have by now; returns their number. */
+export async function dropOtherWallKeys(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<number> {
+  let dropped = 0;
+  await locked(adminUrl, wait, async (client) => {
+    dropped = await retireWallKeys(client, wallKey);
+  });
+  return dropped;
 }
 
 /** A statement of sql/core that waits for a lock of the app delays the app behind it. Roles belong to the cluster, of which another database may be migrated. */

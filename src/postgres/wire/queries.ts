@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Row, TextRow } from '../row.js';
-import { digestMax, prepared, type Statement, type Values, type WorkspaceId } from '../statement.js';
+import { digestMax, prepared, type Statement, type Values } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';
 
 /** A statement of a round trip. */
@@ -105,8 +105,8 @@ function keep(wire: Wire, { name, text }: Statement): boolean {
   return isKept;
 }
 
-/** Sets the workspace until the end of the transaction: without it the tenant wall shows no row and takes none. */
-export const guard = prepared('workspace-guard', "select set_config('gateway.workspace_id', $1, true)", ['workspace']);
+/** Sets the sealed workspace until the end of the transaction: without it the tenant wall shows no row and takes none. */
+export const guard = prepared('workspace-guard', "select set_config('gateway.workspace_id', $1, true)", ['sealed']);
 
 /** Without the other ways to a row the planner uses bitmap scans. Generic plans keep to the settings of their first run. */
 const guardInTableOrder = prepared(
@@ -119,13 +119,8 @@ const guardInTableOrder = prepared(
 export const guardOf = ({ inTableOrder }: Statement): Statement => (inTableOrder ? guardInTableOrder : guard);
 
 /** The values in the order of the statement's parameters. Throws when one is missing. */
-export function boundValues(
-  { name, parameters }: Statement,
-  workspace: WorkspaceId | null,
-  values: Values,
-): BoundValue[] {
+export function boundValues({ name, parameters }: Statement, values: Values): BoundValue[] {
   return parameters.map((parameter) => {
-    if (parameter === 'workspace') return workspace;
     const value = values[parameter];
     if (value === undefined) throw new Error(`statement ${name} lacks a value for ${parameter}`);
     return typeof value === 'number' ? String(value) : value;

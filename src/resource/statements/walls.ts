@@ -81,6 +81,9 @@ interface Made {
   readonly isWrite?: boolean;
 }
 
+/** The column of an operator's view that the wall compares. No login can name it: estimates of the planner would list the workspaces. */
+const workspaceColumn = 'workspace_id';
+
 /** The views that read a resource: that of the records, without an order and with each, and those of their parts. */
 function readViews(resource: Resource): Made[] {
   const { view, sync, filters } = resource;
@@ -103,7 +106,7 @@ function readViews(resource: Resource): Made[] {
   const plain = {
     ...of,
     view,
-    columns: ['workspace_id', ...columns, ...(sync ? [xidColumn] : [])],
+    columns: [...columns, ...(sync ? [xidColumn] : [])],
     computed: sync ? [...of.computed, `${digestOf(resource)} as ${sourceColumn}`] : [],
   };
   const parts = Object.values(sync?.parts ?? {}).flatMap((part): Made[] => {
@@ -114,7 +117,7 @@ function readViews(resource: Resource): Made[] {
   return [...new Map(views.map((each) => [each.view, each])).values()];
 }
 
-const partColumns = ['workspace_id', 'id', 'part_id', xidColumn];
+const partColumns = ['id', 'part_id', xidColumn];
 
 /** The view of parts in the order in which a pass reads them. */
 export function partInOrder(view: string): string {
@@ -156,7 +159,6 @@ export function wallsOf(resources: readonly Resource[]): Wall[] {
 
 /** The parameters of an entry of the audit log, by column. */
 export const entryOf = (columns: AuditColumns): readonly (readonly [column: string, parameter: string])[] => [
-  ['workspace_id', 'workspace'],
   [columns.entity, 'log.entity'],
   [columns.entityId, 'id'],
   [columns.action, 'log.action'],
@@ -170,10 +172,10 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
   const made = readViews(resource);
   const plain = made.filter((each) => plainViewsOf(resource).includes(each.view));
   return wall(resource.name, [
-    ...plain.map(({ source, columns }) => granted('select', columns, source, 'gateway_owner')),
+    ...plain.map(({ source, columns }) => granted('select', [workspaceColumn, ...columns], source, 'gateway_owner')),
     ...made.map(created),
     `grant select on ${quotedList(made.map((each) => each.view))} to gateway_reader${write ? ', gateway_writer' : ''}`,
-    ...(isReferredTo && !write ? [granted('select', ['workspace_id', 'id'], view, 'gateway_writer')] : []),
+    ...(isReferredTo && !write ? [granted('select', ['id'], view, 'gateway_writer')] : []),
     ...(write ? writeSql(resource, write) : []),
   ]);
 }
@@ -210,14 +212,14 @@ export const noPartsVersion = 'hash_record_extended(row(0::bigint, null::bigint)
 const sourceName = 'source';
 
 function writeSql(resource: Resource, { view, records, ids, onChange }: NonNullable<Resource['write']>): string[] {
-  const columns = ['workspace_id', ...columnsOf(resource)];
+  const columns = columnsOf(resource);
   const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
-  const inserted = ['workspace_id', ...(ids === 'gateway' ? ['id'] : []), ...writable];
+  const inserted = [...(ids === 'gateway' ? ['id'] : []), ...writable];
   const updated = [...writable, ...Object.keys(onChange)];
   const all = [...new Set([...columns, ...updated])];
   return [
-    granted('select', all, records, 'gateway_owner'),
-    granted('insert', inserted, records, 'gateway_owner'),
+    granted('select', [workspaceColumn, ...all], records, 'gateway_owner'),
+    granted('insert', [workspaceColumn, ...inserted], records, 'gateway_owner'),
     granted('update', updated, records, 'gateway_owner'),
     created({ view, source: records, columns: all, isWrite: true }),
     granted('select', columns, view, 'gateway_writer'),
@@ -231,7 +233,7 @@ function logWall(rules: readonly LoggedAs[]): Wall {
   const { view, records } = rules[0] as LoggedAs;
   const entryColumns = [...new Set(rules.flatMap(({ columns }) => entryOf(columns).map(([column]) => column)))];
   return wall(view.slice(view.indexOf('.') + 1), [
-    granted('insert', entryColumns, records, 'gateway_owner'),
+    granted('insert', [workspaceColumn, ...entryColumns], records, 'gateway_owner'),
     created({ view, source: records, columns: entryColumns, isWrite: true }),
     granted('insert', entryColumns, view, 'gateway_writer'),
   ]);
@@ -239,7 +241,8 @@ function logWall(rules: readonly LoggedAs[]): Wall {
 
 /**
  * The workspace stands in a subquery, which the planner cannot evaluate: it expects a workspace of average size, so that one plan serves all of
- * them. The check option keeps a row in its workspace on the way in.
+ * them. Only a write view has the column of the workspace, which a new row needs: it has a default that no login can change, and no login may
+ * read it. The check option keeps a row in its workspace on the way in.
  */
 function created({
   view,
@@ -250,13 +253,20 @@ function created({
   isOpen = false,
   isWrite = false,
 }: Made): string {
-  const workspace = `(select gateway.workspace()::{type of ${source}})`;
+  const ofStatement = `gateway.workspace()::{type of ${source}}`;
+  const workspace = `(select ${ofStatement})`;
+  const shown = isWrite ? [workspaceColumn, ...columns] : columns;
   const isCheapest = isOpen ? `\n    and coalesce(workspace_id = any (array[${workspace}]), false)` : '';
   return `create view ${quoted(view)}${isOpen ? '' : ' with (security_barrier)'} as
-  select ${[...columns.map(quoted), ...computed].join(', ')}
+  select ${[...shown.map(quoted), ...computed].join(', ')}
   from ${quoted(source)} ${sourceName}
   where workspace_id = ${workspace}${isCheapest}${orderBy}${isWrite ? '\n  with cascaded check option' : ''};
-alter view ${quoted(view)} owner to gateway_owner`;
+alter view ${quoted(view)} owner to gateway_owner${
+    isWrite
+      ? `;
+alter view ${quoted(view)} alter ${workspaceColumn} set default ${ofStatement}`
+      : ''
+  }`;
 }
 
 function granted(privilege: string, columns: readonly string[], view: string, role: string): string {

@@ -24,22 +24,22 @@ export function compileWriteStatements(resource: Writable) {
   const view = quoted(resource.write.view);
   const columns = quotedList(columnsOf(resource));
   const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
-  const own = `workspace_id = {workspace} and id = ${typed(resource.idType, '{id}')}`;
+  const own = `id = ${typed(resource.idType, '{id}')}`;
   const references = writable.filter(({ field }) => field.write?.references !== undefined);
   /** A reference that is not given, NULL, is no unknown one. */
   const known = references.map(
     ({ field: { type, write }, path: [name] }) => `({${name}}::text is null
-      or exists (select from ${quoted(write?.references as string)} where workspace_id = {workspace} and id = ${typed(type, `{${name}}`)}))`,
+      or exists (select from ${quoted(write?.references as string)} where id = ${typed(type, `{${name}}`)}))`,
   );
   const values = writable.map(({ field, path }) => [quoted(field.column), `{${path[0]}}`] as const);
-  const inserted = [['workspace_id', '{workspace}'], ...(ids === 'gateway' ? [['id', '{id}']] : []), ...values];
+  const inserted = [...(ids === 'gateway' ? [['id', '{id}']] : []), ...values];
   const moved = Object.entries(onChange).map(([column, move]) => [quoted(column), moves[move](quoted(column))]);
   const set = [...values, ...moved].map(([column, value]) => `${column} = ${value}`);
   const read = `select ${columns} from ${view} where ${own}`;
   const texts = {
     /** Takes the key, unless it was used or a reference names no record of the workspace. */
-    claim: `insert into gateway.idempotency (workspace_id, token_id, key, fingerprint)
-        select {workspace}, {claim.token}, {claim.key}, {claim.fingerprint}
+    claim: `insert into gateway.idempotency (token_id, key, fingerprint)
+        select {claim.token}, {claim.key}, {claim.fingerprint}
         where ${['true', ...known].join(' and ')} on conflict do nothing returning true`,
     /** The row as it is, locked against other writers until the transaction ends; no row unless this transaction claimed the key. */
     lock: `select ${columns} from ${view} where exists (${claimed}) and ${own} for update`,

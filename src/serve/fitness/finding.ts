@@ -26,6 +26,8 @@ export const advice = {
   time_zone: 'Set TIME_ZONE to a name of the time zone database, such as Europe/Amsterdam.',
   role: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URLS, and take from them the rest.',
   privileges: 'Revoke it, from the role or from PUBLIC.',
+  wall_key:
+    'Give `migrate`, `serve` and `check` the same WALL_KEY, the base64 of 32 random bytes, as `openssl rand -base64 32` prints it.',
   token_look_up: 'Run migrate, or grant EXECUTE on the function to gateway_reader.',
   keyring: 'Add the missing key to DATA_KEYS, or grant EXECUTE on gateway.key_ids() to gateway_reader.',
   schema_usage: 'Grant it: grant usage on schema gateway to gateway_reader, gateway_writer.',

@@ -9,9 +9,9 @@ import { plainViewsOf } from '../../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
 import { type Finding, found, type Item, titleOf, verdict } from './finding.js';
 import { scanItems } from './scans.js';
-import { checkKeyring, checkServer, checkTimeZone, checkTokens } from './server.js';
+import { checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
 import { broken, checkEncryption, checkPooler, connectTo } from './session.js';
-import { checkedProjection } from './settings.js';
+import { checkedProjection, checkWallKey } from './settings.js';
 import { type CheckedServer, checkResult, judge, type ServerKind } from './spared.js';
 import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
@@ -59,6 +59,7 @@ export async function inspect(
   const { projection, items } = await checkedProjection(settings, resources);
   if (replicas.length === 0)
     items.push(verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));
+  items.push(checkWallKey(settings));
   const inspection = { settings, resources, projection, more };
   const primaries = connectionUrls(settings.primaryUrls);
   const servers = await Promise.all([
@@ -127,6 +128,7 @@ export async function checkServerLate(
 async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGenerator<Item[]> {
   const { settings, resources, more } = inspection;
   yield await checkTimeZone(client, settings.timeZone);
+  yield await checkWall(client, settings);
   yield await checkTokens(client);
   yield await checkKeyring(client, settings);
   const views = await checkViews(client, resources.map(viewNeed));
@@ -138,7 +140,8 @@ async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGe
 }
 
 async function* checkPrimary(client: pg.Client, inspection: Inspection, takesWrites: boolean): AsyncGenerator<Item[]> {
-  const { resources, more } = inspection;
+  const { settings, resources, more } = inspection;
+  yield await checkWall(client, settings);
   const views = await checkViews(client, resources.flatMap(writeNeeds));
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);

@@ -96,11 +96,8 @@ function workspaceParameters({ 'Subplan Name': name = '', Output = [] }: Plan): 
   return [parameter ?? `(${initPlan}).col1`];
 }
 
-/** gateway.workspace(), which PostgreSQL writes as its body (sql/core/002_workspace.sql). */
 function isWorkspace(text: string): boolean {
-  return (
-    text === 'gateway.workspace()' || text === `NULLIF(current_setting('gateway.workspace_id'::text, true), ''::text)`
-  );
+  return text === 'gateway.workspace()';
 }
 
 /** The side of a join whose rows its condition binds; absent: both. */

@@ -1,6 +1,8 @@
 import type pg from 'pg';
 import { correctionOf } from '../../base/errors.js';
 import { primaryReadConnections } from '../../postgres/primary.js';
+import { sealWith, wallRefusal } from '../../postgres/seal.js';
+import type { WorkspaceId } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
 import { viewsOf } from '../../resource/statements/walls.js';
@@ -41,6 +43,21 @@ export function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item
     return [verdict('time_zone', [], `PostgreSQL knows ${timeZone}.`)];
   };
   return trial(client, {}, ask, () => [verdict('time_zone', [`PostgreSQL knows no time zone ${timeZone}`])]);
+}
+
+/** Checks that the database accepts workspaces that are sealed by WALL_KEY. Without the setting another item says so. */
+export async function checkWall(client: pg.Client, { wallKey }: Settings): Promise<Item[]> {
+  if (wallKey === '') return [];
+  const sealed = sealWith(wallKey)('check' as WorkspaceId);
+  const ask = async (): Promise<Item[]> => {
+    await client.query("select set_config('gateway.workspace_id', $1, true)", [sealed]);
+    await client.query('select gateway.workspace()');
+    return [verdict('wall_key', [], 'The database accepts workspaces that are sealed by WALL_KEY.')];
+  };
+  const unknown = 'the database has another WALL_KEY: run `migrate` with this one, or set the one of `migrate`';
+  return trial(client, {}, ask, ({ code, message }) => [
+    verdict('wall_key', [code === wallRefusal ? unknown : `gateway.workspace() cannot be executed: ${message}`]),
+  ]);
 }
 
 /** The columns that find_token reads for a token that is there: the look-up of an unknown token does not show that a grant is missing. */

@@ -1,10 +1,11 @@
+import { wallKeyAdvice } from '../../base/wall-key.js';
 import { redactionOf } from '../../resource/definition/compiled.js';
 import { type Resource, usesCodecModule } from '../../resource/definition/resource.js';
 import { loadCodecModule } from '../../resource/projection/codec.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import type { Settings } from '../settings.js';
-import { type Item, verdict } from './finding.js';
+import { faultIf, type Item, verdict } from './finding.js';
 
 /** The projection that the settings describe, null when CODEC_MODULE cannot be loaded, and the finding about the module where there is one. */
 export async function checkedProjection(
@@ -25,4 +26,10 @@ export async function checkedProjection(
     (decode) => ({ projection: { ...projection, decode }, items: [verdict('codec_module', [], `${path} is loaded.`)] }),
     (error: Error) => refused(`CODEC_MODULE: ${error.message}`),
   );
+}
+
+/** Checks that there is a key of the tenant wall: without it no workspace has rows. */
+export function checkWallKey({ wallKey }: Settings): Item {
+  const fault = `WALL_KEY is not set, without which the database shows no record: ${wallKeyAdvice}, and run \`migrate\` with it`;
+  return verdict('wall_key', faultIf(wallKey === '', fault), 'WALL_KEY is set.');
 }

@@ -1,5 +1,5 @@
 import type { CheckResult } from '../../postgres/probe.js';
-import { type Finding, failure, found, type Item, titleOf, verdict } from './finding.js';
+import { type Finding, type FindingCode, failure, found, type Item, titleOf, verdict } from './finding.js';
 
 /** The setting that names a server: REPLICA_URLS or PRIMARY_URLS. */
 export type ServerKind = 'replica' | 'primary';
@@ -36,7 +36,7 @@ export function judge(servers: readonly CheckedServer[]) {
   const strangers = answered.filter(({ system }) => system !== reference?.system);
   const isFine = (server: CheckedServer): boolean =>
     !strangers.includes(server) &&
-    server.items.every(({ code, level }) => level === 'ok' || (code !== 'connection' && code !== 'recovery'));
+    server.items.every(({ code, level }) => level === 'ok' || !['connection', 'recovery', 'wall_key'].includes(code));
   const fineKinds = new Set(servers.filter(isFine).map(({ kind }) => kind));
   const fault = `${strangers.map(({ name }) => name).join(', ')}: another cluster than ${reference?.name}`;
   const cluster =
@@ -54,7 +54,7 @@ export function judge(servers: readonly CheckedServer[]) {
       return kept.map((item): Finding => {
         const { code, level } = item;
         if (code === 'recovery' && level !== 'ok') return found(where, verdict(code, [], otherState[kind]));
-        return found(where, code === 'connection' && level === 'refused' ? { ...item, level: 'failed' } : item);
+        return found(where, passing.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
       });
     }),
     /** The servers of the setting, counted from 0, that must be checked before their first use: they answered no check or not all of it, or belong to another cluster. */
@@ -77,9 +77,12 @@ export function judge(servers: readonly CheckedServer[]) {
 
 const stranger: CheckResult = { refusal: 'it belongs to another cluster', uncheckedViews: new Set() };
 
-/** The server, or the view that the item names, could not be checked. */
+/** Items of a server that pass by themselves: it answers again, or replays the key that `migrate` stored. */
+const passing: ReadonlySet<FindingCode> = new Set(['connection', 'wall_key']);
+
+/** The server, or the view that the item names, could not be checked, or its wall not be used yet. */
 function isUnfinished({ code, level }: Item): boolean {
-  return code === 'connection' && level !== 'ok';
+  return passing.has(code) && level !== 'ok';
 }
 
 /** The result of the check of a server: its first fault, and the views that could not be checked. */

@@ -73,19 +73,13 @@ export async function appliedFiles(client: pg.Client): Promise<string[]> {
   return (await client.query<{ file: string }>(text)).rows.map(({ file }) => file);
 }
 
-/** The types that workspace_id may have. */
-const workspaceTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
-
 /** Every view that `migrate` makes of the definition, with every column in a fitting type. */
 export function viewNeed(resource: Resource): ViewNeed {
   const { view, sync, codecs, idType, file } = resource;
   const selected = (of: string, name: string, types: readonly string[], key: string): NeededColumn => {
     return { view: of, name, types, at: key && ` (${key})`, privilege: 'select', may: true };
   };
-  const common = (of: string): NeededColumn[] => [
-    selected(of, 'workspace_id', workspaceTypes, ''),
-    ...(sync ? [selected(of, xidColumn, ['xid'], '/sync')] : []),
-  ];
+  const common = (of: string): NeededColumn[] => (sync ? [selected(of, xidColumn, ['xid'], '/sync')] : []);
   const used = columnsOf(resource);
   const own = [
     ...Object.entries(codecs).flatMap(([name, codec]) =>
@@ -145,7 +139,7 @@ export function writeNeeds(resource: Resource): ViewNeed[] {
       plain: [view],
       columns: [
         ...[...new Set([...shown, ...updated])].map(rule('update', updated)),
-        ...shown.filter((name) => name !== 'id' && name !== 'workspace_id').map(rule('insert', writable)),
+        ...shown.filter((name) => name !== 'id').map(rule('insert', writable)),
       ],
     },
   ];

@@ -34,9 +34,9 @@ export async function newDatabase(
   const client = new pg.Client(adminUrl);
   await client.connect();
   await fill(client).finally(() => client.end());
-  const { dataKeys } = database.settings;
+  const { dataKeys, wallKey } = database.settings;
   const replicaUrls = urlAs(shared.replicas[0] as string, 'gateway_reader', own);
-  return { adminUrl, replicaUrls, primaryUrls: urlAs(shared.primary, 'gateway_writer', own), dataKeys };
+  return { adminUrl, replicaUrls, primaryUrls: urlAs(shared.primary, 'gateway_writer', own), dataKeys, wallKey };
 }
 
 export interface Adopted {

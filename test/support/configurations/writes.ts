@@ -50,13 +50,13 @@ const ofWrites: Configurations = {
   ...refusedBy,
   'the writer cannot claim keys': failed('writes', /^permission denied for table idempotency/, {
     change: () => 'revoke insert on gateway.idempotency from gateway_writer',
-    undo: () => 'grant insert (workspace_id, token_id, key, fingerprint) on gateway.idempotency to gateway_writer',
+    undo: () => 'grant insert (token_id, key, fingerprint) on gateway.idempotency to gateway_writer',
     thorough: true,
   }),
   'the writer cannot add entries to the audit log': failed('writes', /^permission denied for view logboeken_write/, {
     change: () => 'revoke insert on gateway.logboeken_write from gateway_writer',
     undo: () =>
-      'grant insert (workspace_id, entity, entity_id, actie, actor_type, actor_id, wijzigingen) on gateway.logboeken_write to gateway_writer',
+      'grant insert (entity, entity_id, actie, actor_type, actor_id, wijzigingen) on gateway.logboeken_write to gateway_writer',
     also: ['migrated'],
     thorough: true,
   }),

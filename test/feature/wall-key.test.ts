@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { urlAs } from '../../demo/cluster/passwords.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import { viewsOf } from '../../src/resource/statements/walls.js';
+import type { Settings } from '../../src/serve/settings.js';
+import { commandLine, connections } from '../support/command-line.js';
+import type { Page } from '../support/lists.js';
+import { sealed, wallKey } from '../support/walls.js';
+import { eventually, gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
+
+// The login of a gateway with its password alone, and the life of the key that it lacks.
+const test = gatewayTest();
+const logins = ['gateway_reader', 'gateway_writer'] as const;
+const [denied, noColumn, wrongMac] = ['42501', '42703', 'WG006'];
+
+/** Runs `work` as a thief of the URL of a login would, on the primary. */
+async function asThief<T>(
+  database: TestDatabase,
+  login: string,
+  work: (run: (sql: string, values?: string[]) => Promise<string | number>) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client(urlAs(shared.primary, login, database.name));
+  await client.connect();
+  const run = (sql: string, values: string[] = []): Promise<string | number> =>
+    client.query(sql, values).then(
+      ({ rowCount }) => rowCount ?? 0,
+      ({ code }: { code: string }) => code,
+    );
+  return work(run).finally(() => client.end());
+}
+
+test('a workspace without its MAC shows nothing, and neither does a forged one', async (t) => {
+  const { database } = t.context;
+  const [own, other] = database.workspaces.map(({ id }) => id) as [string, string];
+  const mac = sealed(own).slice(0, 64);
+  const forged = [
+    own,
+    `${mac}${other}`,
+    `${mac.toUpperCase()}${own}`,
+    `${mac.slice(1)}${own}`,
+    `0${mac}${own}`,
+    `${mac}${own} `,
+    `${mac}`,
+    `${'0'.repeat(64)}${own}`,
+    `${sealed(other).slice(0, 64)}${own}`,
+    `${mac.slice(0, 63)}${mac.endsWith('0') ? '1' : '0'}${own}`,
+    '\\x',
+    "'",
+  ];
+  for (const login of logins)
+    await asThief(database, login, async (run) => {
+      const read = 'select id from gateway.klanten limit 1';
+      t.is(await run(read), 0, 'without a workspace');
+      for (const text of forged) {
+        t.is(await run("select set_config('gateway.workspace_id', $1, false)", [text]), 1);
+        t.is(await run(read), wrongMac, text);
+      }
+      await run("select set_config('gateway.workspace_id', $1, false)", [sealed(own)]);
+      t.is(await run(read), 1);
+    });
+});
+
+test('no login can name the workspace of a row, so no estimate of the planner lists them', async (t) => {
+  const { database } = t.context;
+  const reads = loadResources('').flatMap(viewsOf);
+  const writes = ['gateway.installaties_write', 'gateway.logboeken_write', 'gateway.idempotency'];
+  for (const login of logins)
+    await asThief(database, login, async (run) => {
+      for (const relation of [...reads, ...writes]) {
+        const outcome = await run(`explain select from ${relation} where workspace_id::text < '8'`);
+        t.true(outcome === denied || outcome === noColumn, `${login} ${relation}: ${outcome}`);
+        const whole = await run(`explain select ${relation.split('.')[1]}::text from ${relation}`);
+        if (writes.includes(relation)) t.is(whole, denied, `${login} ${relation} as a whole row`);
+      }
+    });
+});
+
+test('no login can read the key, change the function that compares, or stand in for it', async (t) => {
+  const { database } = t.context;
+  for (const login of logins)
+    await asThief(database, login, async (run) => {
+      await run('set default_transaction_read_only = off');
+      for (const sql of [
+        'select * from gateway.wall_keys',
+        'explain select from gateway.wall_keys where inner_pad > $$x$$',
+        "insert into gateway.wall_keys values ('x', 'x')",
+        'delete from gateway.wall_keys',
+        'do $$ begin lock table gateway.wall_keys; end $$',
+        'alter function gateway.workspace() stable',
+        'create function public.sha256(bytea) returns bytea language sql return $1',
+      ])
+        t.is(await run(sql), denied, `${login}: ${sql}`);
+      await run(`set search_path = app, gateway, public`);
+      await run("select set_config('gateway.workspace_id', $1, false)", [`${'0'.repeat(64)}x`]);
+      t.is(await run('select gateway.workspace()'), wrongMac);
+    });
+  const { rows } = await database.primary.query(
+    `select provolatile, proparallel, prosecdef, proconfig from pg_proc where oid = 'gateway.workspace()'::regprocedure`,
+  );
+  t.deepEqual(rows, [{ provolatile: 's', proparallel: 's', prosecdef: true, proconfig: ['search_path=""'] }]);
+});
+
+const newKey = (): string => randomBytes(32).toString('base64');
+
+test('serve and check refuse a gateway without the key, or with another, and say how to get it', async (t) => {
+  const { database } = t.context;
+  const refusal = async (own: Partial<Settings>): Promise<string> =>
+    ((await t.throwsAsync(database.gateway(own))) as Error).message;
+  t.regex(await refusal({ wallKey: '' }), /WALL_KEY is not set.*openssl rand -base64 32.*migrate/);
+  t.regex(await refusal({ wallKey: newKey() }), /wall key: the database has another WALL_KEY: run `migrate`/);
+  for (const wallKey of ['', newKey()]) {
+    const checked = await commandLine(['check'], { ...connections(database), wallKey });
+    t.is(checked.code, 1);
+    t.regex(checked.stdout, /wall key.*WALL_KEY/);
+  }
+  const migrated = await commandLine(['migrate'], { ...connections(database), wallKey: 'short' });
+  t.is(migrated.code, 2);
+  t.regex(migrated.stderr, /WALL_KEY must be the base64 of exactly 32 random bytes: make one with/);
+  t.notRegex(migrated.stderr, /short/);
+});
+
+test('a database without a key is not migrated without one', async (t) => {
+  const { database } = t.context;
+  const own = `${database.name}_new`;
+  await database.primary.query(`create database ${own}`);
+  t.teardown(() => database.primary.query(`drop database ${own} with (force)`));
+  const settings = { adminUrl: urlAs(shared.primary, 'postgres', own) };
+  const { code, stderr } = await commandLine(['migrate'], settings);
+  t.is(code, 1);
+  t.regex(stderr, /WALL_KEY is not set.*openssl rand -base64 32/);
+});
+
+test.serial(
+  'a key is replaced under load: no request fails or lacks a record until the old key is retired',
+  async (t) => {
+    const { database, client: before } = t.context;
+    const expected = (await before.get('/klanten?perPage=100')).text;
+    const customers = JSON.parse(expected).data.length as number;
+    t.true(customers > 0);
+    let [isOver, requests] = [false, 0];
+    const clients = [before];
+    const load = Promise.all(
+      [0, 1, 2, 3].map(async (n) => {
+        while (!isOver) {
+          const { status, json } = await (clients[n % clients.length] as typeof before).get('/klanten?perPage=100');
+          t.is(status, 200);
+          t.is(json<Page>().data.length, customers);
+          requests++;
+        }
+      }),
+    );
+    const next = newKey();
+    const admin = { ...connections(database), wallKey: next };
+    const stored = await commandLine(['migrate'], admin);
+    t.deepEqual(stored, { code: 0, stdout: 'stored WALL_KEY\n', stderr: '' });
+    t.is((await commandLine(['migrate'], admin)).stdout, 'nothing to do\n');
+    await database.caughtUp();
+    const { client: after } = await database.gateway({ wallKey: next });
+    clients.push(after);
+    const soFar = requests;
+    await eventually(t, 'both gateways answer', () => requests > soFar + 20);
+    isOver = true;
+    await load;
+    const wrong = await commandLine(['migrate', '--retire-wall-keys'], { ...admin, wallKey: newKey() });
+    t.is(wrong.code, 1);
+    t.regex(wrong.stderr, /does not have this WALL_KEY/);
+    t.is(
+      (await commandLine(['migrate', '--retire-wall-keys'], admin)).stdout,
+      'dropped 1 other key of the tenant wall\n',
+    );
+    await database.caughtUp();
+    t.is((await after.get('/klanten?perPage=100')).json<Page>().data.length, customers);
+    t.is((await before.get('/klanten?perPage=100')).status, 503, 'never an empty list');
+    t.is((await commandLine(['migrate'], { ...admin, wallKey })).code, 0);
+  },
+);
