@@ -115,7 +115,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|serve\/fitness)\/|^pull\/src\/(sql-copy|postgres|duckdb)\.ts$|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|serve\/fitness)\/|^pull\/src\/sql\/|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
   },
 ];
 

@@ -16,15 +16,20 @@ export class Broken extends Error {}
 /** Called before each pause, and when an answer is late; `reason` is the end of a sentence. */
 export type OnWait = (reason: string, waitMs: number) => void;
 
+/** Takes a body while it comes. */
+type Take<T> = (text: AsyncIterable<string>, headers: Headers) => Promise<T>;
+
 /** A client of the API. */
 export interface Api {
   /**
    * Hands the body of GET base + path to `take` while it comes; once more from its beginning, when it breaks off. Throws Refused, what
    * `take` throws, or the reason of the signal.
    */
-  stream<T>(path: string, take: (text: AsyncIterable<string>) => Promise<T>): Promise<T>;
+  stream<T>(path: string, take: Take<T>): Promise<T>;
   /** The body, parsed. Numbers are rounded as JavaScript does. */
   json(path: string): Promise<unknown>;
+  /** The same, with the moment up to which the answer is current; null: the gateway does not say. */
+  dated(path: string): Promise<{ readonly body: unknown; readonly dataAsOf: string | null }>;
 }
 
 /** Bytes of a body that is kept whole, after decompression. */
@@ -42,7 +47,7 @@ const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
  */
 export function api(base: string, token: string, signal: AbortSignal, onWait: OnWait): Api {
   const headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip' };
-  const attempt = async <T>(path: string, take: (text: AsyncIterable<string>) => Promise<T>): Promise<T> => {
+  const attempt = async <T>(path: string, take: Take<T>): Promise<T> => {
     const stalled = new AbortController();
     /** Waits for the server, not for what `take` does meanwhile. */
     const answered = async <V>(wanted: Promise<V>): Promise<V> => {
@@ -62,7 +67,7 @@ export function api(base: string, token: string, signal: AbortSignal, onWait: On
     const reply = await answered(fetch(base + path, { headers, signal: within, redirect: 'manual' }));
     try {
       await judge(path, reply, () => wholeText(textOf(reply, answered)));
-      return await take(textOf(reply, answered));
+      return await take(textOf(reply, answered), reply.headers);
     } finally {
       stalled.abort();
     }
@@ -79,13 +84,13 @@ export function api(base: string, token: string, signal: AbortSignal, onWait: On
       }
     }
   };
-  const json: Api['json'] = (path) =>
-    stream(path, async (chunks) => {
+  const dated: Api['dated'] = (path) =>
+    stream(path, async (chunks, reply) => {
       const text = await wholeText(chunks);
       if (!/[}\]]\s*$/.test(text)) throw new Broken('its reply is not whole');
-      return JSON.parse(text);
+      return { body: JSON.parse(text), dataAsOf: momentIn(reply.get('data-as-of')) };
     });
-  return { stream, json };
+  return { stream, dated, json: async (path) => (await dated(path)).body };
 }
 
 /** The server asks to come again; null: after a pause of any length. */
@@ -140,6 +145,12 @@ async function wholeText(chunks: AsyncIterable<string>): Promise<string> {
     if (text.length > bodyBytesMax) throw new Refused(200, `The answer is larger than ${bodyBytesMax} bytes.`);
   }
   return text;
+}
+
+/** A moment that every destination takes. */
+function momentIn(value: string | null): string | null {
+  const ms = Date.parse(value ?? '');
+  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }
 
 /** Milliseconds of a Retry-After, which is seconds or a date (RFC 9110, section 10.2.3); null when it is absent or past. */

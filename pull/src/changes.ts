@@ -46,12 +46,12 @@ export async function changeFiles(folder: string, committed: number): Promise<Ch
       let handle: FileHandle | null = null;
       const write = async (lines: readonly string[]): Promise<void> => {
         handle ??= await open(`${file}.part`, 'w', 0o600);
-        await handle.write(lines.map((line) => `${line}\n`).join(''));
+        await handle.writeFile(lines.map((line) => `${line}\n`).join('')); // write() can stop at half of it
       };
       return {
         // A line end in JSON is always outside of its texts; PostgreSQL prints some between the elements of an array.
         upserts: (records) =>
-          write(records.map((record) => `{"change":"upsert","record":${record.replaceAll('\n', '')}}`)),
+          write(records.map((record) => `{"change":"upsert","record":${record.replace(/[\r\n]+/g, '')}}`)),
         deletes: (ids) => write(ids.map((id) => JSON.stringify({ change: 'delete', id }))),
         seal: async () => {
           if (handle === null) return last;

@@ -1,7 +1,29 @@
 import type { Resource } from './document.js';
 
 /** The destination cannot take a copy; the message is meant for the operator. */
-export class Unusable extends Error {}
+export class Unusable extends Error {
+  constructor(
+    message: string,
+    /** It can take one later, once another process has ended or the server runs. */
+    readonly canPass = false,
+  ) {
+    super(message);
+  }
+}
+
+/** The database has no memory for a step; fewer records at once can succeed. */
+export class OutOfMemory extends Error {
+  constructor(
+    message: string,
+    /** The database must be opened again. */
+    readonly isBroken: boolean,
+  ) {
+    super(message);
+  }
+}
+
+/** A column was given a wider kind, because a value did not suit the one of the document: everything is read again. The message is a sentence without its end. */
+export class Widened extends Error {}
 
 /** The progress of a resource: null where a pass over everything begins. */
 export interface Progress {
@@ -17,10 +39,21 @@ export interface Commit extends Progress {
 /** A group of records by the first digits of the SHA-256 of their ids: count and hash as the gateway's digest has them. */
 export type Groups = ReadonlyMap<string, string>;
 
+/** How fresh the copy of a resource is. */
+export interface Freshness {
+  /** The copy has everything that was committed before this moment; null: the gateway did not say. */
+  readonly dataAsOf: string | null;
+  /** Whether the content of each record was compared with what came. */
+  readonly isVerified: boolean;
+}
+
 /** The copy of one resource. */
 export interface Copy {
   readonly progress: Progress;
-  /** Stores the records of a page while they come, as they stand in its text, with progress, in one transaction. Returns their number. */
+  /**
+   * Stores the records of a page while they come, as they stand in its text, with progress, in one transaction. Returns their number.
+   * Throws Widened, OutOfMemory.
+   */
   store(slices: AsyncIterable<readonly string[]>, commit: () => Promise<Commit>): Promise<number>;
   /** Deletes records, with their parts. */
   delete(ids: readonly string[], commit: () => Promise<Commit>): Promise<void>;
@@ -32,20 +65,39 @@ export interface Copy {
    * gateway's; parts without a record are deleted.
    */
   recheck(): Promise<void>;
-  /** Makes what a whole copy has: indexes. */
-  finish(): Promise<void>;
+  /** Makes what a whole copy has, indexes and `not null`, and notes how fresh it is. */
+  finish(freshness: Freshness): Promise<void>;
+}
+
+/** The workspace of a copy, and the gateway that it came from. */
+export interface Origin {
+  readonly workspaceId: string;
+  readonly base: string;
+}
+
+/** References of a resource whose targets are not in the copy. */
+export interface Dangling {
+  readonly count: number;
+  /** A hash of the targets that are missing. */
+  readonly digest: string;
 }
 
 /** A database that holds copies. */
 export interface Destination {
   /** The number of change files that count. */
   readonly changeFiles: number;
+  /** Takes the destination for this origin. Throws Unusable where it has copies of another; with `isReplaced` these are emptied instead. */
+  claim(origin: Origin, isReplaced: boolean): Promise<void>;
   open(resource: Resource): Promise<Copy>;
-  /** Records whose reference leads to no record of `resources`. */
-  dangling(resources: readonly Resource[]): Promise<number>;
+  /** By resource of `resources`: the references to records of `resources` that lead nowhere. */
+  dangling(resources: readonly Resource[]): Promise<ReadonlyMap<string, Dangling>>;
+  /** The same as it was noted by the run before, and notes it. */
+  knownDangling(): Promise<ReadonlyMap<string, string>>;
+  noteDangling(found: ReadonlyMap<string, Dangling>): Promise<void>;
   /** Replaces `folder`/TABLE.FORMAT of each table of the resource in one step. */
   export(resource: Resource, folder: string, format: ExportFormat): Promise<void>;
   close(): Promise<void>;
 }
 
-export type ExportFormat = 'parquet' | 'csv' | 'ndjson';
+export const exportFormats = ['parquet', 'csv', 'excel-csv', 'ndjson'] as const;
+export type ExportFormat = (typeof exportFormats)[number];

@@ -1,26 +1,38 @@
 /**
  * Tables of a copy, made from the OpenAPI document of the gateway by one rule:
  *
- * - A resource is a table of its name. Names are snake_case: `createdAt` is `created_at`.
+ * - A resource is a table of its name. Names are snake_case: `createdAt` is `created_at`, `work-orders` is `work_orders`.
  * - A member is a column. The members of a group are columns that begin with its name: `adres.plaats` is `adres_plaats`.
  * - An array of objects is a table of its own, RESOURCE_MEMBER, with the id of its record (RECORD_id) and its
- *   `position` in the record, from 1.
+ *   `position` in the record, from 1. Objects of several variants have the columns of all of them.
  * - Anything else without a single type is a column of JSON.
  */
+
+import { free, joined, shortened, snake } from './names.js';
 
 /** A schema of the document. */
 type Schema = { readonly [keyword: string]: unknown };
 /** An OpenAPI document, parsed. */
 export type OpenApiDocument = Schema;
 
-/** The type of a column; each destination has its own name for it. */
-export type ColumnType = 'text' | 'timestamp' | 'date' | 'integer' | 'number' | 'boolean' | 'json';
+/** The kind of a value; each destination has its own types for it. */
+export type Kind = 'text' | 'timestamp' | 'date' | 'integer' | 'number' | 'boolean' | 'json';
+
+/** Digits of a number before and after its point. */
+export interface Digits {
+  readonly whole: number;
+  readonly scale: number;
+}
 
 /** A column, and the members that lead to its value. */
 export interface Column {
   readonly name: string;
   readonly path: readonly string[];
-  readonly type: ColumnType;
+  readonly kind: Kind;
+  /** The document says that each record has a value. */
+  readonly isRequired: boolean;
+  /** Digits of a number by the document; null: it names none. */
+  readonly digits: Digits | null;
   readonly comment: string;
 }
 
@@ -45,16 +57,22 @@ export interface Reference {
 }
 
 /** A resource that can be copied. */
-export interface Resource extends Table {
+export interface Resource {
+  /** As the API names it. */
+  readonly name: string;
+  readonly table: Table;
   readonly parts: readonly PartTable[];
   readonly references: readonly Reference[];
   /** Records of a page at most. */
   readonly perPageMax: number;
 }
 
-/** Columns of every table of records beside its members: the version that the gateway gave, and the hash of what was stored. */
+/** Columns that `pull` adds to tables of records, and tables that it keeps for itself: members and resources of such a name get a number. */
 export const versionColumn = 'sync_version';
 export const hashColumn = 'sync_hash';
+export const workspaceColumn = 'workspace_id';
+export const stateTable = 'pull_state';
+export const statusTable = 'pull_status';
 
 const own = (value: object, name: string): unknown =>
   Object.hasOwn(value, name) ? (value as Schema)[name] : undefined;
@@ -64,11 +82,17 @@ const isObject = (value: unknown): value is Schema =>
 /** The document does not describe resources as a gateway does. */
 export class UnfitDocument extends Error {}
 
+/** How tables are made. */
+export interface TableOptions {
+  /** Each table has the column `workspace_id`. */
+  readonly hasWorkspace: boolean;
+}
+
 /** The resources that can be synced, those that refer to others before those they refer to: so no reference dangles after a run. */
-export function resourcesOf(document: OpenApiDocument): Resource[] {
+export function resourcesOf(document: OpenApiDocument, options: TableOptions = { hasWorkspace: false }): Resource[] {
   const paths = Object.keys(objectAt(document, document, ['paths']));
-  const names = paths.flatMap((path) => /^\/sync\/([\w-]+)$/.exec(path)?.[1] ?? []);
-  const resources = names.map((name) => resourceOf(document, name));
+  const names = paths.flatMap((path) => /^\/sync\/([^/{}]+)$/.exec(path)?.[1] ?? []);
+  const resources = names.map((name) => resourceOf(document, name, options));
   const ordered: Resource[] = [];
   const place = (resource: Resource, above: readonly string[]): void => {
     if (ordered.includes(resource) || above.includes(resource.name)) return;
@@ -81,65 +105,128 @@ export function resourcesOf(document: OpenApiDocument): Resource[] {
   return ordered;
 }
 
-function resourceOf(document: Schema, name: string): Resource {
+/** Throws UnfitDocument where two would be one table. */
+export function refuseTwins(resources: readonly Resource[]): void {
+  const owners = new Map<string, string>();
+  for (const { name, table, parts } of resources)
+    for (const [each, whose] of [
+      [table.name, name],
+      ...parts.map((part) => [part.name, `${name}.${part.member}`] as const),
+    ] as const) {
+      const other = owners.get(each);
+      if (other !== undefined)
+        throw new UnfitDocument(
+          `${other} and ${whose} would both be the table ${each}: copy them with --resources, apart.`,
+        );
+      owners.set(each, whose);
+    }
+}
+
+function resourceOf(document: Schema, name: string, { hasWorkspace }: TableOptions): Resource {
   const operation = objectAt(document, document, ['paths', `/sync/${name}`, 'get']);
   const page = objectAt(document, operation, ['responses', '200', 'content', 'application/json', 'schema']);
   const record = objectAt(document, page, ['properties', 'data', 'items']);
-  const members = Object.entries(objectAt(document, record, ['properties']));
-  const taken = new Set([versionColumn, hashColumn]);
+  const added = hasWorkspace ? [workspaceColumn] : [];
+  const taken = new Set([versionColumn, hashColumn, ...added]);
   const columns: Column[] = [];
   const parts: PartTable[] = [];
   const references: Reference[] = [];
+  const tableName = free(snake(name), new Set([stateTable, statusTable]));
   const recordName = snake(String(record['x-record'] ?? name));
-  const add = (path: readonly string[], given: unknown): void => {
+  const add = (path: readonly string[], given: unknown, isRequired: boolean): void => {
     const schema = follow(document, given);
-    if (!isObject(schema) || path.length > 4) throw unfit(name);
+    if (!isObject(schema) || path.length > groupsMax) throw unfit(name);
     const elements = path.length === 1 ? elementsOf(document, schema) : null;
     const inner = typesOf(schema).join() === 'object' ? own(schema, 'properties') : undefined;
-    const description = String(schema.description ?? '');
-    if (elements !== null) parts.push(partOf(document, name, recordName, path[0] as string, elements, description));
-    else if (isObject(inner)) for (const [member, each] of Object.entries(inner)) add([...path, member], each);
-    else {
-      const column = { name: free(path.map(snake).join('_'), taken), path, type: typeOf(schema), comment: description };
-      columns.push(path.join() === 'id' ? { ...column, type: 'text' } : column);
+    const comment = String(schema.description ?? '');
+    if (elements !== null) {
+      const member = path[0] as string;
+      parts.push({
+        ...partOf(shortened(`${recordName}_id`), elements, added),
+        name: joined([tableName, member]),
+        comment,
+        member,
+      });
+    } else if (isObject(inner)) {
+      const required = isRequired && !isNullable(schema) ? requiredOf(schema) : [];
+      for (const [member, each] of Object.entries(inner)) add([...path, member], each, required.includes(member));
+    } else {
+      const column = columnOf(free(joined(path), taken), path, schema, isRequired);
+      columns.push(path.join() === 'id' ? { ...column, kind: 'text', isRequired: true } : column);
       const reference = own(schema, 'x-references');
       if (typeof reference === 'string') references.push({ column: column.name, resource: reference });
     }
   };
-  for (const [member, schema] of members) if (member !== 'syncVersion') add([member], schema);
-  if (!columns.some(({ name }) => name === 'id')) throw unfit(name);
-  const comment = String(record.description ?? '');
-  return { name: snake(name), comment, columns, parts, references, perPageMax: perPageMaxOf(document, operation) };
+  const required = requiredOf(record);
+  for (const [member, schema] of Object.entries(objectAt(document, record, ['properties'])))
+    if (member !== 'syncVersion') add([member], schema, required.includes(member));
+  if (!columns.some(({ path }) => path.join() === 'id')) throw unfit(name);
+  const table = { name: tableName, comment: String(record.description ?? ''), columns };
+  return { name, table, parts, references, perPageMax: perPageMaxOf(document, operation) };
 }
 
+const groupsMax = 4;
+
+/** The columns of the elements: of all their variants, required where each variant requires them. */
 function partOf(
-  document: Schema,
-  resource: string,
-  recordName: string,
-  member: string,
-  elements: Schema,
-  comment: string,
-): PartTable {
-  const owner = `${recordName}_id`;
-  const taken = new Set([owner, 'position']);
-  const columns = Object.entries(objectAt(document, elements, ['properties'])).map(([name, given]): Column => {
-    const schema = follow(document, given);
-    if (!isObject(schema)) throw unfit(resource);
+  owner: string,
+  variants: readonly Schema[],
+  added: readonly string[],
+): Pick<PartTable, 'owner' | 'columns'> {
+  const taken = new Set([owner, 'position', ...added]);
+  const members = new Map<string, Schema[]>();
+  for (const variant of variants)
+    for (const [member, schema] of Object.entries(own(variant, 'properties') as Schema))
+      members.set(member, [...(members.get(member) ?? []), schema as Schema]);
+  const columns = [...members].map(([member, schemas]): Column => {
+    const isRequired = variants.every((variant) => requiredOf(variant).includes(member));
+    const made = schemas.map((schema) => columnOf('', [member], schema, isRequired));
+    const [first] = made as [Column];
+    const isOne = made.every(({ kind }) => kind === first.kind);
     return {
-      name: free(snake(name), taken),
-      path: [name],
-      type: typeOf(schema),
-      comment: String(schema.description ?? ''),
+      ...first,
+      name: free(snake(member), taken),
+      kind: isOne ? first.kind : 'json',
+      isRequired: made.every((each) => each.isRequired),
+      digits: made.length === 1 ? first.digits : null,
     };
   });
-  return { name: `${snake(resource)}_${snake(member)}`, comment, member, owner, columns };
+  return { owner, columns };
 }
 
-/** The schema of the elements, if they are objects with known members. */
-function elementsOf(document: Schema, schema: Schema): Schema | null {
+function columnOf(name: string, path: readonly string[], schema: Schema, isRequired: boolean): Column {
+  const kind = kindOf(schema);
+  return {
+    name,
+    path,
+    kind,
+    // Any type includes null.
+    isRequired: isRequired && !isNullable(schema) && typesOf(schema).length > 0,
+    digits: kind === 'number' ? digitsIn(schema) : null,
+    comment: String(schema.description ?? ''),
+  };
+}
+
+/** The schemas of the elements, if they are objects with known members; their references are followed. */
+function elementsOf(document: Schema, schema: Schema): Schema[] | null {
   if (!typesOf(schema).includes('array')) return null;
   const items = follow(document, own(schema, 'items'));
-  return isObject(items) && isObject(own(items, 'properties')) ? items : null;
+  if (!isObject(items)) return null;
+  const variants = own(items, 'properties') === undefined ? (own(items, 'anyOf') ?? own(items, 'oneOf')) : [items];
+  if (!Array.isArray(variants) || variants.length === 0) return null;
+  const found: Schema[] = [];
+  for (const each of variants) {
+    const variant = follow(document, each);
+    const members = isObject(variant) ? own(variant, 'properties') : undefined;
+    if (!isObject(variant) || !isObject(members)) return null;
+    const followed = Object.entries(members).map(([member, given]) => [member, follow(document, given)] as const);
+    // `true` is a schema of anything.
+    found.push({
+      ...variant,
+      properties: Object.fromEntries(followed.map(([member, one]) => [member, isObject(one) ? one : {}])),
+    });
+  }
+  return found;
 }
 
 function perPageMaxOf(document: Schema, operation: Schema): number {
@@ -154,30 +241,34 @@ function perPageMaxOf(document: Schema, operation: Schema): number {
 }
 
 const typesOf = ({ type }: Schema): unknown[] => [type].flat().filter((each) => each !== 'null' && each !== undefined);
+const isNullable = ({ type }: Schema): boolean => [type].flat().includes('null');
 
-function typeOf(schema: Schema): ColumnType {
+function requiredOf(schema: Schema): readonly unknown[] {
+  const required = own(schema, 'required');
+  return Array.isArray(required) ? required : [];
+}
+
+function kindOf(schema: Schema): Kind {
   const types = typesOf(schema);
-  if (types.length !== 1) return 'json';
+  if (types.length !== 1) return own(schema, 'const') === true ? 'boolean' : 'json';
   if (types[0] === 'string')
     return schema.format === 'date-time' ? 'timestamp' : schema.format === 'date' ? 'date' : 'text';
   const plain: readonly unknown[] = ['integer', 'number', 'boolean'];
-  return plain.includes(types[0]) ? (types[0] as ColumnType) : 'json';
+  return plain.includes(types[0]) ? (types[0] as Kind) : 'json';
 }
 
-/** `createdAt` → `created_at`. */
-function snake(name: string): string {
-  return name
-    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-    .replace(/[^A-Za-z0-9_]/g, '_')
-    .toLowerCase();
-}
-
-/** The name, with a number behind it where another member has it. */
-function free(name: string, taken: Set<string>): string {
-  let found = name;
-  for (let i = 2; taken.has(found); i++) found = `${name}_${i}`;
-  taken.add(found);
-  return found;
+/** Digits that `multipleOf`, `minimum` and `maximum` allow; null without all of them. */
+function digitsIn(schema: Schema): Digits | null {
+  const [step, from, to] = [
+    schema.multipleOf,
+    schema.minimum ?? schema.exclusiveMinimum,
+    schema.maximum ?? schema.exclusiveMaximum,
+  ];
+  if (typeof step !== 'number' || typeof from !== 'number' || typeof to !== 'number') return null;
+  const whole = Math.trunc(Math.max(Math.abs(from), Math.abs(to))).toString();
+  const scale = /^(?:\d+(?:\.(\d+))?)(?:e-(\d+))?$/.exec(String(step));
+  if (scale === null || !/^\d+$/.test(whole)) return null;
+  return { whole: whole.length, scale: (scale[1]?.length ?? 0) + Number(scale[2] ?? 0) };
 }
 
 /** The object at a path; references into the document are followed. */

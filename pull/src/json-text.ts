@@ -9,16 +9,16 @@ const recordDepth = 3;
 
 /**
  * A page while it comes: its records as they stand in the text, because JSON.parse would round numbers. Its first member is the array of
- * the records.
+ * the records. Each character is looked at once, however large a record is.
  */
 export class PageText {
   readonly #chunks: AsyncIterable<string>;
-  /** The text that is no whole record yet; behind the records: the rest of the page. */
-  #text = '';
-  /** Where to look for the next mark, and the beginning of the record that has begun, or -1. */
-  #at = 0;
-  #start = -1;
+  /** The pieces of the record that has begun; behind the records: the rest of the page. */
+  #pieces: string[] = [];
+  #length = 0;
   #depth = 0;
+  #isInText = false;
+  #isEscaped = false;
   #isBehind = false;
 
   constructor(chunks: AsyncIterable<string>) {
@@ -29,15 +29,14 @@ export class PageText {
   async *slices(): AsyncGenerator<string[]> {
     let [slice, length]: [string[], number] = [[], 0];
     for await (const chunk of this.#chunks) {
-      this.#text += chunk;
-      for (let record = this.#record(); record !== null; record = this.#record()) {
+      for (const record of this.#recordsIn(chunk)) {
         slice.push(record);
         length += record.length;
         if (length < sliceLength) continue;
         yield slice;
         [slice, length] = [[], 0];
       }
-      if (this.#text.length > recordLengthMax)
+      if (this.#length > recordLengthMax)
         throw new Refused(200, `A record is larger than ${recordLengthMax} characters.`);
     }
     if (slice.length > 0) yield slice;
@@ -46,53 +45,102 @@ export class PageText {
   /** The members behind the records, once all are read. Throws Broken where the page is not whole. */
   rest(): unknown {
     try {
-      if (this.#isBehind) return JSON.parse(`{${this.#text.slice(this.#text.indexOf(',') + 1)}`);
+      if (this.#isBehind) return JSON.parse(`{${this.#pieces.join('').replace(/^\s*,/, '')}`);
     } catch {}
     throw new Broken('its reply is not whole');
   }
 
-  /** Takes the next whole record; null when more text is needed. */
-  #record(): string | null {
-    const marks = /["{}[\]]/g;
-    marks.lastIndex = this.#at;
-    while (!this.#isBehind) {
-      const index = marks.exec(this.#text)?.index ?? this.#text.length;
-      const mark = this.#text[index];
-      const end = mark === '"' ? endOfString(this.#text, index) : index + 1;
-      if (mark === undefined || end === null) {
-        this.#cut(this.#start < 0 ? index : this.#start, index);
-        return null;
-      }
-      marks.lastIndex = end;
-      if (mark === '{' || mark === '[') {
-        if (++this.#depth === recordDepth) this.#start = index;
-      } else if (mark !== '"' && this.#depth-- === recordDepth) {
-        const record = this.#text.slice(this.#start, end);
-        this.#start = -1;
-        this.#at = end;
-        return record;
-      } else if (mark === ']' && this.#depth === recordDepth - 2) {
-        this.#isBehind = true;
-        this.#cut(end, end);
-      }
+  *#recordsIn(chunk: string): Generator<string> {
+    const isInRecord = (): boolean => this.#depth >= recordDepth || this.#isBehind;
+    let start = 0;
+    for (let at = 0; !this.#isBehind; ) {
+      at = this.#isInText ? this.#endOfText(chunk, at) : nextMark(chunk, at);
+      if (at === chunk.length) break;
+      const mark = chunk[at++];
+      if (mark === '"') this.#isInText = !this.#isInText;
+      else if (mark === '{' || mark === '[') {
+        if (++this.#depth === recordDepth) start = at - 1;
+      } else if (this.#depth-- === recordDepth) yield this.#whole(chunk.slice(start, at));
+      else if (mark === ']' && this.#depth === recordDepth - 2) [this.#isBehind, start] = [true, at];
     }
-    return null;
+    if (isInRecord()) this.#keep(chunk.slice(start));
   }
 
-  /** Drops the text before a place. */
-  #cut(before: number, at: number): void {
-    this.#text = this.#text.slice(before);
-    this.#at = at - before;
-    if (this.#start >= 0) this.#start -= before;
+  #keep(piece: string): void {
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+  }
+
+  #whole(last: string): string {
+    if (this.#pieces.length === 0) return last;
+    this.#pieces.push(last);
+    const record = this.#pieces.join('');
+    [this.#pieces, this.#length] = [[], 0];
+    return record;
+  }
+
+  /** The quote that ends the text, or the end of the chunk. */
+  #endOfText(chunk: string, from: number): number {
+    let at = this.#isEscaped ? from + 1 : from;
+    for (; at < chunk.length; at++) {
+      const code = chunk.charCodeAt(at);
+      if (code === 0x22) break;
+      if (code === 0x5c) at++;
+    }
+    this.#isEscaped = at > chunk.length;
+    return Math.min(at, chunk.length);
   }
 }
 
-function endOfString(text: string, start: number): number | null {
+function nextMark(text: string, from: number): number {
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22 || code === 0x7b || code === 0x7d || code === 0x5b || code === 0x5d) return at;
+  }
+  return text.length;
+}
+
+/** The place after the text whose quote is at `start`. */
+export function endOfString(text: string, start: number): number {
   for (let at = start + 1; ; at++) {
     at = text.indexOf('"', at);
-    if (at < 0) return null;
-    let backslashes = 0;
-    while (text[at - 1 - backslashes] === '\\') backslashes++;
-    if (backslashes % 2 === 0) return at + 1;
+    if (at < 0) throw new Broken('its reply is no JSON');
+    let escapes = 0;
+    while (text.charCodeAt(at - 1 - escapes) === 0x5c) escapes++;
+    if (escapes % 2 === 0) return at + 1;
   }
+}
+
+/** The place after the value at `start`. */
+export function endOfValue(text: string, start: number): number {
+  const first = text[start];
+  if (first === '"') return endOfString(text, start);
+  let at = start;
+  if (first !== '{' && first !== '[') {
+    while (at < text.length && !isEnd(text.charCodeAt(at))) at++;
+    if (at === start) throw new Broken('its reply is no JSON');
+    return at;
+  }
+  for (let depth = 0; ; ) {
+    at = nextMark(text, at);
+    const mark = text[at];
+    if (mark === undefined) throw new Broken('its reply is no JSON');
+    if (mark === '"') at = endOfString(text, at);
+    else {
+      depth += mark === '{' || mark === '[' ? 1 : -1;
+      at++;
+      if (depth === 0) return at;
+    }
+  }
+}
+
+/** Whether a number, true, false or null ends before it. */
+const isEnd = (code: number): boolean => code === 0x2c || code === 0x7d || code === 0x5d || isSpace(code);
+const isSpace = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+
+/** The next place that is no white space. */
+export function afterSpace(text: string, from: number): number {
+  let at = from;
+  while (isSpace(text.charCodeAt(at))) at++;
+  return at;
 }

@@ -1,6 +1,6 @@
 import { type Api, Refused } from './api.js';
 import type { ChangeFile, ChangeFiles } from './changes.js';
-import type { Copy, Groups, Progress } from './destination.js';
+import { type Copy, type Groups, OutOfMemory, type Progress, Widened } from './destination.js';
 import type { Resource } from './document.js';
 import { PageText } from './json-text.js';
 
@@ -30,6 +30,14 @@ export interface PassDeps {
   readonly api: Api;
   readonly changes: ChangeFiles;
   readonly onPage?: (progress: PassProgress) => void;
+  readonly note: (sentence: string) => void;
+}
+
+export interface PassOptions {
+  /** Compares the content of all records first. */
+  readonly verify: boolean;
+  /** Deletes however many records the gateway no longer has. */
+  readonly allowDeletions: boolean;
 }
 
 interface Pagination {
@@ -43,46 +51,39 @@ const idsPerRequest = 50_000;
 const groupDigits = 3;
 /** Where a larger share of the groups differs, a pass over everything is cheaper. */
 const differingShareMax = 0.25;
+/** A run that would delete more than half of so many records stops. */
+const guardedRecordsMin = 100;
 /** The cursor or the token leads nowhere: of another timeline (410), or damaged (400). */
 const lost: ReadonlySet<number> = new Set([400, 410]);
 
-/** Brings the copy of a resource up to date, from its progress on, and compares it. `isBegun` reads nothing before it compares. */
+const beginning: Progress = { since: null, cursor: null };
+
+/** Brings the copy of a resource up to date, from its progress on, and compares it. With `verify` nothing is read before that. */
 export async function pass(
   deps: PassDeps,
   copy: Copy,
   resource: Resource,
-  { verify = false } = {},
+  options: PassOptions = { verify: false, allowDeletions: false },
 ): Promise<PassReport> {
   const startedMs = performance.now();
-  const reader = new Reader(deps, copy, resource);
-  let repaired = 0;
-  if (verify) await copy.recheck();
+  const reader = new Reader(deps, copy, resource, options);
+  await reader.begin();
+  if (options.verify) await copy.recheck();
   let progress = copy.progress;
-  let [pages, records, whole] = [0, 0, progress.since === null];
-  for (let isRepeated = false; ; isRepeated = true) {
-    if (!(verify && progress.since !== null && !isRepeated)) {
-      const read = await reader.pages(progress);
-      if (read === null) {
-        [progress, whole] = [{ since: null, cursor: null }, true];
-        continue;
-      }
-      [pages, records] = [pages + read.pages, records + read.records];
-      progress = { since: read.since, cursor: null };
-    }
-    const compared = await orNull(reader.compare(progress.since as string));
-    if (compared === 'differs' && isRepeated && whole)
-      throw new Refused(
-        0,
-        `The copy of ${resource.name} differs from the gateway after a pass over everything: run \`pull --verify\`.`,
-      );
+  let isRead = options.verify && progress.since !== null;
+  let whole = progress.since === null;
+  for (;;) {
+    const since = isRead ? progress.since : await reader.pages(progress);
+    isRead = false;
+    const compared = since === null ? null : await orNull(reader.compare(since, whole));
     if (compared === null || compared === 'differs') {
-      [progress, whole] = [{ since: null, cursor: null }, true];
+      [progress, whole] = [beginning, true];
       continue;
     }
-    repaired += compared.repaired;
-    await copy.finish();
+    await copy.finish({ dataAsOf: compared.dataAsOf, isVerified: options.verify || whole });
     const seconds = Math.round(performance.now() - startedMs) / 1000;
-    return { resource: resource.name, whole, pages, records, deleted: compared.deleted, repaired, seconds };
+    const { deleted, repaired } = compared;
+    return { resource: resource.name, whole, ...reader.counts, deleted, repaired, seconds };
   }
 }
 
@@ -94,36 +95,57 @@ function orNull<T>(asked: Promise<T>): Promise<T | null> {
   });
 }
 
+interface Comparison {
+  readonly deleted: number;
+  readonly repaired: number;
+  readonly dataAsOf: string | null;
+}
+
 class Reader {
   readonly #deps: PassDeps;
   readonly #copy: Copy;
   readonly #resource: Resource;
   readonly #path: string;
+  readonly #allowDeletions: boolean;
+  #perPage: number;
+  /** Records of the copy before the pass. */
+  #recordsBefore = 0;
+  #counts = { pages: 0, records: 0 };
 
-  constructor(deps: PassDeps, copy: Copy, resource: Resource) {
-    [this.#deps, this.#copy, this.#resource] = [deps, copy, resource];
+  constructor(deps: PassDeps, copy: Copy, resource: Resource, { allowDeletions }: PassOptions) {
+    [this.#deps, this.#copy, this.#resource, this.#allowDeletions] = [deps, copy, resource, allowDeletions];
     this.#path = `/sync/${resource.name}`;
+    this.#perPage = resource.perPageMax;
   }
 
-  /** Reads the pages of a pass from a place on. Null: the place is lost. */
-  async pages(from: {
-    since: string | null;
-    cursor: string | null;
-  }): Promise<{ pages: number; records: number; since: string } | null> {
-    let [pages, records, left] = [0, 0, null as number | null];
+  get counts(): { readonly pages: number; readonly records: number } {
+    return this.#counts;
+  }
+
+  async begin(): Promise<void> {
+    this.#recordsBefore = countIn(await this.#copy.digest(0));
+  }
+
+  /** Reads the pages of a pass from a place on. Returns its token for changes, or null where the place is lost. */
+  async pages(from: Progress): Promise<string | null> {
+    let left: number | null = null;
     if (from.since === null && this.#deps.onPage) left = await this.#recordsLeft(from.cursor);
     const begin = from.since === null ? '' : `&since=${encodeURIComponent(from.since)}`;
     let query = from.cursor === null ? begin : `&cursor=${encodeURIComponent(from.cursor)}`;
     for (;;) {
       const page = await orNull(
         this.#page(query, ({ nextCursor, since }) => ({ since: since ?? from.since, cursor: nextCursor })),
-      );
+      ).catch((error: unknown) => {
+        if (!(error instanceof Widened)) throw error;
+        this.#deps.note(`${this.#resource.name} is read again: ${error.message}.`);
+        return null;
+      });
       if (page === null) return null;
-      pages++;
-      records += page.stored;
+      this.#counts.pages++;
+      this.#counts.records += page.stored;
       if (left !== null) left = Math.max(0, left - page.stored);
-      this.#deps.onPage?.({ resource: this.#resource.name, records, recordsLeft: left });
-      if (page.nextCursor === null) return { pages, records, since: page.since as string };
+      this.#deps.onPage?.({ resource: this.#resource.name, records: this.#counts.records, recordsLeft: left });
+      if (page.nextCursor === null) return page.since;
       query = `&cursor=${encodeURIComponent(page.nextCursor)}`;
     }
   }
@@ -132,62 +154,90 @@ class Reader {
    * Compares ids and versions with the gateway's, group by group: deletes what is gone, reads what is missing or has another version. All
    * is asked of a replica at least as current as the token: of an older one, new records would look deleted.
    */
-  async compare(since: string): Promise<{ deleted: number; repaired: number } | 'differs'> {
-    if (isSame(await this.#theirs(0, since), await this.#copy.digest(0))) return { deleted: 0, repaired: 0 };
-    const theirs = await this.#theirs(groupDigits, since);
+  async compare(since: string, isWhole: boolean): Promise<Comparison | 'differs'> {
+    const { groups: all, dataAsOf } = await this.#theirs(0, since);
+    if (isSame(all, await this.#copy.digest(0))) return { deleted: 0, repaired: 0, dataAsOf };
+    const { groups: theirs } = await this.#theirs(groupDigits, since);
     const ours = await this.#copy.digest(groupDigits);
     const prefixes = [...new Set([...theirs.keys(), ...ours.keys()])].filter(
       (each) => theirs.get(each) !== ours.get(each),
     );
     const countMax = [...theirs.values()].reduce((max, digest) => Math.max(max, Number.parseInt(digest, 10)), 1);
-    if (countMax > 10 && prefixes.length > differingShareMax * theirs.size) return 'differs';
     const perRequest = Math.max(1, Math.min(prefixesPerRequest, Math.floor(idsPerRequest / countMax)));
+    const queries: (readonly string[])[] = [];
+    for (let i = 0; i < prefixes.length; i += perRequest) queries.push(prefixes.slice(i, i + perRequest));
+    const inQuestion = prefixes.reduce((sum, prefix) => sum + Number.parseInt(ours.get(prefix) ?? '0', 10), 0);
+    await this.#guard(queries, since, inQuestion);
+    if (!isWhole && countMax > 10 && prefixes.length > differingShareMax * theirs.size) return 'differs';
     let [deleted, repaired] = [0, 0];
-    for (let i = 0; i < prefixes.length; i += perRequest) {
-      const some = prefixes.slice(i, i + perRequest);
-      const query = `prefix=${some.join(',')}&since=${encodeURIComponent(since)}`;
-      const { data } = (await this.#deps.api.json(`${this.#path}/ids?${query}`)) as {
-        data: { id: string; syncVersion: string }[];
-      };
-      const here = await this.#copy.versions(some);
-      const present = new Set(data.map(({ id }) => id));
-      const gone = [...here.keys()].filter((id) => !present.has(id));
+    for (const some of queries) {
+      const { gone, stale } = await this.#difference(some, since);
       if (gone.length > 0) await this.#delete(gone, since);
-      deleted += gone.length;
-      const stale = data.filter(({ id, syncVersion }) => here.get(id) !== syncVersion).length;
-      repaired += stale;
-      if (stale > 0) await this.#groups(query, since);
+      if (stale > 0) await this.#groups(some, since);
+      [deleted, repaired] = [deleted + gone.length, repaired + stale];
     }
-    return { deleted, repaired };
+    return { deleted, repaired, dataAsOf };
+  }
+
+  /** Throws Refused where more than half of the records would be deleted: the fault is rather at the gateway. Counts only where that can be. */
+  async #guard(queries: readonly (readonly string[])[], since: string, inQuestion: number): Promise<void> {
+    const before = this.#recordsBefore;
+    if (this.#allowDeletions || before <= guardedRecordsMin || inQuestion <= before / 2) return;
+    let gone = 0;
+    for (const prefixes of queries) gone += (await this.#difference(prefixes, since)).gone.length;
+    if (gone > before / 2)
+      throw new Refused(
+        0,
+        `The gateway no longer has ${gone} of the ${before} records of ${this.#resource.name}. None was deleted here: ` +
+          'see whether they are really gone, then run with --allow-deletions.',
+      );
+  }
+
+  /** The ids of some groups that the gateway no longer has, and the number of those that it has in another version. */
+  async #difference(prefixes: readonly string[], since: string): Promise<{ gone: string[]; stale: number }> {
+    const { data } = (await this.#deps.api.json(`${this.#path}/ids?${queryOf(prefixes, since)}`)) as {
+      data: { id: string; syncVersion: string }[];
+    };
+    const here = await this.#copy.versions(prefixes);
+    const present = new Set(data.map(({ id }) => id));
+    return {
+      gone: [...here.keys()].filter((id) => !present.has(id)),
+      stale: data.filter(({ id, syncVersion }) => here.get(id) !== syncVersion).length,
+    };
   }
 
   /** Reads every record of some groups. */
-  async #groups(query: string, since: string): Promise<void> {
-    const prefix = query.split('&')[0];
-    for (let from = query; ; ) {
+  async #groups(prefixes: readonly string[], since: string): Promise<void> {
+    for (let from = queryOf(prefixes, since); ; ) {
       const { nextCursor } = await this.#page(`&${from}`, () => ({ since, cursor: null }));
       if (nextCursor === null) return;
-      from = `${prefix}&cursor=${encodeURIComponent(nextCursor)}`;
+      from = `prefix=${prefixes.join(',')}&cursor=${encodeURIComponent(nextCursor)}`;
     }
   }
 
-  /** Stores a page while it comes; once more from its beginning, when it breaks off. */
+  /** Stores a page while it comes: once more from its beginning when it breaks off, and half of it when it does not fit into memory. */
   async #page(
     query: string,
     progress: (pagination: Pagination) => Progress,
   ): Promise<Pagination & { readonly stored: number }> {
-    const path = `${this.#path}?perPage=${this.#resource.perPageMax}${query}`;
-    return this.#deps.api.stream(path, async (chunks) => {
-      const page = new PageText(chunks);
-      const pagination = (): Pagination => (page.rest() as { pagination: Pagination }).pagination;
-      const stored = await this.#inFile(async (file) =>
-        this.#copy.store(noted(page.slices(), file), async () => ({
-          ...progress(pagination()),
-          changeFiles: await file.seal(),
-        })),
-      );
-      return { ...pagination(), stored };
-    });
+    for (;;) {
+      try {
+        return await this.#deps.api.stream(`${this.#path}?perPage=${this.#perPage}${query}`, async (chunks) => {
+          const page = new PageText(chunks);
+          const pagination = (): Pagination => (page.rest() as { pagination: Pagination }).pagination;
+          const stored = await this.#inFile((file) =>
+            this.#copy.store(noted(page.slices(), file), async () => ({
+              ...progress(pagination()),
+              changeFiles: await file.seal(),
+            })),
+          );
+          return { ...pagination(), stored };
+        });
+      } catch (error) {
+        if (!(error instanceof OutOfMemory) || error.isBroken || this.#perPage === 1) throw error;
+        this.#perPage = Math.ceil(this.#perPage / 2);
+      }
+    }
   }
 
   async #delete(ids: readonly string[], since: string): Promise<void> {
@@ -209,20 +259,24 @@ class Reader {
     }
   }
 
-  async #theirs(depth: number, since: string | null): Promise<Groups> {
+  async #theirs(depth: number, since: string | null): Promise<{ groups: Groups; dataAsOf: string | null }> {
     const of = since === null ? '' : `&since=${encodeURIComponent(since)}`;
-    const { data } = (await this.#deps.api.json(`${this.#path}/digest?depth=${depth}${of}`)) as {
-      data: { prefix: string; count: number; hash: string }[];
-    };
-    return new Map(data.map(({ prefix, count, hash }) => [prefix, `${count} ${hash}`]));
+    const { body, dataAsOf } = await this.#deps.api.dated(`${this.#path}/digest?depth=${depth}${of}`);
+    const { data } = body as { data: { prefix: string; count: number; hash: string }[] };
+    return { groups: new Map(data.map(({ prefix, count, hash }) => [prefix, `${count} ${hash}`])), dataAsOf };
   }
 
   /** Records that a pass over everything will bring. */
   async #recordsLeft(cursor: string | null): Promise<number> {
-    const count = (groups: Groups): number => Number.parseInt(groups.get('') ?? '0', 10);
-    return Math.max(0, count(await this.#theirs(0, null)) - (cursor === null ? 0 : count(await this.#copy.digest(0))));
+    const { groups } = await this.#theirs(0, null);
+    return Math.max(0, countIn(groups) - (cursor === null ? 0 : countIn(await this.#copy.digest(0))));
   }
 }
+
+const countIn = (groups: Groups): number => Number.parseInt(groups.get('') ?? '0', 10);
+
+const queryOf = (prefixes: readonly string[], since: string): string =>
+  `prefix=${prefixes.join(',')}&since=${encodeURIComponent(since)}`;
 
 function isSame(one: Groups, other: Groups): boolean {
   return (one.get('') ?? '0') === (other.get('') ?? '0');

@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto';
+
+/** Bytes of a name in PostgreSQL. */
+const nameLengthMax = 63;
+
+/** `createdAt` → `created_at`, `work-orders` → `work_orders`. What is too long ends with a hash of all of it. */
+export function snake(name: string): string {
+  const made = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/[^A-Za-z0-9_]/g, '_')
+    .toLowerCase();
+  return shortened(made === '' ? '_' : made);
+}
+
+/** The name, or its beginning with a hash of all of it. */
+export function shortened(name: string): string {
+  if (name.length <= nameLengthMax) return name;
+  return `${name.slice(0, nameLengthMax - 9)}_${createHash('sha256').update(name).digest('hex').slice(0, 8)}`;
+}
+
+/** The parts of a name, joined by `_`. */
+export const joined = (parts: readonly string[]): string => shortened(parts.map(snake).join('_'));
+
+/** The name, with a number after it where another has it; takes it. */
+export function free(name: string, taken: Set<string>): string {
+  let found = name;
+  for (let i = 2; taken.has(found); i++) found = shortened(`${name}_${i}`);
+  taken.add(found);
+  return found;
+}

@@ -1,0 +1,190 @@
+import { createHash } from 'node:crypto';
+import { Broken, Refused } from './api.js';
+import type { Column, Kind, Resource, Table } from './document.js';
+import { afterSpace, endOfString, endOfValue } from './json-text.js';
+import { canonical, textOf } from './values.js';
+
+/** The canonical texts of a row, in the order of the columns. */
+export type Row = (string | null)[];
+
+/** A record, taken apart. */
+export interface FlatRecord {
+  readonly id: string;
+  /** The columns of the table, the version, and the hash of all that came. */
+  readonly row: Row;
+  /** For each part, its rows: id of the record, position, columns. */
+  readonly parts: readonly Row[][];
+}
+
+/** Where a value did not suit its column. */
+export type OnMisfit = (table: Table, column: Column, json: string, id: string) => void;
+
+/** A member that is wanted: a column of its own, a group of members, or a part. */
+interface Member {
+  readonly column?: number;
+  readonly group?: Map<string, Member>;
+  readonly part?: number;
+}
+
+interface Layout {
+  readonly table: Table;
+  readonly columns: readonly Column[];
+  readonly kinds: readonly Kind[];
+  readonly members: Map<string, Member>;
+}
+
+/** Takes the texts of records of a resource apart, by the kinds that its columns have by now. */
+export class Flattener {
+  readonly #resource: Resource;
+  readonly #main: Layout;
+  readonly #parts: readonly Layout[];
+  readonly #onMisfit: OnMisfit;
+  #misfits: [Layout, number, string][] = [];
+
+  constructor(resource: Resource, kindOf: (table: Table, column: Column) => Kind, onMisfit: OnMisfit) {
+    const layoutOf = (table: Table): Layout => ({
+      table,
+      columns: table.columns,
+      kinds: table.columns.map((column) => kindOf(table, column)),
+      members: membersOf(table.columns),
+    });
+    this.#resource = resource;
+    this.#main = layoutOf(resource.table);
+    this.#main.members.set('syncVersion', { column: resource.table.columns.length });
+    this.#parts = resource.parts.map(layoutOf);
+    for (const [part, { member }] of resource.parts.entries()) this.#main.members.set(member, { part });
+    this.#onMisfit = onMisfit;
+  }
+
+  flatten(text: string): FlatRecord {
+    const row: Row = new Array(this.#main.columns.length + 1).fill(null);
+    const parts: Row[][] = this.#parts.map(() => []);
+    this.#misfits = [];
+    this.#object(text, 0, this.#main, this.#main.members, row, (part, at) => {
+      parts[part] = this.#elements(text, at, this.#parts[part] as Layout);
+    });
+    const id = row[this.#main.columns.findIndex(({ path }) => path.join() === 'id')];
+    if (id === null || id === undefined) throw new Refused(200, `A record of ${this.#resource.name} has no id.`);
+    for (const [{ table }, column, json] of this.#misfits)
+      this.#onMisfit(table, table.columns[column] as Column, json, id);
+    for (const rows of parts) for (const each of rows) each[0] = id;
+    row.push(this.#hashOf(row, parts));
+    return { id, row, parts };
+  }
+
+  /** Reads the members of an object into a row; null and other values than an object have none. Returns the place after it. */
+  #object(
+    text: string,
+    start: number,
+    layout: Layout,
+    members: Map<string, Member>,
+    row: Row,
+    onPart?: (part: number, at: number) => void,
+    offset = 0,
+  ): void {
+    if (text[start] !== '{') {
+      if (text.startsWith('null', start)) return;
+      throw new Refused(
+        200,
+        `${layout.table.name}: ${text.slice(start, start + 40)} is no object, as the document says.`,
+      );
+    }
+    let at = afterSpace(text, start + 1);
+    while (text[at] !== '}') {
+      const nameEnd = endOfString(text, at);
+      const member = members.get(textOf(text.slice(at, nameEnd)));
+      at = afterSpace(text, nameEnd);
+      if (text[at] !== ':') throw new Broken('its reply is no JSON');
+      at = afterSpace(text, at + 1);
+      const end = endOfValue(text, at);
+      if (member?.group !== undefined) this.#object(text, at, layout, member.group, row, undefined, offset);
+      else if (member?.part !== undefined) onPart?.(member.part, at);
+      else if (member?.column !== undefined)
+        row[offset + member.column] = this.#value(text.slice(at, end), layout, member.column);
+      at = afterSpace(text, end);
+      if (text[at] === ',') at = afterSpace(text, at + 1);
+    }
+  }
+
+  #value(json: string, layout: Layout, column: number): string | null {
+    if (json === 'null') return null;
+    const text = canonical[layout.kinds[column] ?? 'text'](json);
+    if (text !== undefined) return text;
+    this.#misfits.push([layout, column, json]);
+    return null;
+  }
+
+  #elements(text: string, start: number, layout: Layout): Row[] {
+    const rows: Row[] = [];
+    if (text.startsWith('null', start)) return rows;
+    if (text[start] !== '[')
+      throw new Refused(
+        200,
+        `${layout.table.name}: ${text.slice(start, start + 40)} is no array, as the document says.`,
+      );
+    for (let at = afterSpace(text, start + 1); text[at] !== ']'; ) {
+      const row: Row = [null, String(rows.length + 1), ...new Array(layout.columns.length).fill(null)];
+      this.#object(text, at, layout, layout.members, row, undefined, 2);
+      rows.push(row);
+      at = afterSpace(text, endOfValue(text, at));
+      if (text[at] === ',') at = afterSpace(text, at + 1);
+    }
+    return rows;
+  }
+
+  /** The hash that sql-copy.ts computes again from what is stored. */
+  #hashOf(row: Row, parts: readonly Row[][]): string {
+    const own = rowText(row, [...this.#main.kinds, 'text'], 0);
+    const hashes = parts.map((rows, i) => {
+      const kinds = (this.#parts[i] as Layout).kinds;
+      return partHash(rows.map((each) => md5(`${each[1]}|${rowText(each, kinds, 2)}`)));
+    });
+    return md5([md5(own).toString('hex'), ...hashes].join('|')).toString('hex');
+  }
+}
+
+function membersOf(columns: readonly Column[]): Map<string, Member> {
+  const root = new Map<string, Member>();
+  for (const [column, { path }] of columns.entries()) {
+    let members = root;
+    for (const name of path.slice(0, -1)) {
+      const group: Map<string, Member> = members.get(name)?.group ?? new Map();
+      members.set(name, { group });
+      members = group;
+    }
+    members.set(path.at(-1) as string, { column });
+  }
+  return root;
+}
+
+const md5 = (text: string): Buffer => createHash('md5').update(text).digest();
+
+/** Bytes of a text from which on its hash stands for it. */
+export const longTextBytes = 1000;
+
+/** A text that differs whenever a value differs: values of other kinds than these contain no `|`. */
+function rowText(row: Row, kinds: readonly Kind[], offset: number): string {
+  let text = '';
+  for (const [i, kind] of kinds.entries()) {
+    const value = row[offset + i] as string | null;
+    if (i > 0) text += '|';
+    if (value === null) text += '-';
+    else if (isFree(kind)) {
+      const bytes = Buffer.byteLength(value);
+      text += bytes > longTextBytes ? `#${md5(value).toString('hex')}` : `${bytes}:${value}`;
+    } else text += value;
+  }
+  return text;
+}
+
+/** Whether values of the kind can hold any character. */
+export const isFree = (kind: Kind): boolean => kind === 'text' || kind === 'json';
+
+/** Number of rows and XOR of their hashes; nothing without rows. */
+function partHash(hashes: readonly Buffer[]): string {
+  if (hashes.length === 0) return '';
+  let [high, low] = [0, 0];
+  for (const hash of hashes) [high, low] = [high ^ hash.readUInt32BE(0), low ^ hash.readUInt32BE(4)];
+  const hex = (word: number): string => (word >>> 0).toString(16).padStart(8, '0');
+  return `${hashes.length} ${hex(high)}${hex(low)}`;
+}

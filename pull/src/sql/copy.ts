@@ -1,0 +1,284 @@
+import {
+  type Commit,
+  type Copy,
+  type Freshness,
+  type Groups,
+  type Progress,
+  Unusable,
+  Widened,
+} from '../destination.js';
+import { type Column, hashColumn, type Kind, type Resource, versionColumn } from '../document.js';
+import { type FlatRecord, Flattener, type Row } from '../record.js';
+import { wider } from '../values.js';
+import { type Dialect, inTransaction, literal, quoted, rowText, type Session, type Value } from './dialect.js';
+import type { Shape } from './shape.js';
+import { CopyState, type Place } from './state.js';
+import {
+  idColumnOf,
+  indexOn,
+  isTable,
+  makeTables,
+  requireValues,
+  tablesOf,
+  typeOf,
+  type WholeTable,
+} from './tables.js';
+
+/** The copy of a resource, whose tables are made or changed first. Throws Unusable. */
+export async function sqlCopy(place: Place, resource: Resource): Promise<Copy> {
+  const { session, dialect } = place;
+  const state = new CopyState(place, resource);
+  const tables = tablesOf(resource, place.hasWorkspace);
+  const known = await state.read();
+  if (known === null) {
+    for (const { name } of tables)
+      if (await isTable(session, dialect.schema, name))
+        throw new Unusable(
+          `${dialect.schema}.${name} exists and was not made by pull: drop it, or give another destination.`,
+        );
+    // Before its tables: they are known as those of pull, wherever a kill falls.
+    await state.begin(tables.map(({ name }) => name));
+  }
+  const { shape, progress } = (await state.read()) as NonNullable<typeof known>;
+  for (const { name } of tables) shape.addTable(name);
+  const isStale = await inTransaction(session, async () => {
+    const isChanged = await makeTables(session, dialect, tables, shape);
+    if (isChanged) await state.reset(shape);
+    return isChanged;
+  });
+  return new SqlCopy(place, resource, tables, state, shape, isStale ? { since: null, cursor: null } : progress);
+}
+
+class SqlCopy implements Copy {
+  readonly #session: Session;
+  readonly #dialect: Dialect;
+  readonly #resource: Resource;
+  readonly #tables: readonly WholeTable[];
+  readonly #state: CopyState;
+  readonly #shape: Shape;
+  readonly #workspaceId: string;
+  readonly #id: string;
+  readonly #main: WholeTable;
+  readonly progress: Progress;
+
+  constructor(
+    { session, dialect, origin }: Place,
+    resource: Resource,
+    tables: readonly WholeTable[],
+    state: CopyState,
+    shape: Shape,
+    progress: Progress,
+  ) {
+    [this.#session, this.#dialect, this.#resource, this.#tables] = [session, dialect, resource, tables];
+    [this.#state, this.#shape, this.#workspaceId, this.progress] = [state, shape, origin.workspaceId, progress];
+    this.#id = quoted(idColumnOf(resource));
+    this.#main = tables[0] as WholeTable;
+  }
+
+  async store(slices: AsyncIterable<readonly string[]>, commit: () => Promise<Commit>): Promise<number> {
+    try {
+      const stored = await inTransaction(this.#session, async () => {
+        for (const table of this.#tables) await this.#stageTable(table);
+        const count = await this.#stage(slices);
+        if (this.#shape.isGrown) await makeTables(this.#session, this.#dialect, this.#tables, this.#shape);
+        for (const table of this.#tables) await this.#refuseLoss(table);
+        await this.#remove(`select ${this.#id} from ${this.#dialect.staged(this.#main.name)}`);
+        for (const table of this.#tables) await this.#insert(table);
+        await this.#state.note(await commit(), this.#shape);
+        return count;
+      });
+      this.#shape.isGrown = false;
+      return stored;
+    } catch (error) {
+      if (error instanceof Widened) await this.#state.reset(this.#shape);
+      throw error;
+    }
+  }
+
+  async delete(ids: readonly string[], commit: () => Promise<Commit>): Promise<void> {
+    await inTransaction(this.#session, async () => {
+      await this.#remove(this.#dialect.texts, [JSON.stringify(ids)]);
+      await this.#state.note(await commit(), this.#shape);
+    });
+  }
+
+  async digest(depth: number): Promise<Groups> {
+    const { sha256, xorOf, at } = this.#dialect;
+    const versioned = sha256(`${this.#id} || chr(10) || coalesce(${versionColumn}, '')`);
+    const found = await this.#session.rows<{ prefix: string; digest: string }>(
+      `select prefix, cast(count(*) as varchar) || ' ' || ${xorOf('h')} as digest
+       from (select left(${sha256(this.#id)}, ${depth}) as prefix, ${versioned} as h from ${at(this.#main.name)}) hashes group by 1`,
+    );
+    return new Map(found.map(({ prefix, digest }) => [prefix, digest]));
+  }
+
+  async versions(prefixes: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const { sha256, at, texts } = this.#dialect;
+    const depth = prefixes[0]?.length ?? 0;
+    const found = await this.#session.rows<{ id: string; version: string | null }>(
+      `select ${this.#id} as id, ${versionColumn} as version from ${at(this.#main.name)}
+       where left(${sha256(this.#id)}, ${depth}) in (${texts})`,
+      [JSON.stringify(prefixes)],
+    );
+    return new Map(found.map(({ id, version }) => [id, version ?? '']));
+  }
+
+  // Without a transaction: DuckDB keeps the changes of one in memory, and each is right by itself.
+  async recheck(): Promise<void> {
+    const { at, shares } = this.#dialect;
+    const [main, id] = [at(this.#main.name), this.#id];
+    await this.#run(`delete from ${main} where ${id} is null`);
+    for (const { name, owner } of this.#resource.parts)
+      await this.#run(`delete from ${at(name)} where ${quoted(owner)} is null`);
+    const [row] = await this.#session.rows<{ count: number | string }>(`select count(*) as count from ${main}`);
+    for (const isIn of shares(Number(row?.count))) {
+      const ids = `select ${id} from ${main} where ${isIn(id)}`;
+      for (const { name, owner } of this.#resource.parts) {
+        const column = quoted(owner);
+        await this.#run(`delete from ${at(name)} where ${isIn(column)} and ${column} not in (${ids})`);
+      }
+      const differing = `select id from (${this.#hashes(isIn)}) c where c.computed is distinct from c.stored`;
+      const repeated = `${ids} group by ${id} having count(*) > 1`;
+      await this.#run(`update ${main} set ${versionColumn} = '' where ${id} in (${differing} union ${repeated})`);
+    }
+  }
+
+  async finish(freshness: Freshness): Promise<void> {
+    await requireValues(this.#session, this.#dialect, this.#tables, this.#shape);
+    await this.#state.noteFresh(this.#main.name, freshness);
+    if (this.#dialect.hasIndexes) await this.#makeIndexes();
+  }
+
+  async #makeIndexes(): Promise<void> {
+    const ofReferences = this.#resource.references.map(({ column }) => column);
+    for (const table of this.#tables)
+      for (const column of table.columns) {
+        const kind = this.#kindOf(table.name, column);
+        const isReference = table === this.#main && kind === 'text' && ofReferences.includes(column.name);
+        if (isReference || kind === 'date' || kind === 'timestamp')
+          await this.#run(
+            `create index if not exists ${quoted(indexOn(table, column))} on ${this.#dialect.at(table.name)} (${quoted(column.name)})`,
+          );
+      }
+  }
+
+  #run(sql: string, values?: readonly Value[]): Promise<object[]> {
+    return this.#session.rows(sql, values);
+  }
+
+  #kindOf(table: string, column: Column): Kind {
+    return this.#shape.of(table, column).kind;
+  }
+
+  /** Makes a temporary table for the texts of a page: the tables of the copy are gone through once a page. */
+  async #stageTable({ name, staged }: WholeTable): Promise<void> {
+    await this.#run(`drop table if exists ${this.#dialect.staged(name)}`);
+    const columns = staged.map((column) => `${quoted(column.name)} varchar`);
+    await this.#run(`create temporary table ${this.#dialect.staged(name)} (${columns.join(', ')})`);
+  }
+
+  async #stage(slices: AsyncIterable<readonly string[]>): Promise<number> {
+    let misfit: string | null = null;
+    const { table, parts } = this.#resource;
+    const flattener = new Flattener(
+      this.#resource,
+      ({ name }, column) => this.#kindOf(name, column),
+      ({ name }, column, json, id) => {
+        if (column.name === idColumnOf(this.#resource)) throw new Unusable(`${name}: an id is ${json.slice(0, 100)}.`);
+        const kind = wider(this.#kindOf(name, column), json);
+        misfit ??= `${name}.${column.name} of ${id} is no ${column.kind}, and becomes ${kind}`;
+        this.#shape.widen(name, column, kind);
+      },
+    );
+    const seen = new Set<string>();
+    let count = 0;
+    for await (const slice of slices) {
+      const records = new Map(slice.map((text) => flattener.flatten(text)).map((record) => [record.id, record]));
+      if (misfit !== null) throw new Widened(misfit);
+      const repeated = [...records.keys()].filter((id) => seen.has(id));
+      if (repeated.length > 0)
+        await this.#remove(this.#dialect.texts, [JSON.stringify(repeated)], this.#dialect.staged);
+      for (const id of records.keys()) seen.add(id);
+      await this.#load(table.name, table.columns, [...records.values()], ({ row }) => [row]);
+      for (const [i, part] of parts.entries())
+        await this.#load(part.name, part.columns, [...records.values()], (record) => record.parts[i] as Row[], 2);
+      count += slice.length;
+    }
+    return count;
+  }
+
+  async #load(
+    table: string,
+    columns: readonly Column[],
+    records: readonly FlatRecord[],
+    rowsOf: (record: FlatRecord) => readonly Row[],
+    offset = 0,
+  ): Promise<void> {
+    const rows = records.flatMap(rowsOf);
+    for (const row of rows)
+      for (const [i, column] of columns.entries()) this.#shape.note(table, column, row[offset + i] as string | null);
+    if (rows.length > 0) await this.#session.load(table, rows);
+  }
+
+  /** Throws Unusable where a value would not be stored as it came. */
+  async #refuseLoss(table: WholeTable): Promise<void> {
+    const columns = table.staged.filter((column) =>
+      /^(timestamp|date|integer|number|boolean)$/.test(this.#kindOf(table.name, column)),
+    );
+    if (columns.length === 0) return;
+    const cases = columns.map((column) => {
+      const kind = this.#kindOf(table.name, column);
+      return `when ${this.#dialect.print(kind, `(${this.#cast(table, column)})`)} is distinct from ${quoted(column.name)} then ${literal(column.name)}`;
+    });
+    const id = quoted(table.key[0] as string);
+    const [lost] = await this.#session.rows<{ id: string; name: string }>(
+      `select * from (select ${id} as id, case ${cases.join(' ')} end as name from ${this.#dialect.staged(table.name)}) t where name is not null limit 1`,
+    );
+    if (lost !== undefined)
+      throw new Unusable(`${table.name}.${lost.name} of ${lost.id} cannot be stored without loss in this destination.`);
+  }
+
+  #cast(table: WholeTable, column: Column): string {
+    return `cast(${quoted(column.name)} as ${typeOf(this.#dialect, table, column, this.#shape)})`;
+  }
+
+  async #remove(ids: string, values: readonly Value[] = [], place = this.#dialect.at): Promise<void> {
+    for (const { name, owner } of this.#resource.parts)
+      await this.#run(`delete from ${place(name)} where ${quoted(owner)} in (${ids})`, values);
+    await this.#run(`delete from ${place(this.#main.name)} where ${this.#id} in (${ids})`, values);
+  }
+
+  async #insert(table: WholeTable): Promise<void> {
+    const columns = table.columns.map(({ name }) => quoted(name));
+    const values = table.columns.map((column) =>
+      !table.staged.includes(column) ? literal(this.#workspaceId) : this.#cast(table, column),
+    );
+    await this.#run(
+      `insert into ${this.#dialect.at(table.name)} (${columns.join(', ')}) select ${values.join(', ')} from ${this.#dialect.staged(table.name)}`,
+    );
+  }
+
+  /** A query of id, stored hash and the hash of what is stored, for some records. The rows themselves need not be joined. */
+  #hashes(isIn: (column: string) => string): string {
+    const { at, md5, xorOf } = this.#dialect;
+    const textOf = (table: WholeTable, columns: readonly Column[]): string =>
+      rowText(
+        this.#dialect,
+        columns.map((column) => [column, this.#kindOf(table.name, column)] as const),
+      );
+    const own = textOf(
+      this.#main,
+      this.#main.staged.filter(({ name }) => name !== hashColumn),
+    );
+    const joins = this.#resource.parts.map(({ name, owner }, i) => {
+      const table = this.#tables[i + 1] as WholeTable;
+      const column = quoted(owner);
+      const text = textOf(table, table.staged.slice(1));
+      return `left join (select ${column} as id, cast(count(*) as varchar) || ' ' || ${xorOf(md5(text))} as h
+        from ${at(name)} where ${isIn(column)} group by 1) p${i} on p${i}.id = m.id`;
+    });
+    const hashes = ['m.own', ...this.#resource.parts.map((_, i) => `coalesce(p${i}.h, '')`)];
+    return `select m.id, m.stored, ${md5(hashes.join(` || '|' || `))} as computed
+      from (select ${this.#id} as id, ${hashColumn} as stored, ${md5(own)} as own from ${at(this.#main.name)} where ${isIn(this.#id)}) m ${joins.join(' ')}`;
+  }
+}

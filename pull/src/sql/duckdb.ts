@@ -1,0 +1,213 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { type Destination, OutOfMemory, Unusable } from '../destination.js';
+import type { Digits, Kind } from '../document.js';
+import { shortened } from '../names.js';
+import type { Row } from '../record.js';
+import { type Dialect, literal, quoted, type Session, type Value } from './dialect.js';
+import type { Shape } from './shape.js';
+import { sqlDestination } from './sql-destination.js';
+import { typeOf, type WholeTable } from './tables.js';
+
+/** Digits of a DECIMAL. */
+const digitsMax = 38;
+/** The digits of a number of which the document says nothing. */
+const digitsUsual: Digits = { whole: 29, scale: 9 };
+
+/**
+ * A number is DECIMAL with the digits of the document, wider where values need it; VARCHAR where no DECIMAL holds all values.
+ */
+function decimalFor(need: Digits, document: Digits | null): string {
+  const { whole, scale } = document ?? digitsUsual;
+  const wanted = { whole: Math.max(whole, need.whole, 1), scale: Math.max(scale, need.scale) };
+  if (wanted.whole + wanted.scale <= digitsMax) return `DECIMAL(${wanted.whole + wanted.scale},${wanted.scale})`;
+  if (need.whole + need.scale > digitsMax) return 'VARCHAR';
+  return `DECIMAL(${digitsMax},${Math.max(need.scale, Math.min(wanted.scale, digitsMax - need.whole))})`;
+}
+
+/** Digits that a BIGINT holds, whatever they are. */
+const bigintDigits = 18;
+
+const types: Readonly<Record<Kind, (need: Digits, document: Digits | null) => string>> = {
+  text: () => 'VARCHAR',
+  timestamp: () => 'TIMESTAMP WITH TIME ZONE',
+  date: () => 'DATE',
+  integer: (need) =>
+    need.whole <= bigintDigits && need.scale === 0 ? 'BIGINT' : decimalFor(need, { whole: digitsMax, scale: 0 }),
+  number: decimalFor,
+  boolean: () => 'BOOLEAN',
+  json: () => 'JSON',
+};
+
+const recordsPerShare = 100_000;
+
+const dialect: Dialect = {
+  schema: 'main',
+  at: (table) => `main.${quoted(table)}`,
+  staged: (table) => `temp.${quoted(stagedName(table))}`,
+  typeOf: (kind, need, document) => types[kind](need, document),
+  print: (kind, column) => {
+    const text = `cast(${column} as varchar)`;
+    if (kind === 'timestamp') return `regexp_replace(strftime(${column}, '%Y-%m-%dT%H:%M:%S.%f'), '000$', '') || 'Z'`;
+    if (kind === 'number' || kind === 'integer')
+      return `case when contains(${text}, '.') then rtrim(rtrim(${text}, '0'), '.') else ${text} end`;
+    return text;
+  },
+  converted: (column, type) =>
+    /^(VARCHAR|JSON)$/.test(type) ? `to_json(${column})` : `try_cast(${column} as ${type})`,
+  viewsOn: async () => [], // a view of DuckDB looks at its tables when it is read
+  md5: (text) => `md5(${text})`,
+  sha256: (text) => `sha256(${text})`,
+  bytesOf: (text) => `strlen(${text})`,
+  xorOf: (hash) => `printf('%016x', bit_xor(('0x' || left(${hash}, 16))::UBIGINT))`,
+  shares: (records) => {
+    const count = Math.max(1, Math.ceil(records / recordsPerShare));
+    return Array.from({ length: count }, (_, i) => (column) => `hash(${column}) % ${count} = ${i}`);
+  },
+  texts: `select unnest(from_json($1, '["VARCHAR"]'))`,
+  hasIndexes: false,
+};
+
+function stagedName(table: string): string {
+  return shortened(`new ${table}`);
+}
+
+/** An open database. */
+export interface OpenDuckdb {
+  readonly connection: DuckDBConnection;
+  readonly session: Session;
+  close(): void;
+}
+
+export interface DuckdbOptions {
+  readonly memoryMb?: number | undefined;
+  readonly isReadOnly?: boolean;
+}
+
+/** Opens a database file in this process alone, or for reading beside other readers. */
+export async function openDuckdb(
+  file: string,
+  { memoryMb = 128, isReadOnly = false }: DuckdbOptions = {},
+): Promise<OpenDuckdb> {
+  const instance = await DuckDBInstance.create(file, {
+    memory_limit: `${memoryMb}MB`,
+    threads: '1', // each has buffers of its own
+    preserve_insertion_order: 'false',
+    ...(isReadOnly && { access_mode: 'READ_ONLY' }),
+  });
+  const connection = await instance.connect();
+  await connection.run(`set timezone = 'UTC'; set autoinstall_known_extensions = false`);
+  const session: Session = {
+    rows: <T extends object>(sql: string, values: readonly Value[] = []) =>
+      named(async () => (await connection.runAndReadAll(sql, [...values])).getRowObjectsJson() as T[]),
+    load: (table, rows) => named(() => append(connection, stagedName(table), rows)),
+  };
+  const close = (): void => {
+    connection.closeSync();
+    instance.closeSync();
+  };
+  return { connection, session, close };
+}
+
+/** Throws OutOfMemory instead of the error of DuckDB that says so. */
+async function named<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const { message } = error as Error;
+    if (/Out of Memory|failed to (pin|allocate)|could not allocate|bad.?alloc/i.test(message))
+      throw new OutOfMemory(message, /FATAL|invalidated/.test(message));
+    throw error;
+  }
+}
+
+async function append(connection: DuckDBConnection, table: string, rows: readonly Row[]): Promise<void> {
+  const appender = await connection.createAppender(table, 'main', 'temp');
+  try {
+    for (const row of rows) {
+      for (const value of row) {
+        if (value === null) appender.appendNull();
+        else appender.appendVarchar(value);
+      }
+      appender.endRow();
+    }
+  } finally {
+    appender.closeSync();
+  }
+}
+
+/** A copy in a DuckDB file. Throws Unusable. */
+export async function duckdbDestination(file: string, hasWorkspace: boolean, memoryMb?: number): Promise<Destination> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const { connection, session, close } = await openCopy(file, { memoryMb });
+  try {
+    return await sqlDestination(session, dialect, hasWorkspace, {
+      rowsOf: (query) => rowsOf(connection, query),
+      writeParquet: async (table, _, part) => {
+        const shown = table.shown.map(({ name }) => quoted(name)).join(', ');
+        await session.rows(copySql(`select ${shown} from ${dialect.at(table.name)}`, part));
+      },
+      close: async () => close(),
+    });
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+const copySql = (query: string, file: string): string =>
+  `copy (${query}) to ${literal(file)} (format parquet, compression zstd, row_group_size 20480)`;
+
+async function* rowsOf(connection: DuckDBConnection, query: string): AsyncGenerator<Row[]> {
+  const result = await named(() => connection.stream(query));
+  for (;;) {
+    const chunk = await named(() => result.fetchChunk());
+    if (chunk === null || chunk.rowCount === 0) return;
+    yield chunk.getRows() as Row[];
+  }
+}
+
+/** Writes texts of another database into a new Parquet file. */
+export async function writeParquet(
+  table: WholeTable,
+  shape: Shape,
+  file: string,
+  batches: AsyncIterable<readonly Row[]>,
+): Promise<void> {
+  const scratch = await mkdtemp(join(tmpdir(), 'workspace-data-pull-'));
+  const { session, close } = await openDuckdb(join(scratch, 'export.duckdb'));
+  try {
+    const names = table.shown.map(({ name }) => quoted(name));
+    await session.rows(
+      `create temporary table ${dialect.staged(table.name)} (${names.map((name) => `${name} VARCHAR`).join(', ')})`,
+    );
+    for await (const rows of batches) await session.load(table.name, rows);
+    const typed = table.shown.map(
+      (column, i) => `cast(${names[i]} as ${typeOf(dialect, table, column, shape)}) as ${names[i]}`,
+    );
+    await session.rows(copySql(`select ${typed.join(', ')} from ${dialect.staged(table.name)}`, file));
+  } finally {
+    close();
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Reads a copy that another process can have open for reading too. Throws Unusable. */
+export async function readDuckdb<T>(file: string, read: (session: Session) => Promise<T>): Promise<T> {
+  const { session, close } = await openCopy(file, { isReadOnly: true });
+  try {
+    return await read(session);
+  } finally {
+    close();
+  }
+}
+
+/** Opens a copy. Throws Unusable. */
+export async function openCopy(file: string, options: DuckdbOptions = {}): Promise<OpenDuckdb> {
+  return openDuckdb(file, options).catch((error: Error) => {
+    if (/lock/i.test(error.message)) throw new Unusable(`Another process has ${file} open.`, true);
+    throw new Unusable(`${file} cannot be opened: ${(error.message.split('\n')[0] as string).slice(0, 300)}`);
+  });
+}

@@ -1,0 +1,107 @@
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ExportFormat } from '../destination.js';
+import type { Kind } from '../document.js';
+import type { Row } from '../record.js';
+
+/** A column of a file. */
+export interface ExportColumn {
+  readonly name: string;
+  readonly kind: Kind;
+}
+
+/** How a format writes rows of canonical texts. */
+interface TextFormat {
+  readonly head: (columns: readonly ExportColumn[]) => string;
+  readonly line: (columns: readonly ExportColumn[]) => (row: Row) => string;
+}
+
+/** Replaces FOLDER/NAME in one step by what `write` makes. */
+export async function replaceFile(folder: string, name: string, write: (part: string) => Promise<void>): Promise<void> {
+  const file = join(folder, name);
+  const part = `${file}.part`;
+  await rm(part, { force: true });
+  try {
+    await write(part);
+    const written = await open(part, 'r+');
+    await written.sync().finally(() => written.close());
+    await rename(part, file);
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+/** Writes rows into a new file. */
+export async function writeRows(
+  file: string,
+  format: Exclude<ExportFormat, 'parquet'>,
+  columns: readonly ExportColumn[],
+  batches: AsyncIterable<readonly Row[]>,
+): Promise<void> {
+  const { head, line } = textFormats[format];
+  const lineOf = line(columns);
+  const handle: FileHandle = await open(file, 'w', 0o600);
+  try {
+    await handle.writeFile(head(columns));
+    for await (const rows of batches) await handle.writeFile(rows.map(lineOf).join(''));
+  } finally {
+    await handle.close();
+  }
+}
+
+const textFormats: Readonly<Record<Exclude<ExportFormat, 'parquet'>, TextFormat>> = {
+  csv: separated({ first: '', separator: ',', lineEnd: '\n', cellOf: (text) => text }),
+  'excel-csv': separated({ first: '\ufeff', separator: ';', lineEnd: '\r\n', cellOf: excelCell }),
+  ndjson: {
+    head: () => '',
+    line: (columns) => {
+      const names = columns.map(({ name }) => `${JSON.stringify(name)}:`);
+      return (row) => `{${row.map((value, i) => names[i] + jsonOf(value, columns[i] as ExportColumn)).join(',')}}\n`;
+    },
+  },
+};
+
+/** Rows of cells; nothing stands for null, two quotes for an empty text. */
+function separated(form: {
+  readonly first: string;
+  readonly separator: string;
+  readonly lineEnd: string;
+  readonly cellOf: (text: string, kind: Kind) => string;
+}): TextFormat {
+  const special = new RegExp(`["\\r\\n${form.separator}]`);
+  const cell = (value: string | null, kind: Kind): string => {
+    if (value === null) return '';
+    const text = form.cellOf(value, kind);
+    return text === '' || special.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const line = (cells: readonly string[]): string => cells.join(form.separator) + form.lineEnd;
+  return {
+    head: (columns) => form.first + line(columns.map(({ name }) => cell(name, 'json'))),
+    line: (columns) => (row) => line(row.map((value, i) => cell(value, (columns[i] as ExportColumn).kind))),
+  };
+}
+
+/** JSON in one line: line ends are only between its tokens. */
+function jsonOf(value: string | null, { kind }: ExportColumn): string {
+  if (value === null) return 'null';
+  if (kind === 'json') return value.replace(/[\r\n]+/g, ' ');
+  return kind === 'integer' || kind === 'number' || kind === 'boolean' ? value : JSON.stringify(value);
+}
+
+/** Digits that Excel keeps of a number, and characters that it takes in a text of a formula. */
+const excelDigitsMax = 15;
+const excelTextMax = 255;
+/** Excel would take the text for a number, a date or a formula. */
+const excelReads = /^\s*[=+\-@.,\d]|^[\t\r]/;
+const excelRuns = /^[=+\-@\t\r]/;
+
+/** A cell in which Excel shows what came: `="007"` is a text. What cannot be written so begins with an apostrophe, if Excel would run it. */
+function excelCell(text: string, kind: Kind): string {
+  if (kind === 'date' || kind === 'timestamp' || kind === 'boolean') return text;
+  const isNumber = kind === 'integer' || kind === 'number';
+  if (isNumber && text.replace(/\D/g, '').length <= excelDigitsMax) return text.replace('.', ',');
+  if (!isNumber && !excelReads.test(text)) return text;
+  if (text.length <= excelTextMax && !/[\r\n]/.test(text)) return `="${text.replaceAll('"', '""')}"`;
+  return excelRuns.test(text) ? `'${text}` : text;
+}

@@ -1,0 +1,172 @@
+import pg from 'pg';
+import Cursor from 'pg-cursor';
+import { type Destination, OutOfMemory, Unusable } from '../destination.js';
+import type { Kind } from '../document.js';
+import { shortened } from '../names.js';
+import type { Row } from '../record.js';
+import { type Dialect, quoted, type Session, type Value } from './dialect.js';
+import { sqlDestination, textsOf } from './sql-destination.js';
+
+/** Serializes the processes that pull into a schema: two would overwrite newer records with older ones. */
+const lockKey = 7_205_759;
+const exportRowsPerRead = 1_000;
+
+const types: Readonly<Record<Kind, string>> = {
+  text: 'text',
+  timestamp: 'timestamp with time zone',
+  date: 'date',
+  integer: 'bigint',
+  number: 'numeric',
+  boolean: 'boolean',
+  json: 'json', // jsonb would sort members and drop repeated ones
+};
+/** Digits that a bigint holds, whatever they are. */
+const bigintDigits = 18;
+
+const dialectOf = (schema: string): Dialect => ({
+  schema,
+  at: (table) => `${quoted(schema)}.${quoted(table)}`,
+  staged: (table) => `pg_temp.${quoted(shortened(`new ${table}`))}`,
+  typeOf: (kind, { whole, scale }) =>
+    kind === 'integer' && (whole > bigintDigits || scale > 0) ? types.number : types[kind],
+  print: (kind, column) => {
+    if (kind === 'timestamp') {
+      const text = `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')`;
+      return `regexp_replace(${text}, '000$', '') || 'Z'`;
+    }
+    return kind === 'number' || kind === 'integer' ? `trim_scale(${column}::numeric)::text` : `${column}::text`;
+  },
+  converted: (column, type) => {
+    if (type === types.text) return `${column}::text`;
+    if (type === types.json) return `to_json(${column})`;
+    return type === types.number ? `nullif(${column}::text, '')::numeric` : 'null';
+  },
+  viewsOn: viewsOn(schema),
+  md5: (text) => `md5(${text})`,
+  sha256: (text) => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`,
+  bytesOf: (text) => `octet_length(${text})`,
+  xorOf: (hash) => `lpad(to_hex(bit_xor(('x' || left(${hash}, 16))::bit(64)::bigint)), 16, '0')`,
+  shares: () => [() => 'true'],
+  texts: 'select jsonb_array_elements_text($1::jsonb)',
+  hasIndexes: true,
+});
+
+const viewsOn =
+  (schema: string): Dialect['viewsOn'] =>
+  async (session, table, column) => {
+    const rows = await session.rows<{ view: string }>(
+      `select distinct r.ev_class::regclass::text as view from pg_depend d join pg_rewrite r on r.oid = d.objid
+       join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
+       where d.classid = 'pg_rewrite'::regclass and d.refobjid = to_regclass($1) and a.attname = $2 and r.ev_class <> d.refobjid`,
+      [`${quoted(schema)}.${quoted(table)}`, column],
+    );
+    return rows.map(({ view }) => view);
+  };
+
+/** A copy in a schema of PostgreSQL 14 or later. Throws Unusable. */
+export async function postgresDestination(url: string, schema: string, hasWorkspace: boolean): Promise<Destination> {
+  const db = await connected(url);
+  try {
+    const session = sessionOf(db);
+    const { rows } = await db.query('select pg_try_advisory_lock($1, hashtext($2)) as mine', [lockKey, schema]);
+    if (!rows[0].mine) throw new Unusable('Another process pulls into this destination.', true);
+    await makeSchema(session, schema);
+    const dialect = dialectOf(schema);
+    return await sqlDestination(session, dialect, hasWorkspace, {
+      rowsOf: (query) => rowsOf(db, query),
+      writeParquet: async (table, shape, file) => {
+        const { writeParquet } = await import('./duckdb.js');
+        await writeParquet(table, shape, file, rowsOf(db, textsOf(dialect, table, shape)));
+      },
+      close: () => db.end(),
+    });
+  } catch (error) {
+    await db.end().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** A connection on which values have one text. Throws Unusable. */
+async function connected(url: string): Promise<pg.Client> {
+  const db = new pg.Client({
+    connectionString: url,
+    application_name: 'workspace-data-pull',
+    connectionTimeoutMillis: 10_000,
+  });
+  db.on('error', () => undefined); // the next statement reports a connection that died
+  await db.connect().catch((error: Error & { code?: string }) => {
+    throw new Unusable(`The destination cannot be reached: ${error.message || error.code}.`, true);
+  });
+  await db.query(`set timezone = 'UTC'; set datestyle = 'ISO'; set client_min_messages = warning`);
+  return db;
+}
+
+/** Reads a copy. Throws Unusable. */
+export async function readPostgres<T>(url: string, read: (session: Session) => Promise<T>): Promise<T> {
+  const db = await connected(url);
+  try {
+    await db.query('set default_transaction_read_only = on');
+    return await read(sessionOf(db));
+  } finally {
+    await db.end().catch(() => undefined);
+  }
+}
+
+/** Looks first: a role that owns the schema need not be able to create one. */
+async function makeSchema(session: Session, schema: string): Promise<void> {
+  const [found] = await session.rows<{ usable: boolean }>(
+    `select has_schema_privilege(oid, 'usage, create') and has_schema_privilege(oid, 'create') as usable from pg_namespace where nspname = $1`,
+    [schema],
+  );
+  if (found?.usable === true) return;
+  const [who] = await session.rows<{ role: string; database: string; may: boolean }>(
+    `select quote_ident(current_user) as role, quote_ident(current_database()) as database,
+       has_database_privilege(current_database(), 'create') as may`,
+  );
+  if (found !== undefined)
+    throw new Unusable(
+      `The role lacks the right to create tables: grant usage, create on schema ${quoted(schema)} to ${who?.role}.`,
+    );
+  if (who?.may !== true)
+    throw new Unusable(
+      `There is no schema ${schema}, and the role lacks the right to create it: create schema ${quoted(schema)} authorization ${who?.role}, ` +
+        `or grant create on database ${who?.database} to ${who?.role}.`,
+    );
+  await session.rows(`create schema if not exists ${quoted(schema)}`);
+}
+
+function sessionOf(db: pg.Client): Session {
+  const rows = async <T extends object>(sql: string, values: readonly Value[] = []): Promise<T[]> => {
+    try {
+      return (await db.query<T>(sql, [...values])).rows ?? [];
+    } catch (error) {
+      const { code, message } = error as { code?: string; message: string };
+      // 53200: out of memory; 54000: a value larger than the server takes.
+      if (code === '53200' || code === '54000') throw new OutOfMemory(message, false);
+      throw error;
+    }
+  };
+  return {
+    rows,
+    load: async (table, texts) => {
+      const columns = texts[0]?.map((_, i) => `r ->> ${i}`).join(', ');
+      const staged = `pg_temp.${quoted(shortened(`new ${table}`))}`;
+      await rows(`insert into ${staged} select ${columns} from jsonb_array_elements($1::jsonb) r`, [
+        JSON.stringify(texts),
+      ]);
+    },
+  };
+}
+
+async function* rowsOf(db: pg.Client, query: string): AsyncGenerator<Row[]> {
+  const cursor = db.query(new Cursor<Row>(query, [], { rowMode: 'array' }));
+  try {
+    for (;;) {
+      const rows = await cursor.read(exportRowsPerRead);
+      if (rows.length === 0) return;
+      yield rows;
+    }
+  } finally {
+    await cursor.close();
+  }
+}

@@ -1,0 +1,72 @@
+import type { Destination, ExportFormat, Origin } from '../destination.js';
+import type { Row } from '../record.js';
+import { sqlCopy } from './copy.js';
+import { type Dialect, quoted, type Session } from './dialect.js';
+import { replaceFile, writeRows } from './exports.js';
+import type { Shape } from './shape.js';
+import { CopyState, claim, danglingIn, knownDangling, noteDangling, type Place, prepareState } from './state.js';
+import { tablesOf, type WholeTable } from './tables.js';
+
+/** Steps that a database takes by other means than its SQL. */
+export interface Engine {
+  /** The rows of a query of texts. */
+  rowsOf(query: string): AsyncIterable<readonly Row[]>;
+  /** Writes a table of the copy into a new Parquet file. */
+  writeParquet(table: WholeTable, shape: Shape, file: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The query of the canonical texts of a table, for an export. */
+export function textsOf(dialect: Dialect, table: WholeTable, shape: Shape): string {
+  const texts = table.shown.map((column) => dialect.print(shape.of(table.name, column).kind, quoted(column.name)));
+  return `select ${texts.join(', ')} from ${dialect.at(table.name)}`;
+}
+
+/** A destination in an open database. Throws Unusable. */
+export async function sqlDestination(
+  session: Session,
+  dialect: Dialect,
+  hasWorkspace: boolean,
+  engine: Engine,
+): Promise<Destination> {
+  const changeFiles = await prepareState(session, dialect);
+  let place: Place | null = null;
+  const taken = (): Place => {
+    if (place === null) throw new Error('The destination is not claimed yet.');
+    return place;
+  };
+  return {
+    changeFiles,
+    claim: async (origin: Origin, isReplaced) => {
+      await claim(session, dialect, origin, isReplaced);
+      place = { session, dialect, origin, hasWorkspace };
+    },
+    open: (resource) => sqlCopy(taken(), resource),
+    dangling: (resources) => danglingIn(session, dialect, resources),
+    knownDangling: () => knownDangling(session, dialect),
+    noteDangling: (found) => noteDangling(session, dialect, found),
+    export: async (resource, folder, format) => {
+      const known = await new CopyState(taken(), resource).read();
+      if (known === null) throw new Error(`There is no copy of ${resource.name}.`);
+      for (const table of tablesOf(resource, hasWorkspace))
+        await exportTable(engine, dialect, table, known.shape, folder, format);
+    },
+    close: () => engine.close(),
+  };
+}
+
+async function exportTable(
+  engine: Engine,
+  dialect: Dialect,
+  table: WholeTable,
+  shape: Shape,
+  folder: string,
+  format: ExportFormat,
+): Promise<void> {
+  const extension = format === 'excel-csv' ? 'csv' : format;
+  await replaceFile(folder, `${table.name}.${extension}`, async (file) => {
+    if (format === 'parquet') return engine.writeParquet(table, shape, file);
+    const columns = table.shown.map((column) => ({ name: column.name, kind: shape.of(table.name, column).kind }));
+    await writeRows(file, format, columns, engine.rowsOf(textsOf(dialect, table, shape)));
+  });
+}

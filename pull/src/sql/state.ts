@@ -1,0 +1,170 @@
+import { type Commit, type Dangling, type Freshness, type Origin, type Progress, Unusable } from '../destination.js';
+import { type Resource, stateTable, statusTable } from '../document.js';
+import { type Dialect, inTransaction, quoted, type Session } from './dialect.js';
+import { Shape } from './shape.js';
+import { idColumnOf, isTable } from './tables.js';
+
+/** Makes the tables that `pull` keeps for itself, and returns the number of the last change file. Throws Unusable where a name is taken. */
+export async function prepareState(session: Session, { schema, at }: Dialect): Promise<number> {
+  const state = at(stateTable);
+  if (await isTable(session, schema, stateTable))
+    await session.rows(`select shape, hidden, base from ${state} limit 1`).catch(() => {
+      throw new Unusable(
+        `${schema}.${stateTable} was not made by this version of pull: drop the copy, or give another destination.`,
+      );
+    });
+  await session.rows(`create table if not exists ${state} (resource varchar primary key, workspace_id varchar, base varchar,
+    since varchar, cursor varchar, change_files bigint not null default 0, shape varchar, hidden varchar, stored_at timestamp with time zone)`);
+  await session.rows(`create table if not exists ${at(statusTable)} (resource varchar primary key, table_name varchar not null,
+    workspace_id varchar, data_as_of timestamp with time zone, compared_at timestamp with time zone,
+    verified_at timestamp with time zone, hidden_references bigint)`);
+  for (const [column, comment] of Object.entries(statusComments))
+    await session.rows(`comment on column ${at(statusTable)}.${column} is '${comment}'`);
+  const [row] = await session.rows<{ files: number | string | null }>(
+    `select max(change_files) as files from ${state}`,
+  );
+  return Number(row?.files ?? 0);
+}
+
+const statusComments = {
+  data_as_of: 'The copy has everything that was committed before this moment.',
+  compared_at: 'When ids and versions last equalled those of the gateway.',
+  verified_at: 'When the content of all records last equalled what came from the gateway.',
+  hidden_references: 'References to records that the gateway does not show.',
+};
+
+/** Takes the destination for an origin. Throws Unusable where it has copies of another; with `isReplaced` these are emptied instead. */
+export async function claim(session: Session, { at }: Dialect, origin: Origin, isReplaced: boolean): Promise<void> {
+  const found = await session.rows<{ workspace_id: string; base: string; shape: string | null }>(
+    `select workspace_id, base, shape from ${at(stateTable)}`,
+  );
+  const other = found.find(({ workspace_id, base }) => workspace_id !== origin.workspaceId || base !== origin.base);
+  if (other !== undefined && !isReplaced)
+    throw new Unusable(
+      `This copy is of workspace ${other.workspace_id} of ${other.base}, and the token is of workspace ${origin.workspaceId} of ${origin.base}: ` +
+        'give another destination, or --replace to start over.',
+    );
+  if (!isReplaced) return;
+  await inTransaction(session, async () => {
+    for (const { shape } of found)
+      for (const table of Shape.read(shape).tables) await session.rows(`delete from ${at(table)}`);
+    await session.rows(`delete from ${at(statusTable)}`);
+    await session.rows(
+      `update ${at(stateTable)} set workspace_id = $1, base = $2, since = null, cursor = null, hidden = null`,
+      [origin.workspaceId, origin.base],
+    );
+  });
+}
+
+/** A destination, once it is taken for an origin. */
+export interface Place {
+  readonly session: Session;
+  readonly dialect: Dialect;
+  readonly origin: Origin;
+  /** Each table has the column `workspace_id`. */
+  readonly hasWorkspace: boolean;
+}
+
+/** The rows of a resource in `pull_state` and `pull_status`. */
+export class CopyState {
+  readonly #place: Place;
+  readonly #session: Session;
+  readonly #dialect: Dialect;
+  readonly #resource: Resource;
+
+  constructor(place: Place, resource: Resource) {
+    [this.#place, this.#session, this.#dialect, this.#resource] = [place, place.session, place.dialect, resource];
+  }
+
+  /** Knows the tables as those of the resource. */
+  async begin(tables: readonly string[]): Promise<void> {
+    const shape = Shape.read(null);
+    for (const table of tables) shape.addTable(table);
+    const { workspaceId, base } = this.#place.origin;
+    await this.#session.rows(
+      `insert into ${this.#dialect.at(stateTable)} (resource, workspace_id, base, shape) values ($1, $2, $3, $4)`,
+      [this.#resource.name, workspaceId, base, shape.text],
+    );
+  }
+
+  async read(): Promise<{ readonly progress: Progress; readonly shape: Shape } | null> {
+    const [row] = await this.#session.rows<Progress & { shape: string | null }>(
+      `select since, cursor, shape from ${this.#dialect.at(stateTable)} where resource = $1`,
+      [this.#resource.name],
+    );
+    return row === undefined
+      ? null
+      : { progress: { since: row.since, cursor: row.cursor }, shape: Shape.read(row.shape) };
+  }
+
+  async note({ since, cursor, changeFiles }: Commit, shape: Shape): Promise<void> {
+    await this.#session.rows(
+      `update ${this.#dialect.at(stateTable)} set since = $2, cursor = $3, change_files = $4, shape = $5, stored_at = current_timestamp where resource = $1`,
+      [this.#resource.name, since, cursor, changeFiles, shape.text],
+    );
+  }
+
+  /** Everything is read again. */
+  async reset(shape: Shape): Promise<void> {
+    await this.#session.rows(
+      `update ${this.#dialect.at(stateTable)} set since = null, cursor = null, shape = $2 where resource = $1`,
+      [this.#resource.name, shape.text],
+    );
+  }
+
+  async noteFresh(table: string, { dataAsOf, isVerified }: Freshness): Promise<void> {
+    const status = this.#dialect.at(statusTable);
+    await this.#session.rows(
+      `insert into ${status} (resource, table_name, workspace_id, data_as_of, compared_at, verified_at)
+       values ($1, $2, $3, cast($4 as timestamp with time zone), current_timestamp, ${isVerified ? 'current_timestamp' : 'null'})
+       on conflict (resource) do update set table_name = excluded.table_name, workspace_id = excluded.workspace_id,
+         data_as_of = excluded.data_as_of, compared_at = excluded.compared_at
+         ${isVerified ? ', verified_at = excluded.verified_at' : ''}`,
+      [this.#resource.name, table, this.#place.origin.workspaceId, dataAsOf],
+    );
+  }
+}
+
+/** By resource of `resources`: the references to records of `resources` that lead nowhere. */
+export async function danglingIn(
+  session: Session,
+  { at, xorOf, md5 }: Dialect,
+  resources: readonly Resource[],
+): Promise<Map<string, Dangling>> {
+  const found = new Map<string, Dangling>();
+  for (const { name, table, references } of resources)
+    for (const { column, resource } of references) {
+      const target = resources.find((each) => each.name === resource);
+      if (target === undefined) continue;
+      const value = `cast(${quoted(column)} as varchar)`;
+      const [row] = await session.rows<{ count: number | string | null; digest: string | null }>(
+        `select sum(n) as count, ${xorOf(md5('target'))} as digest from (
+           select ${value} as target, count(*) as n from ${at(table.name)} where ${quoted(column)} is not null
+             and not exists (select 1 from ${at(target.table.name)} t where t.${quoted(idColumnOf(target))} = ${value})
+           group by 1) missing`,
+      );
+      const before = found.get(name) ?? { count: 0, digest: '' };
+      const digest = row?.digest == null ? '' : ` ${column} ${row.digest}`;
+      found.set(name, { count: before.count + Number(row?.count ?? 0), digest: before.digest + digest });
+    }
+  return found;
+}
+
+/** By resource: the digest of the references that led nowhere after the run before. */
+export async function knownDangling(session: Session, { at }: Dialect): Promise<Map<string, string>> {
+  const rows = await session.rows<{ resource: string; hidden: string | null }>(
+    `select resource, hidden from ${at(stateTable)}`,
+  );
+  return new Map(rows.map(({ resource, hidden }) => [resource, hidden ?? '']));
+}
+
+export async function noteDangling(
+  session: Session,
+  { at }: Dialect,
+  found: ReadonlyMap<string, Dangling>,
+): Promise<void> {
+  for (const [resource, { count, digest }] of found) {
+    await session.rows(`update ${at(stateTable)} set hidden = $2 where resource = $1`, [resource, digest]);
+    await session.rows(`update ${at(statusTable)} set hidden_references = $2 where resource = $1`, [resource, count]);
+  }
+}

@@ -1,0 +1,201 @@
+import { Unusable } from '../destination.js';
+import {
+  type Column,
+  hashColumn,
+  type Kind,
+  type PartTable,
+  type Resource,
+  type Table,
+  versionColumn,
+  workspaceColumn,
+} from '../document.js';
+import { shortened } from '../names.js';
+import { type Dialect, literal, quoted, type Session } from './dialect.js';
+import type { Shape } from './shape.js';
+
+/** A table with all of its columns. */
+export interface WholeTable extends Table {
+  /** Columns that each row of a record or part has, in the order of its texts. */
+  readonly staged: readonly Column[];
+  readonly key: readonly string[];
+  /** Columns of an export: all but those that `pull` keeps for itself. */
+  readonly shown: readonly Column[];
+}
+
+const added = (name: string, kind: Kind, comment: string): Column => ({
+  name,
+  path: [],
+  kind,
+  isRequired: true,
+  digits: null,
+  comment,
+});
+
+const optional = (column: Column): Column => ({ ...column, isRequired: false });
+
+/** The tables of a resource, with the columns that `pull` adds. */
+export function tablesOf(resource: Resource, hasWorkspace: boolean): WholeTable[] {
+  const workspace = hasWorkspace ? [added(workspaceColumn, 'text', 'Workspace of the record.')] : [];
+  const kept = [
+    optional(added(versionColumn, 'text', 'Version of the record, as the gateway gave it.')),
+    optional(added(hashColumn, 'text', 'Hash of the record and its parts as they came.')),
+  ];
+  const { table } = resource;
+  const main: WholeTable = {
+    ...table,
+    columns: [...workspace, ...table.columns, ...kept],
+    staged: [...table.columns, ...kept],
+    key: [idColumnOf(resource)],
+    shown: [...workspace, ...table.columns],
+  };
+  return [main, ...resource.parts.map((part) => wholePart(part, table.name, workspace))];
+}
+
+function wholePart(part: PartTable, record: string, workspace: readonly Column[]): WholeTable {
+  const staged = [
+    added(part.owner, 'text', `Id of the record in ${record}.`),
+    added('position', 'integer', 'Place in the record, from 1.'),
+    ...part.columns,
+  ];
+  const columns = [...workspace, ...staged];
+  return { ...part, columns, staged, key: [part.owner, 'position'], shown: columns };
+}
+
+/** The column of the id: `id`, which no member before it can have. */
+export const idColumnOf = ({ table }: Resource): string =>
+  (table.columns.find(({ path }) => path.join() === 'id') as Column).name;
+
+/** The name of the index on a column. */
+export const indexOn = (table: Table, { name }: Column): string => shortened(`${table.name}_${name}`);
+
+interface StoredColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly nullable: string;
+}
+
+/** Columns of a table; none if it does not exist. */
+async function columnsIn(session: Session, schema: string, table: string): Promise<Map<string, StoredColumn>> {
+  const found = await session.rows<StoredColumn>(
+    `select column_name as name, data_type as type, is_nullable as nullable from information_schema.columns
+     where table_schema = $1 and table_name = $2`,
+    [schema, table],
+  );
+  return new Map(found.map((column) => [column.name, column]));
+}
+
+/** Whether a table of the name is there. */
+export async function isTable(session: Session, schema: string, table: string): Promise<boolean> {
+  return (await columnsIn(session, schema, table)).size > 0;
+}
+
+/**
+ * Makes the tables, or those columns that they lack, and gives columns the type that they should have by now. Returns whether what is stored
+ * must be read again. The caller has a transaction.
+ */
+export async function makeTables(
+  session: Session,
+  dialect: Dialect,
+  tables: readonly WholeTable[],
+  shape: Shape,
+): Promise<boolean> {
+  let isStale = false;
+  for (const table of tables) {
+    const present = await columnsIn(session, dialect.schema, table.name);
+    if (present.size === 0) await createTable(session, dialect, table, shape);
+    else if (await alterTable(session, dialect, table, shape, present)) isStale = true;
+  }
+  return isStale;
+}
+
+export const typeOf = (dialect: Dialect, table: Table, column: Column, shape: Shape): string => {
+  const need = shape.of(table.name, column);
+  return dialect.typeOf(need.kind, need, column.digits);
+};
+
+const mustHold = (table: Table, column: Column, shape: Shape): boolean =>
+  column.isRequired && !shape.of(table.name, column).hasNull;
+
+async function createTable(session: Session, dialect: Dialect, table: WholeTable, shape: Shape): Promise<void> {
+  const columns = table.columns.map((column) => {
+    const isFull = mustHold(table, column, shape);
+    return `${quoted(column.name)} ${typeOf(dialect, table, column, shape)}${isFull ? ' not null' : ''}`;
+  });
+  const primary = dialect.hasIndexes ? [`primary key (${table.key.map(quoted).join(', ')})`] : [];
+  const place = dialect.at(table.name);
+  await session.rows(`create table ${place} (${[...columns, ...primary].join(', ')})`);
+  await session.rows(`comment on table ${place} is ${literal(table.comment)}`);
+  for (const { name, comment } of table.columns)
+    await session.rows(`comment on column ${place}.${quoted(name)} is ${literal(comment)}`);
+}
+
+/** Gives a table that is there its columns. Null stands in what a later pass fills. */
+async function alterTable(
+  session: Session,
+  dialect: Dialect,
+  table: WholeTable,
+  shape: Shape,
+  present: ReadonlyMap<string, StoredColumn>,
+): Promise<boolean> {
+  const missing = table.columns.filter(({ name }) => !present.has(name));
+  const wrong = table.columns.filter((column) => {
+    const stored = present.get(column.name)?.type.toLowerCase();
+    return stored !== undefined && stored !== typeOf(dialect, table, column, shape).toLowerCase();
+  });
+  const wanted = new Set(table.columns.filter((column) => mustHold(table, column, shape)).map(({ name }) => name));
+  const tooStrict = [...present.values()].filter(({ name, nullable }) => nullable === 'NO' && !wanted.has(name));
+  if (missing.length + wrong.length + tooStrict.length === 0) return false;
+  const place = dialect.at(table.name);
+  await refuseViews(session, dialect, table, wrong, shape, present);
+  for (const { name } of tooStrict)
+    await session.rows(`alter table ${place} alter column ${quoted(name)} drop not null`);
+  for (const column of missing) {
+    const type = typeOf(dialect, table, column, shape);
+    await session.rows(`alter table ${place} add column ${quoted(column.name)} ${type}`);
+    await session.rows(`comment on column ${place}.${quoted(column.name)} is ${literal(column.comment)}`);
+  }
+  for (const column of wrong) {
+    const name = quoted(column.name);
+    const stored = present.get(column.name) as StoredColumn;
+    if (stored.nullable === 'NO' && wanted.has(column.name) && !table.key.includes(column.name))
+      await session.rows(`alter table ${place} alter column ${name} drop not null`);
+    const type = typeOf(dialect, table, column, shape);
+    if (dialect.hasIndexes) await session.rows(`drop index if exists ${dialect.at(indexOn(table, column))}`);
+    await session.rows(`alter table ${place} alter column ${name} type ${type} using ${dialect.converted(name, type)}`);
+  }
+  return missing.length > 0 || wrong.length > 0;
+}
+
+/** Throws Unusable where views show a column whose type must change: the database would drop them with it. */
+async function refuseViews(
+  session: Session,
+  dialect: Dialect,
+  table: WholeTable,
+  wrong: readonly Column[],
+  shape: Shape,
+  present: ReadonlyMap<string, StoredColumn>,
+): Promise<void> {
+  for (const column of wrong) {
+    const views = await dialect.viewsOn(session, table.name, column.name);
+    if (views.length > 0)
+      throw new Unusable(
+        `${table.name}.${column.name} is ${present.get(column.name)?.type}, and the API now has ${typeOf(dialect, table, column, shape)}. ` +
+          `Views show it: ${views.join(', ')}. Keep what pg_get_viewdef prints of each, drop them, run pull, and create them again.`,
+      );
+  }
+}
+
+/** Makes columns `not null` that the document requires, once all records are there. */
+export async function requireValues(
+  session: Session,
+  dialect: Dialect,
+  tables: readonly WholeTable[],
+  shape: Shape,
+): Promise<void> {
+  for (const table of tables) {
+    const present = await columnsIn(session, dialect.schema, table.name);
+    for (const column of table.columns)
+      if (mustHold(table, column, shape) && present.get(column.name)?.nullable === 'YES')
+        await session.rows(`alter table ${dialect.at(table.name)} alter column ${quoted(column.name)} set not null`);
+  }
+}

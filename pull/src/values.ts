@@ -1,0 +1,90 @@
+import type { Digits, Kind } from './document.js';
+
+/**
+ * A value of the API in one text for each kind: what the destination gets, what it must print again, and what the hash of a record is of.
+ * Undefined: the kind cannot hold the value.
+ */
+export const canonical: Readonly<Record<Kind, (json: string) => string | undefined>> = {
+  text: (json) => (json.startsWith('"') ? textOf(json) : undefined),
+  timestamp: (json) => (json.startsWith('"') ? momentOf(textOf(json)) : undefined),
+  date: (json) => (json.startsWith('"') ? dateOf(textOf(json)) : undefined),
+  integer: plainNumber,
+  number: plainNumber,
+  boolean: (json) => (json === 'true' || json === 'false' ? json : undefined),
+  json: storable,
+};
+
+/** The kind for a column with a value that its own cannot hold: any text for moments and dates, else the JSON that came. */
+export const wider = (kind: Kind, json: string): Kind =>
+  (kind === 'timestamp' || kind === 'date') && json.startsWith('"') ? 'text' : 'json';
+
+const unstorable = /\\u(0000|[dD][89a-fA-F])/;
+/** A pair of surrogates, or any other escape: a reverse solidus that is escaped itself begins none. */
+const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)/g;
+
+/** The JSON with U+FFFD for U+0000 and for each half of a pair of surrogates, which no text column can hold. */
+function storable(json: string): string {
+  if (!unstorable.test(json)) return json;
+  return json.replace(escapes, (each) => (each.length === 6 && unstorable.test(each) ? '\\ufffd' : each));
+}
+
+/** The text of a JSON string. */
+export function textOf(json: string): string {
+  return json.includes('\\') ? (JSON.parse(storable(json)) as string) : json.slice(1, -1);
+}
+
+const numberForm = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d{1,5}))?$/;
+
+/** A number without exponent, sign of zero and zeros at its end. */
+function plainNumber(json: string): string | undefined {
+  const [, sign = '', whole, part = '', exponent = '0'] = numberForm.exec(json) ?? [];
+  if (whole === undefined) return undefined;
+  const shift = Number(exponent);
+  let [before, after] = [whole, part];
+  if (shift > 0) [before, after] = [before + after.slice(0, shift).padEnd(shift, '0'), after.slice(shift)];
+  else if (shift < 0) {
+    const padded = before.padStart(1 - shift, '0');
+    [before, after] = [padded.slice(0, shift), padded.slice(shift) + after];
+  }
+  before = before.replace(/^0+(?=\d)/, '');
+  after = after.replace(/0+$/, '');
+  if (before === '0' && after === '') return '0';
+  return sign + before + (after === '' ? '' : `.${after}`);
+}
+
+/** The digits of a number without exponent. */
+export function digitsOf(plain: string): Digits {
+  const start = plain.startsWith('-') ? 1 : 0;
+  const point = plain.indexOf('.');
+  return point < 0
+    ? { whole: plain.length - start, scale: 0 }
+    : { whole: point - start, scale: plain.length - point - 1 };
+}
+
+const momentForm = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/;
+const minuteMs = 60_000;
+
+/** A moment in UTC as the API writes it, with microseconds only where it has some (RFC 3339). */
+function momentOf(text: string): string | undefined {
+  const [, date, time, part = '', zone] = momentForm.exec(text) ?? [];
+  if (date === undefined || /[^0]/.test(part.slice(6))) return undefined;
+  const local = `${date}T${time}.000Z`;
+  const localMs = Date.parse(local);
+  if (Number.isNaN(localMs) || new Date(localMs).toISOString() !== local) return undefined;
+  const utc = new Date(localMs - offsetMsOf(zone as string)).toISOString();
+  if (!/^(?!0000)\d{4}-/.test(utc)) return undefined;
+  const micros = part.padEnd(6, '0').slice(0, 6);
+  return `${utc.slice(0, 19)}.${micros.endsWith('000') ? micros.slice(0, 3) : micros}Z`;
+}
+
+function offsetMsOf(zone: string): number {
+  if (zone.length === 1) return 0;
+  const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(4, 6));
+  return (zone.startsWith('-') ? -minutes : minutes) * minuteMs;
+}
+
+function dateOf(text: string): string | undefined {
+  if (!/^(?!0000)\d{4}-\d\d-\d\d$/.test(text)) return undefined;
+  const ms = Date.parse(`${text}T00:00:00.000Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text) ? text : undefined;
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A resource of a server that speaks as a gateway does, with the records as texts of JSON, `syncVersion` included. */
+export interface ServedResource {
+  /** The schema of a record. */
+  readonly schema: object;
+  /** Records by id. */
+  readonly records: Map<string, string>;
+}
+
+/** A server with any document and any records, for what no PostgreSQL would bring about. */
+export interface SyncServer {
+  readonly base: string;
+  readonly resources: Map<string, ServedResource>;
+  /** The answer of GET /token. */
+  workspaceId: string;
+  /** Requests so far, without their query. */
+  readonly asked: string[];
+  /** Is called before an answer. */
+  onRequest: (path: string) => Promise<void> | void;
+  close(): void;
+}
+
+export async function syncServer(resources: Record<string, ServedResource>): Promise<SyncServer> {
+  const http = createServer((request, reply) => void answer(served, request, reply));
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  const served: SyncServer = {
+    base: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
+    resources: new Map(Object.entries(resources)),
+    workspaceId: 'north',
+    asked: [],
+    onRequest: () => undefined,
+    close: () => {
+      http.close();
+      http.closeAllConnections();
+    },
+  };
+  return served;
+}
+
+/** A record with its version. */
+export function record(id: string, members: string, version = createHash('md5').update(members).digest('hex')): string {
+  return `{"id":${JSON.stringify(id)}${members === '' ? '' : `,${members}`},"syncVersion":"${version.slice(0, 16)}"}`;
+}
+
+async function answer(served: SyncServer, request: IncomingMessage, reply: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? '/', served.base);
+  const path = url.pathname.replace('/api/v1', '');
+  served.asked.push(path);
+  await served.onRequest(path);
+  const send = (text: string): void => {
+    reply.writeHead(200, { 'content-type': 'application/json', 'data-as-of': new Date().toISOString() }).end(text);
+  };
+  if (path === '/token')
+    return send(
+      JSON.stringify({
+        workspaceId: served.workspaceId,
+        scopes: [...served.resources.keys()].map((name) => `read:${name}`),
+      }),
+    );
+  if (path === '/openapi.json') return send(JSON.stringify(documentOf(served)));
+  const [, , name = '', what = ''] = path.split('/').map(decodeURIComponent);
+  const resource = served.resources.get(name);
+  if (resource === undefined) return void reply.writeHead(404).end('{}');
+  if (what === 'digest') return send(digestOf(resource, Number(url.searchParams.get('depth'))));
+  const prefixes = url.searchParams.get('prefix')?.split(',') ?? [''];
+  const ids = [...resource.records.keys()].filter((id) => prefixes.some((prefix) => sha(id).startsWith(prefix)));
+  if (what === 'ids')
+    return send(JSON.stringify({ data: ids.map((id) => ({ id, syncVersion: versionOf(resource, id) })) }));
+  return sendPage(resource, ids, url.searchParams, reply);
+}
+
+/** A pass over changes brings everything that is there: repeated rows are allowed. */
+function sendPage(resource: ServedResource, ids: string[], query: URLSearchParams, reply: ServerResponse): void {
+  const from = Number(query.get('cursor') ?? 0);
+  const perPage = Number(query.get('perPage'));
+  const page = ids.slice(from, from + perPage);
+  const hasMore = from + perPage < ids.length;
+  const pagination = { nextCursor: hasMore ? String(from + perPage) : null, since: hasMore ? null : 'token' };
+  reply.writeHead(200, { 'content-type': 'application/json' });
+  reply.write('{"data":[');
+  for (const [i, id] of page.entries()) reply.write((i === 0 ? '' : ',') + resource.records.get(id));
+  reply.end(`],"pagination":${JSON.stringify(pagination)}}`);
+}
+
+const sha = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+const versionOf = ({ records }: ServedResource, id: string): string =>
+  /"syncVersion":"([^"]*)"\s*}$/.exec((records.get(id) as string).slice(-60))?.[1] ?? '';
+
+function digestOf(resource: ServedResource, depth: number): string {
+  const groups = new Map<string, { count: number; hash: bigint }>();
+  for (const id of resource.records.keys()) {
+    const prefix = sha(id).slice(0, depth);
+    const { count, hash } = groups.get(prefix) ?? { count: 0, hash: 0n };
+    const own = BigInt(`0x${sha(`${id}\n${versionOf(resource, id)}`).slice(0, 16)}`);
+    groups.set(prefix, { count: count + 1, hash: hash ^ own });
+  }
+  const data = [...groups].map(([prefix, { count, hash }]) => ({
+    prefix,
+    count,
+    hash: hash.toString(16).padStart(16, '0'),
+  }));
+  return JSON.stringify({ data });
+}
+
+function documentOf({ resources }: SyncServer): object {
+  const paths = [...resources].map(([name, { schema }]) => {
+    const page = { type: 'object', properties: { data: { type: 'array', items: schema } } };
+    const operation = {
+      parameters: [{ name: 'perPage', in: 'query', schema: { type: 'integer', maximum: 10_000 } }],
+      responses: { 200: { content: { 'application/json': { schema: page } } } },
+    };
+    return [`/sync/${name}`, { get: operation }];
+  });
+  return { openapi: '3.1.0', paths: Object.fromEntries(paths) };
+}
