@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Validator } from '@seriousme/openapi-schema-validator';
 import pg from 'pg';
 import { projectRoot } from '../../src/base/paths.js';
 import { breakingProxy } from '../support/breaking-proxy.js';
@@ -111,6 +112,25 @@ for (const [language, file, command, lacks] of writers)
       rmSync(folder, { recursive: true });
     },
   );
+
+withTools(
+  `docs/use/power-automate.md makes a valid OpenAPI 2.0 document of the description${toolsMissing}`,
+  async (t) => {
+    const [convert = ''] = programs('power-automate.md', 'sh');
+    const folder = workFolder({ 'convert.sh': `set -e\n${convert}` });
+    await run(t.context, folder, [], ['sh', 'convert.sh']);
+    const read = (file: string) => JSON.parse(readFileSync(join(folder, file), 'utf8'));
+    for (const file of ['openapi-3.0.json', 'openapi-2.0.json'])
+      t.deepEqual(await new Validator().validate(read(file)), { valid: true }, file);
+    const operations = Object.values(
+      read('openapi-2.0.json').paths as Record<string, Record<string, { operationId: string }>>,
+    )
+      .flatMap((item) => Object.values(item))
+      .map(({ operationId }) => operationId);
+    t.true(operations.includes('listWerkbonnen') && operations.includes('createInstallatie'));
+    rmSync(folder, { recursive: true });
+  },
+);
 
 const tsc = join(projectRoot, 'node_modules/.bin/tsc');
 withTools(`docs/use/node.md compiles under tsc --strict and walks all four lists${toolsMissing}`, async (t) => {

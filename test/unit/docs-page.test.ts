@@ -4,6 +4,8 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
+import type { JsonSchema } from '../../src/resource/definition/resource.js';
+import { type ApiResponse, resolve } from '../../src/serve/openapi/document.js';
 import { openapi } from '../../src/serve/openapi/openapi.js';
 import { docsPage } from '../../src/serve/openapi/page.js';
 import { loadSettings } from '../../src/serve/settings.js';
@@ -229,16 +231,12 @@ withTools(
 );
 
 const text = readFileSync(join(projectRoot, 'docs/use/power-bi.md'), 'utf8');
-const [whole, first, last] = [...text.matchAll(/```powerquery\n(.*?)```/gs)].map(([, block]) => block) as [
-  string,
-  string,
-  string,
-];
-
-/** The query of all work orders with the steps of incremental refresh in their places. */
-const incremental = whole
-  .replace('  First = [perPage = "10000"],\n', () => first)
-  .replace('\nin\n  Typed', () => `,\n${last}in\n  InRange`);
+const workspaceFunction = readFileSync(join(projectRoot, 'docs/use/WorkspaceData.pq'), 'utf8');
+const queries = [...text.matchAll(/^ *```powerquery\n(.*?)```/gms)].map(([, block]) =>
+  (block as string).replace(/^ *= /, ''),
+);
+const incremental = queries.find((query) => query.includes('RangeStart')) ?? '';
+const whole = queries.find((query) => query.includes('List.Generate')) ?? '';
 
 /** A call of Web.Contents: its first argument, and the names of the options in its second. */
 interface Call {
@@ -248,34 +246,51 @@ interface Call {
   readonly names: readonly string[];
 }
 
-(toolsInstalled ? test : test.skip)(
-  `Microsoft's parser reads both queries, and each Web.Contents has a literal address, RelativePath and Query${toolsMissing}`,
+withTools(
+  `Microsoft's parser reads the function and every query, and each Web.Contents has an address that is not computed, RelativePath and Query${toolsMissing}`,
   async (t) => {
-    t.true(incremental.includes('RangeEnd - #duration') && incremental.includes('InRange ='));
     const bad = 'let a = Web.Contents("https://" & Host, [Query = [perPage = "1"]]) in a';
-    const folder = workFolder({ 'whole.pq': whole, 'incremental.pq': incremental, 'bad.pq': bad });
-    const files = ['whole.pq', 'incremental.pq', 'bad.pq'].map((name) => join(folder, name));
+    const programs = [workspaceFunction, ...queries, bad];
+    const folder = workFolder(Object.fromEntries(programs.map((program, i) => [`${i}.pq`, program])));
+    const files = programs.map((_, i) => join(folder, `${i}.pq`));
     const calls = JSON.parse(await output(process.execPath, ['powerquery.mjs', ...files])) as Call[];
-    const address = { kind: 'LiteralExpression', literalKind: 'Text', text: '"https://data.example.com"' };
-    const right = { ...address, names: ['RelativePath', 'Query'] };
-    t.deepEqual(calls.slice(0, 2), [right, right]);
-    t.not(calls[2]?.kind, right.kind, 'a computed address is none');
+    const names = ['RelativePath', 'Query', 'Headers'];
+    t.like(calls[0], { kind: 'IdentifierExpression', text: 'base', names });
+    t.deepEqual(calls[1], {
+      kind: 'LiteralExpression',
+      literalKind: 'Text',
+      text: '"https://data.example.com"',
+      names,
+    });
+    t.is(calls.length, 3);
+    t.false(
+      ['IdentifierExpression', 'LiteralExpression'].includes(calls[2]?.kind ?? ''),
+      'a computed address is neither',
+    );
     rmSync(folder, { recursive: true });
   },
 );
 
-withTools('Power Query of work orders asks for the days of its range: RangeEnd is exclusive, `to` inclusive', (t) => {
-  const days =
-    /from = DateTime\.ToText\(RangeStart, .*\),\n\s+to = DateTime\.ToText\(RangeEnd - #duration\(0, 0, 0, 1\), /;
-  t.regex(first, days);
-  t.regex(last, /\[datum\] >= Date\.From\(RangeStart\) and \[datum\] < Date\.From\(RangeEnd\)/);
+test('Power Query of work orders asks for the days of its range: RangeEnd is exclusive, `to` inclusive', (t) => {
+  t.regex(incremental, /\[from = Day\(RangeStart\), to = Day\(RangeEnd - #duration\(0, 0, 0, 1\)\)\]/);
+  t.regex(incremental, /\[datum\] >= Date\.From\(RangeStart\) and \[datum\] < Date\.From\(RangeEnd\)/);
 });
 
-withTools('the columns of Power Query are the members of a work order, so that an empty list has them, too', (t) => {
+test('the function finds the fields of each list where the OpenAPI document has them', (t) => {
+  for (const { name } of resources) {
+    const responses = (document.paths[`/${name}`]?.get?.responses ?? {}) as Record<string, ApiResponse>;
+    const schema = responses['200']?.content?.['application/json']?.schema as JsonSchema;
+    const page = resolve(document, schema) as { properties: { data: { items: JsonSchema } } };
+    const row = resolve(document, page.properties.data.items) as { properties: object };
+    t.true(Object.keys(row.properties).includes('id'), name);
+  }
+});
+
+test('the columns of Power Query are the members of a work order, so that an empty list has them, too', (t) => {
   const columns = /Columns = \{(.*?)\}/s.exec(whole)?.[1]?.match(/(?<=")\w+(?=")/g);
   const workOrders = loadResources('').find(({ name }) => name === 'werkbonnen');
   t.deepEqual([...(columns ?? [])], Object.keys(workOrders?.fields ?? {}));
-  const typed = [...text.matchAll(/\{"(\w+)", type \w+\}/g)].map(([, name]) => name as string);
+  const typed = [...whole.matchAll(/\{"(\w+)", type \w+\}/g)].map(([, name]) => name as string);
   t.deepEqual(
     typed,
     columns?.filter((name) => name !== 'handelingen' && name !== 'uren'),
