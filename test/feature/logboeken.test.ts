@@ -264,18 +264,10 @@ test('actions are those of the tables, in their order, with what is measured unh
 
 test('values beside a signature are shown to the last digit', async (t) => {
   const { text } = await t.context.client.get('/werkbonnen?perPage=3000');
-  for (const number of [
-    '"teller": 9007199254740993',
-    '"bedrag": 12.50',
-    '"kg": 0.500',
-    '"uur": 1.10',
-    '"meting": 21.50',
-  ]) {
+  for (const number of ['"teller":9007199254740993', '"bedrag":12.50', '"kg":0.500', '"uur":1.10', '"meting":21.50']) {
     t.true(text.includes(number), number);
   }
-  const shown = text.match(/"(?:handtekening|handtekeningKlant|paraaf|signature)": ?[^,}\]]*/g) ?? [];
-  t.true(shown.length > 20);
-  for (const member of new Set(shown)) t.regex(member, /: ?null$/);
+  t.notRegex(text, /"(?:handtekening|handtekeningKlant|paraaf|signature)"/);
 });
 
 test('hours are those of the table, in their order, as numbers without loss', async (t) => {
@@ -299,7 +291,7 @@ test('hours are those of the table, in their order, as numbers without loss', as
   for (const { uren } of amounts) t.true(shown.has(uren), uren);
 });
 
-test('an image put anywhere in a work order is not shown, and an ordinary long text is', async (t) => {
+test('an image put anywhere in a work order is not shown, nor a member that is not listed, and an ordinary long text is', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string; image: string }>(
     `select id, handtekening as image from app.werkbonnen where workspace_id = $1 and handtekening is not null limit 1`,
@@ -308,9 +300,11 @@ test('an image put anywhere in a work order is not shown, and an ordinary long t
   const [{ id, image } = { id: '', image: '' }] = rows;
   const long = 'Koelcel 3 op temperatuur gebracht; ventilator vervangen. '.repeat(80);
   const hidden = {
-    lang: long,
-    diep: [[[{ x: { y: [image.slice(0, 3000)] } }]]],
-    tekst: `zie data:image/png;base64,${image}`,
+    opmerking: long,
+    waarden: [[['x', image.slice(0, 3000)]]],
+    notitie: `zie data:image/png;base64,${image}`,
+    klantnaam: 'Jansen',
+    druk: { punten: [1, 2] },
   };
   await database.primary.query('update app.werkbonnen set omschrijving = $2 where id = $1', [id, `Foto: ${image}`]);
   await database.primary.query('update app.werkbon_handelingen set gegevens = $2 where werkbon_id = $1', [id, hidden]);
@@ -319,5 +313,5 @@ test('an image put anywhere in a work order is not shown, and an ordinary long t
   t.deepEqual(imagesIn(reply.text), []);
   t.false(reply.text.includes(tellingPiece(image)));
   const [shown] = reply.json<Werkbon>().handelingen;
-  t.deepEqual(shown?.gegevens, { lang: long, diep: [[[{ x: { y: [null] } }]]], tekst: null });
+  t.deepEqual(shown?.gegevens, { opmerking: long, waarden: [[['x', null]]], notitie: null, druk: {} });
 });

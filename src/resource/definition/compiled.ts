@@ -94,7 +94,7 @@ function compileCuts(resource: Resource, options: ProjectionOptions, observe: Ob
 }
 
 /** Raise it when a change of the code shows a stored row otherwise: all copies then read it again. */
-const projectionRevision = 1;
+const projectionRevision = 2;
 
 /**
  * Seed of the versions of a resource's records, 64 bits. It differs when the gateway shows the same row otherwise: other fields, codecs, keys,

@@ -1,6 +1,8 @@
 import type { FieldErrorCode } from '../../base/errors.js';
 import type { Row } from '../../postgres/row.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
+import { instantFromJson } from '../projection/json-instants.js';
+import type { JsonWriter } from '../projection/shown-members.js';
 import type { JsonSchema } from './resource.js';
 
 /** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
@@ -23,6 +25,8 @@ export interface FieldTypeRow {
   readonly example: unknown;
   /** From PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: ValueSerializer;
+  /** From JSON that PostgreSQL makes (to_json) within a value; a value of another type is null. */
+  readonly fromJson: JsonWriter;
   /** The SQL type as which a value is compared with such a column; absent: that of the column. */
   readonly comparedAs?: string;
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
@@ -74,6 +78,10 @@ const trueJson = constantJson('true');
 const falseJson = constantJson('false');
 const digitNine = 0x39;
 const letterT = 0x74;
+const letterF = 0x66;
+const quote = 0x22;
+const hyphen = 0x2d;
+const openingList = 0x5b;
 
 const raw: ValueSerializer = (row, at, json) => json.part(row, row.starts[at] as number, row.ends[at] as number);
 const quoted: ValueSerializer = (row, at, json) => json.quoted(row, row.starts[at] as number, row.ends[at] as number);
@@ -98,6 +106,32 @@ const instant: ValueSerializer = (row, at, json) => {
   else json.constant(nullJson);
 };
 
+const asStored: JsonWriter = (from, start, end, json) => json.part(from, start, end);
+/** A text as it stands, a number as a text: ids are strings. */
+const textFromJson: JsonWriter = (from, start, end, json) => {
+  const first = from.bytes[start] as number;
+  if (first === quote) asStored(from, start, end, json);
+  else if (first < openingList) json.quoted(from, start, end);
+  else json.constant(nullJson);
+};
+/** PostgreSQL writes NaN and infinity as texts. */
+const numberFromJson: JsonWriter = (from, start, end, json) => {
+  const first = from.bytes[start] as number;
+  if (first <= digitNine && first !== quote) asStored(from, start, end, json);
+  else json.constant(nullJson);
+};
+const booleanFromJson: JsonWriter = (from, start, end, json) => {
+  const first = from.bytes[start] as number;
+  if (first === letterT || first === letterF) asStored(from, start, end, json);
+  else json.constant(nullJson);
+};
+/** As `calendarDate`, with the quotes. */
+const dateFromJson: JsonWriter = (from, start, end, json) => {
+  if (end - start === 12 && from.bytes[start + 5] === hyphen && from.bytes[start + 8] === hyphen)
+    asStored(from, start, end, json);
+  else json.constant(nullJson);
+};
+
 /** The table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
 export const fieldTypes = {
   uuid: {
@@ -106,6 +140,7 @@ export const fieldTypes = {
     writeSchema: { type: 'string', pattern: uuid.source },
     writeForm: 'a UUID in small letters',
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
+    fromJson: textFromJson,
     serializer: quoted,
     isPrinted: isUuid,
     query: { schema: identifier, isValue: isUuid },
@@ -116,6 +151,7 @@ export const fieldTypes = {
     writeSchema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})$' },
     writeForm: 'a whole number of at most 18 digits, as a string',
     example: '1042',
+    fromJson: textFromJson,
     serializer: quoted,
     comparedAs: 'bigint',
     isPrinted: isBigint,
@@ -126,6 +162,7 @@ export const fieldTypes = {
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
+    fromJson: textFromJson,
     serializer: escaped,
     isPrinted: isText,
     isMember: isString,
@@ -136,6 +173,7 @@ export const fieldTypes = {
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
     example: 'open',
+    fromJson: textFromJson,
     serializer: escaped,
     query: { schema: identifier, isValue: isText },
   },
@@ -146,6 +184,7 @@ export const fieldTypes = {
     auditValue: exactNumber,
     isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
+    fromJson: numberFromJson,
     serializer: raw,
     comparedAs: 'bigint',
     isPrinted: isBigint,
@@ -163,6 +202,7 @@ export const fieldTypes = {
     auditValue: exactNumber,
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
+    fromJson: numberFromJson,
     serializer: finite,
   },
   boolean: {
@@ -172,6 +212,7 @@ export const fieldTypes = {
     auditValue: (text) => text === 't',
     isMember: (json) => json === 'true' || json === 'false',
     example: true,
+    fromJson: booleanFromJson,
     serializer: (row, at, json) =>
       json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
     query: {
@@ -187,6 +228,7 @@ export const fieldTypes = {
     writeSchema: dateSchema,
     writeForm: dateForm,
     example: '2026-03-14',
+    fromJson: dateFromJson,
     serializer: calendarDate,
     isPrinted: (text) => isPrinted(text, 'date'),
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
@@ -201,6 +243,7 @@ export const fieldTypes = {
     schema: timestampSchema,
     hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
+    fromJson: instantFromJson,
     serializer: instant,
     isPrinted: (text) => isPrinted(text, 'timestamp'),
     query: {
@@ -216,6 +259,7 @@ export const fieldTypes = {
     columnTypes: ['json', 'jsonb'],
     schema: {},
     example: [],
+    fromJson: asStored,
     serializer: raw,
     isMember: () => true,
   },

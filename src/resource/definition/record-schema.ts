@@ -1,12 +1,24 @@
 import { fieldType } from './field-types.js';
-import { type Field, type JsonSchema, leaves, pointer, type Resource } from './resource.js';
+import { type Field, type JsonSchema, leaves, type Part, pointer, type Resource } from './resource.js';
 
 /** A member as it is given back. */
 export function readSchema(field: Field): JsonSchema {
-  const { schema: ofType, hasValuesWithoutJson } = fieldType(field.type);
-  const reference = field.references === undefined ? {} : { 'x-references': field.references };
-  const schema = { ...ofType, ...field.schema, ...reference };
-  return annotated(field, mayLackValue(field) || hasValuesWithoutJson ? orNull(schema) : schema);
+  return partSchema(field, mayLackValue(field));
+}
+
+/** A field, or a value within JSON that a view makes, as it is given back. */
+export function partSchema(part: Part, isNullable = part.nullable === true): JsonSchema {
+  const { hasValuesWithoutJson } = fieldType(part.type);
+  const reference = part.references === undefined ? {} : { 'x-references': part.references };
+  const schema = { ...ownSchema(part), ...part.schema, ...reference };
+  return annotated(part, isNullable || hasValuesWithoutJson ? orNull(schema) : schema);
+}
+
+function ownSchema({ type, items, fields }: Part): JsonSchema {
+  if (items !== undefined) return { type: 'array', items: partSchema(items) };
+  if (fields === undefined) return fieldType(type).schema;
+  const properties = Object.entries(fields).map(([name, part]) => [name, partSchema(part)]);
+  return { type: 'object', required: Object.keys(fields), properties: Object.fromEntries(properties) };
 }
 
 /** Whether the column can be NULL or its text not be shown: a value with a codec that cannot be decoded, and a text that is an image, are null. */
@@ -20,11 +32,13 @@ export function writeSchema(field: Field): JsonSchema {
   return annotated(field, field.nullable && !field.write?.required ? orNull(bounded) : bounded);
 }
 
-function annotated(field: Field, schema: JsonSchema): JsonSchema {
+function annotated({ description = '', show, example }: Part, schema: JsonSchema): JsonSchema {
+  const shown = show === undefined ? '' : `Only these members are shown: ${show.join(', ')}.`;
+  const prose = [description, shown].filter((text) => text !== '').join(' ');
   return {
     ...schema,
-    description: field.description,
-    ...(field.example === undefined ? {} : { examples: [field.example] }),
+    ...(prose === '' ? {} : { description: prose }),
+    ...(example === undefined ? {} : { examples: [example] }),
   };
 }
 

@@ -1,11 +1,13 @@
 import { type DiffShape, usualDiff } from '../projection/audit-diff.js';
 import { codecColumns, headOf } from '../projection/codec.js';
 import { spelling } from '../projection/redact.js';
+import { pointerTokens } from '../projection/shown-members.js';
+import { isSignatureName } from '../projection/strip.js';
 import { type FieldType, fieldType, fieldTypes } from './field-types.js';
 import { filterKind } from './filter-kinds.js';
 import type { CompileSchema, DefinitionFile } from './load.js';
-import { canFail, readSchema, writeSchema } from './record-schema.js';
-import { type Field, type JsonSchema, leaves, placeOf } from './resource.js';
+import { canFail, partSchema, readSchema, writeSchema } from './record-schema.js';
+import { type Field, type JsonSchema, leaves, type Part, placeOf, pointer } from './resource.js';
 
 // The rules that config/resource.schema.json cannot express: a definition that fits it can still refer to a missing name or column.
 
@@ -60,7 +62,10 @@ export function contradictions(
     if (codec.older && headOf(codec) !== '' && headOf(codec.older).startsWith(headOf(codec)))
       flaws.push(`/codecs/${name}/older: an older value begins as others do; give both another beginning`);
   }
-  return [...flaws, ...placed.flatMap((each) => [...fieldFlaws(each), ...schemaFlaws(each, compileSchema)])];
+  return [
+    ...flaws,
+    ...placed.flatMap((each) => [...fieldFlaws(each), ...partFlaws(each), ...schemaFlaws(each, compileSchema)]),
+  ];
 
   function fieldFlaws({ field, at }: PlacedField): string[] {
     const { column, pointer, codec, type, references, diff = {}, words = {} } = field;
@@ -84,6 +89,26 @@ export function contradictions(
     };
     return Object.entries(rules).flatMap(([flaw, isSo]) => (isSo ? [flaw] : []));
   }
+
+  function partFlaws({ field, at: place }: PlacedField): string[] {
+    return partsOf(field, place).flatMap(({ part, at }) => {
+      const names = Object.entries(part.fields ?? {}).map(([name, { column = name }]) => column);
+      const signatures = (part.show ?? []).filter((shown) => pointerTokens(shown).some(isSignatureName));
+      const isUnknown = part !== field && named && part.references !== undefined && !named.has(part.references);
+      return [
+        ...(isUnknown ? [`${at}/references: there is no resource ${part.references}; name another, or remove it`] : []),
+        ...(new Set(names).size < names.length ? [`${at}/fields: two have the same column; show it once`] : []),
+        ...signatures.map((shown) => `${at}/show: ${shown} speaks of a signature, which is never shown; remove it`),
+      ];
+    });
+  }
+}
+
+/** A field and all values within its JSON that the definition describes, with their places. */
+function partsOf(part: Part, at: string): { readonly part: Part; readonly at: string }[] {
+  const { items, fields = {} } = part;
+  const members = Object.entries(fields).flatMap(([name, each]) => partsOf(each, `${at}/fields${pointer([name])}`));
+  return [{ part, at }, ...(items === undefined ? [] : partsOf(items, `${at}/items`)), ...members];
 }
 
 function namedColumns(
@@ -136,12 +161,14 @@ function schemaFlaws({ field, at }: PlacedField, compileSchema: CompileSchema): 
       return undefined;
     }
   };
-  // Otherwise the schema is that of the type, and compiling it costs a start some milliseconds.
-  const isOwn = field.schema !== undefined || field.example !== undefined;
-  const fits = isOwn ? compiled(readSchema(field), `${at}/schema`) : undefined;
+  for (const { part, at: place } of partsOf(field, at)) {
+    // Otherwise the schema is that of the type, and compiling it costs a start some milliseconds.
+    if (part.schema === undefined && part.example === undefined) continue;
+    const fits = compiled(part === field ? readSchema(field) : partSchema(part), `${place}/schema`);
+    if (part.example !== undefined && fits?.(part.example) === false)
+      flaws.push(`${place}/example: it does not fit the field; correct the example`);
+  }
   if (field.write?.schema) compiled(writeSchema(field), `${at}/write/schema`);
-  if (field.example !== undefined && fits?.(field.example) === false)
-    flaws.push(`${at}/example: it does not fit the field; correct the example`);
   return flaws;
 }
 

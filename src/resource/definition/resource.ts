@@ -18,21 +18,34 @@ export interface WriteRule {
   readonly schema?: JsonSchema;
 }
 
-/** One member of a record, filled from one column of the view. */
-export interface Field {
-  readonly column: string;
-  readonly pointer?: string;
+/** A value within JSON that a view makes. */
+export interface Part {
+  /** Its name in that JSON; absent: as in the API. */
+  readonly column?: string;
   readonly type: FieldType;
   readonly nullable?: boolean;
+  readonly description?: string;
+  readonly schema?: JsonSchema;
+  readonly example?: unknown;
+  readonly references?: string;
+  /** Of a list: what each element is. */
+  readonly items?: Part;
+  /** Of an object. */
+  readonly fields?: Readonly<Record<string, Part>>;
+  /** Of free JSON: pointers of the members that are shown. */
+  readonly show?: readonly string[];
+}
+
+/** One member of a record, filled from one column of the view. */
+export interface Field extends Part {
+  readonly column: string;
+  readonly pointer?: string;
   readonly description: string;
   /** Name of the codec of the stored value; absent: it is not encoded. */
   readonly codec?: string;
   readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
   readonly diff?: DiffShape;
   readonly words?: DiffWords;
-  readonly schema?: JsonSchema;
-  readonly example?: unknown;
-  readonly references?: string;
   readonly write?: WriteRule;
 }
 

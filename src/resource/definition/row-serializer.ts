@@ -6,8 +6,10 @@ import { holdsImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
 import { childrenOf, MalformedJson } from '../projection/json-scan.js';
 import type { ProjectionOptions } from '../projection/redact.js';
+import { pointerTokens } from '../projection/shown-members.js';
 import { isSuspect, stripImages } from '../projection/strip.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
+import { partWriter, writePart } from './parts.js';
 import { canFail } from './record-schema.js';
 import {
   columnsOf,
@@ -25,7 +27,7 @@ import {
  * parsed, so that numbers keep every digit. It throws DecodeError when the cell is not JSON or the member is not of the field's type.
  */
 function memberReader({ pointer = '', type, clean }: Field): (cell: string) => string {
-  const [, ...tokens] = pointer.split('/').map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const tokens = pointerTokens(pointer);
   return (cell) => {
     let value: string | undefined = cell.trim();
     try {
@@ -90,10 +92,13 @@ export function compileSerializer(
     const decoded = cellWriters.get(field.column) as ValueSerializer;
     if (field.pointer === undefined && field.type !== 'json') return guarded(path, decoded);
     const readMember = memberReader(field);
+    const write = partOf(field);
     return guarded(path, (row, at, json) => {
       const cell = cells.get(at) ?? (codec === undefined ? (row.text(at) as string) : decodedCell(decoded, row, at));
       cells.set(at, cell);
-      json.text(readMember(cell));
+      const member = readMember(cell);
+      if (write === null || member === 'null') json.text(member);
+      else writePart(write, member, json);
     });
   });
   const { prefixes, suffix } = punctuation(members);
@@ -167,13 +172,20 @@ function compileDecoders(
   return { decoders, cellWriters };
 }
 
+/** The writer of a field that is JSON; null when it is shown as it is stored. */
+const partOf = (field: Field) => (field.type === 'json' ? partWriter(field) : null);
+
 function cleaning(
   resource: Resource,
   columns: readonly string[],
-  { type, clean, diff, words }: Field,
+  field: Field,
   { redaction }: ProjectionOptions,
 ): ValueSerializer {
-  const plain = fieldType(type).serializer;
+  const { type, clean, diff, words } = field;
+  const part = partOf(field);
+  const plain: ValueSerializer = part
+    ? (row, at, json) => part(row, row.starts[at] as number, row.ends[at] as number, json)
+    : fieldType(type).serializer;
   if (clean === undefined) return plain;
   if (clean === 'audit-diff') {
     const entityAt = columns.indexOf(entityColumn(resource));
@@ -183,8 +195,10 @@ function cleaning(
   return (row, at, json) => {
     if (!isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number)) return plain(row, at, json);
     const text = row.text(at) as string;
-    if (clean === 'json-images') json.text(stripImages(text));
-    else json.text(holdsImage(text) ? 'null' : JSON.stringify(text));
+    if (clean === 'text-images') return json.text(holdsImage(text) ? 'null' : JSON.stringify(text));
+    const stripped = stripImages(text);
+    if (part === null) json.text(stripped);
+    else writePart(part, stripped, json);
   };
 }
 

@@ -1,0 +1,97 @@
+import { MalformedJson } from './json-scan.js';
+
+// A scanner over JSON in the bytes in which PostgreSQL sent it; json-scan.ts does the same over texts. It makes no strings.
+
+const quote = 0x22;
+const comma = 0x2c;
+const backslash = 0x5c;
+export const openingList = 0x5b;
+export const openingObject = 0x7b;
+const closingList = 0x5d;
+const closingObject = 0x7d;
+
+/** Position just after the string whose opening quote is at `start`. Throws MalformedJson. */
+function stringEnd(bytes: Buffer, start: number): number {
+  if (bytes[start] !== quote) throw new MalformedJson();
+  for (let at = start + 1; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === quote) return at + 1;
+    if (byte === backslash) at++;
+  }
+  throw new MalformedJson();
+}
+
+/** Position just after the value that starts at `start`. Throws MalformedJson. */
+function valueEnd(bytes: Buffer, start: number): number {
+  const first = bytes[start];
+  if (first === quote) return stringEnd(bytes, start);
+  let at = start;
+  if (first !== openingList && first !== openingObject) {
+    while (!endsScalar(bytes[at])) at++;
+    if (at === start) throw new MalformedJson();
+    return at;
+  }
+  for (let depth = 0; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === quote) at = stringEnd(bytes, at) - 1;
+    else if (byte === openingList || byte === openingObject) depth++;
+    else if ((byte === closingList || byte === closingObject) && --depth === 0) return at + 1;
+  }
+  throw new MalformedJson();
+}
+
+/** Calls `found` with the ends of each element of the list that begins at `start`. Throws MalformedJson. */
+export function eachElement(bytes: Buffer, start: number, found: (start: number, end: number) => void): void {
+  each(bytes, start, (at) => {
+    const end = valueEnd(bytes, at);
+    found(at, end);
+    return end;
+  });
+}
+
+/** Calls `found` with the ends of name and value of each member of the object that begins at `start`. Throws MalformedJson. */
+export function eachMember(
+  bytes: Buffer,
+  start: number,
+  found: (name: number, nameEnd: number, start: number, end: number) => void,
+): void {
+  each(bytes, start, (name) => {
+    const nameEnd = stringEnd(bytes, name);
+    const value = skipSpace(bytes, skipSpace(bytes, nameEnd) + 1); // behind the colon
+    const end = valueEnd(bytes, value);
+    found(name, nameEnd, value, end);
+    return end;
+  });
+}
+
+function each(bytes: Buffer, start: number, take: (at: number) => number): void {
+  const closing = (bytes[start] as number) + 2; // "]" and "}" are the opening characters and two
+  let at = skipSpace(bytes, start + 1);
+  while (bytes[at] !== closing) {
+    at = skipSpace(bytes, take(at));
+    if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
+    else if (bytes[at] !== closing) throw new MalformedJson();
+  }
+}
+
+/** The name that stands between the quotes of bytes[start, end), its escapes resolved. */
+export function nameAt(bytes: Buffer, start: number, end: number): string {
+  const raw = bytes.toString('utf8', start + 1, end - 1);
+  return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw;
+}
+
+/** Position of the first byte at or after `at` that is not white space. */
+function skipSpace(bytes: Buffer, at: number): number {
+  let next = at;
+  while (isSpace(bytes[next])) next++;
+  return next;
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}
+
+/** Whether a byte cannot be part of a number, true, false or null; undefined: there are no more bytes. */
+function endsScalar(byte: number | undefined): boolean {
+  return byte === undefined || byte === comma || byte === closingList || byte === closingObject || isSpace(byte);
+}
