@@ -14,25 +14,34 @@ begin
   -- The list of sql/core/001_roles.sql, which has the reasons; a test compares the two.
   for wanted in
     select * from (values
-      ('gateway_reader', 'TimeZone', 'UTC'),
-      ('gateway_reader', 'DateStyle', 'ISO, YMD'),
-      ('gateway_writer', 'TimeZone', 'UTC'),
-      ('gateway_writer', 'DateStyle', 'ISO, YMD'),
-      ('gateway_reader', 'plan_cache_mode', 'force_generic_plan'),
-      ('gateway_reader', 'random_page_cost', '1.1'),
-      ('gateway_reader', 'jit', 'off'),
-      ('gateway_reader', 'max_parallel_workers_per_gather', '0'),
-      ('gateway_reader', 'default_transaction_read_only', 'on'),
-      ('gateway_reader', 'statement_timeout', '60s'),
-      ('gateway_reader', 'lock_timeout', '1s'),
-      ('gateway_reader', 'idle_in_transaction_session_timeout', '10s'),
-      ('gateway_reader', 'client_connection_check_interval', '1s'),
-      ('gateway_writer', 'statement_timeout', '10s'),
-      ('gateway_writer', 'lock_timeout', '2s'),
-      ('gateway_writer', 'idle_in_transaction_session_timeout', '5s'),
-      ('gateway_writer', 'synchronous_commit', 'on'),
-      ('gateway_writer', 'client_connection_check_interval', '1s')
-    ) as settings (role, name, value)
+      ('TimeZone', 'UTC', 'UTC'),
+      ('DateStyle', 'ISO, YMD', 'ISO, YMD'),
+      ('IntervalStyle', 'postgres', 'postgres'),
+      ('bytea_output', 'hex', 'hex'),
+      ('extra_float_digits', '1', '1'),
+      ('standard_conforming_strings', 'on', 'on'),
+      ('search_path', 'public', 'public'),
+      ('row_security', 'on', 'on'),
+      ('default_transaction_isolation', 'read committed', 'read committed'),
+      ('default_transaction_deferrable', 'off', 'off'),
+      ('default_transaction_read_only', 'on', null),
+      ('plan_cache_mode', 'force_generic_plan', null),
+      ('random_page_cost', '1.1', null),
+      ('enable_indexscan', 'on', 'on'),
+      ('enable_indexonlyscan', 'on', 'on'),
+      ('enable_bitmapscan', 'on', 'on'),
+      ('enable_nestloop', 'on', 'on'),
+      ('jit', 'off', null),
+      ('max_parallel_workers_per_gather', '0', null),
+      ('statement_timeout', '60000', '10000'),
+      ('lock_timeout', '1000', '2000'),
+      ('idle_in_transaction_session_timeout', '10000', '5000'),
+      ('idle_session_timeout', '0', '0'),
+      ('client_connection_check_interval', '1000', '1000'),
+      ('synchronous_commit', null, 'on')
+    ) as settings (name, reader, writer)
+      cross join lateral (values ('gateway_reader', reader), ('gateway_writer', writer)) of_role (role, value)
+    where value is not null
   loop
     execute format('alter role %I set %I = %L', wanted.role, wanted.name, wanted.value);
   end loop;

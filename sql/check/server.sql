@@ -5,14 +5,13 @@
 -- be changed without a gap. A superuser is a member of every role, so its memberships and possessions say nothing and are left out.
 with recursive need as (
   select * from jsonb_to_record($1) as n (kind text, role text, relations text[], clock float8, pooled boolean,
-    "statementTimeoutMs" integer, "writeTimeoutMs" integer, connections integer, sum text)
+    "statementTimeoutMs" integer, connections integer, sum text, session jsonb, "ofRole" jsonb)
 ), setting as (
   select json_object_agg(name, setting) as of from pg_settings
 ), fact as (
   select need.*, kind = 'replica' as is_replica, me.oid as me, me.rolname as login, me.rolsuper as is_super, me.rolconnlimit, d.datconnlimit,
     d.datname, pg_is_in_recovery() as recovers, current_setting('transaction_read_only') = 'on' as reads_only,
-    (of->>'statement_timeout')::integer as statement_ms, (of->>'lock_timeout')::integer as lock_ms,
-    (of->>'max_standby_streaming_delay')::integer as conflict_ms, of->>'plan_cache_mode' as plans,
+    (of->>'max_standby_streaming_delay')::integer as conflict_ms,
     (of->>'max_connections')::integer - (of->>'superuser_reserved_connections')::integer
       - coalesce(of->>'reserved_connections', '0')::integer as server_limit, -- from PostgreSQL 16 on, for pg_use_reserved_connections
     round(extract(epoch from statement_timestamp()) * 1000 - clock) || ' ms from the gateway''s' as distance,
@@ -37,29 +36,9 @@ with recursive need as (
     ('standby', 'warning', current_setting('hot_standby_feedback') = 'off' and conflict_ms between 0 and "statementTimeoutMs" - 1,
       'hot_standby_feedback is off, and replay ends a statement that it waits for after ' || conflict_ms
         || ' ms (max_standby_streaming_delay): pages break off while the primary vacuums'),
-    -- The serializers of rows rely on these, beside TimeZone and DateStyle, which each connection sets itself.
-    ('session', 'refused', current_setting('bytea_output') <> 'hex', 'bytea_output is ' || current_setting('bytea_output') || ', not hex'),
-    ('session', 'refused', current_setting('extra_float_digits')::integer < 1,
-      'extra_float_digits is ' || current_setting('extra_float_digits') || ': numbers lose digits'),
     ('session', 'refused', current_setting('server_encoding') <> 'UTF8',
       'the database''s encoding is ' || current_setting('server_encoding') || ', not UTF8, which only a new database can change'),
     ('clock', 'failed', distance_ms > 2000, 'It is ' || distance || '; expiry of tokens is judged by the gateway''s clock'),
-    -- The settings that sql/core/001_roles.sql makes.
-    ('role_settings', 'failed', is_replica and statement_ms between 1 and "statementTimeoutMs" - 1,
-      'statement_timeout is ' || statement_ms || ': it ends statements before STATEMENT_TIMEOUT_MS does'),
-    ('role_settings', 'failed', not is_replica and statement_ms between 1 and "writeTimeoutMs" - 1,
-      'statement_timeout is ' || statement_ms || ': it ends writes before WRITE_TIMEOUT_MS does'),
-    ('role_settings', 'failed', not is_replica and current_setting('synchronous_commit') = 'off',
-      'synchronous_commit is off: a crash of the primary loses writes that were confirmed'),
-    ('role_settings', 'warning', statement_ms = 0, 'statement_timeout is 0: a statement without a client runs on'),
-    ('role_settings', 'warning', lock_ms = 0 or lock_ms >= "writeTimeoutMs",
-      'lock_timeout is ' || lock_ms || ': a statement that waits for a lock delays others until their deadline'),
-    ('role_settings', 'warning', current_setting('idle_in_transaction_session_timeout') = '0',
-      'idle_in_transaction_session_timeout is 0: a transaction of a dead gateway keeps its locks'),
-    ('role_settings', 'warning', current_setting('client_connection_check_interval') = '0',
-      'client_connection_check_interval is 0: the statement of a dead gateway runs to its end'),
-    ('role_settings', 'warning', is_replica and plans <> 'force_generic_plan',
-      'plan_cache_mode is ' || plans || ': plans are made again and may change from hour to hour'),
     ('connections', 'failed', not pooled and least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1), server_limit) < connections,
       connections || ' are needed, ' || sum || '; ' || concat_ws(', ',
         case when nullif(rolconnlimit, -1) < connections then 'the role allows ' || rolconnlimit end,
@@ -68,14 +47,20 @@ with recursive need as (
   ) f (code, level, is_so, text)
   where f.is_so
   union all
-  select 'role_settings', 'warning', 'it lacks ' || string_agg(lacking, ', ' order by lacking) || ', which ' || role || ' has'
+  -- Each login sends these, so another value shows a pooler that passes none on, over a role whose settings differ.
+  select case w.level when 'refused' then 'session' else 'role_settings' end, w.level, w.name || ' is ' || s.setting || ', not ' || w.value
+  from fact cross join jsonb_to_recordset(session) w (name text, value text, level text) join pg_settings s using (name)
+  where s.setting <> w.value
+  union all
+  select 'role_settings', 'warning', 'the role has settings that `migrate` does not make, ' || string_agg(own, ', ' order by own)
+    || ': reset those that no administrator made, because a login can change its own'
   from fact cross join lateral (
-    select unnest(setconfig) from pg_db_role_setting where setrole = to_regrole(role) and setdatabase = 0
-    except
-    select unnest(setconfig) from pg_db_role_setting
-    where setrole = me and setdatabase in (0, (select oid from pg_database where datname = fact.datname))) s (lacking)
+    select distinct own from pg_db_role_setting s cross join unnest(setconfig) own
+    where s.setrole in (me, to_regrole(role)) and s.setdatabase in (0, (select oid from pg_database d where d.datname = fact.datname))
+      and (own !~ '^[^=]*[.]' or own like 'gateway.%') -- parameters of the app
+      and not exists (select from jsonb_to_recordset("ofRole") w (name text, value text) where w.name || '=' || w.value = own)) o
   where not is_super
-  group by role
+  having count(*) > 0
   union all
   select 'role', 'refused', 'it has ' || concat_ws(', ', case when is_super then 'SUPERUSER' end, case when bool_or(rolbypassrls) then 'BYPASSRLS' end,
     case when bool_or(rolcreaterole) then 'CREATEROLE' end, case when bool_or(rolcreatedb) then 'CREATEDB' end,
@@ -149,9 +134,9 @@ select coalesce((array_agg(n.level order by array_position(array['refused', 'fai
 from fact cross join pg_control_system() cross join lateral (values
   (1, 'recovery', '', true, case when is_replica then 'It is a replica and read-only.' else 'It is a primary.' end),
   (2, 'standby', '', is_replica and recovers, 'It replays, and leaves statements their time.'),
-  (3, 'session', '', true, 'bytea_output is hex, the encoding UTF8.'),
+  (3, 'session', '', true, 'The encoding is UTF8, and values have the forms that serializers read.'),
   (4, 'clock', '', true, distance || '.'),
-  (5, 'role_settings', '', true, 'Those of sql/core/001_roles.sql, or such as fit.'),
+  (5, 'role_settings', '', true, 'The session has the settings that the login sends, and the role no others.'),
   (6, 'connections', '', not pooled, connections || ' are needed: ' || sum || '.'),
   (7, 'role', login, true, 'No superuser, no BYPASSRLS, member of no further role, owner of nothing.'),
   (8, 'privileges', login, not is_super, 'None beyond those that the gateway grants.')

@@ -41,32 +41,41 @@ declare
 begin
   for wanted in
     select * from (values
-      -- The row serializers rely on these text forms.
-      ('gateway_reader', 'TimeZone', 'UTC'),
-      ('gateway_reader', 'DateStyle', 'ISO, YMD'),
-      ('gateway_writer', 'TimeZone', 'UTC'),
-      ('gateway_writer', 'DateStyle', 'ISO, YMD'),
+      -- The row serializers rely on these text forms, and the files of SQL on the form of their strings.
+      ('TimeZone', 'UTC', 'UTC'),
+      ('DateStyle', 'ISO, YMD', 'ISO, YMD'),
+      ('IntervalStyle', 'postgres', 'postgres'),
+      ('bytea_output', 'hex', 'hex'),
+      ('extra_float_digits', '1', '1'),
+      ('standard_conforming_strings', 'on', 'on'),
+      -- Functions of the app are found as an app without settings finds them; the logins can create nothing in public.
+      ('search_path', 'public', 'public'),
+      ('row_security', 'on', 'on'),
+      ('default_transaction_isolation', 'read committed', 'read committed'),
+      ('default_transaction_deferrable', 'off', 'off'),
+      ('default_transaction_read_only', 'on', null),
       -- One plan per statement shape, the same for every workspace and at every hour: no planning per request, no plan flips.
-      ('gateway_reader', 'plan_cache_mode', 'force_generic_plan'),
+      ('plan_cache_mode', 'force_generic_plan', null),
       -- With the default of 4 the planner prefers a scan and a sort to the (workspace_id, …) index.
-      ('gateway_reader', 'random_page_cost', '1.1'),
+      ('random_page_cost', '1.1', null),
+      ('enable_indexscan', 'on', 'on'),
+      ('enable_indexonlyscan', 'on', 'on'),
+      ('enable_bitmapscan', 'on', 'on'),
+      ('enable_nestloop', 'on', 'on'),
       -- A short statement gains nothing from compiling or from parallel workers.
-      ('gateway_reader', 'jit', 'off'),
-      ('gateway_reader', 'max_parallel_workers_per_gather', '0'),
-      -- Backstops behind the gateway's own deadlines: a statement whose client is gone stops within a second.
-      ('gateway_reader', 'default_transaction_read_only', 'on'),
-      ('gateway_reader', 'statement_timeout', '60s'),
+      ('jit', 'off', null),
+      ('max_parallel_workers_per_gather', '0', null),
+      -- Milliseconds. Backstops behind the gateway's own deadlines: a statement whose client is gone stops within a second.
+      ('statement_timeout', '60000', '10000'),
       -- Statements share connections: one that waits for a lock, for example during a migration of the app, delays those behind it.
-      ('gateway_reader', 'lock_timeout', '1s'),
-      ('gateway_reader', 'idle_in_transaction_session_timeout', '10s'),
-      ('gateway_reader', 'client_connection_check_interval', '1s'),
-      ('gateway_writer', 'statement_timeout', '10s'),
-      ('gateway_writer', 'lock_timeout', '2s'),
-      ('gateway_writer', 'idle_in_transaction_session_timeout', '5s'),
-      ('gateway_writer', 'synchronous_commit', 'on'),
-      ('gateway_writer', 'client_connection_check_interval', '1s')
-    ) as settings (role, name, value)
-    where not exists (
+      ('lock_timeout', '1000', '2000'),
+      ('idle_in_transaction_session_timeout', '10000', '5000'),
+      ('idle_session_timeout', '0', '0'),
+      ('client_connection_check_interval', '1000', '1000'),
+      ('synchronous_commit', null, 'on')
+    ) as settings (name, reader, writer)
+      cross join lateral (values ('gateway_reader', reader), ('gateway_writer', writer)) of_role (role, value)
+    where value is not null and not exists (
       select from pg_db_role_setting where setrole = to_regrole(role) and setdatabase = 0 and name || '=' || value = any (setconfig))
   loop
     execute format('alter role %I set %I = %L', wanted.role, wanted.name, wanted.value);

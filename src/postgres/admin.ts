@@ -1,17 +1,17 @@
-import pg from 'pg';
+import type pg from 'pg';
+import { Login } from './wire/wire.js';
 
 /** Runs `work` on a connection of the admin role, and closes the connection also after an error. */
 export async function asAdmin<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({
+  // The SQL of the files has backslashes in plain strings, whatever the database's default.
+  const login = new Login([{ name: 'standard_conforming_strings', value: 'on', level: 'failed' }]);
+  const client = await login.connect(() => ({
     connectionString: adminUrl,
     connectionTimeoutMillis: 10_000,
     application_name: 'gateway-admin',
-  });
-  // The next statement reports a connection that died; without a listener the event would end the process.
-  client.on('error', () => undefined);
+  }));
   try {
-    await client.connect();
-    return await work(client);
+    return await work(client); // the next statement reports a connection that died
   } finally {
     await client.end();
   }

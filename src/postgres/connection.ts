@@ -6,7 +6,8 @@ import type { Statement, Values, WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
 import { boundValues, guardOf, type Part, RoundTrip } from './wire/queries.js';
 import { reusingSocket, tapRows } from './wire/row-tap.js';
-import { SessionClient, streamOf, wireOf } from './wire/wire.js';
+import type { SessionSetting } from './wire/session.js';
+import { Login, streamOf, wireOf } from './wire/wire.js';
 
 /** A statement to run for a workspace; `workspace` is null for token look-ups and probes, which read no view. */
 export interface Run {
@@ -21,6 +22,8 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
   /** Whether statements are prepared by name, once per connection; a pooler in front of PostgreSQL must support that. */
   readonly namedStatements: boolean;
+  /** Sent at each login. */
+  readonly session: readonly SessionSetting[];
   /** Seals the workspace of each statement. */
   readonly seal: Seal;
 }
@@ -83,28 +86,34 @@ export class Connection {
   }
 
   /** Throws ConnectionLost, or PostgreSQL's own error when it refuses the login. */
-  static async open(url: string, options: ConnectionOptions): Promise<Connection> {
-    const { socket, reuse } = reusingSocket();
-    const client = new SessionClient({
-      connectionString: url,
-      stream: () => socket,
-      application_name: applicationName,
-      connectionTimeoutMillis: options.connectTimeoutMs,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: 30_000, // a firewall forgets connections that are silent for minutes
-      pipeline: true,
-    } as pg.ClientConfig);
-    client.on('error', () => {}); // without a listener a dying backend would end the process
+  static async open(
+    url: string,
+    options: ConnectionOptions,
+    login: Login = new Login(options.session),
+  ): Promise<Connection> {
+    let own = reusingSocket();
+    const configured = (): pg.ClientConfig => {
+      own = reusingSocket();
+      const { socket } = own;
+      return {
+        connectionString: url,
+        stream: () => socket,
+        application_name: applicationName,
+        connectionTimeoutMillis: options.connectTimeoutMs,
+        keepAlive: true,
+        keepAliveInitialDelayMillis: 30_000, // a firewall forgets connections that are silent for minutes
+        pipeline: true,
+      } as pg.ClientConfig;
+    };
     try {
-      await client.connect();
+      const client = await login.connect(configured);
+      tapRows(wireOf(client));
+      own.reuse();
+      return new Connection(client, options);
     } catch (error) {
-      client.end().catch(() => {});
       if (error instanceof pg.DatabaseError) throw error;
       throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
     }
-    tapRows(wireOf(client));
-    reuse();
-    return new Connection(client, options);
   }
 
   /** Statements sent and not yet answered. */
@@ -258,9 +267,10 @@ function asLost(error: Error): Error {
 
 /** Returns a function that opens connections with the URL of the moment; null while no server may be used. */
 export function connectTo(url: () => string | null, options: ConnectionOptions): Connect {
+  const login = new Login(options.session);
   return async () => {
     const now = url();
     if (now === null) throw new ConnectionLost('no server may be used');
-    return Connection.open(now, options);
+    return Connection.open(now, options, login);
   };
 }

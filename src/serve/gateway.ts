@@ -6,15 +6,16 @@ import type { Observe } from '../base/events.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { gatesOf, limitsOf } from '../base/flow/gates.js';
 import { readText } from '../base/paths.js';
-import { connectTo } from '../postgres/connection.js';
+import { type ConnectionOptions, connectTo } from '../postgres/connection.js';
 import { ConnectionPool } from '../postgres/connection-pool.js';
 import { connectionUrls, currentUrl, serverName } from '../postgres/connection-url.js';
 import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
 import { Primary, type PrimaryNode, PrimaryNodes, primaryReadConnections } from '../postgres/primary.js';
 import { type CheckResult, LateCheck } from '../postgres/probe.js';
 import { Replica } from '../postgres/replica.js';
-import { type Seal, sealWith } from '../postgres/seal.js';
+import { sealWith } from '../postgres/seal.js';
 import { Upkeep } from '../postgres/upkeep.js';
+import { sessionSettings } from '../postgres/wire/session.js';
 import { type CompiledResource, compileResource, redactionOf } from '../resource/definition/compiled.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
@@ -269,7 +270,8 @@ async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): P
 /** Constructs the pools and the probes of all servers; opens no connection. */
 function databasesOf(settings: Settings, opening: Opening) {
   const { resources, system, unchecked, uncheckedPrimaries, readAgain, observe } = opening;
-  const bounds = { ...settings, seal: sealWith(settings.wallKey) };
+  const bounds = { ...settings, seal: sealWith(settings.wallKey), session: sessionSettings('replica', settings) };
+  const ofPrimary = { ...bounds, session: sessionSettings('primary', settings) };
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const activeWorkspaces = new ActiveKeys();
   /** The servers of a setting, each with the check to make before its first use where the start could not check it. */
@@ -287,7 +289,7 @@ function databasesOf(settings: Settings, opening: Opening) {
   const replicas = servers.map(({ name, url, check }) => {
     return new Replica(name, connectTo(url, bounds), { ...bounds, activeWorkspaces }, heartbeat, observe, check);
   });
-  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), bounds, heartbeat, observe);
+  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), ofPrimary, heartbeat, observe);
   return {
     replicas,
     heartbeat,
@@ -327,7 +329,7 @@ function watchedServers(
 /** The uses of the primary: writes, the few reads for which no replica is fresh enough, and its positions. Null without PRIMARY_URLS: then there are no write routes. */
 function primaryOf(
   all: readonly PrimaryNode[],
-  settings: Settings & { readonly seal: Seal },
+  settings: Settings & Pick<ConnectionOptions, 'seal' | 'session'>,
   heartbeat: Heartbeat,
   observe: Observe,
 ) {

@@ -108,13 +108,13 @@ test.serial('each scan of a view must compare the workspace, wherever it stands'
   }
 });
 
-test.serial('check finds nothing wrong where the role quotes all identifiers', async (t) => {
+test.serial('check finds nothing wrong where the database quotes all identifiers', async (t) => {
   const { name, primary } = t.context.database;
-  await primary.query(`alter role gateway_reader in database ${name} set quote_all_identifiers = on`);
+  await primary.query(`alter database ${name} set quote_all_identifiers = on`);
   try {
     t.deepEqual(await wrong(t), []);
   } finally {
-    await primary.query(`alter role gateway_reader in database ${name} reset quote_all_identifiers`);
+    await primary.query(`alter database ${name} reset quote_all_identifiers`);
   }
 });
 

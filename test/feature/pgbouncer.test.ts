@@ -8,6 +8,7 @@ import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { type Account, give, runAs, serverAccount } from '../../demo/cluster/binaries.js';
 import { freePort } from '../../demo/cluster/ports.js';
+import { projectText } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { FindingCode } from '../../src/serve/fitness/finding.js';
 import { inspect } from '../../src/serve/fitness/inspect.js';
@@ -24,6 +25,8 @@ interface PooledDatabase {
   /** Connection URL of the role, on the server itself. */
   readonly url: string;
   readonly mode: 'transaction' | 'session';
+  /** Such as connect_query='…'. */
+  readonly more?: string;
 }
 
 /** A real PgBouncer of a test's own, on all addresses of this machine. */
@@ -45,13 +48,18 @@ async function startPgbouncer(databases: Readonly<Record<string, PooledDatabase>
     give(file, account);
     return file;
   };
-  const servers = Object.entries(databases).map(([name, { url, mode }]) => ({ name, mode, url: new URL(url) }));
+  const servers = Object.entries(databases).map(([name, { url, mode, more = '' }]) => ({
+    name,
+    mode,
+    more,
+    url: new URL(url),
+  }));
   const users = new Map(servers.map(({ url }) => [url.username, url.password]));
   const config = write('pgbouncer.ini', [
     '[databases]',
     ...servers.map(
-      ({ name, mode, url }) =>
-        `${name} = host=${url.hostname} port=${url.port} dbname=${url.pathname.slice(1)} pool_mode=${mode}`,
+      ({ name, mode, more, url }) =>
+        `${name} = host=${url.hostname} port=${url.port} dbname=${url.pathname.slice(1)} pool_mode=${mode} ${more}`,
     ),
     '[pgbouncer]',
     'listen_addr = *',
@@ -127,10 +135,19 @@ base.serial.before(async (t) => {
   pooler.running = await startPgbouncer({
     reads: { url: replicaUrls, mode: 'transaction' },
     sessions: { url: replicaUrls, mode: 'session' },
+    altered: { url: replicaUrls, mode: 'transaction' },
+    corrected: { url: replicaUrls, mode: 'transaction', more: connectQuery('replica1') },
+    corrected_writes: { url: primaryUrls, mode: 'transaction', more: connectQuery('primary') },
     writes: { url: primaryUrls, mode: 'transaction' },
   });
 });
 base.after.always(() => pooler.running?.stop());
+
+/** That of a server in the shipped file. */
+function connectQuery(server: string): string {
+  const entry = projectText('deploy/pgbouncer/pgbouncer.ini').match(`host=${server}[.].*`)?.[0] ?? '';
+  return /connect_query='[^']+'/.exec(entry)?.[0] ?? 'none';
+}
 
 const url = (name: string, host?: string): string => (pooler.running as Pgbouncer).url(name, host);
 
@@ -181,6 +198,29 @@ test(`no request fails behind PgBouncer in transaction mode${why}`, async (t) =>
     body: { customerId: customer?.id, naam: 'Koelcel' },
   });
   t.is(created.status, 201);
+});
+
+test(`check finds the settings that a login made behind a pooler, and connect_query of the shipped file mends them${why}`, async (t) => {
+  const { name, primary, caughtUp } = t.context.database;
+  const roles = ['gateway_reader', 'gateway_writer'];
+  const all = (change: string) =>
+    Promise.all(roles.map((role) => primary.query(`alter role ${role} in database ${name} ${change}`)));
+  await all("set statement_timeout = '9s'");
+  await all('set synchronous_commit = off');
+  await caughtUp();
+  try {
+    t.regex(
+      await finding(t, 'role_settings', { replicaUrls: url('altered') }),
+      /^failed: statement_timeout is 9000, not 60000; the role has settings that/,
+    );
+    for (const settings of [
+      { replicaUrls: url('corrected') },
+      { replicaUrls: t.context.database.settings.replicaUrls, primaryUrls: url('corrected_writes') },
+    ])
+      t.regex(await finding(t, 'role_settings', settings), /^warning: the role has settings that/);
+  } finally {
+    await all('reset all');
+  }
 });
 
 test(`check warns of a connection over a network without TLS, or with a certificate that it cannot verify${why}`, async (t) => {

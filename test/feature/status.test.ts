@@ -44,14 +44,14 @@ test.serial('without a replica the status names it and what fails', async (t) =>
 
 test.serial('the status and /readyz say what the check of the start found', async (t) => {
   const { database } = t.context;
-  const own = `alter role gateway_reader in database ${database.name}`;
-  await database.primary.query(`${own} set statement_timeout = '2s'`);
+  const own = `alter database ${database.name} connection limit`;
+  await database.primary.query(`${own} 6`);
   await database.caughtUp();
-  const { gateway } = await database.gateway();
-  await database.primary.query(`${own} reset statement_timeout`);
+  const { gateway } = await database.gateway({ primaryUrls: '' });
+  await database.primary.query(`${own} -1`);
   const { unfit, status } = (await (await fetch(`${gateway.opsUrl}/readyz`)).json()) as Readiness;
-  t.like({ status, unfit }, { status: 'ready', unfit: [{ item: 'role settings' }] });
+  t.like({ status, unfit }, { status: 'ready', unfit: [{ item: 'connections' }] });
   const { level, summary } = await statusOf(gateway.opsUrl);
   t.is(level, 'degraded');
-  t.regex(summary, /^At the start replica 1 \(.*\) did not fit: role settings: statement_timeout is 2000/);
+  t.regex(summary, /^At the start replica 1 \(.*\) did not fit: connections: 7 are needed/);
 });

@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import pg from 'pg';
+import { isRefusedStartup, type SessionSetting, type Startup, startupsOf } from './session.js';
 
 /**
  * The connection inside a client of pg. It is not part of pg's API, so only this folder uses it, and pg is pinned to one version.
@@ -35,12 +36,45 @@ export function announcedPid(client: pg.ClientBase): number | null {
 
 const { getStartupConf } = pg.Client.prototype as unknown as { getStartupConf(): Record<string, string> };
 
-/**
- * A client whose sessions print times as serializers and cursors read them: what a client asks for at the login comes before the settings
- * of its role (PostgreSQL 19.1.3), and poolers keep these two, because the JDBC driver sends them.
- */
-export class SessionClient extends pg.Client {
+/** A client that sends parameters at the login: they come before the settings of its role (PostgreSQL 19.1.3). */
+class SessionClient extends pg.Client {
+  readonly #startup: Startup;
+
+  constructor(config: pg.ClientConfig, startup: Startup) {
+    super(config);
+    this.#startup = startup;
+    this.on('error', () => undefined); // without a listener a dying backend would end the process
+  }
+
   getStartupConf(): Record<string, string> {
-    return { ...getStartupConf.call(this), TimeZone: 'UTC', DateStyle: 'ISO' };
+    const given = getStartupConf.call(this);
+    const options = [given.options, this.#startup.options].filter(Boolean).join(' ');
+    return { ...given, ...this.#startup, ...(options !== '' && { options }) };
+  }
+}
+
+/** Logs clients in to one server, with the settings that it takes. */
+export class Login {
+  readonly #startups: readonly Startup[];
+  /** The first of the startups that the server has not refused. */
+  #first = 0;
+
+  constructor(settings: readonly SessionSetting[]) {
+    this.#startups = startupsOf(settings);
+  }
+
+  /** Connects a new client; `configured` is called for each attempt. Rejects as pg does. */
+  async connect(configured: () => pg.ClientConfig): Promise<pg.Client> {
+    for (let i = this.#first; ; i++) {
+      const client = new SessionClient(configured(), this.#startups[i] as Startup);
+      try {
+        await client.connect();
+        this.#first = i;
+        return client;
+      } catch (error) {
+        client.end().catch(() => {});
+        if (i === this.#startups.length - 1 || !isRefusedStartup(error)) throw error;
+      }
+    }
   }
 }

@@ -16,12 +16,13 @@ export const advice = {
     "Add sslmode=verify-full and sslrootcert=FILE, the CA that signed the server's certificate, to the URL, name the host as the certificate does, and set ssl = on and hostssl (pg_hba.conf) on the server.",
   pooler: 'Set NAMED_STATEMENTS=false, or let PgBouncer 1.21 or later have max_prepared_statements above 0.',
   role_settings:
-    'Run deploy/login.sql for a login that is a member, else set them with alter role, as sql/core/001_roles.sql does; per-database role settings override role settings.',
+    'Reset them with alter role, also those of the role in this database; behind a pooler set those of sql/core/001_roles.sql, by alter role or connect_query (deploy/pgbouncer).',
   connections:
     'Raise the limit, lower the pools (SHORT_CONNECTIONS, LONG_CONNECTIONS, PRIMARY_CONNECTIONS), or use a pooler.',
   recovery: 'Point REPLICA_URLS at replicas and PRIMARY_URLS at the primary of the same cluster.',
   standby: 'Run select pg_wal_replay_resume(), or set hot_standby_feedback = on on the replica.',
-  session: 'Reset it for the role, such as by alter role … reset bytea_output.',
+  session:
+    'Behind a pooler reset it for the role, such as by alter role … reset bytea_output; another encoding needs a new database.',
   clock: 'Let NTP keep the clocks of the gateway and of the database.',
   time_zone: 'Set TIME_ZONE to a name of the time zone database, such as Europe/Amsterdam.',
   role: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URLS, and take from them the rest.',

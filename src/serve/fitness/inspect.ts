@@ -155,9 +155,9 @@ async function inspectServer(
   url: string,
   inspection: Inspection,
 ): Promise<CheckedServer> {
-  const { connectTimeoutMs, namedStatements } = inspection.settings;
+  const { namedStatements } = inspection.settings;
   const items: Item[] = [];
-  const connect = (): Promise<pg.Client> => connectTo(url, connectTimeoutMs);
+  const connect = (): Promise<pg.Client> => connectTo(url, place.kind, inspection.settings);
   let client: pg.Client | null = null;
   let system: string | undefined;
   try {

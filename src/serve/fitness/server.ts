@@ -3,6 +3,7 @@ import { correctionOf } from '../../base/errors.js';
 import { primaryReadConnections } from '../../postgres/primary.js';
 import { sealWith, wallRefusal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
+import { sessionSettings } from '../../postgres/wire/session.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
 import { viewsOf } from '../../resource/statements/walls.js';
@@ -27,7 +28,8 @@ export async function checkServer(
     relations: ['gateway.applied_files', ...resources.flatMap(viewsOf)],
     pooled,
     statementTimeoutMs: settings.statementTimeoutMs,
-    writeTimeoutMs: settings.writeTimeoutMs,
+    session: sessionSettings(kind, settings),
+    ofRole: sessionSettings(kind, { statementTimeoutMs: 0, writeTimeoutMs: 0 }),
     connections: (pools + 1) * webConcurrency * instances,
     sum: `${pools} of the pools and a probe, by ${webConcurrency} workers and ${instances} machines`,
     clock: Date.now(),

@@ -4,24 +4,29 @@ import { TLSSocket } from 'node:tls';
 import type pg from 'pg';
 import { databaseErrorKind, sqlStateOf } from '../../base/errors.js';
 import { applicationName } from '../../postgres/connection.js';
-import { announcedPid, SessionClient, streamOf } from '../../postgres/wire/wire.js';
+import { type LoginKind, sessionSettings } from '../../postgres/wire/session.js';
+import { announcedPid, Login, streamOf } from '../../postgres/wire/wire.js';
 import { failure, type Item, verdict, warning } from './finding.js';
 
 // The connection of the checks, what its ends are, and the transactions in which they try statements.
 
 const statementTimeoutMs = 5000;
 
-/** Connects as the gateway does, for statements that end within a few seconds. */
-export async function connectTo(url: string, connectTimeoutMs: number): Promise<pg.Client> {
-  const client = new SessionClient({
+/** Connects as the gateway does, for statements that end within a few seconds. A statement on a lost connection rejects. */
+export function connectTo(url: string, kind: LoginKind, settings: CheckBounds): Promise<pg.Client> {
+  return new Login(sessionSettings(kind, settings)).connect(() => ({
     connectionString: url,
-    connectionTimeoutMillis: connectTimeoutMs,
+    connectionTimeoutMillis: settings.connectTimeoutMs,
     query_timeout: statementTimeoutMs,
     application_name: 'gateway-check',
-  });
-  client.on('error', () => undefined); // the statement on a lost connection rejects
-  await client.connect();
-  return client;
+  }));
+}
+
+/** The times of the settings by which a check connects. */
+export interface CheckBounds {
+  readonly connectTimeoutMs: number;
+  readonly statementTimeoutMs: number;
+  readonly writeTimeoutMs: number;
 }
 
 export const queryCanceled = '57014';

@@ -4,7 +4,7 @@ import type { Event, Observe, RefusedResource } from '../../base/events.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { found, type Item, titleOf } from './finding.js';
 import { checkTokens } from './server.js';
-import { connectTo } from './session.js';
+import { type CheckBounds, connectTo } from './session.js';
 import type { ServerKind } from './spared.js';
 import { appliedFiles, checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
@@ -17,8 +17,7 @@ export interface WatchedServer {
 }
 
 /** Bounds of a watch, milliseconds. */
-export interface WatchBounds {
-  readonly connectTimeoutMs: number;
+export interface WatchBounds extends CheckBounds {
   readonly fitnessIntervalMs: number;
 }
 
@@ -107,7 +106,7 @@ export class FitnessWatch {
     if (url === null) return void this.#items.delete(server);
     let client: pg.Client | null = null;
     try {
-      client = await connectTo(url, this.#bounds.connectTimeoutMs);
+      client = await connectTo(url, server.kind, this.#bounds);
       const look = server.kind === 'replica' ? lookAtReplica : lookAtPrimary;
       const before = this.#items.get(server) ?? [];
       const items = await look(client, this.#resources, before);

@@ -51,19 +51,6 @@ export const wrongServers: Configurations = {
       undo: () => 'drop function public.cheap',
     },
   ),
-  'sessions print bytea as escapes': refused('session', /bytea_output is escape, not hex/, {
-    change: ({ name }) => `alter role gateway_reader in database ${name} set bytea_output = 'escape'`,
-    undo: ({ name }) => `alter role gateway_reader in database ${name} reset bytea_output`,
-  }),
-  'sessions begin serializable transactions, which a replica does not take': refused(
-    'session',
-    /default_transaction_isolation does not fit: cannot use serializable mode in a hot standby/,
-    {
-      change: ({ name }) =>
-        `alter role gateway_reader in database ${name} set default_transaction_isolation = serializable`,
-      undo: ({ name }) => `alter role gateway_reader in database ${name} reset default_transaction_isolation`,
-    },
-  ),
   'TIME_ZONE is unknown': refused('time_zone', /no time zone Europe\/Nowhere/, {
     settings: () => ({ timeZone: 'Europe/Nowhere' }),
   }),
@@ -87,45 +74,15 @@ export const wrongServers: Configurations = {
   'the clock of the gateway is off': failed('clock', /-\d+ ms from the gateway's; expiry of tokens is judged/, {
     clockMs: 5000,
   }),
-  'the role ends statements early': failed(
+  'the role has settings that a login made': warning(
     'role_settings',
-    /statement_timeout is 9000: it ends statements before STATEMENT_TIMEOUT_MS does/,
-    {
-      change: ({ name }) => `alter role gateway_reader in database ${name} set statement_timeout = '9s'`,
-      undo: ({ name }) => `alter role gateway_reader in database ${name} reset statement_timeout`,
-    },
-  ),
-  'the role ends every statement': failed(
-    'role_settings',
-    /statement_timeout of the role ends the statements of the check/,
-    {
-      change: ({ name }) => `alter role gateway_reader in database ${name} set statement_timeout = '1ms'`,
-      undo: ({ name }) => `alter role gateway_reader in database ${name} reset statement_timeout`,
-    },
-  ),
-  'writes are confirmed before they are on disk': failed(
-    'role_settings',
-    /synchronous_commit is off: a crash of the primary loses writes that were confirmed/,
-    {
-      change: ({ name }) => `alter role gateway_writer in database ${name} set synchronous_commit = off`,
-      undo: ({ name }) => `alter role gateway_writer in database ${name} reset synchronous_commit`,
-    },
-  ),
-  'the settings of the role were never made': warning(
-    'role_settings',
-    /lock_timeout is 0: .*idle_in_transaction_session_timeout is 0: .*client_connection_check_interval is 0: /,
+    /^the role has settings that `migrate` does not make, statement_timeout=1ms: reset those/,
     {
       change: ({ name }) =>
-        ['lock_timeout', 'idle_in_transaction_session_timeout', 'client_connection_check_interval']
-          .map((setting) => `alter role gateway_writer in database ${name} set ${setting} = 0`)
-          .join('; '),
-      undo: ({ name }) => `alter role gateway_writer in database ${name} reset all`,
+        `alter role gateway_reader in database ${name} set statement_timeout = '1ms'; alter role gateway_reader in database ${name} set app.user_id = '1'`,
+      undo: ({ name }) => `alter role gateway_reader in database ${name} reset all`,
     },
   ),
-  'plans may change from hour to hour': warning('role_settings', /plan_cache_mode is auto/, {
-    change: ({ name }) => `alter role gateway_reader in database ${name} set plan_cache_mode = auto`,
-    undo: ({ name }) => `alter role gateway_reader in database ${name} reset plan_cache_mode`,
-  }),
   'role and server allow fewer connections than the pools need': failed(
     'connections',
     /^315 are needed, 104 of the pools and a probe, by 3 workers and 1 machines; the role allows 290, the server allows 297\.$/,
