@@ -145,7 +145,7 @@ test.serial(
     );
     t.regex(
       readFileSync(join(folder, 'sql/views/tokens.sql'), 'utf8'),
-      /"userNo" as id, t."e-mail" as email from .*\n {2}where t."?role"? = 'owner';/,
+      /"userNo" as id, t."e-mail" as email\n {2}from .*\n {2}where t."?role"? = 'owner';/,
     );
     t.regex(draft.output, /left out: Secret \(secrets, by the name\)/);
     t.deepEqual(await wrong(t, draft), []);

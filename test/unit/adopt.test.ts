@@ -10,9 +10,10 @@ import { keyIdsFile, tokensFile } from '../../src/operate/adopt/files.js';
 import { leads } from '../../src/operate/adopt/indexes.js';
 import { idColumn, idPoint } from '../../src/operate/adopt/keys.js';
 import { camelCase, isNamed, singular, snakeCase } from '../../src/operate/adopt/names.js';
+import { findUsers } from '../../src/operate/adopt/owners.js';
 import { partsOf } from '../../src/operate/adopt/parts.js';
 import type { Column, ForeignKey, Index, Subject, Survey, Table } from '../../src/operate/adopt/schema.js';
-import { findTenant, findUsers } from '../../src/operate/adopt/tenant.js';
+import { findTenant } from '../../src/operate/adopt/tenant.js';
 import { type Form, formOf } from '../../src/operate/check/forms.js';
 import { column, index, table } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
@@ -274,10 +275,10 @@ test('users are found under the names that Django and ASP.NET give them', (t) =>
 
 test('without a table of users the draft says that no token can be made', (t) => {
   const tenant = findTenant('app', [table('tenants', [column('id')]), table('a', [column('tenant_id')])], 'tenant_id');
-  const found = { tenant, subjects: [] } as unknown as Survey;
+  const found = { tenant, tables: [], subjects: [] } as unknown as Survey;
   const { sql, open } = tokensFile(found);
   t.regex(sql, /as email where false;/);
-  t.true(open?.some((point) => String(point).includes('no table of users with a column of the workspace was found')));
+  t.true(open?.some((point) => String(point).includes('no table of users with a workspace, or with memberships')));
 });
 
 // The id of a record and the order of a list, as `adopt` takes them from indexes.

@@ -132,9 +132,9 @@ function goneMarks(table: Table): Mark[] {
   ];
 }
 
-/** SQL conditions of the workspaces or users that are there and in use, with the alias t. */
-export function presentConditions(table: Table): string[] {
-  return goneMarks(table).map(({ column, kept }) => kept(`${alias}.${column.quoted}`));
+/** SQL conditions of the workspaces or users that are there and in use; `as` is the alias of the table. */
+export function presentConditions(table: Table, as = alias): string[] {
+  return goneMarks(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
 }
 
 /** The open point of workspaces or users that are gone. */

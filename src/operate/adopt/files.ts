@@ -1,13 +1,14 @@
 import { preset } from './columns.js';
 import { gonePoint, presentConditions } from './deletion.js';
 import type { ViewColumn } from './fields.js';
-import { idColumn } from './keys.js';
 import { isNamed } from './names.js';
-import { columnOf, type Subject, type Survey, type Table, type Tenant } from './schema.js';
+import { ownersSql } from './owners.js';
+import type { Subject, Survey } from './schema.js';
 import { as, literal, type Points, type SqlFile } from './sql.js';
 
 /** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
-export function tokensFile({ tenant, users, subjects }: Survey): SqlFile {
+export function tokensFile(found: Survey): SqlFile {
+  const { tenant, users, subjects } = found;
   const { root, rootId, isSure, reason } = tenant;
   const label = root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
   const id = rootId?.quoted;
@@ -16,7 +17,7 @@ export function tokensFile({ tenant, users, subjects }: Survey): SqlFile {
   const workspaces = root
     ? `select ${as(`t.${id}`, 'id')}, ${as(label ? `t.${label}` : `t.${id}::text`, 'name')} from ${root.quoted} t${whereOf(presentConditions(root))}`
     : `select distinct ${listed} as id, ${listed}::text as name from ${small?.table.quoted}\n  where ${listed} is not null`;
-  const owners = ownersOf(users, tenant);
+  const owners = ownersSql(found);
   const open: Points = [
     !isSure && `the workspace is a guess: ${reason}.`,
     !root && 'no table lists the workspaces, so they are read from the rows of a small table: show them from a list.',
@@ -42,33 +43,8 @@ grant select (workspace_id, id) on gateway.token_owners to gateway_owner;`,
   };
 }
 
-/** The SQL of gateway.token_owners: the users who are marked as owners; else all of them. */
-function ownersOf(users: Table | undefined, tenant: Tenant): { sql: string; open?: string } {
-  const workspace = users && tenant.columnIn(users)?.quoted;
-  if (users === undefined || workspace === undefined)
-    return {
-      sql: `select null::text as workspace_id, null::text as id, null::text as email where false`,
-      open: 'no table of users with a column of the workspace was found, so no token can be made: show workspace_id, id and email of the users who may have tokens, such as from a join of users with their memberships.',
-    };
-  const email = users.columns.find(({ name }) => isNamed('email', name))?.quoted;
-  const id = (idColumn(users, tenant) ?? columnOf(users, 'id'))?.quoted ?? email;
-  const select = `select ${as(`t.${workspace}`, 'workspace_id')}, ${as(`t.${id}`, 'id')}, ${as(`t.${email}`, 'email')} from ${users.quoted} t`;
-  const condition = ownerCondition(users);
-  const sql = `${select}${whereOf([...(condition === undefined ? [] : [condition]), ...presentConditions(users)])}`;
-  if (condition !== undefined) return { sql };
-  return { sql, open: `every user of ${users.quoted} may have tokens made: add a condition for the owners.` };
-}
-
 function whereOf(conditions: readonly string[]): string {
   return conditions.length === 0 ? '' : `\n  where ${conditions.join(' and ')}`;
-}
-
-function ownerCondition({ columns }: Table): string | undefined {
-  const flag = columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
-  if (flag) return `t.${flag.quoted}`;
-  const role = columns.find(({ name }) => isNamed('role', name));
-  const word = role?.values.find((value) => isNamed('owner', value));
-  return word === undefined ? undefined : `t.${role?.quoted} = ${literal(word)}`;
 }
 
 /** key_ids.sql: counts of the key ids in use, of every sealed column of the preset, with one scan per table. */

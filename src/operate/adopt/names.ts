@@ -14,7 +14,14 @@ export const purposes = {
     /^(app_)?(users?|members?|staff|employees?|people|gebruikers?|medewerkers?|accounts?|logins?)$|^(auth|accounts?|users|core|identity|asp_net)_users?$/,
   email: /^(e_?mail|e_?mail_?address|mail|email_?adres)$/,
   label: /^(name|naam|title|titel|label|display_name|company_name)$/,
-  owner: /^(owner|admin|administrator|boss|eigenaar|beheerder)$/,
+  owner:
+    /^((role|super|workspace|company|account|org|organi[sz]ation|tenant|team|site|system)_)?(owner|admin|administrator|boss|eigenaar|beheerder)$/,
+  /** Columns that name a user in a membership, and tables of memberships. */
+  member: /^(user|member|person|people|staff|employee|account|profile|agent|login|gebruiker|medewerker)$/,
+  membership:
+    /member|collaborator|(^|_)users?$|^(account|company|organi[sz]ation|org|team|tenant|workspace|user)_(users?|staff|roles?|access|accounts?|companies|organi[sz]ations?|orgs|teams|tenants|workspaces)$/,
+  login: /^(user_?name|login(_?name)?|log_?in|gebruikersnaam)$/,
+  password: /password|passwd|wachtwoord|^pwd$/,
   role: /^(role|rol|kind|type)$/,
   ownerFlag: /^(is_)?(owner|admin|boss|eigenaar|beheerder)$/,
   created:

@@ -139,6 +139,16 @@ export interface Subject extends WorkspaceOf {
   readonly parts: readonly Table[];
 }
 
+/** Rows that make users owners of workspaces. */
+export interface Owners extends WorkspaceOf {
+  /** The users themselves, their memberships, or the workspaces. */
+  readonly table: Table;
+  /** The reference to the user; absent: the table is that of the users. */
+  readonly user?: Pick<Step, 'from' | 'to'>;
+  /** The reference to a table with the names of roles. */
+  readonly role?: Step & { readonly name: Column };
+}
+
 /** A schema as it was found. */
 export interface Survey {
   readonly tenant: Tenant;
@@ -149,4 +159,5 @@ export interface Survey {
   readonly leftOut: readonly { readonly table: Table; readonly reason: string }[];
   /** The people who log in to the app. */
   readonly users: Table | undefined;
+  readonly owners: Owners | undefined;
 }

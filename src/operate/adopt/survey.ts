@@ -3,6 +3,7 @@ import { auditLogIn, documentsIn } from './audit-log.js';
 import { readCatalog, sample } from './catalog.js';
 import { idColumn, partKeys } from './keys.js';
 import { isNamed } from './names.js';
+import { findOwners, findUsers } from './owners.js';
 import {
   AdoptRefused,
   type Column,
@@ -12,7 +13,7 @@ import {
   type Tenant,
   type WorkspaceOf,
 } from './schema.js';
-import { findTenant, findUsers, workspacesOf } from './tenant.js';
+import { findTenant, workspacesOf } from './tenant.js';
 
 export interface SurveyOptions {
   readonly schema: string;
@@ -31,6 +32,7 @@ export async function survey(client: pg.Client, { schema, tenantColumn, only }: 
   const tenant = findTenant(schema, tables, tenantColumn);
   const users = findUsers(tables, tenant);
   const workspaces = workspacesOf(tables, tenant, users);
+  const owners = findOwners(tables, tenant, users, workspaces);
   const reasonWithout = (table: Table): string | undefined => {
     if (table.isUnlogged) return 'it is unlogged, so replicas do not have its rows';
     if (table === tenant.root) return 'it is the list of workspaces';
@@ -75,14 +77,22 @@ export async function survey(client: pg.Client, { schema, tenantColumn, only }: 
         workspaces.get(table)?.steps.some((step) => step.table.name === name),
     ),
   );
-  const read = [...chosen, ...chosen.flatMap(partsIn), ...above, users, tenant.root];
+  const read = [
+    ...chosen,
+    ...chosen.flatMap(partsIn),
+    ...above,
+    users,
+    owners?.table,
+    owners?.role?.table,
+    tenant.root,
+  ];
   for (const table of new Set(read)) if (table) await sample(client, table);
   const subjects = chosen.map((table): Subject => {
     const [workspace, id] = [workspaces.get(table) as WorkspaceOf, idColumn(table, tenant) as Column];
     const log = auditLogIn(table);
     return { table, ...workspace, id, parts: partsIn(table), documents: documentsIn(table, log), ...(log && { log }) };
   });
-  return { tenant, subjects, tables, leftOut, users };
+  return { tenant, subjects, tables, leftOut, users, owners };
 }
 
 /** The table of which this one holds parts: it refers to that one alone, no table refers to it, and it has no time of its own. */

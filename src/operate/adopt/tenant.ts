@@ -140,11 +140,3 @@ function mostFrequent(names: readonly string[]): string | undefined {
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
 }
-
-/** The table of people with addresses by which they are known, that with a column of the workspace before others. */
-export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
-  const people = tables.filter(
-    ({ name, columns }) => isNamed('users', name) && columns.some((column) => isNamed('email', column.name)),
-  );
-  return people.find((table) => tenant.columnIn(table)) ?? people.find((table) => table !== tenant.root);
-}

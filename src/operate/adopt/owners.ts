@@ -1,0 +1,194 @@
+import { alias, isTextual } from './columns.js';
+import { presentConditions } from './deletion.js';
+import { idColumn } from './keys.js';
+import { isNamed, singular, snakeCase } from './names.js';
+import {
+  type Column,
+  columnOf,
+  type Owners,
+  type Step,
+  type Survey,
+  type Table,
+  type Tenant,
+  type WorkspaceOf,
+} from './schema.js';
+import { as, fromOf, literal, workspaceSql } from './sql.js';
+
+// The users who may have tokens made: users of one workspace, or members of several.
+
+// Aliases beside those of the way to the workspace.
+const users = 'u';
+const persons = 'p';
+const roles = 'r';
+
+/** The rows that tell the owners: users with a workspace, else memberships, else the workspaces with their owner. */
+export function findOwners(
+  tables: readonly Table[],
+  tenant: Tenant,
+  people: Table | undefined,
+  workspaces: ReadonlyMap<Table, WorkspaceOf>,
+): Owners | undefined {
+  if (people === undefined) return undefined;
+  const own = workspaces.get(people);
+  if (own && own.steps.length === 0) return withRole({ table: people, ...own }, tables);
+  const members = tables
+    .flatMap((table) => membersIn(table, people, tenant, workspaces))
+    .sort((a, b) => b.rank - a.rank)[0]?.owners;
+  if (members) return withRole(members, tables);
+  const { root, rootId } = tenant;
+  const user = root && referenceToUser(root, people, tenant, 'owner');
+  if (root && rootId && user) return { table: root, tenant: rootId, steps: [], user };
+  return own && withRole({ table: people, ...own }, tables);
+}
+
+/** The memberships that a table holds: each row names a user and a workspace, and a unique index or the names say what it is. */
+function membersIn(
+  table: Table,
+  people: Table,
+  tenant: Tenant,
+  workspaces: ReadonlyMap<Table, WorkspaceOf>,
+): { owners: Owners; rank: number }[] {
+  const workspace = workspaces.get(table);
+  const user = referenceToUser(table, people, tenant, 'member');
+  const isOfUser = workspace?.steps.some((step) => step.table === people || step.from === user?.from);
+  if (table === people || table === tenant.root || !workspace || !user || isOfUser) return [];
+  const lead = workspace.steps[0]?.from ?? workspace.tenant;
+  const pair = [lead.name, user.from.name];
+  const isUnique = table.indexes.some(
+    (index) => index.isUnique && index.columns.length === 2 && pair.every((name) => index.columns.includes(name)),
+  );
+  const hasRole = table.columns.some(
+    ({ name }) => isNamed('role', name.replace(/_?id$/i, '')) || isNamed('ownerFlag', name),
+  );
+  const signs = [isNamed('membership', table.name), isUnique, hasRole].filter(Boolean).length;
+  if (signs === 0) return [];
+  return [
+    { owners: { table, ...workspace, user }, rank: signs * 10 - workspace.steps.length - table.columns.length / 100 },
+  ];
+}
+
+/** The column that names a user: by a foreign key, or by its name alone. Of several the one whose name is of the purpose. */
+function referenceToUser(table: Table, people: Table, tenant: Tenant, purpose: 'owner' | 'member'): Owners['user'] {
+  const id = userId(people, tenant);
+  const named = (name: string): string => snakeCase(name).replace(/_(id|uuid|key)$/, '');
+  const keys = table.foreignKeys.flatMap(({ table: to, columns, references }) => {
+    const [from, target] = [columnOf(table, columns[0]), columnOf(people, references[0])];
+    return to === people.name && columns.length === 1 && from && target ? [{ from, to: target }] : [];
+  });
+  const guessed = table.columns
+    .filter(
+      ({ name, type }) => id && type === id.type && [singular(snakeCase(people.name)), 'user'].includes(named(name)),
+    )
+    .map((from) => ({ from, to: id as Column }));
+  const found = keys.length > 0 ? keys : guessed;
+  const isFit = ({ from }: { from: Column }): boolean => isNamed(purpose, named(from.name));
+  return found.find(isFit) ?? (purpose === 'member' || found.length === 1 ? found[0] : undefined);
+}
+
+function withRole(owners: Owners, tables: readonly Table[]): Owners {
+  for (const { table: name, columns, references } of owners.table.foreignKeys) {
+    const table = tables.find((each) => each.name === name);
+    const from = columnOf(owners.table, columns[0]);
+    const isRole = from !== undefined && /(^|_)(role|rol)(_id)?$/.test(snakeCase(from.name));
+    if (table === undefined || from === undefined || !isRole || columns.length !== 1) continue;
+    const to = columnOf(table, references[0]);
+    const label = table.columns.find(
+      (column) => isTextual(column) && /^(key|code|slug|name|naam|type|kind|title)$/.test(column.name),
+    );
+    if (to && label) return { ...owners, role: { from, table, to, name: label } };
+  }
+  return owners;
+}
+
+/** The SQL of gateway.token_owners: the users who are marked as owners; else all of them. */
+export function ownersSql({ users: people, owners, tables, tenant }: Survey): { sql: string; open?: string } {
+  if (people === undefined || owners === undefined)
+    return {
+      sql: `select null::text as workspace_id, null::text as id, null::text as email where false`,
+      open: 'no table of users with a workspace, or with memberships in workspaces, was found, so no token can be made: show workspace_id, id and email of the users who may have tokens.',
+    };
+  const { table, user, role } = owners;
+  const of = user ? users : alias;
+  const address = addressOf(people, tables) as Address;
+  const { via } = address;
+  const condition = ownerCondition(owners);
+  const select = [
+    as(workspaceSql(owners), 'workspace_id'),
+    as(`${of}.${(userId(people, tenant) ?? address.column).quoted}`, 'id'),
+    as(`${via ? persons : of}.${address.column.quoted}`, 'email'),
+  ];
+  const join = (to: Table, as: string, on: Column, from: string, by: Column): string =>
+    `\n    join ${to.quoted} ${as} on ${as}.${on.quoted} = ${from}.${by.quoted}`;
+  const joins = [
+    ...(user ? [join(people, users, user.to, alias, user.from)] : []),
+    ...(via ? [join(via.table, persons, via.to, of, via.from)] : []),
+    ...(role && condition ? [join(role.table, roles, role.to, alias, role.from)] : []),
+  ];
+  const conditions = [
+    ...(condition ? [condition] : []),
+    ...presentConditions(table),
+    ...(user ? presentConditions(people, users) : []),
+  ];
+  const where = conditions.length === 0 ? '' : `\n  where ${conditions.join(' and ')}`;
+  const sql = `select ${select.join(', ')}\n${fromOf(table.quoted, owners)}${joins.join('')}${where}`;
+  const everyone = `every user of ${table.quoted} may have tokens made: add a condition for the owners.`;
+  return condition !== undefined || table === tenant.root ? { sql } : { sql, open: everyone };
+}
+
+interface Address {
+  readonly column: Column;
+  /** The reference to the person whose address it is; absent: the user has one. */
+  readonly via?: Step;
+}
+
+/** By what a user is known: an address of the user or of the person that the user is, else the name to log in with. */
+function addressOf(people: Table, tables: readonly Table[]): Address | undefined {
+  const named = ({ columns }: Table, purpose: 'email' | 'login'): Column | undefined =>
+    columns.find(({ name }) => isNamed(purpose, name));
+  const own = named(people, 'email');
+  if (own) return { column: own };
+  for (const { table: name, columns, references } of people.foreignKeys) {
+    const table = tables.find((each) => each.name === name && each !== people);
+    const [from, to] = [columnOf(people, columns[0]), table && columnOf(table, references[0])];
+    const column = table && named(table, 'email');
+    if (table && from?.notNull && to && column && columns.length === 1) return { column, via: { from, table, to } };
+  }
+  const login = named(people, 'login');
+  return login && { column: login };
+}
+
+function userId(people: Table, tenant: Tenant): Column | undefined {
+  const id = idColumn(people, tenant);
+  return id?.composedOf ? columnOf(people, 'id') : (id ?? columnOf(people, 'id'));
+}
+
+/**
+ * The table of people who log in, by its name and an address or a login; else one with a password. One with a column of the workspace
+ * goes before others.
+ */
+export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
+  const known = tables.filter((table) => addressOf(table, tables) !== undefined);
+  const named = known.filter(({ name }) => isNamed('users', name));
+  const others = known.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
+  const [people, logins] = [named, others].map(
+    (found) => found.find((table) => tenant.columnIn(table)) ?? found.find((table) => table !== tenant.root),
+  );
+  return people ?? logins;
+}
+
+function ownerCondition({ table, role }: Owners): string | undefined {
+  const flag = table.columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
+  if (flag) return `${alias}.${flag.quoted}`;
+  const column = table.columns.find(({ name, values }) => isNamed('role', name) && ownerWords(values).length > 0);
+  const found = column ?? role?.name;
+  const words = ownerWords(found?.values ?? []);
+  if (found === undefined || words.length === 0) return undefined;
+  const sql = `${column ? alias : roles}.${found.quoted}`;
+  return words.length === 1
+    ? `${sql} = ${literal(words[0] as string)}`
+    : `${sql} in (${words.map(literal).join(', ')})`;
+}
+
+function ownerWords(values: readonly string[]): string[] {
+  return [...new Set(values.filter((value) => isNamed('owner', value)))].sort();
+}
