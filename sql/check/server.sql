@@ -126,6 +126,11 @@ with recursive need as (
       and n.nspname <> 'information_schema' and n.nspname <> 'pg_catalog'
       and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')) e
   order by excess limit 10)
+  union all
+  select 'privileges', 'warning', 'it may execute ' || string_agg(distinct p.proname, ', ') || ', which a superuser can revoke from PUBLIC: it can store large objects, or write messages into the WAL'
+  from fact, pg_proc p where p.pronamespace = 'pg_catalog'::regnamespace and p.proname in ('lo_create', 'lo_from_bytea', 'lo_put', 'pg_logical_emit_message')
+    and not is_super and has_function_privilege(p.oid, 'execute')
+  having count(*) > 0
 ), numbered as (
   select *, row_number() over () as place from fault
 )

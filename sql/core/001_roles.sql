@@ -17,20 +17,37 @@ begin
   end if;
 end $$;
 
--- A role that can make a temporary function can give it a cost so low that it sees rows before the tenant wall does (002).
--- TEMPORARY comes from PUBLIC: roles other than the gateway's that exist now get it by name, so that the app keeps it.
--- Only the owner of the database can do this; without it `check` reports the privilege.
+-- Statements that give back what these files take from PUBLIC, for an administrator who removes the gateway: the last one first.
+create table gateway.undo (place integer generated always as identity primary key, statement text not null);
+
+-- Privileges that PUBLIC has and no login of the gateway needs. A role that can make a temporary function can give it a cost so low that it sees rows
+-- before the tenant wall does (002); large objects and messages in the WAL are room to store in, and to deceive the readers of logical
+-- decoding. Roles that exist now get each by name, so that the app keeps it; not the logins that are members of the gateway's roles. An
+-- admin who made these is a member, too, but does not inherit from them. Only the owner can revoke: of the database, and a superuser of the
+-- functions. Otherwise `check` reports it.
 do $$
 declare
+  taken text;
   other text;
 begin
-  if not has_database_privilege('gateway_reader', current_database(), 'temporary') then return; end if;
-  for other in select rolname from pg_roles where not rolsuper and rolname !~ '^(pg_|gateway_(owner|reader|writer)$)' loop
-    execute format('grant temporary on database %I to %I', current_database(), other);
+  for taken in
+    select format('temporary on database %I', datname) from pg_database
+    where datname = current_database() and has_database_privilege('public', oid, 'temporary') and pg_has_role(datdba, 'usage')
+    union all
+    select format('execute on function %s', oid::regprocedure) from pg_proc
+    where pronamespace = 'pg_catalog'::regnamespace and proname ~ '^(lo_|lo(read|write)$|pg_logical_emit_message$)'
+      and has_function_privilege('public', oid, 'execute') and pg_has_role(proowner, 'usage')
+  loop
+    for other in
+      select rolname from pg_roles where not rolsuper and rolname !~ '^(pg_|gateway_(owner|reader|writer)$)'
+        and not pg_has_role(oid, 'gateway_reader', 'usage') and not pg_has_role(oid, 'gateway_writer', 'usage')
+    loop
+      execute format('grant %s to %I', taken, other);
+      insert into gateway.undo (statement) values (format('revoke %s from %I', taken, other));
+    end loop;
+    execute format('revoke %s from public', taken);
+    insert into gateway.undo (statement) values (format('grant %s to public', taken));
   end loop;
-  execute format('revoke temporary on database %I from public', current_database());
-exception when insufficient_privilege then
-  raise notice 'TEMPORARY on database % stays with PUBLIC, as only its owner can revoke it', current_database();
 end $$;
 
 -- Settings that belong to the role reach every connection without a round trip, also through PgBouncer. Those that deploy/roles.sql

@@ -73,7 +73,7 @@ test.serial(
 );
 
 test.serial(
-  'migrate takes TEMPORARY from PUBLIC and leaves it to roles that are no logins of the gateway',
+  'migrate takes TEMPORARY, large objects and WAL messages from PUBLIC and leaves them to roles that are no logins of the gateway',
   async (t) => {
     const { primary, name: own } = t.context.database;
     const [name, app, login] = ['new', 'app', 'login'].map((end) => `${own}_${end}`) as [string, string, string];
@@ -90,10 +90,20 @@ test.serial(
       const { stdout, code } = await commandLine(['migrate'], { adminUrl, wallKey });
       t.is(code, 0, stdout);
       const { rows } = await client.query<{ role: string }>(
-        `select rolname as role from pg_roles where rolname = any ($1) and has_database_privilege(rolname, current_database(), 'temporary')`,
+        `select rolname as role from pg_roles where rolname = any ($1) and has_database_privilege(rolname, current_database(), 'temporary')
+           and has_function_privilege(rolname, 'lo_create(oid)', 'execute')`,
         [['gateway_reader', 'gateway_writer', app, login]],
       );
       t.deepEqual(rows, [{ role: app }]);
+      const stranger = `select has_database_privilege('public', current_database(), 'temporary') as temporary,
+        count(*) filter (where has_function_privilege('public', oid, 'execute'))::int as functions
+        from pg_proc where pronamespace = 'pg_catalog'::regnamespace and proname ~ '^(lo_|lo(read|write)$|pg_logical_emit_message$)'`;
+      t.deepEqual((await client.query(stranger)).rows, [{ temporary: false, functions: 0 }]);
+      await client.query(`begin; do $$ declare back text; begin
+        for back in select statement from gateway.undo order by place desc loop execute back; end loop; end $$`);
+      const [given] = (await client.query<{ temporary: boolean; functions: number }>(stranger)).rows;
+      t.true(given?.temporary && given.functions > 15, 'undo gives all of it back');
+      await client.query('rollback');
       const as = { username: login, password: 'secret', pathname: name };
       const replicaUrls = Object.assign(new URL(shared.replicas[0] as string), as).href;
       const roleOf = async (): Promise<Finding | undefined> => {

@@ -129,9 +129,8 @@ test.serial('files of Windows are read with line ends and byte order mark; no en
 test.serial('migrate waits for another run, says for which, and gives up after its time', async (t) => {
   const holder = new pg.Client({ connectionString: adminUrl, application_name: 'another migrate' });
   await holder.connect();
-  const { rows } = await holder.query<{ pid: number }>(
-    `select pg_backend_pid() as pid, pg_advisory_lock(hashtext('gateway.migrations'))`,
-  );
+  const { rows } = await holder.query<{ pid: number }>(`select pg_backend_pid() as pid`);
+  await holder.query('begin; lock table gateway.migration_lock in share update exclusive mode');
   const process = `process ${rows[0]?.pid} \\(another migrate, user postgres, since [-0-9: ]+\\)`;
   const refused = await migrate('--wait', '1');
   t.is(refused.code, 1);
@@ -140,8 +139,8 @@ test.serial('migrate waits for another run, says for which, and gives up after i
   const waiting = migrate('--wait', '30');
   // It has asked for the holder, and has the answer.
   const isWaited = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-    and state = 'idle' and query like '%pg_locks l join%gateway.migrations%'`;
-  t.true(await until(async () => (await holder.query(isWaited)).rows.length > 0, 20_000, 50));
+    and state = 'idle' and query like '%pg_locks l join%gateway.migration_lock%'`;
+  t.true(await until(async () => (await run(adminUrl, isWaited)).length > 0, 20_000, 50));
   await holder.end();
   const { code, stderr } = await waiting;
   t.is(code, 0, stderr);

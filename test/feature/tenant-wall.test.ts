@@ -147,7 +147,7 @@ test('the reader cannot select any column of any table of the app, nor anything 
   }
 });
 
-test('the reader may call digest_of, find_token, key_ids, received_timeline and workspace, and no other function: it cannot list workspaces', async (t) => {
+test('the reader may call digest_of, find_token, key_ids, received_timeline, sources_of and workspace, and no other function: it cannot list workspaces', async (t) => {
   const hand = handOf(t.context);
   const { rows } = await t.context.database.replica.query<{ name: string; callable: boolean }>(
     `select p.oid::regprocedure::text as name,
@@ -164,6 +164,7 @@ test('the reader may call digest_of, find_token, key_ids, received_timeline and 
       'gateway.find_token(bytea)',
       'gateway.key_ids()',
       'gateway.received_timeline()',
+      'gateway.sources_of(text[])',
       'gateway.workspace()',
     ],
   );

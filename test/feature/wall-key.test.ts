@@ -101,6 +101,25 @@ test('no login can read the key, change the function that compares, or stand in 
   t.deepEqual(rows, [{ provolatile: 's', proparallel: 's', prosecdef: true, proconfig: ['search_path=""'] }]);
 });
 
+test('no login can store large objects, write messages into the WAL, or hold up a migration', async (t) => {
+  for (const login of logins)
+    await asThief(t.context.database, login, async (run) => {
+      await run('set default_transaction_read_only = off');
+      for (const sql of [
+        "select lo_from_bytea(0, 'x')",
+        'select lo_create(0)',
+        'select lo_creat(-1)',
+        "select lo_put(1, 0, 'x')",
+        'select lo_unlink(1)',
+        "select pg_logical_emit_message(false, 'x', 'x')",
+        'do $$ begin lock table gateway.migration_lock in share update exclusive mode; end $$',
+        'do $$ begin lock table gateway.migration_lock in access share mode; end $$',
+        'select statement from gateway.undo',
+      ])
+        t.is(await run(sql), denied, `${login}: ${sql}`);
+    });
+});
+
 const newKey = (): string => randomBytes(32).toString('base64');
 
 test('serve and check refuse a gateway without the key, or with another, and say how to get it', async (t) => {

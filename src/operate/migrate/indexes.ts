@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { asAdmin } from '../../postgres/admin.js';
-import { type LockOptions, lock } from './migrations.js';
+import { type LockOptions, locked } from './migrations.js';
 import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
 
 /** One proposal: `create index concurrently if not exists NAME on SCHEMA.TABLE (…)`, with names as SQL has them. */
@@ -27,8 +26,7 @@ export async function createIndexes(
   }: LockOptions & { viewsDir?: string; onCreated?: (index: string) => void } = {},
 ): Promise<void> {
   const proposals = readProposals(viewsDir);
-  return asAdmin(adminUrl, async (client) => {
-    await lock(client, wait);
+  return locked(adminUrl, wait, async (client) => {
     await client.query('set statement_timeout = 0');
     for (const proposal of proposals) await create(client, proposal, onCreated);
   });

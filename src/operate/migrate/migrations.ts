@@ -98,9 +98,9 @@ export async function dropOtherWallKeys(adminUrl: string, wallKey: string, wait:
 /** A statement of sql/core that waits for a lock of the app delays the app behind it. Roles belong to the cluster, of which another database may be migrated. */
 const ofRoles = { lockMs: 10_000, pauseMs: 70, attempts: 20, isPassing: isRoleCollision };
 
-/** SQLSTATE 42710 or 23505: both created the role; 40P01, or XX000 from simple_heap_update: both altered it. */
+/** SQLSTATE 42710, 23505, 42P06 or 42P07: both created the role, schema or table; 40P01, or XX000 from simple_heap_update: both altered it. */
 function isRoleCollision({ code, routine }: { readonly code?: string; readonly routine?: string }): boolean {
-  return /^(42710|23505|40P01)$/.test(code ?? '') || (code === 'XX000' && routine === 'simple_heap_update');
+  return /^(42710|23505|42P0[67]|40P01)$/.test(code ?? '') || (code === 'XX000' && routine === 'simple_heap_update');
 }
 
 /** The files of sql/core that the database lacks. Throws MigrationFailed when one changed after the database has applied it, or is missing. */
@@ -120,37 +120,48 @@ async function pendingCore(client: pg.Client): Promise<SqlFile[]> {
   return files.filter(({ name }) => pending.includes(name));
 }
 
-function locked(adminUrl: string, wait: LockOptions, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  return asAdmin(adminUrl, async (client) => {
-    await lock(client, wait);
-    await prepare(client);
-    await work(client);
-  });
-}
-
-/** The session that holds the advisory lock; its key is a bigint, of which pg_locks shows the two halves (PostgreSQL 54.12). */
+/** The session that holds the lock. */
 const holderStatement = `select format('process %s (%s, user %s, since %s)', l.pid, coalesce(nullif(a.application_name, ''), 'no name'),
       a.usename, to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS')) as holder
     from pg_locks l join pg_stat_activity a using (pid)
-    where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-      and l.database = (select oid from pg_database where datname = current_database())
-      and ((l.classid::bigint << 32) | l.objid::bigint) = hashtext('gateway.migrations')::bigint`;
+    where l.relation = 'gateway.migration_lock'::regclass and l.granted and l.mode = 'ShareUpdateExclusiveLock'
+      and l.database = (select oid from pg_database where datname = current_database())`;
+
+/** Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait. */
+const lockStatement = `begin; set local idle_in_transaction_session_timeout = 0;
+  lock table gateway.migration_lock in share update exclusive mode nowait`;
 
 /**
- * Lets one migration at a time run per database. Polls for the lock: a waiting statement would hold a snapshot, and CREATE
- * INDEX CONCURRENTLY in the session that has the lock would wait for that snapshot for ever. Throws MigrationFailed, which names
- * the holder, after the wait.
+ * Lets one migration at a time run per database, by a lock on a table that no login of the gateway can lock, in a transaction of a connection
+ * of its own. Throws MigrationFailed, which names the holder, after the wait.
  */
-export async function lock(client: pg.Client, { waitMs = 60_000, onWait }: LockOptions): Promise<void> {
-  const text = `select pg_try_advisory_lock(hashtext('gateway.migrations')) as locked`;
+export function locked(adminUrl: string, wait: LockOptions, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  return asAdmin(adminUrl, async (holder) => {
+    await inTransaction(holder, ofRoles, () => prepare(holder));
+    await lock(holder, wait);
+    await asAdmin(adminUrl, async (client) => {
+      holder.once('end', () => void client.end()); // the lock is gone
+      await work(client);
+    });
+  });
+}
+
+async function lock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions): Promise<void> {
   const startedMs = performance.now();
-  for (let attempt = 1; !(await client.query(text)).rows[0].locked; attempt++) {
-    const [row] = (await client.query<{ holder: string }>(holderStatement)).rows;
-    const holder = row?.holder ?? 'a process that has just ended';
-    if (attempt === 1) onWait?.(`Waiting up to ${waitMs / 1000} s for another migration: ${holder}.`);
+  for (let attempt = 1; ; attempt++) {
+    const refusal = await holder.query(lockStatement).then(
+      () => null,
+      (error: pg.DatabaseError) => error,
+    );
+    if (refusal === null) return;
+    await holder.query('rollback');
+    if (refusal.code !== '55P03') throw refusal;
+    const [row] = (await holder.query<{ holder: string }>(holderStatement)).rows;
+    const other = row?.holder ?? 'a process that has just ended';
+    if (attempt === 1) onWait?.(`Waiting up to ${waitMs / 1000} s for another migration: ${other}.`);
     if (performance.now() - startedMs >= waitMs)
       throw new MigrationFailed(
-        `Another migration has run for more than ${waitMs / 1000} s: ${holder}. Nothing was changed. Wait for it, or end it with pg_terminate_backend.`,
+        `Another migration has run for more than ${waitMs / 1000} s: ${other}. Nothing was changed. Wait for it, or end it with pg_terminate_backend.`,
       );
     await sleep(200);
   }

@@ -86,9 +86,11 @@ const appliedFiles = `create table if not exists gateway.applied_files (
   root text, name text, hash text not null, objects text[] not null default '{}', digest text, sources jsonb,
   primary key (root, name))`;
 
-/** Creates the schema and the table of applied files where they are missing. */
+/** Creates the schema, the table of applied files and that of the lock where they are missing. */
 export async function prepare(client: pg.Client): Promise<void> {
-  await client.query(`create schema if not exists gateway; ${appliedFiles}`);
+  await client.query(
+    `create schema if not exists gateway; ${appliedFiles}; create table if not exists gateway.migration_lock ()`,
+  );
 }
 
 /** Compares files with those of their roots that the database has. A file whose objects are gone, as by DROP … CASCADE, is pending. Changes nothing. */
