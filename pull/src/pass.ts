@@ -221,12 +221,13 @@ class Reader {
     progress: (pagination: Pagination) => Progress,
   ): Promise<Pagination & { readonly stored: number }> {
     for (;;) {
+      const read = { records: 0 };
       try {
         return await this.#deps.api.stream(`${this.#path}?perPage=${this.#perPage}${query}`, async (chunks) => {
           const page = new PageText(chunks);
           const pagination = (): Pagination => (page.rest() as { pagination: Pagination }).pagination;
           const stored = await this.#inFile((file) =>
-            this.#copy.store(noted(page.slices(), file), async () => ({
+            this.#copy.store(noted(page.slices(), file, read), async () => ({
               ...progress(pagination()),
               changeFiles: await file.seal(),
             })),
@@ -235,7 +236,7 @@ class Reader {
         });
       } catch (error) {
         if (!(error instanceof OutOfMemory) || error.isBroken || this.#perPage === 1) throw error;
-        this.#perPage = Math.ceil(this.#perPage / 2);
+        this.#perPage = Math.ceil(Math.min(this.#perPage, Math.max(1, read.records)) / 2);
       }
     }
   }
@@ -282,9 +283,15 @@ function isSame(one: Groups, other: Groups): boolean {
   return (one.get('') ?? '0') === (other.get('') ?? '0');
 }
 
-/** The slices, each of which is also written into the file. */
-async function* noted(slices: AsyncIterable<string[]>, file: ChangeFile): AsyncGenerator<string[]> {
+/** The slices, each of which is also written into the file and counted. */
+async function* noted(
+  slices: AsyncIterable<string[]>,
+  file: ChangeFile,
+  read: { records: number },
+): AsyncGenerator<string[]> {
+  read.records = 0;
   for await (const slice of slices) {
+    read.records += slice.length;
     await file.upserts(slice);
     yield slice;
   }

@@ -44,7 +44,7 @@ async function runOnce(client: Api, options: Options, screen: Display, onClaimed
       return await run(client, destination, options, screen, onClaimed);
     } catch (error) {
       if (!(error instanceof OutOfMemory)) throw error;
-      if (isDatabase(options.to) || memoryMb * 2 > (totalmem() / 2 ** 20) * memoryShareMax)
+      if (memoryMb * 2 > (totalmem() / 2 ** 20) * memoryShareMax)
         throw new Unusable(
           `The records do not fit into the memory of the destination: ${error.message.split('\n')[0]}`,
         );
@@ -59,7 +59,8 @@ async function runOnce(client: Api, options: Options, screen: Display, onClaimed
 const memoryMbUsual = 128;
 
 async function openDestination({ to, schema, hasWorkspace }: Options, memoryMb: number): Promise<Destination> {
-  if (isDatabase(to)) return (await import('./sql/postgres.js')).postgresDestination(to, schema, hasWorkspace);
+  if (isDatabase(to))
+    return (await import('./sql/postgres.js')).postgresDestination(to, schema, hasWorkspace, memoryMb);
   return (await import('./sql/duckdb.js')).duckdbDestination(to, hasWorkspace, memoryMb);
 }
 

@@ -1,24 +1,13 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import { resourcesOf } from '../../pull/src/document.js';
 import { PageText } from '../../pull/src/json-text.js';
-import { projectRoot } from '../../src/base/paths.js';
 import { newToken } from '../../src/serve/http/token-format.js';
 import { output, programMissing } from '../support/client-tools.js';
 import { duckdbCopy, exported, type PullRun, postgresCopy, runPull, startPull } from '../support/pull/copy.js';
@@ -313,33 +302,4 @@ test.serial('without --resources it takes what the token may read, and names the
   t.is(statSync(join(folder, 'new')).mode & 0o077, 0);
   t.is(run.stderr, 'Not copied, as the token lacks the scope: werkbonnen, installaties, logboeken.\n');
   t.is(run.stdout.trim().split('\n').length, 1);
-});
-
-const noNpm = spawnSync('npm', ['--version']).status === 0 ? '' : ' (skipped: npm fails on this machine)';
-(noNpm ? test.serial.skip : test.serial)(`the packed package runs with its dependencies alone${noNpm}`, async (t) => {
-  const context = t.context as TestContext;
-  const packed = mkdtempSync(join(tmpdir(), 'pull-packed-'));
-  t.teardown(() => rmSync(packed, { recursive: true }));
-  execFileSync('npm', ['pack', '--silent', '--pack-destination', packed, '-w', 'workspace-data-pull'], {
-    cwd: projectRoot,
-  });
-  const [archive] = readdirSync(packed) as [string];
-  t.true(statSync(join(packed, archive)).size < 200_000);
-  execFileSync('tar', ['-xzf', archive], { cwd: packed });
-  const root = join(packed, 'package');
-  const { bin, dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  // As npm would install them, but for the copies: these are 60 MB.
-  for (const name of Object.keys(dependencies)) {
-    const at = join(root, 'node_modules', name);
-    mkdirSync(dirname(at), { recursive: true });
-    symlinkSync(join(projectRoot, 'node_modules', name), at);
-  }
-  const args = [...usual(context), '--to', 'copy.duckdb', '--resources', 'klanten'];
-  const line = await output(join(root, bin['workspace-data-pull']), args, { cwd: packed });
-  t.is((JSON.parse(line) as { resource: string }).resource, 'klanten');
-  t.false(readFileSync(join(root, 'dist/main.js'), 'utf8').includes('../src/'));
-  t.regex(
-    await output(join(projectRoot, 'pull/bin/workspace-data-pull.js'), ['--help']),
-    /^Usage: workspace-data-pull/,
-  );
 });

@@ -7,7 +7,7 @@ import type { Subject } from '../../bench/scale/subject.js';
 import { installed, startPull } from '../support/pull/copy.js';
 import type { Figures } from './run.js';
 
-const memoryMbMax = 256;
+const memoryMbMax = 512;
 const minutesMax = 15;
 
 /** Copies of a large workspace, within the limit of 60 requests a minute: their time, requests and memory. Two in five records are work orders. */

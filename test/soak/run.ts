@@ -5,6 +5,7 @@ import { soakMixed } from './mixed.js';
 import { soakPages } from './pages.js';
 import { soakPullDamage } from './pull-damage.js';
 import { soakPullLarge } from './pull-large.js';
+import { soakPullMemory } from './pull-memory.js';
 import { soakPullReferences } from './pull-references.js';
 import { soakSlowClients } from './slow-clients.js';
 import { soakStatements } from './statements.js';
@@ -31,6 +32,7 @@ const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   migrate: soakMigrate,
   'pull-damage': soakPullDamage,
   'pull-large': soakPullLarge,
+  'pull-memory': soakPullMemory,
   'pull-references': soakPullReferences,
   statements: soakStatements,
   sync: soakSync,

@@ -260,7 +260,7 @@ class SqlCopy implements Copy {
 
   /** A query of id, stored hash and the hash of what is stored, for some records. The rows themselves need not be joined. */
   #hashes(isIn: (column: string) => string): string {
-    const { at, md5, xorOf } = this.#dialect;
+    const { at, joined, md5, xorOf } = this.#dialect;
     const textOf = (table: WholeTable, columns: readonly Column[]): string =>
       rowText(
         this.#dialect,
@@ -278,7 +278,7 @@ class SqlCopy implements Copy {
         from ${at(name)} where ${isIn(column)} group by 1) p${i} on p${i}.id = m.id`;
     });
     const hashes = ['m.own', ...this.#resource.parts.map((_, i) => `coalesce(p${i}.h, '')`)];
-    return `select m.id, m.stored, ${md5(hashes.join(` || '|' || `))} as computed
+    return `select m.id, m.stored, ${md5(joined(hashes))} as computed
       from (select ${this.#id} as id, ${hashColumn} as stored, ${md5(own)} as own from ${at(this.#main.name)} where ${isIn(this.#id)}) m ${joins.join(' ')}`;
   }
 }

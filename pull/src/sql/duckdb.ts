@@ -61,6 +61,7 @@ const dialect: Dialect = {
   md5: (text) => `md5(${text})`,
   sha256: (text) => `sha256(${text})`,
   bytesOf: (text) => `strlen(${text})`,
+  joined: (texts) => `concat_ws('|', ${texts.join(', ')})`,
   xorOf: (hash) => `printf('%016x', bit_xor(('0x' || left(${hash}, 16))::UBIGINT))`,
   shares: (records) => {
     const count = Math.max(1, Math.ceil(records / recordsPerShare));
@@ -139,7 +140,7 @@ async function append(connection: DuckDBConnection, table: string, rows: readonl
 }
 
 /** A copy in a DuckDB file. Throws Unusable. */
-export async function duckdbDestination(file: string, hasWorkspace: boolean, memoryMb?: number): Promise<Destination> {
+export async function duckdbDestination(file: string, hasWorkspace: boolean, memoryMb: number): Promise<Destination> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const { connection, session, close } = await openCopy(file, { memoryMb });
   try {
@@ -175,9 +176,10 @@ export async function writeParquet(
   shape: Shape,
   file: string,
   batches: AsyncIterable<readonly Row[]>,
+  memoryMb: number,
 ): Promise<void> {
   const scratch = await mkdtemp(join(tmpdir(), 'workspace-data-pull-'));
-  const { session, close } = await openDuckdb(join(scratch, 'export.duckdb'));
+  const { session, close } = await openDuckdb(join(scratch, 'export.duckdb'), { memoryMb });
   try {
     const names = table.shown.map(({ name }) => quoted(name));
     await session.rows(

@@ -32,6 +32,9 @@ export async function replaceFile(folder: string, name: string, write: (part: st
   }
 }
 
+/** Characters that are written at once. */
+const writeLength = 1_000_000;
+
 /** Writes rows into a new file. */
 export async function writeRows(
   file: string,
@@ -44,7 +47,16 @@ export async function writeRows(
   const handle: FileHandle = await open(file, 'w', 0o600);
   try {
     await handle.writeFile(head(columns));
-    for await (const rows of batches) await handle.writeFile(rows.map(lineOf).join(''));
+    for await (const rows of batches) {
+      let text = '';
+      for (const row of rows) {
+        text += lineOf(row);
+        if (text.length < writeLength) continue;
+        await handle.writeFile(text);
+        text = '';
+      }
+      await handle.writeFile(text);
+    }
   } finally {
     await handle.close();
   }

@@ -9,7 +9,9 @@ import { sqlDestination, textsOf } from './sql-destination.js';
 
 /** Serializes the processes that pull into a schema: two would overwrite newer records with older ones. */
 const lockKey = 7_205_759;
-const exportRowsPerRead = 1_000;
+/** Rows of an export that are read at once, and about how many characters. */
+const rowsPerReadMax = 5_000;
+const readLength = 2_000_000;
 
 const types: Readonly<Record<Kind, string>> = {
   text: 'text',
@@ -45,6 +47,7 @@ const dialectOf = (schema: string): Dialect => ({
   md5: (text) => `md5(${text})`,
   sha256: (text) => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`,
   bytesOf: (text) => `octet_length(${text})`,
+  joined: (texts) => `array_to_string(array[${texts.join(', ')}], '|')`,
   xorOf: (hash) => `lpad(to_hex(bit_xor(('x' || left(${hash}, 16))::bit(64)::bigint)), 16, '0')`,
   shares: () => [() => 'true'],
   texts: 'select jsonb_array_elements_text($1::jsonb)',
@@ -64,7 +67,12 @@ const viewsOn =
   };
 
 /** A copy in a schema of PostgreSQL 14 or later. Throws Unusable. */
-export async function postgresDestination(url: string, schema: string, hasWorkspace: boolean): Promise<Destination> {
+export async function postgresDestination(
+  url: string,
+  schema: string,
+  hasWorkspace: boolean,
+  memoryMb: number,
+): Promise<Destination> {
   const db = await connected(url);
   try {
     const session = sessionOf(db);
@@ -76,7 +84,7 @@ export async function postgresDestination(url: string, schema: string, hasWorksp
       rowsOf: (query) => rowsOf(db, query),
       writeParquet: async (table, shape, file) => {
         const { writeParquet } = await import('./duckdb.js');
-        await writeParquet(table, shape, file, rowsOf(db, textsOf(dialect, table, shape)));
+        await writeParquet(table, shape, file, rowsOf(db, textsOf(dialect, table, shape)), memoryMb);
       },
       close: () => db.end(),
     });
@@ -161,10 +169,12 @@ function sessionOf(db: pg.Client): Session {
 async function* rowsOf(db: pg.Client, query: string): AsyncGenerator<Row[]> {
   const cursor = db.query(new Cursor<Row>(query, [], { rowMode: 'array' }));
   try {
-    for (;;) {
-      const rows = await cursor.read(exportRowsPerRead);
+    for (let count = 1; ; ) {
+      const rows = await cursor.read(count);
       if (rows.length === 0) return;
       yield rows;
+      const length = rows.reduce((sum, row) => row.reduce((all, value) => all + (value?.length ?? 0), sum), 1);
+      count = Math.max(1, Math.min(rowsPerReadMax, 4 * count, Math.floor((rows.length * readLength) / length)));
     }
   } finally {
     await cursor.close();

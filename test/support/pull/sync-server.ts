@@ -66,7 +66,9 @@ async function answer(served: SyncServer, request: IncomingMessage, reply: Serve
   if (resource === undefined) return void reply.writeHead(404).end('{}');
   if (what === 'digest') return send(digestOf(resource, Number(url.searchParams.get('depth'))));
   const prefixes = url.searchParams.get('prefix')?.split(',') ?? [''];
-  const ids = [...resource.records.keys()].filter((id) => prefixes.some((prefix) => sha(id).startsWith(prefix)));
+  const length = prefixes[0]?.length ?? 0;
+  const wanted = new Set(prefixes);
+  const ids = [...resource.records.keys()].filter((id) => length === 0 || wanted.has(sha(id).slice(0, length)));
   if (what === 'ids')
     return send(JSON.stringify({ data: ids.map((id) => ({ id, syncVersion: versionOf(resource, id) })) }));
   return sendPage(resource, ids, url.searchParams, reply);

@@ -1,0 +1,437 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import pg from 'pg';
+import { duckdbCopy, type PulledCopy, type PullRun, postgresCopy, runPull, startPull } from '../support/pull/copy.js';
+import { largeRecords, measuredPull, wideRecords } from '../support/pull/large-records.js';
+import { record, type SyncServer, syncServer } from '../support/pull/sync-server.js';
+import { shared } from '../support/shared.js';
+
+// Ordinary things in which a copy once lied or died, on both destinations, before a server with any document and records.
+
+const folder = mkdtempSync(join(tmpdir(), 'pull-cases-'));
+const tokenFile = join(folder, 'token');
+test.before(() => writeFileSync(tokenFile, 'a-token-of-a-test'));
+test.after.always(() => rmSync(folder, { recursive: true }));
+
+const text = { type: 'string' };
+const schemaOf = (properties: object): object => ({
+  type: 'object',
+  required: ['id'],
+  properties: { id: text, ...properties },
+});
+const numbered = (count: number, members = '"naam":"x"', prefix = 'r'): Map<string, string> =>
+  new Map(Array.from({ length: count }, (_, i) => [`${prefix}${i}`, record(`${prefix}${i}`, members)]));
+
+async function serve(t: ExecutionContext, resources: Parameters<typeof syncServer>[0]): Promise<SyncServer> {
+  const server = await syncServer(resources);
+  t.teardown(() => server.close());
+  return server;
+}
+
+let made = 0;
+async function newDatabase(t: ExecutionContext): Promise<string> {
+  const name = `cases_${process.pid}_${++made}`;
+  const admin = new pg.Client(shared.primary);
+  await admin.connect();
+  await admin.query(`create database ${name}`);
+  t.teardown(async () => {
+    await admin.query(`drop database if exists ${name} with (force)`);
+    await admin.end();
+  });
+  return Object.assign(new URL(shared.primary), { pathname: `/${name}` }).href;
+}
+
+/** A new destination of each kind. */
+async function destinations(t: ExecutionContext): Promise<PulledCopy[]> {
+  return [duckdbCopy(join(folder, `${++made}.duckdb`)), postgresCopy(await newDatabase(t))];
+}
+
+const pull = (server: SyncServer, copy: PulledCopy, ...more: string[]): Promise<PullRun> =>
+  runPull(['--base', server.base, '--token-file', tokenFile, '--to', copy.to, ...more]);
+
+const countIn = async (copy: PulledCopy, table: string): Promise<number> => {
+  const [row] = await copy.sql(`select cast(count(*) as integer) as count from ${table}`);
+  return Number(row?.count);
+};
+
+test('a copy takes no token of another workspace and no other gateway, until --replace starts over', async (t) => {
+  const schema = schemaOf({ naam: text });
+  const server = await serve(t, { klanten: { schema, records: numbered(30) } });
+  const other = await serve(t, { klanten: { schema, records: numbered(5, '"naam":"y"', 's') } });
+  for (const copy of await destinations(t)) {
+    server.workspaceId = 'north';
+    t.is((await pull(server, copy)).code, 0);
+    server.workspaceId = 'south';
+    const refused = await pull(server, copy);
+    t.is(refused.code, 1);
+    t.regex(
+      refused.stderr,
+      /^This copy is of workspace north of http.*, and the token is of workspace south .*--replace/,
+    );
+    const elsewhere = await pull(other, copy);
+    t.is(elsewhere.code, 1);
+    t.true(elsewhere.stderr.includes(server.base) && elsewhere.stderr.includes(other.base));
+    t.is(await countIn(copy, 'klanten'), 30);
+    const replaced = await pull(other, copy, '--replace');
+    t.is(replaced.code, 0, replaced.stderr);
+    t.is(await countIn(copy, 'klanten'), 5);
+    t.is((await pull(other, copy)).code, 0, 'from then on it is of the other');
+  }
+});
+
+test('a resource keeps its name of the API, and two that would be one table are refused by both names', async (t) => {
+  const schema = schemaOf({ naam: text });
+  const server = await serve(t, {
+    'work-orders': { schema, records: numbered(3) },
+    page: { schema, records: numbered(2) },
+  });
+  for (const copy of await destinations(t)) {
+    const run = await pull(server, copy);
+    t.is(run.code, 0, run.stderr);
+    t.deepEqual(
+      run.stdout
+        .trim()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { resource: string }).resource),
+      ['work-orders', 'page'],
+    );
+    t.is(await countIn(copy, 'work_orders'), 3);
+    t.is((await pull(server, copy, '--resources', 'work-orders')).code, 0);
+    server.resources.set('work_orders', { schema, records: numbered(1) });
+    const refused = await pull(server, copy);
+    t.is(refused.code, 1);
+    t.regex(refused.stderr, /work-orders and work_orders would both be the table work_orders/);
+    server.resources.delete('work_orders');
+  }
+});
+
+test('numbers are exact in types that hold them, wider only where values need it', async (t) => {
+  const priced = { type: 'number', multipleOf: 0.01, minimum: 0, maximum: 99_999.99 };
+  const members = {
+    prijs: priced,
+    a: { type: 'number' },
+    b: { type: 'number' },
+    c: { type: 'number' },
+    d: { type: 'number' },
+    n: { type: 'integer' },
+  };
+  const values = {
+    prijs: '12.50',
+    a: '52.370216123456789',
+    b: '1e30',
+    c: '123456789012345678901234567890123.5',
+    d: '0.0000000001234',
+    n: '12345678901234567890123',
+  };
+  const row = Object.entries(values)
+    .map(([name, value]) => `"${name}":${value}`)
+    .join(',');
+  const server = await serve(t, { maten: { schema: schemaOf(members), records: new Map([['1', record('1', row)]]) } });
+  const [duckdb, postgres] = (await destinations(t)) as [PulledCopy, PulledCopy];
+  for (const copy of [duckdb, postgres]) {
+    t.is((await pull(server, copy)).code, 0);
+    const [found] = await copy.sql(
+      'select cast(prijs as varchar) as prijs, cast(a as varchar) as a, cast(b as varchar) as b, cast(c as varchar) as c, cast(d as varchar) as d, cast(n as varchar) as n from maten',
+    );
+    const trimmed = Object.fromEntries(
+      Object.entries(found ?? {}).map(([name, value]) => [
+        name,
+        String(value)
+          .replace(/(\.\d*?)0+$/, '$1')
+          .replace(/\.$/, ''),
+      ]),
+    );
+    t.deepEqual(trimmed, { ...values, prijs: '12.5', b: `1${'0'.repeat(30)}` });
+  }
+  const [types] = await duckdb.sql('select typeof(prijs) as prijs, typeof(a) as a, typeof(n) as n from maten');
+  t.deepEqual(types, { prijs: 'DECIMAL(7,2)', a: 'DECIMAL(38,15)', n: 'DECIMAL(38,0)' });
+  // Later a value comes that no DECIMAL holds together with the others.
+  server.resources.get('maten')?.records.set('2', record('2', '"a":1e35'));
+  for (const copy of [duckdb, postgres]) {
+    t.is((await pull(server, copy, '--verify')).code, 0);
+    const found = await copy.sql('select cast(a as varchar) as a from maten order by id');
+    t.deepEqual(
+      found.map(({ a }) => a),
+      ['52.370216123456789', `1${'0'.repeat(35)}`],
+    );
+  }
+});
+
+test('a run that would delete more than half of a table stops before it does', async (t) => {
+  const schema = schemaOf({ naam: text });
+  for (const copy of await destinations(t)) {
+    const server = await serve(t, {
+      klanten: { schema, records: numbered(300) },
+      few: { schema, records: numbered(90) },
+    });
+    t.is((await pull(server, copy)).code, 0);
+    const { records } = server.resources.get('klanten') as { records: Map<string, string> };
+    for (const left of [120, 0]) {
+      for (const id of [...records.keys()].slice(left)) records.delete(id);
+      const stopped = await pull(server, copy, '--resources', 'klanten');
+      t.is(stopped.code, 1);
+      t.regex(
+        stopped.stderr,
+        new RegExp(`no longer has ${300 - left} of the 300 records of klanten. None was deleted`),
+      );
+      t.is(await countIn(copy, 'klanten'), 300);
+    }
+    const allowed = await pull(server, copy, '--allow-deletions', '--resources', 'klanten');
+    t.is(allowed.code, 0, allowed.stderr);
+    t.is(await countIn(copy, 'klanten'), 0);
+    server.resources.get('few')?.records.clear();
+    t.is((await pull(server, copy, '--resources', 'few')).code, 0, 'a small table may become empty');
+  }
+});
+
+test('a large part of a large table can go: the run ends, and the next is quiet', async (t) => {
+  const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(45_000) } });
+  const copy = duckdbCopy(join(folder, 'large.duckdb'));
+  t.is((await pull(server, copy)).code, 0);
+  const { records } = server.resources.get('klanten') as { records: Map<string, string> };
+  for (const id of [...records.keys()].slice(0, 20_000)) records.delete(id);
+  const run = await pull(server, copy);
+  t.is(run.code, 0, run.stderr);
+  t.is((JSON.parse(run.stdout) as { deleted: number }).deleted, 20_000);
+  t.is(await countIn(copy, 'klanten'), 25_000);
+});
+
+test('references to hidden records are counted, and cost one more pass in all', async (t) => {
+  const schema = schemaOf({ klantId: { type: 'string', 'x-references': 'klanten' } });
+  const orders = new Map(Array.from({ length: 20 }, (_, i) => [`o${i}`, record(`o${i}`, `"klantId":"r${i}"`)]));
+  for (const copy of await destinations(t)) {
+    const server = await serve(t, {
+      klanten: { schema: schemaOf({ naam: text }), records: numbered(15) },
+      orders: { schema, records: orders },
+    });
+    const passes: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const { code, stdout, stderr } = await pull(server, copy);
+      t.is(code, 0, stderr);
+      t.is(stderr, 'orders: 5 references lead to records that the gateway does not show.\n');
+      passes.push(stdout.trim().split('\n').length);
+    }
+    t.deepEqual(passes, [3, 2, 2]);
+    const [row] = await copy.sql(
+      `select cast(hidden_references as integer) as hidden from pull_status where resource = 'orders'`,
+    );
+    t.is(row?.hidden, 5);
+  }
+});
+
+test('line ends inside of JSON do not break the lines of --changes', async (t) => {
+  const server = await serve(t, {
+    notes: {
+      schema: schemaOf({ vrij: {} }),
+      records: new Map([['1', record('1', '"vrij":{\r\n"a":\r1,\n"b":"x\\r\\ny"}')]]),
+    },
+  });
+  for (const [i, copy] of (await destinations(t)).entries()) {
+    const changes = join(folder, `changes${i}`);
+    t.is((await pull(server, copy, '--changes', changes)).code, 0);
+    const [file] = readdirSync(changes) as [string];
+    const lines = readFileSync(join(changes, file), 'utf8')
+      .split(/[\r\n]+/)
+      .slice(0, -1);
+    t.deepEqual(
+      lines.map((line) => (JSON.parse(line) as { record: { vrij: object } }).record.vrij),
+      [{ a: 1, b: 'x\r\ny' }],
+    );
+  }
+});
+
+test('a change file that the disk takes only in part is not committed', async (t) => {
+  const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(2_000) } });
+  const [, copy] = (await destinations(t)) as [PulledCopy, PulledCopy];
+  const changes = join(folder, 'full-disk');
+  const args = ['--base', server.base, '--token-file', tokenFile, '--to', copy.to, '--changes', changes];
+  // No file can be larger than 20 blocks of 512 bytes.
+  const limited = await startPull(args, [
+    '/bin/sh',
+    '-c',
+    'ulimit -f 20; exec "$0" "$@"',
+    process.execPath,
+    join(process.cwd(), 'dist/pull/src/main.js'),
+  ]).ended;
+  t.is(limited.code, 1);
+  t.regex(limited.stderr, /EFBIG|ENOSPC|full/);
+  t.is(await countIn(copy, 'klanten'), 0);
+  t.is((await runPull(args)).code, 0);
+  const files = readdirSync(changes);
+  t.is(files.length, 1);
+  t.is(
+    readFileSync(join(changes, files[0] as string), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)).length,
+    2_000,
+  );
+});
+
+test('a role that owns the schema needs no right on the database, and one without is told which', async (t) => {
+  const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
+  const url = await newDatabase(t);
+  const role = `etl_${process.pid}`;
+  const admin = new pg.Client(url);
+  await admin.connect();
+  await admin.query(`create role ${role} login password 'geheim'`);
+  t.teardown(async () => {
+    await admin.query(`drop owned by ${role}; drop role ${role}`);
+    await admin.end();
+  });
+  const copy = postgresCopy(Object.assign(new URL(url), { username: role, password: 'geheim' }).href);
+  const refused = await pull(server, copy);
+  t.is(refused.code, 1);
+  t.regex(
+    refused.stderr,
+    new RegExp(`create schema "workspace_data" authorization ${role}, or grant create on database`),
+  );
+  await admin.query('create schema workspace_data');
+  t.regex((await pull(server, copy)).stderr, new RegExp(`grant usage, create on schema "workspace_data" to ${role}`));
+  await admin.query(`alter schema workspace_data owner to ${role}`);
+  const run = await pull(server, copy);
+  t.is(run.code, 0, run.stderr);
+});
+
+test('a column that changes its type keeps the views on it, or the run says in which order to go', async (t) => {
+  const [duckdb, postgres] = (await destinations(t)) as [PulledCopy, PulledCopy];
+  for (const copy of [duckdb, postgres]) {
+    const server = await serve(t, {
+      klanten: { schema: schemaOf({ nummer: text }), records: numbered(3, '"nummer":"7"') },
+    });
+    t.is((await pull(server, copy)).code, 0);
+    await copy.sql('create view numbers as select nummer from klanten');
+    server.resources.set('klanten', {
+      schema: schemaOf({ nummer: { type: 'integer' } }),
+      records: numbered(3, '"nummer":8'),
+    });
+    const run = await pull(server, copy);
+    if (copy === postgres) {
+      t.is(run.code, 1);
+      t.regex(
+        run.stderr,
+        /^klanten.nummer is text, and the API now has bigint. Views show it: workspace_data.numbers. Keep/,
+      );
+      t.deepEqual(await copy.sql('select distinct nummer from numbers'), [{ nummer: '7' }]);
+      await copy.sql('drop view numbers');
+      const again = await pull(server, copy);
+      t.is(again.code, 0, again.stderr);
+      await copy.sql('create view numbers as select nummer from klanten');
+    } else t.is(run.code, 0, run.stderr);
+    t.deepEqual(await copy.sql('select distinct cast(nummer as integer) as nummer from numbers'), [{ nummer: 8 }]);
+  }
+});
+
+test('required fields are not null, also after a column came later, and the id is the key of PostgreSQL', async (t) => {
+  for (const copy of await destinations(t)) {
+    const server = await serve(t, {
+      klanten: { schema: { ...schemaOf({ naam: text }), required: ['id', 'naam'] }, records: numbered(3) },
+    });
+    t.is((await pull(server, copy)).code, 0);
+    await t.throwsAsync(() => copy.sql('update klanten set naam = null'));
+    const properties = { id: { ...text, description: "de sleutel, van 'klant'" }, naam: text, plaats: text };
+    server.resources.set('klanten', {
+      schema: { type: 'object', required: ['id', 'plaats'], properties },
+      records: numbered(3, '"naam":null,"plaats":"Ede"'),
+    });
+    const run = await pull(server, copy);
+    t.is(run.code, 0, run.stderr);
+    await t.throwsAsync(() => copy.sql('update klanten set plaats = null'));
+    await copy.sql('update klanten set naam = null');
+    if (copy.to.startsWith('postgres'))
+      await t.throwsAsync(() => copy.sql('insert into klanten select * from klanten'));
+  }
+});
+
+test('workspaces share a database by --schema, and tell their rows by --workspace-column', async (t) => {
+  const server = await serve(t, {
+    klanten: {
+      schema: schemaOf({ uren: { type: 'array', items: schemaOf({ n: { type: 'integer' } }) } }),
+      records: numbered(3, '"uren":[{"id":"1","n":1}]'),
+    },
+  });
+  const url = await newDatabase(t);
+  const client = new pg.Client(url);
+  await client.connect();
+  t.teardown(() => client.end());
+  for (const workspace of ['north', 'south']) {
+    server.workspaceId = workspace;
+    const run = await pull(server, postgresCopy(url), '--schema', workspace, '--workspace-column');
+    t.is(run.code, 0, run.stderr);
+    const { rows } = await client.query(
+      `select distinct workspace_id from ${workspace}.klanten union all select distinct workspace_id from ${workspace}.klanten_uren`,
+    );
+    t.deepEqual(rows, [{ workspace_id: workspace }, { workspace_id: workspace }]);
+  }
+  t.is((await pull(server, duckdbCopy(join(folder, 'x.duckdb')), '--schema', 'north')).code, 2);
+});
+
+test('--status prints how fresh a copy is, and --max-age exits with 1 when it is older', async (t) => {
+  const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
+  for (const copy of await destinations(t)) {
+    const status = (...more: string[]): Promise<PullRun> => runPull(['--status', '--to', copy.to, ...more]);
+    t.is((await status()).code, 1, 'there is no copy yet');
+    const before = Date.now();
+    t.is((await pull(server, copy)).code, 0);
+    const { code, stdout } = await status('--max-age', '1h');
+    t.is(code, 0);
+    const { dataAsOf, ageSeconds, resources } = JSON.parse(stdout);
+    t.true(Date.parse(dataAsOf) >= before - 1000 && ageSeconds < 600);
+    t.like(resources[0], { resource: 'klanten', table: 'klanten', workspaceId: 'north', hiddenReferences: null });
+    t.true(
+      Date.parse(resources[0].verifiedAt) >= before - 1000 && Date.parse(resources[0].comparedAt) >= before - 1000,
+    );
+    await copy.sql(`update pull_status set data_as_of = '2026-01-01 00:00:00+00'`);
+    t.is((await status('--max-age', '1h')).code, 1);
+    t.is((await status()).code, 0);
+  }
+  for (const args of [
+    ['--max-age', '1h'],
+    ['--status', '--to', 'x.duckdb', '--verify'],
+    ['--status', '--to', 'x.duckdb', '--max-age', 'soon'],
+  ])
+    t.is((await runPull(args)).code, 2);
+});
+
+test('excel-csv has a byte order mark, semicolons, decimal commas, and texts that stay texts', async (t) => {
+  const members = { nummer: text, prijs: { type: 'number' }, tekst: text };
+  const records = new Map([
+    ['7', record('7', '"nummer":"01234567","prijs":3.500,"tekst":"=1+1"')],
+    ['8', record('8', '"nummer":"","prijs":null,"tekst":"a;b"')],
+  ]);
+  const server = await serve(t, { maten: { schema: schemaOf(members), records } });
+  for (const [i, copy] of (await destinations(t)).entries()) {
+    const at = join(folder, `excel${i}`);
+    t.is((await pull(server, copy, '--export', at, '--format', 'excel-csv')).code, 0);
+    const [head, ...rows] = readFileSync(join(at, 'maten.csv'), 'utf8').split('\r\n');
+    t.is(head, '\ufeffid;nummer;prijs;tekst');
+    t.deepEqual(rows.sort(), ['', '"=""7""";"=""01234567""";3,5;"=""=1+1"""', '"=""8""";"";;"a;b"']);
+    t.is((await pull(server, copy, '--export', at, '--format', 'csv')).code, 0);
+    t.true(readFileSync(join(at, 'maten.csv'), 'utf8').includes('7,01234567,3.5,=1+1\n'));
+  }
+});
+
+test('wide and large records are copied and exported within 512 MB', async (t) => {
+  const server = await serve(t, { breed: wideRecords(5_001, 60), groot: largeRecords(3, 4e6) });
+  for (const copy of await destinations(t))
+    for (const format of ['parquet', 'csv']) {
+      const args = [
+        '--base',
+        server.base,
+        '--token-file',
+        tokenFile,
+        '--to',
+        copy.to,
+        '--verify',
+        '--export',
+        join(folder, 'large'),
+        '--format',
+        format,
+      ];
+      const run = await measuredPull(args);
+      t.is(run.code, 0, run.stderr);
+      t.true(run.peakMb <= 512, `${run.peakMb} MB`);
+    }
+});
