@@ -23,6 +23,10 @@ const commands: Readonly<Record<string, readonly [summary: string, load: () => P
     "Drop and create the views around changes of the app's tables",
     async () => (await import('./cli/migrate.js')).viewsCommand,
   ],
+  export: [
+    'Write the records of a workspace to files, all of one moment',
+    async () => (await import('./cli/export.js')).exportCommand,
+  ],
   docs: ['Write the documentation page of the API to a file', async () => (await import('./cli/docs.js')).docsCommand],
   tokens: ['Create, list, rotate and revoke access tokens', async () => (await import('./cli/tokens.js')).tokens],
 };

@@ -69,6 +69,11 @@ export function sayText(lines: string): void {
   process.stderr.write(`${visible(lines)}\n`);
 }
 
+/** Replaces the last line of a terminal by this one; where stderr is no terminal it shows nothing. */
+export function showProgress(line: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${visible(oneLine(line))}`);
+}
+
 /** Text from elsewhere, such as a message of PostgreSQL, as part of several lines: a newline in it begins no line. */
 export function oneLine(text: string): string {
   return text.replaceAll('\n', '\\u000a');

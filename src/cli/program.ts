@@ -48,7 +48,7 @@ export async function exitCodeOf(usage: Usage, args: readonly string[], run: Com
 /** Exit codes of errors whose message is written for the operator. By name, so that their modules need not be imported. */
 const exitCodes: Readonly<Record<string, number>> = {
   ...{ SettingsError: 2, UsageError: 2 },
-  ...{ Failure: 1, MigrationFailed: 1, AdoptRefused: 1, StartRefused: 1 },
+  ...{ Failure: 1, MigrationFailed: 1, AdoptRefused: 1, StartRefused: 1, ExportFailed: 1 },
 };
 
 const connectionFaults: Readonly<Record<string, string>> = {

@@ -52,6 +52,40 @@ const largeReadBytes = 12_288;
 const closeMsMax = 1000;
 
 /**
+ * A client that has logged in, and hands rows on as PostgreSQL sent them (row-tap.ts). Rejects with ConnectionLost, or with PostgreSQL's own
+ * error when it refuses the login.
+ */
+export async function openClient(
+  url: string,
+  { connectTimeoutMs, pipeline = false }: { readonly connectTimeoutMs: number; readonly pipeline?: boolean },
+  login: Login,
+): Promise<pg.Client> {
+  let own = reusingSocket();
+  const configured = (): pg.ClientConfig => {
+    own = reusingSocket();
+    const { socket } = own;
+    return {
+      connectionString: url,
+      stream: () => socket,
+      application_name: applicationName,
+      connectionTimeoutMillis: connectTimeoutMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 30_000, // a firewall forgets connections that are silent for minutes
+      pipeline,
+    } as pg.ClientConfig;
+  };
+  try {
+    const client = await login.connect(configured);
+    tapRows(wireOf(client));
+    own.reuse();
+    return client;
+  } catch (error) {
+    if (error instanceof pg.DatabaseError) throw error;
+    throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+  }
+}
+
+/**
  * A pipelined connection. After any error it accepts no statement, and closes when the statements in flight have ended.
  */
 export class Connection {
@@ -85,35 +119,13 @@ export class Connection {
     });
   }
 
-  /** Throws ConnectionLost, or PostgreSQL's own error when it refuses the login. */
+  /** Rejects as `openClient` does. */
   static async open(
     url: string,
     options: ConnectionOptions,
     login: Login = new Login(options.session),
   ): Promise<Connection> {
-    let own = reusingSocket();
-    const configured = (): pg.ClientConfig => {
-      own = reusingSocket();
-      const { socket } = own;
-      return {
-        connectionString: url,
-        stream: () => socket,
-        application_name: applicationName,
-        connectionTimeoutMillis: options.connectTimeoutMs,
-        keepAlive: true,
-        keepAliveInitialDelayMillis: 30_000, // a firewall forgets connections that are silent for minutes
-        pipeline: true,
-      } as pg.ClientConfig;
-    };
-    try {
-      const client = await login.connect(configured);
-      tapRows(wireOf(client));
-      own.reuse();
-      return new Connection(client, options);
-    } catch (error) {
-      if (error instanceof pg.DatabaseError) throw error;
-      throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
-    }
+    return new Connection(await openClient(url, { ...options, pipeline: true }, login), options);
   }
 
   /** Statements sent and not yet answered. */

@@ -5,7 +5,6 @@ import { SettingsError } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { gatesOf, limitsOf } from '../base/flow/gates.js';
-import { readText } from '../base/paths.js';
 import { type ConnectionOptions, connectTo } from '../postgres/connection.js';
 import { ConnectionPool } from '../postgres/connection-pool.js';
 import { connectionUrls, currentUrl, serverName } from '../postgres/connection-url.js';
@@ -16,12 +15,10 @@ import { Replica } from '../postgres/replica.js';
 import { sealWith } from '../postgres/seal.js';
 import { Upkeep } from '../postgres/upkeep.js';
 import { sessionSettings } from '../postgres/wire/session.js';
-import { type CompiledResource, compileResource, redactionOf } from '../resource/definition/compiled.js';
+import { type CompiledResource, compileResources } from '../resource/definition/compiled.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
-import { loadCodecModule } from '../resource/projection/codec.js';
-import { type Keyring, parseKeyring } from '../resource/projection/keyring.js';
-import type { ProjectionOptions } from '../resource/projection/redact.js';
+import { parseKeyring } from '../resource/projection/keyring.js';
 import { type AppDeps, app } from './app.js';
 import { checkServerLate, fittingSettings } from './fitness/inspect.js';
 import { FitnessWatch, type WatchedServer } from './fitness/watch.js';
@@ -72,7 +69,7 @@ export async function startGateway(
     const resources = loadResources(given.resourcesDir);
     const checking = fittingSettings(given, resources, observe);
     checking.catch(() => undefined); // the keys can be refused first
-    const compiling = compile(given, resources, keyring, observe);
+    const compiling = compileResources(given, resources, keyring, observe);
     compiling.catch(() => undefined); // the checks name this fault among all others
     const { settings, ...checked } = await checking;
     const opening = { ...checked, resources, compiled: await compiling, readAgain, observe, sinks, closers };
@@ -229,23 +226,6 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
         readBody,
       },
   };
-}
-
-/** The resources with all that their requests need. Throws an error when CODEC_MODULE cannot be loaded. */
-async function compile(
-  { codecModule, decodeLegacy }: Settings,
-  resources: readonly Resource[],
-  keyring: Keyring,
-  observe: Observe,
-): Promise<CompiledResource[]> {
-  const projection: ProjectionOptions = {
-    keyring,
-    legacy: decodeLegacy,
-    redaction: redactionOf(resources),
-    decode: await loadCodecModule(codecModule),
-    moduleText: codecModule === '' ? undefined : readText(codecModule),
-  };
-  return resources.map((resource) => compileResource(resource, projection, observe, resources));
 }
 
 /** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. Imports only what it uses. */

@@ -1,6 +1,9 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observe } from '../../base/events.js';
+import { readText } from '../../base/paths.js';
+import { loadCodecModule } from '../projection/codec.js';
+import type { Keyring } from '../projection/keyring.js';
 import { compileRedaction, type ProjectionOptions, type Redaction, type RedactionRules } from '../projection/redact.js';
 import { type Cut, compileStatements, type ResourceStatements } from '../statements/statements.js';
 import { compileSyncStatements, type SyncStatements } from '../statements/sync-statements.js';
@@ -49,6 +52,23 @@ export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
 export type CompiledWrite = ReturnType<typeof compileWrite>;
 /** A member that clients can write. */
 export type WritableMember = CompiledWrite['members'][number];
+
+/** The resources with all that their requests need. Throws an error when the codec module cannot be loaded. */
+export async function compileResources(
+  { codecModule, decodeLegacy }: { readonly codecModule: string; readonly decodeLegacy: ProjectionOptions['legacy'] },
+  resources: readonly Resource[],
+  keyring: Keyring,
+  observe: Observe,
+): Promise<CompiledResource[]> {
+  const projection: ProjectionOptions = {
+    keyring,
+    legacy: decodeLegacy,
+    redaction: redactionOf(resources),
+    decode: await loadCodecModule(codecModule),
+    moduleText: codecModule === '' ? undefined : readText(codecModule),
+  };
+  return resources.map((resource) => compileResource(resource, projection, observe, resources));
+}
 
 /** Compiles a definition that loadResources has accepted, one of `all`. */
 export function compileResource(

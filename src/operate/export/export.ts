@@ -1,0 +1,161 @@
+import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { SettingsError } from '../../base/errors.js';
+import type { Observe } from '../../base/events.js';
+import { meantBy } from '../../base/nearest-name.js';
+import { connectionUrls, serverName } from '../../postgres/connection-url.js';
+import { sealWith } from '../../postgres/seal.js';
+import { type Snapshot, type SnapshotOrigin, withSnapshot } from '../../postgres/snapshot.js';
+import type { WorkspaceId } from '../../postgres/statement.js';
+import { sessionSettings } from '../../postgres/wire/session.js';
+import { type CompiledResource, compileResources } from '../../resource/definition/compiled.js';
+import { loadResources } from '../../resource/definition/load.js';
+import { parseKeyring } from '../../resource/projection/keyring.js';
+import type { Settings } from '../../serve/settings.js';
+import { type ExportedFile, writeRecords } from './records.js';
+
+/** The export did not happen, and has left nothing behind. The message is written for the operator. */
+export class ExportFailed extends Error {
+  override readonly name = 'ExportFailed';
+}
+
+export interface ExportOptions {
+  readonly workspace: string;
+  /** A folder that does not exist yet, or is empty. */
+  readonly out: string;
+  /** Names of resources; empty: all. */
+  readonly resources: readonly string[];
+  readonly from: 'replica' | 'primary';
+  readonly gzip: boolean;
+  /** Told the number of records of a resource so far. */
+  readonly onProgress: (resource: string, records: number) => void;
+}
+
+/** The content of manifest.json. */
+export interface Manifest {
+  readonly workspace: string;
+  /** Host, port and database of the server that was read, and the moment of its snapshot. */
+  readonly snapshot: SnapshotOrigin & { readonly server: string };
+  readonly files: readonly ExportedFile[];
+}
+
+/**
+ * Writes the records of a workspace as the API shows them, all of one moment: a file of JSON lines for each resource, and manifest.json. The
+ * files appear together at the end, readable by their owner alone. Rejects with ExportFailed, and then leaves nothing behind.
+ */
+export async function exportWorkspace(settings: Settings, options: ExportOptions): Promise<Manifest> {
+  const compiled = await chosenResources(settings, options.resources);
+  const out = resolve(options.out);
+  await requireEmpty(out);
+  const folder = await mkdtemp(join(dirname(out), `.${basename(out)}-`)); // of mode 0700
+  const forget = removeOnSignals(folder);
+  try {
+    const manifest = await onFirstServer(settings, options.from, (url) => {
+      const sealed = sealWith(settings.wallKey)(options.workspace as WorkspaceId);
+      const login = { ...settings, session: sessionSettings('replica', settings) };
+      return withSnapshot(url, sealed, login, async (snapshot) => {
+        const files = await writeAll(snapshot, compiled, options, folder);
+        return { workspace: options.workspace, snapshot: { server: serverName(url), ...snapshot.origin }, files };
+      });
+    });
+    await writeFile(join(folder, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+    await rename(folder, out); // replaces an empty folder
+    return manifest;
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw explained(error, options);
+  } finally {
+    forget();
+  }
+}
+
+async function chosenResources(settings: Settings, names: readonly string[]): Promise<CompiledResource[]> {
+  const ignore: Observe = () => undefined; // the records themselves name values that cannot be decoded
+  const resources = loadResources(settings.resourcesDir);
+  const known = resources.map(({ name }) => name);
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0)
+    throw new ExportFailed(unknown.map((name) => `There is no resource "${name}"${meantBy(name, known)}`).join('\n'));
+  const compiled = await compileResources(settings, resources, parseKeyring(settings.dataKeys || '{}'), ignore);
+  return compiled.filter(({ resource }) => names.length === 0 || names.includes(resource.name));
+}
+
+async function requireEmpty(out: string): Promise<void> {
+  const found = await readdir(out).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  if (found.length > 0) throw new ExportFailed(`${out} is not empty. Give --out a folder that does not exist yet.`);
+}
+
+/** Removes the folder when the process is told to end; returns a function that takes this back. */
+function removeOnSignals(folder: string): () => void {
+  const signals = { SIGINT: 130, SIGTERM: 143 } as const;
+  const ends = Object.entries(signals).map(([signal, code]) => {
+    const end = (): void => void rm(folder, { recursive: true, force: true }).finally(() => process.exit(code));
+    process.once(signal, end);
+    return () => process.off(signal, end);
+  });
+  return () => {
+    for (const forget of ends) forget();
+  };
+}
+
+/** Runs `work` on the first server that lets the gateway in. */
+async function onFirstServer<T>(settings: Settings, from: ExportOptions['from'], work: (url: string) => Promise<T>) {
+  const name = from === 'primary' ? 'PRIMARY_URLS' : 'REPLICA_URLS';
+  const replicas = connectionUrls(settings.replicaUrls);
+  const urls = from === 'replica' ? replicas : asReader(connectionUrls(settings.primaryUrls), replicas[0]);
+  if (urls.length === 0) throw new SettingsError(`${name} is not set: the server from which to export.`);
+  const failures: string[] = [];
+  for (const url of urls) {
+    try {
+      return await work(url);
+    } catch (error) {
+      if (!/^cannot connect/.test((error as Error).message)) throw error;
+      failures.push(`${serverName(url)}: ${(error as Error).message}`);
+    }
+  }
+  throw new ExportFailed(`No server of ${name} can be reached.\n  ${failures.join('\n  ')}`);
+}
+
+/** The servers with the login that reads replicas, which the primary knows as well: the login for writes sees less. */
+function asReader(urls: readonly string[], reader: string | undefined): string[] {
+  if (reader === undefined) return [...urls];
+  const { username, password } = new URL(reader);
+  return urls.map((url) => Object.assign(new URL(url), { username, password }).href);
+}
+
+async function writeAll(
+  snapshot: Snapshot,
+  compiled: readonly CompiledResource[],
+  { workspace, gzip, onProgress }: ExportOptions,
+  folder: string,
+): Promise<ExportedFile[]> {
+  const files: ExportedFile[] = [];
+  for (const each of compiled) {
+    const onRecords = (records: number): void => onProgress(each.resource.name, records);
+    files.push(await writeRecords(snapshot, each, { workspace, gzip, folder, onRecords }));
+  }
+  if (files.some(({ records }) => records > 0)) return files;
+  const names = compiled.map(({ resource }) => resource.name).join(', ');
+  throw new ExportFailed(
+    `Workspace ${workspace} has no record of ${names}. Look at the id: \`tokens list\` shows those in use.`,
+  );
+}
+
+/** What went wrong, by SQLSTATE or by the code of the file system. */
+const sentences: Readonly<Record<string, string>> = {
+  '40001':
+    'The replica cancelled the export, because it had to apply changes that the export still held back (conflict with recovery). Set hot_standby_feedback = on there, raise max_standby_streaming_delay, or give --from primary.',
+  '22P02': 'The workspace is not an id of the form that the app uses. Give --workspace the id, not the name.',
+  ENOSPC: 'The disk is full. Give --out a folder with more room, or add --gzip.',
+};
+
+function explained(error: unknown, { out }: ExportOptions): Error {
+  const { code = '', message } = error as { code?: string; message: string };
+  const isLost = /^(57P|08)|^E(CONNRESET|PIPE)$/.test(code) || /^Connection terminated/.test(message);
+  const sentence =
+    sentences[code] ?? (isLost ? `The server ended the connection during the export (${message}).` : null);
+  return sentence === null ? (error as Error) : new ExportFailed(`${sentence} Nothing was written to ${out}.`);
+}

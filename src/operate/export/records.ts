@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { Readable, Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import type { Snapshot } from '../../postgres/snapshot.js';
+import type { CompiledResource } from '../../resource/definition/compiled.js';
+import { JsonBytes } from '../../resource/projection/json-bytes.js';
+
+/** A file of an export, as the manifest lists it. */
+export interface ExportedFile {
+  readonly resource: string;
+  readonly file: string;
+  readonly records: number;
+  /** Of the file as it is on the disk. */
+  readonly bytes: number;
+  /** Of the same bytes, in hexadecimal. */
+  readonly sha256: string;
+}
+
+interface RecordsOptions {
+  readonly workspace: string;
+  readonly gzip: boolean;
+  readonly folder: string;
+  readonly onRecords: (records: number) => void;
+}
+
+/** Rows of the first batch, and the bytes and rows at which later batches aim. */
+const batch = { rowsAtFirst: 100, rowsMax: 10_000, bytesMax: 2_000_000 };
+
+/** Writes the records of a resource as JSON lines, each the bytes that the API has for it. Memory is bounded by a few batches. */
+export async function writeRecords(
+  snapshot: Snapshot,
+  compiled: CompiledResource,
+  { workspace, gzip, folder, onRecords }: RecordsOptions,
+): Promise<ExportedFile> {
+  const { name } = compiled.resource;
+  const file = `${name}.ndjson${gzip ? '.gz' : ''}`;
+  const hash = createHash('sha256');
+  const written = { records: 0, bytes: 0 };
+  const counted = new Transform({
+    transform(bytes: Buffer, _, done) {
+      hash.update(bytes);
+      written.bytes += bytes.length;
+      done(null, bytes);
+    },
+  });
+  const lines = Readable.from(
+    batchesOf(snapshot, compiled, workspace, (records) => {
+      written.records += records;
+      onRecords(written.records);
+    }),
+  );
+  const target = createWriteStream(join(folder, file), { flags: 'wx', mode: 0o600, flush: true });
+  await (gzip ? pipeline(lines, createGzip(), counted, target) : pipeline(lines, counted, target));
+  return { resource: name, file, ...written, sha256: hash.digest('hex') };
+}
+
+/** The records as lines, a buffer for each batch of rows. The next batch is asked for when this one has been taken. */
+async function* batchesOf(
+  { cursor }: Snapshot,
+  { statements, serializer }: CompiledResource,
+  workspace: string,
+  onRecords: (records: number) => void,
+): AsyncGenerator<Buffer> {
+  const lines = new JsonBytes(batch.bytesMax);
+  const rows = cursor(statements.list([]).rows.all, { limit: null }, (row) => {
+    const start = lines.length;
+    serializer.write(row, workspace, lines);
+    joinLines(lines.view(), start);
+    lines.text('\n');
+  });
+  for (let asked = batch.rowsAtFirst; ; ) {
+    lines.clear();
+    const read = await rows.readRows(asked);
+    onRecords(read);
+    if (read > 0) yield Buffer.from(lines.view());
+    if (read < asked) return;
+    asked = Math.max(1, Math.min(batch.rowsMax, Math.floor((batch.bytesMax / lines.length) * read)));
+  }
+}
+
+/** Makes line breaks spaces: PostgreSQL puts some between the values of JSON, and none can stand inside a string (RFC 8259 §7). */
+function joinLines(bytes: Buffer, start: number): void {
+  for (const lineBreak of [0x0a, 0x0d])
+    for (let at = bytes.indexOf(lineBreak, start); at >= 0; at = bytes.indexOf(lineBreak, at + 1)) bytes[at] = 0x20;
+}

@@ -1,0 +1,70 @@
+import type pg from 'pg';
+import { openClient } from './connection.js';
+import type { Row, TextRow } from './row.js';
+import { prepared, type Statement, type Values } from './statement.js';
+import { boundValues, guard, RoundTrip } from './wire/queries.js';
+import { RowCursor } from './wire/row-cursor.js';
+import type { SessionSetting } from './wire/session.js';
+import { Login } from './wire/wire.js';
+
+/** A server and a moment: every commit up to the position is in the snapshot. */
+export interface SnapshotOrigin {
+  readonly isReplica: boolean;
+  /** WAL position, such as "0/5000060". */
+  readonly position: string;
+  /** RFC 3339: when the snapshot was taken, by the clock of the server. */
+  readonly takenAt: string;
+}
+
+/** Rows of one workspace as they were at one moment (REPEATABLE READ; PostgreSQL 13.2.2). */
+export interface Snapshot {
+  readonly origin: SnapshotOrigin;
+  /** A cursor over the rows of a statement. */
+  readonly cursor: (statement: Statement, values: Values, onRow: (row: Row) => void) => RowCursor;
+}
+
+// Read before the transaction begins, so that the snapshot has at least what the position says.
+const originStatement = prepared(
+  'snapshot-origin',
+  `select pg_is_in_recovery(),
+    case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end,
+    to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+  [],
+);
+
+/** A long read is no fault here: the operator waits for it. */
+const begin = `begin isolation level repeatable read, read only;
+  set local statement_timeout = 0; set local lock_timeout = 0; set local idle_in_transaction_session_timeout = 0`;
+
+/** Runs `work` over a snapshot of a workspace, given as its seal. Rejects as `openClient` and PostgreSQL do. */
+export async function withSnapshot<T>(
+  url: string,
+  sealed: string,
+  { connectTimeoutMs, session }: { readonly connectTimeoutMs: number; readonly session: readonly SessionSetting[] },
+  work: (snapshot: Snapshot) => Promise<T>,
+): Promise<T> {
+  const client = await openClient(url, { connectTimeoutMs }, new Login(session));
+  try {
+    const [isReplica, position, takenAt] = (await rowOf(client, originStatement)) as [string, string, string];
+    await client.query(begin);
+    await rowOf(client, guard, { sealed });
+    const origin = { isReplica: isReplica === 't', position, takenAt };
+    return await work({
+      origin,
+      cursor: (statement, values, onRow) =>
+        client.query(new RowCursor(statement.text, boundValues(statement, values), onRow)),
+    });
+  } finally {
+    client.end().catch(() => undefined);
+  }
+}
+
+/** The row of a statement that reads no view. */
+function rowOf(client: pg.Client, statement: Statement, values: Values = {}): Promise<TextRow> {
+  const rows: TextRow[] = [];
+  const part = { statement, values: boundValues(statement, values), onRow: (row: Row) => rows.push(row.texts()) };
+  return new Promise((resolve, reject) => {
+    const done = (error: Error | null): void => (error ? reject(error) : resolve(rows[0] ?? []));
+    client.query(new RoundTrip([part as never], false, done));
+  });
+}

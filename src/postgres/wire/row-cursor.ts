@@ -1,0 +1,37 @@
+import Cursor from 'pg-cursor';
+import type { Row } from '../row.js';
+import type { BoundValue } from './wire.js';
+
+/**
+ * A cursor over a tapped connection (row-tap.ts): it hands each row on as PostgreSQL sent it, and keeps none. Within a transaction all
+ * rows come from one snapshot, a batch at a time (PostgreSQL 55.2.3, Execute with a number of rows).
+ */
+export class RowCursor extends Cursor {
+  readonly #onRow: (row: Row) => void;
+  #rows = 0;
+  #failure: Error | null = null;
+
+  constructor(text: string, values: readonly BoundValue[], onRow: (row: Row) => void) {
+    super(text, [...values]);
+    this.#onRow = onRow;
+  }
+
+  /** Called by pg. A throw here would end the process. */
+  handleDataRow({ fields }: { fields: Row }): void {
+    this.#rows++;
+    if (this.#failure !== null) return;
+    try {
+      this.#onRow(fields);
+    } catch (error) {
+      this.#failure = error as Error;
+    }
+  }
+
+  /** Reads up to `max` rows, and resolves with their number: fewer at the end. Rejects with what `onRow` threw. */
+  async readRows(max: number): Promise<number> {
+    const before = this.#rows;
+    await this.read(max);
+    if (this.#failure !== null) throw this.#failure;
+    return this.#rows - before;
+  }
+}
