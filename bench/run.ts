@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createsCase } from './cases/creates.js';
+import { exportCase } from './cases/export.js';
 import { pagesCase } from './cases/pages.js';
 import { requestsCase } from './cases/requests.js';
 import { startCase } from './cases/start.js';
@@ -67,6 +68,13 @@ const cases: Readonly<Record<string, Case>> = {
       "Digest of 200,000 work orders: replica's processors": atMost(1500, 'ms'),
     },
   },
+  export: {
+    measure: exportCase,
+    goals: {
+      'Export of 200,000 work orders against COPY: time': atMost(1.3, '×'),
+      'Export of 200,000 work orders: memory': atMost(200, 'MB'),
+    },
+  },
   together: {
     measure: togetherCase,
     goals: { 'Details beside eight pages of 10,000 against alone: p99': atMost(4, '×') },
@@ -79,6 +87,8 @@ const scaleGoals = {
   'Walk over all work orders against COPY: time': atMost(1.15, '×'),
   'Walk over all work orders: last pages against the first: time': atMost(1.2, '×'),
   'Walk over all work orders: gateway memory': atMost(150, 'MB'),
+  'Export of all work orders against COPY: time': atMost(1.3, '×'),
+  'Export of all work orders: memory': atMost(200, 'MB'),
   'Walk over all log entries against COPY: time': atMost(1.6, '×'),
   'Walk over all log entries: last pages against the first: time': atMost(1.2, '×'),
   'Walk over all log entries: gateway memory': atMost(150, 'MB'),

@@ -24,8 +24,9 @@ export interface Stage {
   readonly primaryUrl: string;
   /** The workspace with the 200,000 work orders, and a token with every scope. */
   readonly workspace: string;
-  /** The workspace as the tenant wall accepts it. */
+  /** The workspace as the tenant wall accepts it, and the key of the wall. */
   readonly sealed: string;
+  readonly wallKey: string;
   readonly token: string;
   /** Another, small workspace, with a token that reads all of it. */
   readonly other: { readonly workspace: string; readonly token: string };
@@ -93,6 +94,7 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
       primaryUrl: ready.primaryUrl,
       workspace: id,
       sealed: sealWith(ready.wallKey)(id),
+      wallKey: ready.wallKey,
       token: tokens.all,
       other: { workspace: other.id, token: other.tokens.all },
       postgresVersion: (await rowsOf(replicaUrl, 'show server_version'))[0]?.[0] ?? 'unknown',

@@ -108,16 +108,17 @@ async function copy(stage: Stage, { resource, rows }: Page): Promise<Timed> {
   return { wallMs: await psqlMs(stage, `copy (${select}) to stdout`), firstByteMs: Number.NaN, bytes: Number.NaN };
 }
 
-/** Wall time, in milliseconds, of a psql process that runs the command as the reader of the workspace and drops its output. */
+/** Wall time, in milliseconds, of a psql process that runs the command as the reader of the workspace and writes its output to a file. */
 export async function psqlMs(
   { readerUrl, sealed }: Pick<Stage, 'readerUrl' | 'sealed'>,
   command: string,
+  to = '/dev/null',
 ): Promise<number> {
   const url = new URL(readerUrl);
   // In the environment: every user of the machine can read a process's arguments.
   const env = { PGOPTIONS: `-c gateway.workspace_id=${sealed}`, PGPASSWORD: url.password };
   url.password = '';
   const startedMs = performance.now();
-  await outputOf('psql', ['-X', '-q', '-o', '/dev/null', '-c', command, url.href], { env });
+  await outputOf('psql', ['-X', '-q', '-o', to, '-c', command, url.href], { env });
   return performance.now() - startedMs;
 }

@@ -1,6 +1,7 @@
+import { exportAgainstCopy } from '../cases/export.js';
 import { figure, type Measured } from '../report.js';
 import { combinationsOf } from './combinations.js';
-import { type DataSet, sizesOf } from './data.js';
+import { type DataSet, sealed, sizesOf, wallKey, workspaceOf } from './data.js';
 import { withSets } from './served.js';
 import { walksOf } from './walk.js';
 
@@ -33,10 +34,13 @@ export async function runScale(workOrders: number): Promise<Measured & { postgre
     const combinations = await combinationsOf(subject, reference);
     process.stderr.write('Measuring walks …\n');
     const walks = await walksOf(subject, rows);
+    process.stderr.write('Measuring export …\n');
+    const of = { ...subject, workspace: workspaceOf(0), sealed: sealed(workspaceOf(0)), wallKey };
+    const exported = await exportAgainstCopy(of, 1, 'all work orders');
     const [version] = await replica.query<{ server_version: string }>('show server_version');
     return {
-      figures: { ...combinations.figures, ...walks.figures },
-      tables: [sizes, ...combinations.tables, ...walks.tables],
+      figures: { ...combinations.figures, ...walks.figures, ...exported.figures },
+      tables: [sizes, ...combinations.tables, ...walks.tables, ...exported.tables],
       postgresVersion: version?.server_version ?? 'unknown',
     };
   });
