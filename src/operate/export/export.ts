@@ -15,7 +15,7 @@ import type { Settings } from '../../serve/settings.js';
 import { type ExportedFile, writeRecords } from './records.js';
 
 /** The export did not happen, and has left nothing behind. The message is written for the operator. */
-export class ExportFailed extends Error {
+class ExportFailed extends Error {
   override readonly name = 'ExportFailed';
 }
 
