@@ -20,7 +20,7 @@ const layers = words(`
   postgres/row.ts postgres/statement.ts postgres/wal-position.ts postgres/wire postgres
   resource/projection resource
   serve/settings.ts serve/read serve/sync serve/write serve/peers serve/openapi serve/fitness serve/http serve/ops serve/app.ts
-  serve/gateway.ts serve/workers operate/check operate/migrate operate/adopt cli main.ts`);
+  serve/gateway.ts serve/workers operate/check operate/export operate/migrate operate/adopt cli main.ts`);
 
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
 const fences: Readonly<Record<string, (importer: string, imported: string) => boolean>> = {

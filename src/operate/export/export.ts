@@ -144,7 +144,7 @@ async function writeAll(
   );
 }
 
-/** What went wrong, by SQLSTATE or by the code of the file system. */
+/** The sentence for a failure, by SQLSTATE or by the code of the file system. */
 const sentences: Readonly<Record<string, string>> = {
   '40001':
     'The replica cancelled the export, because it had to apply changes that the export still held back (conflict with recovery). Set hot_standby_feedback = on there, raise max_standby_streaming_delay, or give --from primary.',
